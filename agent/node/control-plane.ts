@@ -1,0 +1,24 @@
+/** What the managers of a node need of the control plane. On the wire it is MQTT: `adapters/mqtt-control-plane.ts`. */
+import type { Event } from '../../api/event.ts'
+import type { NodeStatus } from '../../api/node.ts'
+import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
+
+/**
+ * Reports never wait for the network and never fail: the newest of each thing is kept and sent when the link is there,
+ * and everything is said again on every reconnect.
+ */
+export interface ControlPlane {
+  reportNodeStatus(status: NodeStatus): void
+  reportPod(pod: PodMessage): void
+  /** Nothing of this pod is left on the machine. */
+  reportPodGone(uid: string): void
+  reportEvent(event: Event): void
+  /** The heartbeat; false when it could not be handed to the network now. */
+  renewLease(): boolean
+  readonly connected: boolean
+}
+
+/** What the control plane tells a node. */
+export interface ControlPlaneListener {
+  desired(message: DesiredMessage): void
+}

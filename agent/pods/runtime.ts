@@ -1,0 +1,122 @@
+/** What the pod manager needs of a container engine, in pods' words. Docker's own stop at `adapters/docker.ts`. */
+
+export type ContainerKind = 'sandbox' | 'container'
+
+/** Who a container is, as its labels say. Containers without these labels are not ours and are never seen. */
+export type ContainerIdentity = {
+  readonly kind: ContainerKind
+  readonly podNamespace: string
+  readonly podName: string
+  readonly podUID: string
+  /** '' for the sandbox. */
+  readonly containerName: string
+  /** How often this container of the pod was started before: the restart count. */
+  readonly attempt: number
+  /** Fingerprint of the part of the specification it was made from: equal means it may be adopted. */
+  readonly specHash: string
+}
+
+export type RuntimeContainer = {
+  readonly id: string
+  readonly identity: ContainerIdentity
+  readonly image: string
+  readonly imageID: string
+  readonly state: 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead'
+  readonly exitCode: number
+  readonly oomKilled: boolean
+  /** What the engine said when it could not start it. */
+  readonly error: string
+  /** RFC 3339, as the engine gives them; undefined when it has not happened. */
+  readonly createdAt: string
+  readonly startedAt: string | undefined
+  readonly finishedAt: string | undefined
+  /** Of the sandbox, on the network it was given; undefined on the host's network and when not running. */
+  readonly ip: string | undefined
+}
+
+export type PortMapping = {
+  readonly containerPort: number
+  readonly hostPort: number
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
+  readonly hostIP: string
+}
+
+export type SandboxOptions = {
+  readonly identity: ContainerIdentity
+  readonly hostname: string
+  readonly hostNetwork: boolean
+  readonly ports: readonly PortMapping[]
+}
+
+export type ContainerOptions = {
+  readonly identity: ContainerIdentity
+  readonly sandboxID: string
+  readonly image: string
+  readonly command: readonly string[] | undefined
+  readonly args: readonly string[] | undefined
+  readonly env: readonly { readonly name: string; readonly value: string }[]
+  readonly workingDir: string | undefined
+  readonly tty: boolean
+  readonly stdin: boolean
+  /** 0: no limit. Nano CPUs are CPU x 1e9. */
+  readonly limits: { readonly nanoCPUs: number; readonly memoryBytes: number }
+  readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
+  readonly oomScoreAdj: number
+}
+
+export type RuntimeInfo = {
+  /** `docker://20.10.24` */
+  readonly version: string
+  readonly rootDirectory: string
+  readonly cgroupVersion: string
+  readonly storageDriver: string
+}
+
+export type ImageReference = {
+  readonly id: string
+  readonly digests: readonly string[]
+  readonly tags: readonly string[]
+  readonly sizeBytes: number
+}
+
+/** Every call ends within its deadline or throws RuntimeError. Doing a thing twice is doing it once. */
+export interface ContainerRuntime {
+  /** Fails when the engine does not answer. */
+  info(): Promise<RuntimeInfo>
+  /** Everything of ours on this machine, running or not, of this node only. */
+  listContainers(): Promise<readonly RuntimeContainer[]>
+  /** Makes it and starts it. When it cannot be started nothing is left behind. */
+  runSandbox(options: SandboxOptions): Promise<string>
+  createContainer(options: ContainerOptions): Promise<string>
+  startContainer(id: string): Promise<void>
+  /** The container's stop signal, then SIGKILL after the grace period. Not running or gone counts as stopped. */
+  stopContainer(id: string, gracePeriodSeconds: number): Promise<void>
+  /** Gone counts as removed. Kills what still runs. */
+  removeContainer(id: string): Promise<void>
+  hasImage(image: string): Promise<boolean>
+  pullImage(image: string, signal: AbortSignal): Promise<void>
+  listImages(): Promise<readonly ImageReference[]>
+  /** Calls `changed` with a pod's UID when a container of ours starts, dies or goes, until `signal` aborts or the stream breaks. */
+  watch(changed: (podUID: string) => void, signal: AbortSignal): Promise<void>
+}
+
+export type RuntimeErrorReason =
+  | 'Unreachable'
+  | 'ImageNotFound'
+  | 'InvalidImageName'
+  | 'ImagePull'
+  | 'PortTaken'
+  | 'NameTaken'
+  | 'NotFound'
+  | 'Failed'
+
+/** What was tried, on what, and which of the few reasons a caller can act on it was. */
+export class RuntimeError extends Error {
+  override readonly name = 'RuntimeError'
+  readonly reason: RuntimeErrorReason
+
+  constructor(reason: RuntimeErrorReason, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.reason = reason
+  }
+}

@@ -1,0 +1,24 @@
+/** core/v1 Event: something happened to an object, for whoever runs `kubectl describe`. */
+import { ObjectMetaSchema, ObjectReferenceSchema } from './meta.ts'
+import { type Described, integer, microTime, object, oneOf, optional, text, time } from './schema.ts'
+
+export const EventSchema = object({
+  apiVersion: oneOf('v1'),
+  kind: oneOf('Event'),
+  metadata: ObjectMetaSchema,
+  involvedObject: ObjectReferenceSchema,
+  reason: optional(text),
+  message: optional(text),
+  source: optional(object({ component: optional(text), host: optional(text) })),
+  firstTimestamp: optional(time),
+  lastTimestamp: optional(time),
+  count: optional(integer),
+  type: optional(text),
+  eventTime: optional(microTime),
+  series: optional(object({ count: optional(integer), lastObservedTime: optional(microTime) })),
+  action: optional(text),
+  related: optional(ObjectReferenceSchema),
+  reportingComponent: optional(text),
+  reportingInstance: optional(text),
+})
+export type Event = Described<typeof EventSchema>

@@ -1,0 +1,23 @@
+/** coordination.k8s.io/v1 Lease: a node's heartbeat. */
+import { ObjectMetaSchema } from './meta.ts'
+import { type Described, integer, microTime, object, oneOf, optional, text } from './schema.ts'
+
+export const LeaseSchema = object({
+  apiVersion: oneOf('coordination.k8s.io/v1'),
+  kind: oneOf('Lease'),
+  metadata: ObjectMetaSchema,
+  spec: optional(
+    object({
+      holderIdentity: optional(text),
+      leaseDurationSeconds: optional(integer),
+      acquireTime: optional(microTime),
+      renewTime: optional(microTime),
+      leaseTransitions: optional(integer),
+      strategy: optional(text),
+      preferredHolder: optional(text),
+    }),
+  ),
+})
+export type Lease = Described<typeof LeaseSchema>
+
+export const nodeLeaseNamespace = 'kube-node-lease'

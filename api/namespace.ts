@@ -1,0 +1,27 @@
+/** core/v1 Namespace. */
+import { ObjectMetaSchema } from './meta.ts'
+import { type Described, list, object, oneOf, optional, text, time } from './schema.ts'
+
+export const NamespaceSchema = object({
+  apiVersion: oneOf('v1'),
+  kind: oneOf('Namespace'),
+  metadata: ObjectMetaSchema,
+  spec: optional(object({ finalizers: optional(list(text)) })),
+  status: optional(
+    object({
+      phase: optional(text),
+      conditions: optional(
+        list(
+          object({
+            type: text,
+            status: text,
+            lastTransitionTime: optional(time),
+            reason: optional(text),
+            message: optional(text),
+          }),
+        ),
+      ),
+    }),
+  ),
+})
+export type Namespace = Described<typeof NamespaceSchema>

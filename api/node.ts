@@ -1,0 +1,93 @@
+/** core/v1 Node. */
+import { ObjectMetaSchema, ObjectReferenceSchema } from './meta.ts'
+import {
+  bool,
+  type Described,
+  integer,
+  list,
+  listBy,
+  mapOf,
+  object,
+  oneOf,
+  optional,
+  quantity,
+  setOf,
+  text,
+  time,
+} from './schema.ts'
+
+export const TaintSchema = object({
+  key: text,
+  value: optional(text),
+  effect: oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
+  timeAdded: optional(time),
+})
+export type Taint = Described<typeof TaintSchema>
+
+export const NodeConditionSchema = object({
+  type: text,
+  status: oneOf('True', 'False', 'Unknown'),
+  lastHeartbeatTime: optional(time),
+  lastTransitionTime: optional(time),
+  reason: optional(text),
+  message: optional(text),
+})
+export type NodeCondition = Described<typeof NodeConditionSchema>
+
+export const NodeAddressSchema = object({
+  type: oneOf('InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'),
+  address: text,
+})
+export type NodeAddress = Described<typeof NodeAddressSchema>
+
+export const NodeSystemInfoSchema = object({
+  machineID: text,
+  systemUUID: text,
+  bootID: text,
+  kernelVersion: text,
+  osImage: text,
+  containerRuntimeVersion: text,
+  kubeletVersion: text,
+  kubeProxyVersion: optional(text),
+  operatingSystem: text,
+  architecture: text,
+})
+export type NodeSystemInfo = Described<typeof NodeSystemInfoSchema>
+
+export const NodeStatusSchema = object({
+  capacity: optional(mapOf(quantity)),
+  allocatable: optional(mapOf(quantity)),
+  phase: optional(text),
+  conditions: optional(listBy('type', NodeConditionSchema)),
+  addresses: optional(listBy('type', NodeAddressSchema)),
+  daemonEndpoints: optional(object({ kubeletEndpoint: optional(object({ Port: integer })) })),
+  nodeInfo: optional(NodeSystemInfoSchema),
+  images: optional(list(object({ names: optional(list(text)), sizeBytes: optional(integer) }))),
+  volumesInUse: optional(list(text)),
+  volumesAttached: optional(list(object({ name: text, devicePath: text }))),
+})
+export type NodeStatus = Described<typeof NodeStatusSchema>
+
+export const NodeSpecSchema = object({
+  podCIDR: optional(text),
+  podCIDRs: optional(setOf(text)),
+  providerID: optional(text),
+  unschedulable: optional(bool),
+  taints: optional(list(TaintSchema)),
+  externalID: optional(text),
+  configSource: optional(object({ configMap: optional(ObjectReferenceSchema) })),
+})
+export type NodeSpec = Described<typeof NodeSpecSchema>
+
+export const NodeSchema = object({
+  apiVersion: oneOf('v1'),
+  kind: oneOf('Node'),
+  metadata: ObjectMetaSchema,
+  spec: optional(NodeSpecSchema),
+  status: optional(NodeStatusSchema),
+})
+export type Node = Described<typeof NodeSchema>
+
+/** The conditions an agent owns, in the order the kubelet writes them: Ready last. */
+export const nodeConditionTypes = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'] as const
+export type PressureType = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure'

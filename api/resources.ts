@@ -1,0 +1,98 @@
+/**
+ * The kinds we serve, one row each: what a path, a discovery document and a store key call them. The schema of the row
+ * is the kind's one declaration.
+ */
+import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
+import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
+import { type Event, EventSchema } from './event.ts'
+import { type Lease, LeaseSchema } from './lease.ts'
+import { type Namespace, NamespaceSchema } from './namespace.ts'
+import { type Node, NodeSchema } from './node.ts'
+import { type Pod, PodSchema } from './pod.ts'
+import type { TSchema } from './schema.ts'
+import { type Secret, SecretSchema } from './secret.ts'
+
+/** Resource name (the plural in a path) to the type of its objects. */
+export type ResourceTypes = {
+  nodes: Node
+  pods: Pod
+  namespaces: Namespace
+  configmaps: ConfigMap
+  secrets: Secret
+  events: Event
+  leases: Lease
+  certificatesigningrequests: CertificateSigningRequest
+}
+export type ResourceName = keyof ResourceTypes
+
+export type Resource = {
+  readonly name: ResourceName
+  readonly singular: string
+  readonly kind: string
+  /** '' for the core group. */
+  readonly group: string
+  readonly version: string
+  readonly namespaced: boolean
+  readonly shortNames: readonly string[]
+  readonly categories: readonly string[]
+  /** `status` is one when the kind has it: spec and status are then written apart. */
+  readonly subresources: readonly string[]
+  /** Does `metadata.generation` count changes of the specification? */
+  readonly counted: boolean
+  readonly schema: TSchema
+}
+
+export const resources: { readonly [Name in ResourceName]: Resource & { readonly name: Name } } = {
+  nodes: row('nodes', 'Node', '', 'v1', NodeSchema, { shortNames: ['no'], subresources: ['status'] }),
+  pods: row('pods', 'Pod', '', 'v1', PodSchema, {
+    namespaced: true,
+    shortNames: ['po'],
+    categories: ['all'],
+    subresources: ['status', 'binding'],
+  }),
+  namespaces: row('namespaces', 'Namespace', '', 'v1', NamespaceSchema, {
+    shortNames: ['ns'],
+    subresources: ['status'],
+  }),
+  configmaps: row('configmaps', 'ConfigMap', '', 'v1', ConfigMapSchema, { namespaced: true, shortNames: ['cm'] }),
+  secrets: row('secrets', 'Secret', '', 'v1', SecretSchema, { namespaced: true }),
+  events: row('events', 'Event', '', 'v1', EventSchema, { namespaced: true, shortNames: ['ev'] }),
+  leases: row('leases', 'Lease', 'coordination.k8s.io', 'v1', LeaseSchema, { namespaced: true }),
+  certificatesigningrequests: row(
+    'certificatesigningrequests',
+    'CertificateSigningRequest',
+    'certificates.k8s.io',
+    'v1',
+    CertificateSigningRequestSchema,
+    { shortNames: ['csr'], subresources: ['status', 'approval'] },
+  ),
+}
+
+/** `v1`, `coordination.k8s.io/v1`. */
+export function apiVersionOf(resource: Resource): string {
+  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
+}
+
+function row<Name extends ResourceName>(
+  name: Name,
+  kind: string,
+  group: string,
+  version: string,
+  schema: TSchema,
+  more: Partial<Resource> = {},
+): Resource & { readonly name: Name } {
+  return {
+    singular: kind.toLowerCase(),
+    namespaced: false,
+    shortNames: [],
+    categories: [],
+    subresources: [],
+    counted: name === 'pods',
+    ...more,
+    name,
+    kind,
+    group,
+    version,
+    schema,
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * The few words our schemas are written with. Each gives a TypeBox type, so one declaration is the TypeScript type,
+ * the validator and the source of the API description. Imported by name: a bundle then carries only what is used.
+ */
+import {
+  _Array_,
+  _Object_,
+  Boolean as BooleanType,
+  Integer,
+  Literal,
+  Number as NumberType,
+  Optional,
+  Record as RecordType,
+  type Static,
+  String as StringType,
+  type TLiteral,
+  type TProperties,
+  type TSchema,
+  type TUnion,
+  Union,
+  Unknown,
+} from 'typebox/type'
+
+export type { Static, TSchema } from 'typebox/type'
+
+/** What a schema describes, all of it read-only: objects are replaced, never changed in place. */
+export type Described<S extends TSchema> = DeepReadonly<Static<S>>
+
+export type DeepReadonly<T> = unknown extends T
+  ? T
+  : T extends (infer Item)[]
+    ? readonly DeepReadonly<Item>[]
+    : T extends object
+      ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
+      : T
+
+export const text = StringType()
+export const integer = Integer()
+export const double = NumberType()
+export const bool = BooleanType()
+export const anything = Unknown()
+/** RFC 3339, whole seconds: `2026-01-02T03:04:05Z`. */
+export const time = StringType({ format: 'date-time' })
+/** RFC 3339 with exactly six fraction digits, as Leases and Events carry it: typed clients refuse anything else. */
+export const microTime = StringType({ format: 'date-time' })
+/** `100m`, `1536Mi`: clients may write a bare number, it is kept as text. */
+export const quantity = Union([StringType(), NumberType()], { 'x-kubernetes-quantity': true })
+export const intOrString = Union([Integer(), StringType()], { 'x-kubernetes-int-or-string': true })
+/** Bytes, as base64 text. */
+export const bytes = StringType({ format: 'byte' })
+
+export const optional = Optional
+
+export function object<const P extends TProperties>(properties: P) {
+  return _Object_(properties)
+}
+
+/** A list without identity: patches replace it whole. */
+export function list<const S extends TSchema>(items: S) {
+  return _Array_(items, { 'x-kubernetes-list-type': 'atomic' })
+}
+
+/** A list whose items are told apart by `key`: strategic merge patches merge it item by item. */
+export function listBy<const S extends TSchema>(key: string, items: S) {
+  return _Array_(items, {
+    'x-kubernetes-patch-merge-key': key,
+    'x-kubernetes-patch-strategy': 'merge',
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': [key],
+  })
+}
+
+/** A list of plain values that patches merge as a set (finalizers, podCIDRs). */
+export function setOf<const S extends TSchema>(items: S) {
+  return _Array_(items, { 'x-kubernetes-patch-strategy': 'merge', 'x-kubernetes-list-type': 'set' })
+}
+
+export function mapOf<const S extends TSchema>(values: S) {
+  return RecordType(StringType(), values)
+}
+
+/** One of these words. */
+export function oneOf<const Words extends readonly string[]>(...words: Words) {
+  const literals: TSchema[] = words.map((word) => Literal(word))
+  return Union(literals) as unknown as TUnion<{ -readonly [I in keyof Words]: TLiteral<Words[I]> }>
+}

@@ -1,0 +1,107 @@
+/**
+ * The wire between agent and broker-controller: every topic, who may speak on it, and what its body is. MQTT 3.1.1.
+ * Bodies are JSON and carry whole states, so that losing or repeating one does no harm. See docs/mqtt.md.
+ */
+import { ConfigMapSchema } from './config-map.ts'
+import { EventSchema } from './event.ts'
+import { NodeStatusSchema } from './node.ts'
+import { PodSchema, PodStatusSchema } from './pod.ts'
+import { type Described, integer, list, object, oneOf, optional, type TSchema, text } from './schema.ts'
+import { SecretSchema } from './secret.ts'
+
+export const topicPrefix = 'bramble/v1'
+
+/** `bootID` tells a reboot from a restart; `expectedBackSeconds` goes with a goodbye. */
+export const ConnectionMessageSchema = object({
+  state: oneOf('online', 'lost', 'goodbye'),
+  bootID: text,
+  agentVersion: text,
+  reason: optional(text),
+  expectedBackSeconds: optional(integer),
+})
+export type ConnectionMessage = Described<typeof ConnectionMessageSchema>
+
+/** The heartbeat. `digest` covers the node's status and its pods' statuses: see `api/digest.ts`. */
+export const LeaseMessageSchema = object({ seq: integer, digest: text })
+export type LeaseMessage = Described<typeof LeaseMessageSchema>
+
+/**
+ * One pod's status. `observedResourceVersion` is the version of the pod in `desired` that it was computed from.
+ * An empty body on this topic says that nothing of the pod is left on the node: one that was being deleted may go.
+ */
+export const PodMessageSchema = object({
+  namespace: text,
+  name: text,
+  uid: text,
+  observedResourceVersion: text,
+  status: PodStatusSchema,
+})
+export type PodMessage = Described<typeof PodMessageSchema>
+
+/** All pods bound to the node, with what they name. `version` only rises, within one `epoch` of the controller. */
+export const DesiredMessageSchema = object({
+  epoch: text,
+  version: integer,
+  pods: list(PodSchema),
+  configMaps: optional(list(ConfigMapSchema)),
+  secrets: optional(list(SecretSchema)),
+})
+export type DesiredMessage = Described<typeof DesiredMessageSchema>
+
+/** What the controller asks of a node. `report`: publish the whole state again. */
+export const CallMessageSchema = object({ call: oneOf('report'), reason: optional(text) })
+export type CallMessage = Described<typeof CallMessageSchema>
+
+export const ControllerMessageSchema = object({ state: oneOf('online', 'lost'), epoch: text, time: text })
+export type ControllerMessage = Described<typeof ControllerMessageSchema>
+
+export type NodeTopic =
+  | {
+      readonly kind: 'connection' | 'lease' | 'status' | 'events' | 'stats' | 'desired' | 'calls'
+      readonly node: string
+    }
+  | { readonly kind: 'pod'; readonly node: string; readonly uid: string }
+export type Topic = NodeTopic | { readonly kind: 'controller' }
+
+export type TopicRule = {
+  readonly from: 'node' | 'controller'
+  readonly qos: 0 | 1
+  readonly retain: boolean
+  readonly schema: TSchema
+}
+
+export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
+  connection: { from: 'node', qos: 1, retain: true, schema: ConnectionMessageSchema },
+  lease: { from: 'node', qos: 0, retain: false, schema: LeaseMessageSchema },
+  status: { from: 'node', qos: 1, retain: true, schema: NodeStatusSchema },
+  pod: { from: 'node', qos: 1, retain: true, schema: PodMessageSchema },
+  events: { from: 'node', qos: 1, retain: false, schema: EventSchema },
+  stats: { from: 'node', qos: 0, retain: false, schema: object({}) },
+  desired: { from: 'controller', qos: 1, retain: true, schema: DesiredMessageSchema },
+  calls: { from: 'controller', qos: 1, retain: false, schema: CallMessageSchema },
+  controller: { from: 'controller', qos: 1, retain: true, schema: ControllerMessageSchema },
+}
+
+/** The topic's name on the wire. */
+export function topicName(topic: Topic): string {
+  if (topic.kind === 'controller') return `${topicPrefix}/controller`
+  if (topic.kind === 'pod') return `${topicPrefix}/nodes/${topic.node}/pods/${topic.uid}`
+  return `${topicPrefix}/nodes/${topic.node}/${topic.kind}`
+}
+
+/** What a name on the wire means; undefined when it is none of ours. */
+export function parseTopic(name: string): Topic | undefined {
+  if (!name.startsWith(`${topicPrefix}/`)) return undefined
+  const [first, node, kind, uid, ...rest] = name.slice(topicPrefix.length + 1).split('/')
+  if (first === 'controller' && node === undefined) return { kind: 'controller' }
+  if (first !== 'nodes' || !node || !kind || rest.length > 0) return undefined
+  if (kind === 'pods') return uid ? { kind: 'pod', node, uid } : undefined
+  if (uid !== undefined || !isPlainKind(kind)) return undefined
+  return { kind, node }
+}
+
+const plainKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls'] as const
+
+function isPlainKind(kind: string): kind is (typeof plainKinds)[number] {
+  return plainKinds.some((plain) => plain === kind)
+}

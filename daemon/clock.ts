@@ -1,0 +1,36 @@
+/** Time, handed in. Two clocks that are never mixed: the wall stamps objects, the monotonic one measures how long. */
+
+export interface Clock {
+  /** Milliseconds since some moment; never jumps, whatever happens to the date. */
+  monotonicMs(): number
+  /** The date as the machine believes it, in milliseconds since 1970. */
+  wallMs(): number
+  /** Resolves after `ms`, or at once when `signal` aborts. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+export const systemClock: Clock = {
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve()
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      signal?.addEventListener('abort', done, { once: true })
+    }),
+}
+
+/** An instant as objects carry it: RFC 3339, whole seconds, UTC. */
+export function rfc3339(wallMs: number): string {
+  return `${new Date(wallMs).toISOString().slice(0, 19)}Z`
+}
+
+/** An instant as Leases and Events carry it: exactly six fraction digits, or typed clients refuse it. */
+export function rfc3339Micro(wallMs: number): string {
+  return new Date(wallMs).toISOString().replace('Z', '000Z')
+}

@@ -1,0 +1,28 @@
+/** What drives every controller: keys in, one visit each, failures retried later. */
+import type { Log } from './log.ts'
+import type { WorkQueue } from './work-queue.ts'
+
+/** `requeueAfterMs`: look again without being told, for silence is news too. */
+export type Reconciled = { readonly requeueAfterMs?: number } | undefined
+
+export interface Controller {
+  readonly name: string
+  reconcile(key: string, signal: AbortSignal): Promise<Reconciled>
+}
+
+/** Visits the queue's keys one at a time until `signal` aborts. An error is logged and its key comes back later. */
+export async function runController(
+  controller: Controller,
+  queue: WorkQueue,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const key of queue.keys(signal)) {
+    try {
+      const again = await controller.reconcile(key, signal)
+      queue.done(key, again?.requeueAfterMs)
+    } catch (error) {
+      log.warn('Reconcile failed', { controller: controller.name, key, retryInMs: queue.failed(key), error })
+    }
+  }
+}

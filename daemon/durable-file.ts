@@ -1,0 +1,32 @@
+/** Files that a power cut leaves whole: either the old content or the new, never half of one. */
+import { open, rename, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** Writes aside, flushes, renames, flushes the folder. `mode` holds from the first byte on. */
+export async function replaceFile(path: string, content: string | Uint8Array, mode = 0o600): Promise<void> {
+  const aside = `${path}.${process.pid}.new`
+  try {
+    const file = await open(aside, 'w', mode)
+    try {
+      await file.writeFile(content)
+      await file.chmod(mode)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(aside, path)
+  } catch (cause) {
+    await unlink(aside).catch(() => undefined)
+    throw new Error(`Cannot write ${path}`, { cause })
+  }
+  await syncFolder(dirname(path))
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}

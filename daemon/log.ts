@@ -1,0 +1,78 @@
+/** A log line is constant words plus facts, one JSON object a line, or readable text on a terminal. */
+import { pino } from 'pino'
+
+export type Facts = { readonly [name: string]: unknown }
+
+export interface Log {
+  /** Someone must look. */
+  error(message: string, facts?: Facts): void
+  /** We are coping. */
+  warn(message: string, facts?: Facts): void
+  /** The state changed. */
+  info(message: string, facts?: Facts): void
+  debug(message: string, facts?: Facts): void
+  /** The same log with these facts on every line. */
+  with(facts: Facts): Log
+}
+
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
+
+export type LogSettings = {
+  readonly level: LogLevel
+  readonly format: 'json' | 'text'
+  readonly write: (line: string) => void
+}
+
+/** A log that writes to `settings.write`, one call a line, each with its ending. Errors are told with their causes. */
+export function openLog(settings: LogSettings): Log {
+  const write = settings.format === 'json' ? settings.write : (line: string) => settings.write(readable(line))
+  const logger = pino(
+    {
+      level: settings.level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      messageKey: 'message',
+      formatters: { level: (level) => ({ level }) },
+    },
+    { write },
+  )
+  return faceOf(logger)
+}
+
+type Writer = {
+  [Level in LogLevel]: (facts: object, message: string) => void
+} & { child(facts: object): Writer }
+
+function faceOf(logger: Writer): Log {
+  return {
+    error: (message, facts = {}) => logger.error(told(facts), message),
+    warn: (message, facts = {}) => logger.warn(told(facts), message),
+    info: (message, facts = {}) => logger.info(told(facts), message),
+    debug: (message, facts = {}) => logger.debug(told(facts), message),
+    with: (facts) => faceOf(logger.child(facts)),
+  }
+}
+
+/** An error becomes its story: what failed, because of what. The stack is kept for errors of our own making. */
+function told(facts: Facts): Facts {
+  if (!Object.values(facts).some((fact) => fact instanceof Error)) return facts
+  return Object.fromEntries(
+    Object.entries(facts).map(([name, fact]) => [name, fact instanceof Error ? storyOf(fact) : fact]),
+  )
+}
+
+/** `Cannot stop container x: connect ECONNREFUSED`. */
+export function storyOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const ours = error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError
+  const own = ours ? (error.stack ?? error.message) : error.message || error.name
+  return error.cause === undefined ? own : `${own}: ${storyOf(error.cause)}`
+}
+
+function readable(line: string): string {
+  const { time, level, message, ...facts } = JSON.parse(line) as { [name: string]: unknown }
+  const rest = Object.entries(facts).map(
+    ([name, fact]) => `${name}=${typeof fact === 'string' ? fact : JSON.stringify(fact)}`,
+  )
+  return `${[String(time).slice(11, 23), String(level).toUpperCase().padEnd(5), message, ...rest].join(' ')}\n`
+}

@@ -1,0 +1,95 @@
+/** Keys to visit. A key added many times before its visit is visited once; a key is never visited twice at a time. */
+import { backoffMs } from './backoff.ts'
+import type { Clock } from './clock.ts'
+
+export interface WorkQueue {
+  /** Visit this key soon. While it is being visited: once more afterwards. */
+  add(key: string): void
+  addAfter(key: string, ms: number): void
+  /** Keys as they come due, until `signal` aborts. Every key given must be ended by `done` or `failed`. */
+  keys(signal: AbortSignal): AsyncIterable<string>
+  done(key: string, requeueAfterMs?: number): void
+  /** Puts the key back with a growing wait, and says how long. */
+  failed(key: string): number
+}
+
+const retry = { firstMs: 200, maxMs: 30_000 }
+
+export function workQueue(clock: Clock, random: () => number = Math.random): WorkQueue {
+  const ready = new Set<string>()
+  const visiting = new Set<string>()
+  const again = new Set<string>()
+  const failures = new Map<string, number>()
+  const timers = new Map<string, { readonly dueMs: number; readonly cancel: AbortController }>()
+  let wake: () => void = () => undefined
+
+  const add = (key: string) => {
+    timers.get(key)?.cancel.abort()
+    timers.delete(key)
+    if (visiting.has(key)) again.add(key)
+    else ready.add(key)
+    wake()
+  }
+
+  const addAfter = (key: string, ms: number) => {
+    if (ms <= 0) return add(key)
+    if (ready.has(key)) return
+    const dueMs = clock.monotonicMs() + ms
+    const planned = timers.get(key)
+    if (planned !== undefined && planned.dueMs <= dueMs) return
+    planned?.cancel.abort()
+    const cancel = new AbortController()
+    timers.set(key, { dueMs, cancel })
+    void clock.sleep(ms, cancel.signal).then(() => {
+      if (!cancel.signal.aborted) add(key)
+    })
+  }
+
+  const ended = (key: string) => {
+    visiting.delete(key)
+    if (again.delete(key)) add(key)
+  }
+
+  return {
+    add,
+    addAfter,
+    async *keys(signal) {
+      const stop = () => {
+        for (const { cancel } of timers.values()) cancel.abort()
+        timers.clear()
+        wake()
+      }
+      signal.addEventListener('abort', stop, { once: true })
+      try {
+        while (!signal.aborted) {
+          const [key] = ready
+          if (key === undefined) {
+            await new Promise<void>((resolve) => {
+              wake = resolve
+            })
+            continue
+          }
+          ready.delete(key)
+          visiting.add(key)
+          yield key
+        }
+      } finally {
+        signal.removeEventListener('abort', stop)
+        stop()
+      }
+    },
+    done(key, requeueAfterMs) {
+      failures.delete(key)
+      ended(key)
+      if (requeueAfterMs !== undefined) addAfter(key, requeueAfterMs)
+    },
+    failed(key) {
+      const count = failures.get(key) ?? 0
+      failures.set(key, count + 1)
+      const ms = backoffMs(count, retry, random)
+      ended(key)
+      addAfter(key, ms)
+      return Math.round(ms)
+    },
+  }
+}
