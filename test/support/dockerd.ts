@@ -1,0 +1,258 @@
+/** A real dockerd of a test's own: its own data, socket, bridge and containerd, all of it gone when the test ends. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, open, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import Dockerode from 'dockerode'
+import { tarOf } from '../../agent/pods/tar.ts'
+
+const run = promisify(execFile)
+const dockerdPath = ['/usr/sbin/dockerd', '/usr/bin/dockerd', '/usr/local/bin/dockerd'].find((path) => existsSync(path))
+const busybox = '/bin/busybox'
+
+/** Why a test that needs a real dockerd cannot run here, or false: for `test(name, { skip: whyNoDockerd() }, …)`. */
+export function whyNoDockerd(): string | false {
+  if (process.getuid?.() !== 0) return 'a dockerd of its own needs root'
+  if (dockerdPath === undefined) return 'no dockerd here: install docker.io'
+  if (!existsSync(busybox)) return 'no static busybox here: install busybox-static'
+  return false
+}
+
+export type TestDockerd = {
+  readonly socket: string
+  /** The engine's own client, for looking at the world behind the agent's back. */
+  readonly docker: Dockerode
+  /** Of the network its containers are on: `10.x.y`. */
+  readonly subnet: string
+  readonly rootDirectory: string
+  readonly pid: number | undefined
+  /** Makes `name` (`repository:tag`) from the static busybox; `command` is what it runs by default. */
+  importImage(name: string, command?: readonly string[]): Promise<void>
+  /** As `systemctl stop docker`: containers are stopped too, unless live-restore is on. */
+  stop(): Promise<void>
+  /** SIGKILL: its containers stay as they are. */
+  kill(): Promise<void>
+  /** Starts again after `stop` or `kill`. */
+  start(): Promise<void>
+  restart(): Promise<void>
+}
+
+export type DockerdSettings = { readonly liveRestore?: boolean }
+
+/** What is needed of a tap test. */
+export type Ending = { teardown(end: () => Promise<void>): unknown }
+
+/** Ready to serve when it resolves. Tests that use it need root and a dockerd: see `whyNoDockerd`. */
+export async function startDockerd(t: Ending, settings: DockerdSettings = {}): Promise<TestDockerd> {
+  if (dockerdPath === undefined) throw new Error('No dockerd on this machine')
+  const command = dockerdPath
+  const folder = await mkdtemp(join(tmpdir(), 'bd-'))
+  const id = randomBytes(4).toString('hex')
+  const cgroup = `bramble-test-${id}`
+  const socket = join(folder, 's')
+  const rootDirectory = join(folder, 'data')
+  const docker = new Dockerode({ socketPath: socket, host: undefined, protocol: 'http' })
+  await writeFile(join(folder, 'daemon.json'), '{}')
+  await mkdir(join(folder, 'exec'))
+  let child: ChildProcess | undefined
+  let bridge: Bridge | undefined
+
+  const args = (name: string) => [
+    ...['--config-file', join(folder, 'daemon.json'), '--host', `unix://${socket}`, '--pidfile', join(folder, 'pid')],
+    ...['--data-root', rootDirectory, '--exec-root', join(folder, 'exec')],
+    // Should another containerd run on this machine, ours keeps its own names in it.
+    ...['--containerd-namespace', cgroup, '--containerd-plugins-namespace', `${cgroup}-plugins`],
+    ...['--exec-opt', 'native.cgroupdriver=cgroupfs', '--cgroup-parent', `/${cgroup}`],
+    ...['--bridge', name, '--iptables=false', '--ip6tables=false', '--ip-masq=false', '--ip-forward=false'],
+    ...(settings.liveRestore ? ['--live-restore'] : []),
+  ]
+
+  const start = async () => {
+    bridge ??= await makeBridge(`bd${id}`)
+    const log = await open(join(folder, 'log'), 'a')
+    const started = spawn(command, args(bridge.name), { stdio: ['ignore', log.fd, log.fd], env: ownEnvironment() })
+    await log.close()
+    child = started
+    const until = Date.now() + 40_000
+    while (!(await answers(docker))) {
+      if (started.exitCode !== null || started.signalCode !== null || Date.now() > until) {
+        throw new Error(`dockerd does not start:\n${await tail(join(folder, 'log'))}`)
+      }
+      await delay(25)
+    }
+  }
+
+  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    const patience = AbortSignal.timeout(20_000)
+    const impatient = () => child?.kill('SIGKILL')
+    patience.addEventListener('abort', impatient, { once: true })
+    await ended
+    patience.removeEventListener('abort', impatient)
+    await containerdEnded(folder)
+  }
+
+  t.teardown(async () => {
+    if (await answers(docker)) await removeContainers(docker)
+    await end('SIGTERM')
+    await endLeftovers(folder, cgroup)
+    if (bridge !== undefined) await run('ip', ['link', 'delete', bridge.name]).catch(() => undefined)
+    await unmountBelow(folder)
+    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  })
+  await start()
+
+  return {
+    socket,
+    docker,
+    subnet: bridge?.subnet ?? '',
+    rootDirectory,
+    get pid() {
+      return child?.pid
+    },
+    importImage: (name, imageCommand) => importBusybox(docker, name, imageCommand),
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+    start,
+    async restart() {
+      await end('SIGTERM')
+      await start()
+    },
+  }
+}
+
+type Bridge = { readonly name: string; readonly subnet: string }
+
+async function makeBridge(name: string): Promise<Bridge> {
+  for (let tries = 0; ; tries++) {
+    const subnet = `10.${randomInt(128, 256)}.${randomInt(0, 256)}`
+    const { stdout: taken } = await run('ip', ['-4', 'route', 'show', `${subnet}.0/24`])
+    if (taken.trim() !== '' && tries < 20) continue
+    await run('ip', ['link', 'add', name, 'type', 'bridge'])
+    await run('ip', ['address', 'add', `${subnet}.1/24`, 'dev', name])
+    await run('ip', ['link', 'set', name, 'up'])
+    return { name, subnet }
+  }
+}
+
+/** Without what would lead it, or its registry client, elsewhere. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const { DOCKER_HOST: _host, DOCKER_TLS_VERIFY: _tls, NOTIFY_SOCKET: _notify, ...rest } = process.env
+  return rest
+}
+
+async function answers(docker: Dockerode): Promise<boolean> {
+  try {
+    await docker.listImages({ abortSignal: AbortSignal.timeout(2_000) })
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function removeContainers(docker: Dockerode): Promise<void> {
+  const containers = await docker.listContainers({ all: true })
+  await Promise.all(containers.map(({ Id }) => docker.getContainer(Id).remove({ force: true, v: true }).catch(ignored)))
+}
+
+const ignored = () => undefined
+
+async function importBusybox(docker: Dockerode, name: string, command?: readonly string[]): Promise<void> {
+  const colon = name.lastIndexOf(':')
+  const { stdout } = await run(busybox, ['--list'])
+  const applets = stdout.split('\n').filter((applet) => applet !== '' && applet !== 'busybox')
+  const image = tarOf([
+    ...['bin/', 'etc/', 'proc/', 'sys/', 'dev/'].map((path) => ({ path, folder: true, mode: 0o755 }) as const),
+    { path: 'tmp/', folder: true, mode: 0o1777 },
+    {
+      path: 'etc/passwd',
+      content: Buffer.from('root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n'),
+      mode: 0o644,
+    },
+    { path: 'bin/busybox', content: await readFile(busybox), mode: 0o755 },
+    ...applets.map((applet) => ({ path: `bin/${applet}`, linkTo: 'busybox' })),
+  ])
+  const stream = await docker.importImage(Readable.from([image]), {
+    repo: name.slice(0, colon),
+    tag: name.slice(colon + 1),
+    changes: ['ENV PATH=/bin', `CMD ${JSON.stringify(command ?? ['sh'])}`],
+  })
+  const answer: string[] = []
+  stream.setEncoding('utf8')
+  for await (const text of stream) answer.push(String(text))
+  if (answer.join('').includes('"error"')) throw new Error(`Cannot import ${name}: ${answer.join('')}`)
+}
+
+/**
+ * A dockerd that starts while the containerd of the last one is still dying takes it for its own, and waits in vain.
+ * Where process 1 does not reap, the dead one keeps its number for ever: so its pid file goes too.
+ */
+async function containerdEnded(folder: string): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    const [pid] = await processesWith((cmdline) => /containerd\0--config\0/.test(cmdline) && cmdline.includes(folder))
+    if (pid === undefined) break
+    await delay(25)
+  }
+  await rm(join(folder, 'exec/containerd/containerd.pid'), { force: true })
+}
+
+/** After a SIGKILL containers and their shims live on: told by our cgroup and our folder, ended one by one. */
+async function endLeftovers(folder: string, cgroup: string): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    const pids = await processesWith(
+      (cmdline, cgroups) => cmdline.includes(`${folder}/`) || cgroups.includes(`/${cgroup}/`),
+    )
+    if (pids.length === 0) break
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It ended by itself.
+      }
+    }
+    await delay(50)
+  }
+  for (const controller of await readdir('/sys/fs/cgroup').catch(() => [])) {
+    await removeCgroup(join('/sys/fs/cgroup', controller, cgroup))
+  }
+  await removeCgroup(join('/sys/fs/cgroup', cgroup))
+}
+
+async function processesWith(ours: (cmdline: string, cgroups: string) => boolean): Promise<readonly number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+  const checked = await Promise.all(
+    pids.map(async (pid) => {
+      const cmdline = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      const cgroups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
+      return ours(cmdline, cgroups) ? [Number(pid)] : []
+    }),
+  )
+  return checked.flat()
+}
+
+async function removeCgroup(path: string): Promise<void> {
+  const inside = await readdir(path, { withFileTypes: true }).catch(() => undefined)
+  if (inside === undefined) return
+  for (const entry of inside) if (entry.isDirectory()) await removeCgroup(join(path, entry.name))
+  await rmdir(path).catch(ignored)
+}
+
+async function unmountBelow(folder: string): Promise<void> {
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8')
+  const points = mounts.split('\n').map((line) => line.split(' ')[4] ?? '')
+  for (const point of points.filter((path) => path.startsWith(`${folder}/`)).reverse()) {
+    await run('umount', ['--lazy', point]).catch(ignored)
+  }
+}
+
+async function tail(path: string): Promise<string> {
+  return (await readFile(path, 'utf8').catch(() => '')).split('\n').slice(-30).join('\n')
+}
