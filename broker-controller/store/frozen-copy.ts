@@ -1,0 +1,19 @@
+/**
+ * The value as JSON would carry it, frozen all through: what is undefined is left out, what is frozen already is taken
+ * as it is, so that versions of an object share what did not change. The given value is never touched.
+ */
+export function frozenCopy<T>(value: T): T {
+  return copied(value) as T
+}
+
+function copied(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => (item === undefined ? null : copied(item))))
+  const copy: Record<string, unknown> = {}
+  for (const [name, item] of Object.entries(value)) {
+    if (item === undefined) continue
+    if (name === '__proto__') Object.defineProperty(copy, name, { value: copied(item), enumerable: true })
+    else copy[name] = copied(item)
+  }
+  return Object.freeze(copy)
+}

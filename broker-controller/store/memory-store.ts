@@ -1,0 +1,31 @@
+/** A store that forgets when the process ends: for tests, and the measure of the others. */
+import type { Clock } from '../../daemon/clock.ts'
+import { objectImage } from './object-image.ts'
+import type { Store } from './store.ts'
+import { type Keeper, storeOver } from './store-over.ts'
+
+export type MemoryStoreNeeds = {
+  readonly clock: Clock
+  /** Makes uids repeatable. */
+  readonly random?: () => number
+  /** At least so many changes of each kind are remembered for watches, at most twice as many. */
+  readonly historyLength?: number
+}
+
+export function memoryStore({ clock, random, historyLength }: MemoryStoreNeeds): Store {
+  let version = 0
+  const image = objectImage({
+    startVersion: version,
+    latestVersion: () => version,
+    ...(historyLength !== undefined && { historyLength }),
+  })
+  const keeper: Keeper = {
+    nextVersion: () => ++version,
+    present: image.get,
+    keep: async (resource, change) => image.apply(resource, change),
+    settled: async () => undefined,
+    visibleVersion: () => version,
+    close: async () => undefined,
+  }
+  return storeOver({ image, keeper, clock, ...(random !== undefined && { random }) })
+}
