@@ -1,0 +1,91 @@
+import { test } from 'tap'
+import {
+  type BootstrapToken,
+  decodeToken,
+  encodeToken,
+  formatToken,
+  judgeToken,
+  parseToken,
+  tokenFrom,
+  tokenRefusal,
+} from './bootstrap-token.ts'
+
+const now = Date.parse('2026-05-01T12:00:00Z')
+
+function aToken(more: Partial<BootstrapToken> = {}): BootstrapToken {
+  return { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication', 'signing'], groups: [], ...more }
+}
+
+test('a token is six characters, a dot and sixteen', async (t) => {
+  t.same(parseToken('abcdef.0123456789abcdef'), { id: 'abcdef', secret: '0123456789abcdef' })
+  for (const wrong of ['', 'abcdef', 'abcdef.0123456789abcde', 'ABCDEF.0123456789abcdef', 'abcdef.0123456789abcdef\n'])
+    t.equal(parseToken(wrong), undefined, JSON.stringify(wrong))
+})
+
+test('a token made of random bytes has the form of a token', async (t) => {
+  const bytes = Uint8Array.from({ length: 40 }, (_, i) => (i * 37) % 256)
+  t.ok(parseToken(formatToken(tokenFrom(bytes))))
+  t.throws(() => tokenFrom(new Uint8Array(40).fill(255)), 'bytes that favour some letters are not used')
+})
+
+test('a token comes out of its Secret as it went in, with the keys Kubernetes gives them', async (t) => {
+  const token = aToken({
+    expiration: '2026-05-02T12:00:00Z',
+    description: 'for the café’s Pis',
+    groups: ['system:bootstrappers:a'],
+  })
+  const secret = encodeToken(token)
+  t.match(secret, {
+    metadata: { name: 'bootstrap-token-abcdef', namespace: 'kube-system' },
+    type: 'bootstrap.kubernetes.io/token',
+  })
+  t.same(Object.keys(secret.data ?? {}).sort(), [
+    'auth-extra-groups',
+    'description',
+    'expiration',
+    'token-id',
+    'token-secret',
+    'usage-bootstrap-authentication',
+    'usage-bootstrap-signing',
+  ])
+  t.same(decodeToken(secret), token)
+  t.same(decodeToken(encodeToken(aToken())), aToken())
+})
+
+test('a Secret that contradicts itself holds no token', async (t) => {
+  const secret = encodeToken(aToken())
+  t.equal(decodeToken({ ...secret, type: 'Opaque' }), undefined)
+  t.equal(decodeToken({ ...secret, metadata: { name: 'bootstrap-token-zzzzzz' } }), undefined, 'another id in its name')
+  t.equal(decodeToken({ ...secret, data: { ...secret.data, 'token-secret': '!' } }), undefined, 'not base64')
+  t.equal(decodeToken(encodeToken(aToken({ groups: ['system:masters'] }))), undefined, 'a group no token may give')
+})
+
+test('a token is judged by its secret, its use and its expiry, in this order', async (t) => {
+  const shown = { id: 'abcdef', secret: '0123456789abcdef' }
+  t.same(judgeToken(aToken({ groups: ['system:bootstrappers:a'] }), shown, now), {
+    verdict: 'ok',
+    user: 'system:bootstrap:abcdef',
+    groups: ['system:bootstrappers', 'system:bootstrappers:a'],
+  })
+  t.same(judgeToken(undefined, shown, now), { verdict: 'unknown' })
+  t.same(judgeToken(aToken(), { ...shown, secret: '0123456789abcdeg' }, now), { verdict: 'unknown' })
+  t.same(judgeToken(aToken(), { ...shown, secret: '' }, now), { verdict: 'unknown' })
+  t.same(judgeToken(aToken({ usages: ['signing'] }), shown, now), { verdict: 'unknown' })
+  const old = aToken({ expiration: '2026-05-01T12:00:00Z' })
+  t.same(judgeToken(old, shown, now), { verdict: 'expired', expiration: '2026-05-01T12:00:00Z' })
+  t.equal(judgeToken(old, shown, now - 1).verdict, 'ok')
+  t.same(
+    judgeToken(old, { ...shown, secret: 'wrongwrongwrong1' }, now),
+    { verdict: 'unknown' },
+    'a guesser learns nothing',
+  )
+  t.same(judgeToken(aToken({ expiration: 'soon' }), shown, now), { verdict: 'unknown' })
+})
+
+test('a refusal tells the expiry and what time it is here', async (t) => {
+  t.equal(
+    tokenRefusal({ verdict: 'expired', expiration: '2026-05-01T11:00:00Z' }, 'abcdef', now),
+    'bootstrap token abcdef expired at 2026-05-01T11:00:00Z; the time here is 2026-05-01T12:00:00Z',
+  )
+  t.match(tokenRefusal({ verdict: 'unknown' }, 'abcdef', now), 'not known here')
+})

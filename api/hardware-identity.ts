@@ -1,0 +1,40 @@
+/** Which machine this is, beneath its name: so that two machines of one name are noticed, and told apart in a sentence. */
+import { type Described, object, optional, text } from './schema.ts'
+
+export const HardwareIdentitySchema = object({
+  /** A Pi's serial number, a PC's board or chassis serial: soldered in, not on the card. */
+  boardSerial: optional(text),
+  /** DMI product UUID. */
+  systemUUID: optional(text),
+  /** `/etc/machine-id`: on the card, so cloned with it. */
+  machineID: optional(text),
+  /** For people: `Raspberry Pi 4 Model B Rev 1.4`. */
+  model: optional(text),
+})
+export type HardwareIdentity = Described<typeof HardwareIdentitySchema>
+
+/** On Nodes and CertificateSigningRequests: the identity as JSON. */
+export const hardwareIdentityAnnotation = 'bramble.dev/hardware-identity'
+
+/**
+ * Is it one machine? The first mark that both have decides: the board's serial number, for cloned cards share their
+ * machine-id; then the UUID; then the machine-id. With no mark in common nothing proves it, so it is not.
+ */
+export function sameMachine(a: HardwareIdentity, b: HardwareIdentity): boolean {
+  for (const mark of ['boardSerial', 'systemUUID', 'machineID'] as const) {
+    const [ours, theirs] = [a[mark], b[mark]]
+    if (ours !== undefined && theirs !== undefined) return ours.toLowerCase() === theirs.toLowerCase()
+  }
+  return false
+}
+
+/** `Raspberry Pi 4 Model B Rev 1.4, board serial 10000000deadbeef, machine-id 0123…`. */
+export function describeHardware(identity: HardwareIdentity): string {
+  const marks = [
+    identity.model,
+    identity.boardSerial && `board serial ${identity.boardSerial}`,
+    identity.systemUUID && `system UUID ${identity.systemUUID}`,
+    identity.machineID && `machine-id ${identity.machineID}`,
+  ].filter((mark) => mark !== undefined && mark !== '')
+  return marks.length === 0 ? 'a machine that shows no identity' : marks.join(', ')
+}
