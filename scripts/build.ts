@@ -1,0 +1,100 @@
+/**
+ * Bundles each program into one file under dist/bundle/, so that a Pi reads one file at start instead of three thousand,
+ * and prints how large each is and what weighs most in it. Types are tsc's business; this only needs esbuild.
+ */
+import { chmod, copyFile, mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build, type Metafile, type Plugin } from 'esbuild'
+
+type Program = { readonly name: string; readonly entry: string; readonly launcher?: string }
+
+const programs: readonly Program[] = [
+  { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent' },
+  { name: 'bramble-controller', entry: 'broker-controller/main.ts', launcher: 'scripts/bramble-controller' },
+  { name: 'bramble-certs', entry: 'certs/cli.ts' },
+  { name: 'quickstart-probe', entry: 'scripts/quickstart-probe.ts' },
+]
+
+/** What Docker's client would load for ssh:// addresses and BuildKit sessions. We use neither. */
+const neverUsed = /^(ssh2|cpu-features|@grpc\/grpc-js|@grpc\/proto-loader|protobufjs|x11)$/
+
+/** Native code cannot be bundled: it is found in node_modules beside us. */
+const native = ['better-sqlite3', 'usocket']
+
+/** In an ES module `require`, `__filename` and `__dirname` are not given, and some packages want them. */
+const commonJsNames = [
+  `import { createRequire as $createRequire } from 'node:module'`,
+  `import { fileURLToPath as $fileURLToPath } from 'node:url'`,
+  'const require = $createRequire(import.meta.url)',
+  'const __filename = $fileURLToPath(import.meta.url)',
+  `const __dirname = $fileURLToPath(new URL('.', import.meta.url))`,
+].join('\n')
+
+const leaveOut: Plugin = {
+  name: 'leave-out',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: neverUsed }, ({ path }) => ({ path, namespace: 'never-used' }))
+    onLoad({ filter: /.*/, namespace: 'never-used' }, () => ({ contents: 'module.exports = {}' }))
+  },
+}
+
+// Compiled to dist/scripts/, or bundled there: the repository is two folders up either way.
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const out = join(root, 'dist/bundle')
+
+await mkdir(out, { recursive: true })
+for (const program of programs) {
+  report(program.name, await bundle(program))
+  if (program.launcher !== undefined) await place(join(root, program.launcher), join(out, program.name))
+}
+
+async function bundle({ name, entry }: Program): Promise<Metafile> {
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    outfile: join(out, `${name}.mjs`),
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: 'none',
+    banner: { js: commonJsNames },
+    external: native,
+    plugins: [leaveOut],
+    metafile: true,
+    logLevel: 'warning',
+  })
+  return metafile
+}
+
+async function place(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true })
+  await copyFile(from, to)
+  await chmod(to, 0o755)
+}
+
+function report(name: string, metafile: Metafile): void {
+  const [output] = Object.values(metafile.outputs)
+  if (output === undefined) return
+  const weights = new Map<string, number>()
+  for (const [path, { bytesInOutput }] of Object.entries(output.inputs)) {
+    const owner = ownerOf(path)
+    weights.set(owner, (weights.get(owner) ?? 0) + bytesInOutput)
+  }
+  const heaviest = [...weights].sort(([, a], [, b]) => b - a).slice(0, 5)
+  const parts = heaviest.map(([owner, bytes]) => `${owner} ${kilobytes(bytes)}`).join(', ')
+  console.log(`${name}: ${kilobytes(output.bytes)} (${parts}, …)`)
+}
+
+/** The package a file belongs to, or our own top folder. */
+function ownerOf(path: string): string {
+  const [, name] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path) ?? []
+  return name ?? path.split('/', 1)[0] ?? path
+}
+
+function kilobytes(bytes: number): string {
+  return `${Math.round(bytes / 1000)} kB`
+}

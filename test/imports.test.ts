@@ -1,0 +1,120 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test } from 'tap'
+
+/** From a file whose path matches `from`, imports that match `to` point the wrong way. Types only: `import type` may. */
+type Wrong = { readonly from: RegExp; readonly to: RegExp; readonly typesMay?: true; readonly why: string }
+
+const nodeParts = '(node|eviction|pods|shutdown)'
+const fleetParts = '(broker|controllers|scheduler|apiserver)'
+const wrong: readonly Wrong[] = [
+  { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
+  { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|pino$|yaml$)/, why: 'daemon/ imports api/ and Node' },
+  { from: /^certs\//, to: /^(?!certs\/|api\/|node:|node-forge$)/, why: 'certs/ imports api/ only, and node-forge' },
+  {
+    from: /^agent\//,
+    to: /^(broker-controller|scripts|test|bench)\//,
+    why: 'an agent knows nothing of the controller',
+  },
+  {
+    from: /^broker-controller\//,
+    to: /^(agent|scripts|test|bench)\//,
+    why: 'the controller knows nothing of an agent',
+  },
+  { from: /^agent\/(?!main\.ts)/, to: /^agent\/adapters\//, why: 'only main.ts builds adapters' },
+  { from: /^agent\/\w+\//, to: /^agent\/[\w-]+\.ts$/, why: 'parts are handed their settings by main.ts' },
+  {
+    from: RegExp(`^agent/${nodeParts}/`),
+    to: RegExp(`^agent/${nodeParts}/`),
+    typesMay: true,
+    why: 'of each other, parts of an agent import types only',
+  },
+  {
+    from: RegExp(`^broker-controller/${fleetParts}/`),
+    to: RegExp(`^broker-controller/${fleetParts}/`),
+    why: 'parts of the controller meet in the store',
+  },
+  {
+    from: RegExp(`^broker-controller/${fleetParts}/`),
+    to: /^broker-controller\/(store\/\w+-store\.ts|[\w-]+\.ts$)/,
+    why: 'parts of the controller know the store by its interface',
+  },
+  { from: /^broker-controller\/store\//, to: /^broker-controller\/(?!store\/)/, why: 'the store knows nobody' },
+  { from: /^(?!.*\/testing\/|test\/)/, to: /\/testing\//, why: 'testing/ folders are for tests' },
+]
+
+/** Packages of others, and the files that may name them; what belongs to no row may be named in agent/adapters/ only. */
+const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
+  { name: /^tap$/, at: /\.test\.ts$|\/testing\/|^test\// },
+  { name: /^typebox/, at: /^api\// },
+  { name: /^pino$/, at: /^daemon\/log\.ts$/ },
+  { name: /^yaml$/, at: /^daemon\/configuration-file\.ts$|^scripts\// },
+  { name: /^node-forge$/, at: /^certs\// },
+  { name: /^esbuild$/, at: /^scripts\// },
+  { name: /^prom-client$/, at: /^broker-controller\// },
+  { name: /^aedes/, at: /^broker-controller\/broker\/mqtt-broker\.ts$/ },
+  { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite-store\.ts$/ },
+]
+
+type Arrow = { readonly from: string; readonly to: string; readonly typesOnly: boolean }
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const folders = ['api', 'daemon', 'certs', 'agent', 'broker-controller', 'scripts']
+const isTest = (path: string) => /\.test\.ts$|\/testing\//.test(path)
+
+const files = folders.flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules')),
+)
+const arrows = files.flatMap((from) => arrowsOf(from, readFileSync(join(root, from), 'utf8')))
+
+test('every import points the right way', async (t) => {
+  t.ok(arrows.length > 50, `${arrows.length} imports in ${files.length} files`)
+  t.same(arrows.filter(({ from }) => !isTest(from)).flatMap(problemsOf), [])
+})
+
+test('a package of others is named only where it belongs', async (t) => {
+  t.same(
+    arrows.filter(({ from, to }) => isVendor(to) && !mayName(from, to)).map(({ from, to }) => `${from} names ${to}`),
+    [],
+  )
+})
+
+test('an arrow that points the wrong way is told', async (t) => {
+  const found = arrowsOf('agent/pods/pod-plan.ts', `import { docker } from '../adapters/docker.ts'`)
+  t.same(found.flatMap(problemsOf), ['agent/pods/pod-plan.ts → agent/adapters/docker.ts: only main.ts builds adapters'])
+})
+
+function arrowsOf(from: string, text: string): Arrow[] {
+  const statements = text.matchAll(
+    /^(?:import|export(?=\s(?:type\s)?[{*]))\s(type\s)?(?:[^'"=]*?\sfrom\s)?'([^'\n]+)'|\bimport\('([^']+)'\)/gm,
+  )
+  return [...statements].map(([, types, named = '', lazy]) => ({
+    from,
+    to: targetOf(from, lazy ?? named),
+    typesOnly: types !== undefined,
+  }))
+}
+
+function targetOf(from: string, name: string): string {
+  return name.startsWith('.') ? normalize(join(dirname(from), name)) : name
+}
+
+function problemsOf({ from, to, typesOnly }: Arrow): string[] {
+  const sameFolder = dirname(from) === dirname(to)
+  return wrong
+    .filter((rule) => rule.from.test(from) && rule.to.test(to) && !sameFolder && !(typesOnly && rule.typesMay))
+    .map(({ why }) => `${from} → ${to}: ${why}`)
+}
+
+function isVendor(to: string): boolean {
+  return !to.startsWith('node:') && !folders.some((folder) => to.startsWith(`${folder}/`))
+}
+
+function mayName(from: string, to: string): boolean {
+  if (isTest(from)) return true
+  const rows = vendors.filter(({ name }) => name.test(to))
+  return rows.length === 0 ? from.startsWith('agent/adapters/') : rows.some(({ at }) => at.test(from))
+}
