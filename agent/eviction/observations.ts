@@ -1,0 +1,25 @@
+/** What the machine has left, as told by whoever can read it. */
+
+export const signals = [
+  'memory.available',
+  'nodefs.available',
+  'nodefs.inodesFree',
+  'imagefs.available',
+  'imagefs.inodesFree',
+  'pid.available',
+] as const
+export type Signal = (typeof signals)[number]
+
+/** Bytes, inodes or processes. `capacity` is what a percentage is a part of. */
+export type Observation = { readonly signal: Signal; readonly available: number; readonly capacity: number }
+
+export type Observations = {
+  readonly observed: readonly Observation[]
+  /** What could not be read, and why. A signal that was not observed never means pressure. */
+  readonly unread: readonly { readonly signal: Signal; readonly because: string }[]
+}
+
+/** What we need to be told about the machine. Cheap enough to ask every few seconds; starts no process. */
+export interface SignalSource {
+  observe(): Promise<Observations>
+}
