@@ -40,9 +40,9 @@ export const double = NumberType()
 export const bool = BooleanType()
 export const anything = Unknown()
 /** RFC 3339, whole seconds: `2026-01-02T03:04:05Z`. */
-export const time = StringType({ format: 'date-time' })
+export const time = StringType({ format: 'date-time', 'x-bramble-time': 'seconds' })
 /** RFC 3339 with exactly six fraction digits, as Leases and Events carry it: typed clients refuse anything else. */
-export const microTime = StringType({ format: 'date-time' })
+export const microTime = StringType({ format: 'date-time', 'x-bramble-time': 'micro' })
 /** `100m`, `1536Mi`: clients may write a bare number, it is kept as text. */
 export const quantity = Union([StringType(), NumberType()], { 'x-kubernetes-quantity': true })
 export const intOrString = Union([Integer(), StringType()], { 'x-kubernetes-int-or-string': true })

@@ -1,0 +1,125 @@
+import { test } from 'tap'
+import { Integer } from 'typebox/type'
+import { decode } from './decode.ts'
+import { LeaseSchema } from './lease.ts'
+import { NodeSchema } from './node.ts'
+import { PodSchema } from './pod.ts'
+import { anything, bytes, integer, intOrString, mapOf, object, oneOf, optional, text } from './schema.ts'
+import { aPod } from './testing/builders.ts'
+
+test('a whole pod passes unchanged', async (t) => {
+  const pod = aPod({ name: 'web', requests: { cpu: '100m', memory: '64Mi' }, phase: 'Running' })
+  t.same(decode(PodSchema, JSON.parse(JSON.stringify(pod))), { ok: true, value: pod, unknownFields: [] })
+})
+
+test('every problem is told at once, with its path', async (t) => {
+  const decoded = decode(PodSchema, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 7, labels: { app: true } },
+    spec: { containers: [{ image: 'nginx', ports: [{ containerPort: 'http' }] }, null, 'x'], hostNetwork: 'yes' },
+    status: { phase: 'Sleeping' },
+  })
+  t.same(!decoded.ok && decoded.problems.map(({ field, reason, message }) => [field, reason, message]), [
+    ['metadata.name', 'FieldValueTypeInvalid', 'Invalid value: 7: must be text'],
+    ['metadata.labels[app]', 'FieldValueTypeInvalid', 'Invalid value: true: must be text'],
+    ['spec.containers[0].ports[0].containerPort', 'FieldValueTypeInvalid', 'Invalid value: "http": must be an integer'],
+    ['spec.containers[0].name', 'FieldValueRequired', 'Required value'],
+    ['spec.containers[1]', 'FieldValueRequired', 'Required value'],
+    ['spec.containers[2]', 'FieldValueTypeInvalid', 'Invalid value: "x": must be an object'],
+    ['spec.hostNetwork', 'FieldValueTypeInvalid', 'Invalid value: "yes": must be true or false'],
+    [
+      'status.phase',
+      'FieldValueNotSupported',
+      'Unsupported value: "Sleeping": supported values: "Pending", "Running", "Succeeded", "Failed", "Unknown"',
+    ],
+  ])
+})
+
+test('nulls are absent, unknown fields are left out and named', async (t) => {
+  const decoded = decode(PodSchema, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web', creationTimestamp: null, colour: 'red' },
+    spec: { containers: [{ name: 'web', image: 'nginx', imag: 'x' }], volumes: null },
+    status: {},
+  })
+  t.same(decoded, {
+    ok: true,
+    value: {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'web' },
+      spec: { containers: [{ name: 'web', image: 'nginx' }] },
+      status: {},
+    },
+    unknownFields: ['metadata.colour', 'spec.containers[0].imag'],
+  })
+  t.same(decode(PodSchema, null), {
+    ok: false,
+    problems: [{ field: '', reason: 'FieldValueRequired', message: 'Required value' }],
+  })
+  t.notOk(decode(PodSchema, []).ok)
+})
+
+test('a bare number is kept as text where a quantity stands', async (t) => {
+  const node = decode(NodeSchema, {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {},
+    status: { capacity: { cpu: 4, memory: '1Gi' } },
+  })
+  t.same(node.ok && node.value.status?.capacity, { cpu: '4', memory: '1Gi' })
+})
+
+test('times get the precision Kubernetes writes', async (t) => {
+  const lease = decode(LeaseSchema, {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { creationTimestamp: '2026-01-02T04:04:05.678+01:00' },
+    spec: { renewTime: '2026-01-02T03:04:05Z', acquireTime: '2026-01-02T03:04:05.123456Z' },
+  })
+  t.ok(lease.ok)
+  t.equal(lease.ok && lease.value.metadata.creationTimestamp, '2026-01-02T03:04:05Z')
+  t.equal(lease.ok && lease.value.spec?.renewTime, '2026-01-02T03:04:05.000000Z')
+  t.equal(lease.ok && lease.value.spec?.acquireTime, '2026-01-02T03:04:05.123456Z', 'nothing is lost')
+  const wrong = decode(LeaseSchema, {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { creationTimestamp: 'yesterday' },
+  })
+  t.match(!wrong.ok && wrong.problems, [{ field: 'metadata.creationTimestamp' }])
+})
+
+test('keys that reach into JavaScript itself are refused, and nesting has an end', async (t) => {
+  const schema = object({ labels: optional(mapOf(text)), any: optional(anything) })
+  t.notOk(decode(schema, JSON.parse('{"labels":{"__proto__":"x"}}')).ok)
+  t.notOk(decode(schema, JSON.parse('{"any":{"a":{"__proto__":{"x":1}}}}')).ok)
+  t.same(decode(schema, JSON.parse('{"__proto__":{"labels":{}}}')), {
+    ok: true,
+    value: {},
+    unknownFields: ['__proto__'],
+  })
+  const inherited = decode(schema, { labels: { constructor: 'fine' } })
+  t.same(inherited.ok && inherited.value, { labels: { constructor: 'fine' } })
+  t.notOk(decode(schema, { any: JSON.parse(`${'['.repeat(100)}1${']'.repeat(100)}`) }).ok)
+})
+
+test('limits, bytes, unions and words speak plainly', async (t) => {
+  const schema = object({
+    port: Integer({ minimum: 1, maximum: 65535 }),
+    body: bytes,
+    at: intOrString,
+    kind: oneOf('Only'),
+    n: integer,
+  })
+  const decoded = decode(schema, { port: 0, body: 5, at: true, kind: 'Other', n: 1.5 })
+  t.same(!decoded.ok && decoded.problems.map(({ field, message }) => `${field}: ${message}`), [
+    'port: Invalid value: 0: must be between 1 and 65535',
+    'body: Invalid value: 5: must be text',
+    'at: Invalid value: true: must be an integer or text',
+    'kind: Unsupported value: "Other": supported values: "Only"',
+    'n: Invalid value: 1.5: must be an integer',
+  ])
+  t.ok(decode(schema, { port: 80, body: 'YQ==', at: 'http', kind: 'Only', n: 1 }).ok)
+})

@@ -1,0 +1,189 @@
+/**
+ * What came from outside → typed, or the list of everything wrong with it. One walk along the schema: nulls count as
+ * absent, fields the schema does not know are left out and named, bare numbers become text where quantities stand,
+ * times get the precision Kubernetes writes. Single values are judged by TypeBox's checker.
+ */
+import { Check } from 'typebox/schema'
+import { invalid, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
+import type { Described, TSchema } from './schema.ts'
+
+export type Decoded<T> =
+  | { readonly ok: true; readonly value: T; readonly unknownFields: readonly string[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+/** Never throws, whatever comes in. */
+export function decode<const S extends TSchema>(schema: S, input: unknown): Decoded<Described<S>> {
+  const notes: Notes = { problems: [], unknownFields: [] }
+  const value = input === undefined || input === null ? undefined : readerOf(schema)(input, '', notes)
+  if (value === undefined && notes.problems.length === 0) notes.problems.push(required(''))
+  if (notes.problems.length > 0) return { ok: false, problems: notes.problems }
+  return { ok: true, value: value as Described<S>, unknownFields: notes.unknownFields }
+}
+
+type Notes = { readonly problems: Problem[]; readonly unknownFields: string[] }
+/** Gives the value as it shall be; undefined after a problem. The value is never null. */
+type Reader = (value: unknown, field: string, notes: Notes) => unknown
+
+const readers = new WeakMap<object, Reader>()
+const deepest = 32 // levels below a field of any shape
+
+function readerOf(schema: TSchema): Reader {
+  const known = readers.get(schema)
+  if (known !== undefined) return known
+  const reader = makeReader(schema)
+  readers.set(schema, reader)
+  return reader
+}
+
+/** The keywords our schemas are written with: see `schema.ts`. */
+type Keywords = {
+  readonly type?: string
+  readonly format?: string
+  readonly const?: unknown
+  readonly anyOf?: readonly TSchema[]
+  readonly items?: TSchema
+  readonly properties?: { readonly [name: string]: TSchema }
+  readonly required?: readonly string[]
+  readonly patternProperties?: { readonly [pattern: string]: TSchema }
+  readonly 'x-kubernetes-quantity'?: boolean
+  readonly 'x-bramble-time'?: 'seconds' | 'micro'
+}
+
+function makeReader(schema: TSchema): Reader {
+  const keywords = schema as Keywords
+  if (keywords.type === 'array' && keywords.items !== undefined) return listReader(keywords.items)
+  if (keywords.patternProperties !== undefined) return mapReader(Object.values(keywords.patternProperties)[0])
+  if (keywords.type === 'object') return objectReader(keywords)
+  if (keywords['x-kubernetes-quantity']) return quantityReader
+  if (keywords['x-bramble-time'] !== undefined) return timeReader(schema, keywords['x-bramble-time'])
+  if (keywords.type === undefined && keywords.anyOf === undefined && keywords.const === undefined) return anyReader
+  return valueReader(schema)
+}
+
+function objectReader({ properties = {}, required: mandatory = [] }: Keywords): Reader {
+  const fields = new Map(Object.entries(properties).map(([name, schema]) => [name, readerOf(schema)]))
+  return (value, field, notes) => {
+    if (!isRecord(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
+    const result: { [name: string]: unknown } = {}
+    for (const name of Object.keys(value)) {
+      const reader = fields.get(name)
+      const item = value[name]
+      if (reader === undefined) notes.unknownFields.push(within(field, name))
+      else if (item !== null && item !== undefined) result[name] = reader(item, within(field, name), notes)
+    }
+    for (const name of mandatory) {
+      if (!Object.hasOwn(result, name)) notes.problems.push(required(within(field, name)))
+    }
+    return result
+  }
+}
+
+function mapReader(values: TSchema | undefined): Reader {
+  const reader = values === undefined ? anyReader : readerOf(values)
+  return (value, field, notes) => {
+    if (!isRecord(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
+    const result: { [name: string]: unknown } = {}
+    for (const name of Object.keys(value)) {
+      const item = value[name]
+      if (name === '__proto__') notes.problems.push(invalid(field, name, 'this key is not allowed'))
+      else if (item !== null && item !== undefined) result[name] = reader(item, `${field}[${name}]`, notes)
+    }
+    return result
+  }
+}
+
+function listReader(items: TSchema): Reader {
+  const reader = readerOf(items)
+  return (value, field, notes) => {
+    if (!Array.isArray(value)) return refuse(notes, typeInvalid(field, value, 'a list'))
+    return value.map((item, index) => {
+      const at = `${field}[${index}]`
+      return item === null || item === undefined ? refuse(notes, required(at)) : reader(item, at, notes)
+    })
+  }
+}
+
+const quantityReader: Reader = (value, field, notes) => {
+  if (typeof value === 'string') return value
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value)
+  return refuse(notes, typeInvalid(field, value, 'a quantity (like 100m or 64Mi)'))
+}
+
+const canonicalTime = { seconds: /^[^.]{19}Z$/, micro: /^[^.]{19}\.\d{6}Z$/ } as const
+
+function timeReader(schema: TSchema, precision: 'seconds' | 'micro'): Reader {
+  return (value, field, notes) => {
+    if (!Check(schema, value) || typeof value !== 'string') {
+      return refuse(notes, typeInvalid(field, value, 'a time (like 2026-01-02T03:04:05Z)'))
+    }
+    if (canonicalTime[precision].test(value)) return value
+    const milliseconds = Date.parse(value)
+    if (Number.isNaN(milliseconds))
+      return refuse(notes, typeInvalid(field, value, 'a time (like 2026-01-02T03:04:05Z)'))
+    const iso = new Date(milliseconds).toISOString()
+    return precision === 'seconds' ? `${iso.slice(0, 19)}Z` : iso.replace('Z', '000Z')
+  }
+}
+
+/** Any shape is fine here, but not any key, nor any depth. */
+const anyReader: Reader = (value, field, notes) => copied(value, field, notes, 0)
+
+function copied(value: unknown, field: string, notes: Notes, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth > deepest) return refuse(notes, invalid(field, '...', `is nested deeper than ${deepest} levels`))
+  if (Array.isArray(value)) return value.map((item, index) => copied(item, `${field}[${index}]`, notes, depth + 1))
+  if (Object.hasOwn(value, '__proto__')) return refuse(notes, invalid(field, '__proto__', 'this key is not allowed'))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [name, copied(item, within(field, name), notes, depth + 1)]),
+  )
+}
+
+function valueReader(schema: TSchema): Reader {
+  const { type, anyOf = [], const: only, ...constraints } = schema as Keywords
+  const words = (only === undefined ? anyOf : [schema]).map((choice) => (choice as Keywords).const)
+  const plain = Object.keys(constraints).length === 0 && (type === 'string' || type === 'boolean') ? type : undefined
+  return (value, field, notes) => {
+    if (plain !== undefined ? typeof value === plain : Check(schema, value)) return value
+    if (words.length > 0 && words.every((word) => typeof word === 'string')) {
+      return refuse(
+        notes,
+        typeof value === 'string' ? notSupported(field, value, words) : typeInvalid(field, value, 'text'),
+      )
+    }
+    if (type === undefined || !isOfType(value, type)) {
+      return refuse(notes, typeInvalid(field, value, typeNames[type ?? ''] ?? 'an integer or text'))
+    }
+    return refuse(notes, invalid(field, value, limitsOf(schema)))
+  }
+}
+
+const typeNames: { readonly [type: string]: string } = {
+  string: 'text',
+  integer: 'an integer',
+  number: 'a number',
+  boolean: 'true or false',
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  return type === 'integer' ? Number.isInteger(value) : typeof value === type
+}
+
+/** The limits a configuration's schema may set, as a sentence. */
+function limitsOf(schema: object): string {
+  const { minimum, maximum, pattern, minLength } = schema as { readonly [limit: string]: unknown }
+  if (minimum !== undefined && maximum !== undefined) return `must be between ${minimum} and ${maximum}`
+  if (minimum !== undefined) return `must be at least ${minimum}`
+  if (maximum !== undefined) return `must be at most ${maximum}`
+  if (pattern !== undefined) return `must match ${pattern}`
+  if (minLength !== undefined) return 'must not be empty'
+  return 'is not allowed here'
+}
+
+function isRecord(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function refuse(notes: Notes, problem: Problem): undefined {
+  notes.problems.push(problem)
+  return undefined
+}

@@ -1,0 +1,38 @@
+/** Who is asking: a user and groups, as a client certificate's subject (CN, O) or a token says. */
+import { dnsSubdomainProblem } from './names.ts'
+
+export type Identity = { readonly user: string; readonly groups: readonly string[] }
+
+export const nodesGroup = 'system:nodes'
+export const mastersGroup = 'system:masters'
+export const bootstrappersGroup = 'system:bootstrappers'
+export const authenticatedGroup = 'system:authenticated'
+const nodeUserPrefix = 'system:node:'
+
+/** The administrator our kubeconfig names. */
+export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }
+/** Who someone without certificate or token is. */
+export const anonymous: Identity = { user: 'system:anonymous', groups: ['system:unauthenticated'] }
+
+export function nodeIdentity(nodeName: string): Identity {
+  return { user: `${nodeUserPrefix}${nodeName}`, groups: [nodesGroup] }
+}
+
+/** The node a user name stands for; undefined when it stands for none. */
+export function nodeNameOf(user: string): string | undefined {
+  if (!user.startsWith(nodeUserPrefix)) return undefined
+  const name = user.slice(nodeUserPrefix.length)
+  return dnsSubdomainProblem(name) === undefined ? name : undefined
+}
+
+/** The node this is: named as one and a member of the nodes' group. */
+export function nodeOf({ user, groups }: Identity): string | undefined {
+  return groups.includes(nodesGroup) ? nodeNameOf(user) : undefined
+}
+
+/** The identity in a certificate's subject, as Node.js tells it: a repeated field is a list. undefined without one CN. */
+export function identityOfSubject(subject: { readonly CN?: unknown; readonly O?: unknown }): Identity | undefined {
+  if (typeof subject.CN !== 'string' || subject.CN === '') return undefined
+  const organizations: readonly unknown[] = Array.isArray(subject.O) ? subject.O : [subject.O]
+  return { user: subject.CN, groups: organizations.filter((group) => typeof group === 'string') }
+}

@@ -1,0 +1,71 @@
+/** What things may be called. Each check gives a sentence that says what is wrong, or undefined when nothing is. */
+
+const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
+const dnsSubdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
+const nameCharacters = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/
+
+/** A DNS-1123 label: a namespace's or container's name. */
+export function dnsLabelProblem(text: string): string | undefined {
+  if (text.length > 63) return tooLong(63)
+  if (dnsLabel.test(text)) return undefined
+  return "must be lower case letters, digits or '-', starting and ending with a letter or digit (like 'my-name')"
+}
+
+/** A DNS-1123 subdomain: most objects' name, a node's too. */
+export function dnsSubdomainProblem(text: string): string | undefined {
+  if (text.length > 253) return tooLong(253)
+  if (dnsSubdomain.test(text)) return undefined
+  return (
+    "must be lower case letters, digits, '-' or '.', each part between dots starting and ending with a letter or digit " +
+    "(like 'pi-01.example')"
+  )
+}
+
+/** `name` or `prefix/name`: keys of labels, annotations, taints and extended resources; finalizers. */
+export function qualifiedNameProblem(text: string): string | undefined {
+  const parts = text.split('/')
+  const name = parts.at(-1) ?? ''
+  if (parts.length > 2) return "must be a name, or a prefix and a name with one '/' between (like 'example.com/name')"
+  if (parts.length === 2) {
+    const problem = parts[0] === '' ? 'must not be empty' : dnsSubdomainProblem(parts[0] ?? '')
+    if (problem !== undefined) return `prefix part ${problem}`
+  }
+  if (name === '') return 'name part must not be empty'
+  if (name.length > 63) return `name part ${tooLong(63)}`
+  if (nameCharacters.test(name)) return undefined
+  return "name part must be letters, digits, '-', '_' or '.', starting and ending with a letter or digit (like 'my.name')"
+}
+
+export const labelKeyProblem = qualifiedNameProblem
+
+export function labelValueProblem(text: string): string | undefined {
+  if (text.length > 63) return tooLong(63)
+  if (text === '' || nameCharacters.test(text)) return undefined
+  return "must be empty, or letters, digits, '-', '_' or '.', starting and ending with a letter or digit (like 'my_value')"
+}
+
+/** A key of a ConfigMap or Secret. */
+export function dataKeyProblem(text: string): string | undefined {
+  if (text.length > 253) return tooLong(253)
+  if (text === '.' || text.startsWith('..')) return "must not be '.' or start with '..'"
+  return /^[-._a-zA-Z0-9]+$/.test(text) ? undefined : "must be letters, digits, '-', '_' or '.' (like 'key.name')"
+}
+
+/** The name of an environment variable: anything printable of ASCII but '='. */
+export function environmentNameProblem(text: string): string | undefined {
+  if (text === '') return 'must not be empty'
+  return /^[\x20-\x3c\x3e-\x7e]+$/.test(text) ? undefined : "must be printable ASCII characters without '='"
+}
+
+/** The name of a port. */
+export function portNameProblem(text: string): string | undefined {
+  if (text.length > 15) return tooLong(15)
+  const wellFormed = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(text) && /[a-z]/.test(text) && !text.includes('--')
+  return wellFormed
+    ? undefined
+    : "must be lower case letters, digits or single '-', with at least one letter, starting and ending with a letter or digit"
+}
+
+function tooLong(most: number): string {
+  return `must be no more than ${most} characters`
+}

@@ -1,0 +1,94 @@
+import { test } from 'tap'
+import {
+  addQuantities,
+  compareQuantities,
+  formatQuantity,
+  milliValue,
+  parseQuantity,
+  quantityOf,
+  quantityToNumber,
+  subtractQuantities,
+  tryParseQuantity,
+} from './quantity.ts'
+
+const canonical = (text: string | number) => formatQuantity(parseQuantity(text))
+
+test('a quantity is printed in its family, with the largest suffix that keeps a whole number', async (t) => {
+  const expected: [string | number, string][] = [
+    ['0', '0'],
+    ['0Ki', '0'],
+    ['1500m', '1500m'],
+    ['1000m', '1'],
+    ['1.5', '1500m'],
+    ['.5', '500m'],
+    ['5.', '5'],
+    ['+1', '1'],
+    ['00012', '12'],
+    ['1000', '1k'],
+    ['1536Mi', '1536Mi'],
+    ['1.5Gi', '1536Mi'],
+    ['1024Ki', '1Mi'],
+    ['1023', '1023'],
+    ['0.5Ki', '512'],
+    ['1500Ki', '1500Ki'],
+    ['1.1Gi', '1181116006400m'],
+    ['1e3', '1e3'],
+    ['1E3', '1e3'],
+    ['12e2', '1200'],
+    ['1E', '1E'],
+    ['-2Mi', '-2Mi'],
+    ['0.0000000001', '1n'],
+    ['-0.0000000001', '-1n'],
+    [4, '4'],
+    [0.25, '250m'],
+    ['10Ei', '9223372036854775807'],
+    ['1e-999999', '1e-9'],
+  ]
+  for (const [text, printed] of expected) {
+    t.equal(canonical(text), printed, `${text} is ${printed}`)
+  }
+})
+
+test('what is not a quantity is told apart without throwing', async (t) => {
+  for (const text of [
+    '',
+    ' 1',
+    '1 ',
+    '1kb',
+    '1ki',
+    'Mi',
+    '1e',
+    '1.2.3',
+    '--1',
+    '1Ki1',
+    '0x10',
+    '1K',
+    '.',
+    '9'.repeat(65),
+  ]) {
+    t.equal(tryParseQuantity(text), undefined, JSON.stringify(text))
+  }
+  t.equal(tryParseQuantity(Number.NaN), undefined)
+  t.throws(() => parseQuantity('lots'), { message: 'Not a quantity: "lots"' })
+})
+
+test('values round up, and sums keep the family of the left', async (t) => {
+  t.equal(quantityToNumber('1.1Gi'), 1181116007)
+  t.equal(quantityToNumber('100m'), 1)
+  t.equal(quantityToNumber(1e21), 2 ** 63, 'no more than 64 bits hold')
+  t.equal(quantityToNumber('1e999999'), 2 ** 63)
+  t.equal(milliValue('250m'), 250)
+  t.equal(milliValue('1u'), 1)
+  t.equal(milliValue('-1u'), -1)
+  t.equal(formatQuantity(addQuantities('1Gi', '1G')), '2073741824')
+  t.equal(formatQuantity(addQuantities('1G', '24Mi')), '1025165824')
+  t.equal(formatQuantity(addQuantities('0', '1Mi')), '1Mi', 'a zero has no family to keep')
+  t.equal(formatQuantity(subtractQuantities('1Gi', '256Mi')), '768Mi')
+  t.equal(formatQuantity(quantityOf(2 ** 30, 'binary')), '1Gi')
+})
+
+test('comparison is exact over families', async (t) => {
+  t.equal(compareQuantities('1Gi', '1G'), 1)
+  t.equal(compareQuantities('1000m', '1'), 0)
+  t.equal(compareQuantities('1e3', '1Ki'), -1)
+})
