@@ -1,0 +1,64 @@
+import { test } from 'tap'
+import { conditionEvents, nodeConditions } from './conditions.ts'
+
+const early = '2026-01-02T03:04:05Z'
+const late = '2026-01-02T03:14:05Z'
+const well = { pressures: [], problems: [] }
+
+test('a healthy node says so in the words of the kubelet, Ready last', async (t) => {
+  const shown = nodeConditions([], well, early).map(({ type, status, reason, message }) => [
+    type,
+    status,
+    reason,
+    message,
+  ])
+  t.same(shown, [
+    ['MemoryPressure', 'False', 'KubeletHasSufficientMemory', 'kubelet has sufficient memory available'],
+    ['DiskPressure', 'False', 'KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
+    ['PIDPressure', 'False', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
+    ['Ready', 'True', 'KubeletReady', 'kubelet is posting ready status'],
+  ])
+})
+
+test('pressure is told by name', async (t) => {
+  const conditions = nodeConditions([], { ...well, pressures: ['MemoryPressure', 'PIDPressure'] }, early)
+  t.same(
+    conditions.map(({ status, reason }) => [status, reason]),
+    [
+      ['True', 'KubeletHasInsufficientMemory'],
+      ['False', 'KubeletHasNoDiskPressure'],
+      ['True', 'KubeletHasInsufficientPID'],
+      ['True', 'KubeletReady'],
+    ],
+    'and does not make the node unready',
+  )
+})
+
+test('one problem stands alone, several in brackets', async (t) => {
+  const one = nodeConditions([], { ...well, problems: ['container runtime is down'] }, early).at(-1)
+  t.same([one?.status, one?.reason, one?.message], ['False', 'KubeletNotReady', 'container runtime is down'])
+  const two = nodeConditions([], { ...well, problems: ['container runtime is down', 'node is shutting down'] }, early)
+  t.equal(two.at(-1)?.message, '[container runtime is down, node is shutting down]')
+})
+
+test('the moment of transition moves only when the status does', async (t) => {
+  const first = nodeConditions([], well, early)
+  const second = nodeConditions(first, { ...well, pressures: ['DiskPressure'] }, late)
+  const moments = new Map(second.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]))
+  t.equal(moments.get('DiskPressure'), late)
+  t.equal(moments.get('MemoryPressure'), early)
+  t.ok(second.every(({ lastHeartbeatTime }) => lastHeartbeatTime === late))
+})
+
+test('every change is an event, and nothing else is', async (t) => {
+  const first = nodeConditions([], well, early)
+  t.same(conditionEvents([], first), [
+    'NodeHasSufficientMemory',
+    'NodeHasNoDiskPressure',
+    'NodeHasSufficientPID',
+    'NodeReady',
+  ])
+  t.same(conditionEvents(first, nodeConditions(first, well, late)), [])
+  const worse = nodeConditions(first, { pressures: ['DiskPressure'], problems: ['container runtime is down'] }, late)
+  t.same(conditionEvents(first, worse), ['NodeHasDiskPressure', 'NodeNotReady'])
+})
