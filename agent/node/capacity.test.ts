@@ -39,10 +39,7 @@ test('what is reserved and what lies below the thresholds is not for pods', asyn
 })
 
 test('huge pages are taken from memory and nothing falls below zero', async (t) => {
-  const capacity = capacityOf(
-    { ...pi4, hugePageBytes: { 'hugepages-2Mi': 8 * mib } },
-    { maxPods: 110, podsPerCore: 0 },
-  )
+  const capacity = capacityOf({ ...pi4, hugePageBytes: { 'hugepages-2Mi': 8 * mib } }, { maxPods: 110, podsPerCore: 0 })
   t.equal(allocatableOf(capacity, [])['memory'], pi4.memoryBytes - 8 * mib)
   t.equal(asQuantities(capacity)['hugepages-2Mi'], '8Mi')
   t.equal(allocatableOf(capacity, [{ memory: 2 ** 40 }])['memory'], 0)

@@ -82,10 +82,7 @@ function told({ reason, message }: Said): Pick<NodeCondition, 'reason' | 'messag
 }
 
 /** The names of the events that tell of what changed; everything is news to a node that just started. */
-export function conditionEvents(
-  previous: readonly NodeCondition[],
-  next: readonly NodeCondition[],
-): readonly string[] {
+export function conditionEvents(previous: readonly NodeCondition[], next: readonly NodeCondition[]): readonly string[] {
   return next
     .filter(({ type, status }) => previous.find((before) => before.type === type)?.status !== status)
     .map(eventName)

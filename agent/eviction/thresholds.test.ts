@@ -1,0 +1,68 @@
+import { test } from 'tap'
+import type { Observation } from './observations.ts'
+import { defaultEvictionHard, parseThresholds, pressureOf, thresholdsMet } from './thresholds.ts'
+
+const mib = 2 ** 20
+const memory = (available: number): Observation => ({ signal: 'memory.available', available, capacity: 512 * mib })
+
+test("Kubernetes' default thresholds are understood", async (t) => {
+  const { thresholds, problems } = parseThresholds(defaultEvictionHard)
+  t.same(problems, [])
+  t.same(thresholds[0], { signal: 'memory.available', value: { quantity: 100 * mib } })
+  t.same(thresholds[3], { signal: 'imagefs.available', value: { percentage: 15 } })
+  t.equal(thresholds.length, 5)
+})
+
+test('a threshold is met when its value is strictly more than what is available', async (t) => {
+  const { thresholds } = parseThresholds({ 'memory.available': '100Mi' })
+  t.equal(thresholdsMet(thresholds, [memory(100 * mib)]).length, 0)
+  t.equal(thresholdsMet(thresholds, [memory(100 * mib - 1)]).length, 1)
+})
+
+test('a percentage is of the capacity', async (t) => {
+  const { thresholds } = parseThresholds({ 'memory.available': '12.5%' })
+  t.equal(thresholdsMet(thresholds, [memory(64 * mib)]).length, 0)
+  t.equal(thresholdsMet(thresholds, [memory(64 * mib - 1)]).length, 1)
+})
+
+test('a signal nobody could read is never met', async (t) => {
+  t.same(thresholdsMet(parseThresholds(defaultEvictionHard).thresholds, []), [])
+})
+
+test('a filesystem without inodes is not short of them', async (t) => {
+  const btrfs: Observation = { signal: 'nodefs.inodesFree', available: 0, capacity: 0 }
+  t.same(thresholdsMet(parseThresholds(defaultEvictionHard).thresholds, [btrfs]), [])
+})
+
+test('0% and 100% switch a threshold off', async (t) => {
+  const { thresholds, problems } = parseThresholds({ 'nodefs.available': '0%', 'imagefs.available': '100%' })
+  t.same([thresholds, problems], [[], []])
+})
+
+test('every mistake is told at once', async (t) => {
+  const { problems } = parseThresholds({
+    'memory.avialable': '100Mi',
+    'memory.available': '0',
+    'nodefs.available': '-5%',
+    'nodefs.inodesFree': '101%',
+    'imagefs.available': 'ten',
+    'pid.available': '%',
+  })
+  t.same(
+    problems.map(({ signal }) => signal),
+    [
+      'memory.avialable',
+      'memory.available',
+      'nodefs.available',
+      'nodefs.inodesFree',
+      'imagefs.available',
+      'pid.available',
+    ],
+  )
+})
+
+test('memory, disks and processes each have their pressure', async (t) => {
+  t.equal(pressureOf('memory.available'), 'MemoryPressure')
+  t.equal(pressureOf('imagefs.inodesFree'), 'DiskPressure')
+  t.equal(pressureOf('pid.available'), 'PIDPressure')
+})

@@ -1,0 +1,141 @@
+/** Loop: looks at the node, and reports what changed, and now and then regardless. */
+import type { NodeAddress, NodeStatus, PressureType } from '../../api/node.ts'
+import { alarm } from '../../daemon/alarm.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { type Amounts, allocatableOf, capacityOf, type Machine, missingCapacity, type PodLimits } from './capacity.ts'
+import { conditionEvents, nodeConditions } from './conditions.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { type NodeEvent, nodeEvent } from './node-event.ts'
+import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts'
+import type { RuntimeHealth } from './runtime-health.ts'
+
+export type NodeStatusNeeds = {
+  readonly machine: Machine
+  readonly system: SystemFacts
+  /** The node's addresses now; rejects, with a reason, when there is none. */
+  readonly addresses: () => Promise<readonly NodeAddress[]>
+  /** Undefined until the machine was looked at for the first time. */
+  readonly pressures: () => readonly PressureType[] | undefined
+  readonly runtime: Pick<RuntimeHealth, 'problems' | 'info' | 'images'>
+  readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'reportEvent'>
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+export type NodeStatusSettings = PodLimits & {
+  readonly nodeName: string
+  readonly agentVersion: string
+  /** Reservations, and what lies below the hard eviction thresholds. */
+  readonly reserved: readonly Amounts[]
+  readonly updateMs: number
+  readonly reportMs: number
+  /** The machine was started since we last ran. */
+  readonly rebooted: boolean
+}
+
+export interface NodeStatusManager {
+  /** Something changed: look now. */
+  wake(): void
+  /** Look now, and report even if nothing changed. */
+  report(): void
+  /** The newest status; undefined before the first look. */
+  status(): NodeStatus | undefined
+  /** Resolves with the first status. */
+  first(): Promise<NodeStatus>
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSettings): NodeStatusManager {
+  const { machine, system, runtime, controlPlane, clock, random, log } = needs
+  const { nodeName, agentVersion } = settings
+  const capacity = capacityOf(machine, settings)
+  const allocatable = allocatableOf(capacity, settings.reserved)
+  const missing = missingCapacity(capacity)
+  const unable = missing.length > 0 ? [`missing node capacity for resources: ${missing.join(', ')}`] : []
+
+  const wake = alarm(clock)
+  let status: NodeStatus | undefined
+  let reported: NodeStatus | undefined
+  let reportedMs = Number.NEGATIVE_INFINITY
+  let addresses: readonly NodeAddress[] = []
+  let addressTrouble: string | undefined
+  let serial = 0
+  let haveFirst: (status: NodeStatus) => void = () => undefined
+  const first = new Promise<NodeStatus>((resolve) => {
+    haveFirst = resolve
+  })
+
+  const tell = (event: NodeEvent) => {
+    const nowMs = clock.wallMs()
+    const at = { now: rfc3339(nowMs), serial: `${nowMs.toString(16)}${(serial++).toString(16).padStart(2, '0')}` }
+    controlPlane.reportEvent(nodeEvent(nodeName, event, at))
+  }
+
+  /** Without an answer the old addresses stay. */
+  const lookAtAddresses = async () => {
+    try {
+      addresses = await needs.addresses()
+      addressTrouble = undefined
+    } catch (error) {
+      const trouble = error instanceof Error ? error.message : String(error)
+      if (trouble !== addressTrouble) log.warn('Cannot tell the node its address', { error })
+      addressTrouble = trouble
+    }
+  }
+
+  const pass = async () => {
+    const pressures = needs.pressures()
+    if (pressures === undefined) return
+    await lookAtAddresses()
+    const before = status?.conditions ?? []
+    const health = { pressures, problems: [...runtime.problems(), ...unable] }
+    const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
+    status = nodeStatus({
+      capacity,
+      allocatable,
+      addresses,
+      system,
+      agentVersion,
+      runtimeVersion: runtime.info()?.version,
+      images: runtime.images(),
+      conditions,
+    })
+    haveFirst(status)
+    reportIfDue(status)
+    for (const reason of conditionEvents(before, conditions)) {
+      log.info('Node condition changed', { reason })
+      tell({ type: 'Normal', reason, message: `Node ${nodeName} status is now: ${reason}` })
+    }
+  }
+
+  const reportIfDue = (next: NodeStatus) => {
+    const nowMs = clock.monotonicMs()
+    if (!isWorthReporting(reported, next) && nowMs - reportedMs < settings.reportMs) return
+    controlPlane.reportNodeStatus(next)
+    reported = next
+    reportedMs = nowMs
+  }
+
+  return {
+    wake: () => wake.ring(),
+    report() {
+      reported = undefined
+      wake.ring()
+    },
+    status: () => status,
+    first: () => first,
+    async run(signal) {
+      tell({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' })
+      if (settings.rebooted) {
+        const message = `Node ${nodeName} has been rebooted, boot id: ${system.bootID}`
+        tell({ type: 'Warning', reason: 'Rebooted', message })
+      }
+      while (!signal.aborted) {
+        await pass()
+        await wake.sleep(settings.updateMs * (1 + 0.04 * random()), signal)
+      }
+    },
+  }
+}

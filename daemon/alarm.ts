@@ -1,0 +1,25 @@
+/** A sleep that news can cut short: loops are woken by change and by a timer. */
+import type { Clock } from './clock.ts'
+
+export interface Alarm {
+  /** Ends the sleep under way, or the next one before it begins. */
+  ring(): void
+  /** Resolves after `ms`, when the alarm rings, or when `signal` aborts; never rejects. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+}
+
+export function alarm(clock: Clock): Alarm {
+  let next = new AbortController()
+  return {
+    ring: () => next.abort(),
+    async sleep(ms, signal) {
+      const current = next
+      const stop = () => current.abort()
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop, { once: true })
+      await clock.sleep(ms, current.signal)
+      signal.removeEventListener('abort', stop)
+      next = new AbortController()
+    },
+  }
+}
