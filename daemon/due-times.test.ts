@@ -1,0 +1,59 @@
+import { test } from 'tap'
+import { dueTimes } from './due-times.ts'
+
+test('keys come due in the order of their times, those of one time in the order they were given', async (t) => {
+  const due = dueTimes()
+  for (const [key, ms] of [
+    ['c', 30],
+    ['a', 10],
+    ['d', 30],
+    ['b', 20],
+  ] as const)
+    due.set(key, ms)
+  t.equal(due.nextMs(), 10)
+  t.same(due.take(9), [])
+  t.same(due.take(20), ['a', 'b'])
+  t.same(due.take(100), ['c', 'd'])
+  t.equal(due.nextMs(), undefined)
+})
+
+test('a key has one time: set moves it, advance only brings it forward', async (t) => {
+  const due = dueTimes()
+  due.set('a', 10)
+  due.set('a', 50)
+  t.same(due.take(40), [], 'the earlier time is forgotten')
+  due.advance('a', 60)
+  t.equal(due.nextMs(), 50)
+  due.advance('a', 45)
+  t.same(due.take(45), ['a'])
+  due.set('b', 1)
+  due.delete('b')
+  t.equal(due.size, 0)
+  t.same(due.take(100), [])
+})
+
+test('whatever happens, what is taken is what was due', async (t) => {
+  let seed = 7
+  const random = (below: number) => {
+    seed = (seed * 1103515245 + 12345) % 2147483648
+    return seed % below
+  }
+  const due = dueTimes()
+  const expected = new Map<string, number>()
+  for (let now = 0; now < 3000; now++) {
+    const key = `k${random(200)}`
+    if (random(5) === 0) {
+      due.delete(key)
+      expected.delete(key)
+    } else {
+      const ms = now + random(300)
+      due.set(key, ms)
+      expected.set(key, ms)
+    }
+    const late = [...expected].filter(([, ms]) => ms <= now).map(([name]) => name)
+    for (const name of late) expected.delete(name)
+    const taken = due.take(now)
+    if (taken.sort().join() !== late.sort().join()) return t.same(taken, late, `at ${now}`)
+  }
+  t.equal(due.size, expected.size)
+})

@@ -1,0 +1,63 @@
+/** Which keys are due, and when is the next one? One time a key; a great number of keys costs nothing while none is due. */
+import { heap } from './heap.ts'
+
+export interface DueTimes {
+  readonly size: number
+  /** The key comes due at `dueMs` instead of any other time. */
+  set(key: string, dueMs: number): void
+  /** The key comes due at `dueMs`, or earlier if it was to. */
+  advance(key: string, dueMs: number): void
+  delete(key: string): void
+  get(key: string): number | undefined
+  /** When the next key comes due. */
+  nextMs(): number | undefined
+  /** Takes the keys that are due, the longest waiting first. */
+  take(nowMs: number): string[]
+}
+
+type Entry = { readonly key: string; readonly dueMs: number; readonly order: number }
+
+export function dueTimes(): DueTimes {
+  const present = new Map<string, Entry>()
+  const entries = heap<Entry>((a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order))
+  let order = 0
+
+  const set = (key: string, dueMs: number) => {
+    if (present.get(key)?.dueMs === dueMs) return
+    const entry = { key, dueMs, order: order++ }
+    present.set(key, entry)
+    entries.push(entry)
+  }
+
+  /** The heap keeps entries that were replaced until they come up. */
+  const first = () => {
+    for (let entry = entries.first(); entry !== undefined; entry = entries.first()) {
+      if (present.get(entry.key) === entry) return entry
+      entries.pop()
+    }
+    return undefined
+  }
+
+  return {
+    get size() {
+      return present.size
+    },
+    set,
+    advance(key, dueMs) {
+      const before = present.get(key)
+      if (before === undefined || dueMs < before.dueMs) set(key, dueMs)
+    },
+    delete: (key) => void present.delete(key),
+    get: (key) => present.get(key)?.dueMs,
+    nextMs: () => first()?.dueMs,
+    take(nowMs) {
+      const due: string[] = []
+      for (let entry = first(); entry !== undefined && entry.dueMs <= nowMs; entry = first()) {
+        entries.pop()
+        present.delete(entry.key)
+        due.push(entry.key)
+      }
+      return due
+    },
+  }
+}
