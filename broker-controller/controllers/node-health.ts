@@ -1,0 +1,118 @@
+/**
+ * What have we heard of a node, and when? Every age is measured on our own monotonic clock from the moment we saw a
+ * change; the times in the objects only tell that something changed.
+ */
+import type { Lease } from '../../api/lease.ts'
+import type { Node, NodeCondition } from '../../api/node.ts'
+
+export const defaultNodeMonitorPeriodMs = 5_000
+/** 50 s since Kubernetes 1.32: a lease may miss four of its 10 s renewals. */
+export const defaultNodeMonitorGracePeriodMs = 50_000
+export const defaultNodeStartupGracePeriodMs = 60_000
+/** Ours: a link that comes back within this time was never gone. */
+export const defaultNodeConnectionLossDebounceMs = 5_000
+
+export type HealthSettings = {
+  readonly nodeMonitorGracePeriodMs: number
+  readonly nodeStartupGracePeriodMs: number
+  readonly nodeConnectionLossDebounceMs: number
+}
+
+export type Connection = 'online' | 'lost' | 'goodbye'
+/** On a node's Lease: what its connection to the broker last did. */
+export const connectionAnnotation = 'bramble.dev/connection'
+
+export type NodeHealth = {
+  /** When the node last gave a sign of life. */
+  readonly heardMs: number
+  /** When Ready last became another status. */
+  readonly readyChangedMs: number
+  readonly ready: NodeCondition | undefined
+  readonly renewTime: string | undefined
+  /** Set while the connection is known to be lost: since when. */
+  readonly lostMs: number | undefined
+}
+
+/** Now on both clocks: one to measure with, the other to understand `creationTimestamp`. */
+export type Now = { readonly monotonicMs: number; readonly wallMs: number }
+
+/**
+ * The node seen for the first time. One that has reported starts with a full grace, so a controller that was restarted
+ * blames nobody; one that never has is as old as its object.
+ */
+export function firstSight(node: Node, lease: Lease | undefined, now: Now): NodeHealth {
+  const ready = readyCondition(node)
+  const ageMs = now.wallMs - Date.parse(node.metadata.creationTimestamp ?? '')
+  const silentMs = ready === undefined && ageMs > 0 ? ageMs : 0
+  const health = {
+    heardMs: now.monotonicMs - silentMs,
+    readyChangedMs: now.monotonicMs - silentMs,
+    ready,
+    renewTime: undefined,
+    lostMs: undefined,
+  }
+  return lease === undefined ? health : seenLease(health, lease, now.monotonicMs)
+}
+
+/** A report is a sign of life when its heartbeat differs from the one we knew, or when Ready came or went. */
+export function seenNode(health: NodeHealth, node: Node, nowMs: number): NodeHealth {
+  const ready = readyCondition(node)
+  const heard = ready?.lastHeartbeatTime !== health.ready?.lastHeartbeatTime || !ready !== !health.ready
+  const changed = ready?.status !== health.ready?.status
+  return {
+    ...health,
+    ready,
+    heardMs: heard ? nowMs : health.heardMs,
+    readyChangedMs: changed ? nowMs : health.readyChangedMs,
+  }
+}
+
+/** A renewal is a sign of life. The connection's state is news only: it starts a clock. */
+export function seenLease(health: NodeHealth, lease: Lease, nowMs: number): NodeHealth {
+  const renewTime = lease.spec?.renewTime
+  const heard = renewTime !== undefined && (health.renewTime === undefined || renewTime > health.renewTime)
+  const lost = connectionOf(lease) === 'lost'
+  return {
+    ...health,
+    renewTime: heard ? renewTime : health.renewTime,
+    heardMs: heard ? nowMs : health.heardMs,
+    lostMs: lost ? (health.lostMs ?? nowMs) : undefined,
+  }
+}
+
+export type Silence =
+  /** Nothing for longer than the grace: proven. */
+  | 'silent'
+  /** The connection broke and did not come back within the debounce; not yet proven. */
+  | 'disconnected'
+
+/** Is this node to be called Unknown now? Exactly at a limit it is not yet. */
+export function silenceOf(health: NodeHealth, settings: HealthSettings, nowMs: number): Silence | undefined {
+  if (nowMs > silentAtMs(health, settings)) return 'silent'
+  if (isDisconnected(health) && nowMs > health.lostMs + settings.nodeConnectionLossDebounceMs) return 'disconnected'
+  return undefined
+}
+
+/** The moment after which the node counts as silent, unless something is heard. */
+export function silentAtMs(health: NodeHealth, settings: HealthSettings): number {
+  const graceMs = health.ready === undefined ? settings.nodeStartupGracePeriodMs : settings.nodeMonitorGracePeriodMs
+  return health.heardMs + graceMs
+}
+
+/** The moment after which the node counts as disconnected; undefined while its connection is not known to be lost. */
+export function disconnectedAtMs(health: NodeHealth, settings: HealthSettings): number | undefined {
+  return isDisconnected(health) ? health.lostMs + settings.nodeConnectionLossDebounceMs : undefined
+}
+
+/** A sign of life after the loss outweighs it: the will of an old connection may arrive late. */
+function isDisconnected(health: NodeHealth): health is NodeHealth & { readonly lostMs: number } {
+  return health.ready !== undefined && health.lostMs !== undefined && health.heardMs <= health.lostMs
+}
+
+export function readyCondition(node: Node): NodeCondition | undefined {
+  return node.status?.conditions?.find(({ type }) => type === 'Ready')
+}
+
+function connectionOf(lease: Lease): string | undefined {
+  return lease.metadata.annotations?.[connectionAnnotation]
+}

@@ -1,0 +1,93 @@
+/** Which taints does a node earn by its conditions? */
+import type { Node, NodeCondition, Taint } from '../../api/node.ts'
+import { readyCondition } from './node-health.ts'
+
+export const notReadyTaint = 'node.kubernetes.io/not-ready'
+export const unreachableTaint = 'node.kubernetes.io/unreachable'
+export const unschedulableTaint = 'node.kubernetes.io/unschedulable'
+/** Set by people who know that the machine is off for good. */
+export const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
+
+const byCondition: { readonly [type: string]: { readonly [status: string]: string } } = {
+  Ready: { False: notReadyTaint, Unknown: unreachableTaint },
+  MemoryPressure: { True: 'node.kubernetes.io/memory-pressure' },
+  DiskPressure: { True: 'node.kubernetes.io/disk-pressure' },
+  PIDPressure: { True: 'node.kubernetes.io/pid-pressure' },
+  NetworkUnavailable: { True: 'node.kubernetes.io/network-unavailable' },
+}
+const ownKeys: ReadonlySet<string> = new Set([
+  ...Object.values(byCondition).flatMap((keys) => Object.values(keys)),
+  unschedulableTaint,
+])
+
+/** The keys of the NoSchedule taints this node should carry, of those that are ours to set. */
+export function conditionTaints(node: Node): string[] {
+  const earned = (node.status?.conditions ?? []).flatMap(({ type, status }) => byCondition[type]?.[status] ?? [])
+  return node.spec?.unschedulable === true ? [...earned, unschedulableTaint] : earned
+}
+
+/** The node with exactly those NoSchedule taints; other keys and effects are nobody's business here. Undefined: it has them. */
+export function withConditionTaints<N extends Node>(node: N, now: string): N | undefined {
+  const wanted = conditionTaints(node)
+  const taints = node.spec?.taints ?? []
+  const isOurs = ({ key, effect }: Taint) => effect === 'NoSchedule' && ownKeys.has(key)
+  const kept = taints.filter((taint) => !isOurs(taint) || wanted.includes(taint.key))
+  const missing = wanted.filter((key) => !taints.some((taint) => isOurs(taint) && taint.key === key))
+  if (missing.length === 0 && kept.length === taints.length) return undefined
+  return withTaints(node, [...kept, ...missing.map((key): Taint => ({ key, effect: 'NoSchedule', timeAdded: now }))])
+}
+
+export type NoExecuteStep =
+  /** The node is well: neither taint may stay. */
+  | { readonly step: 'clear' }
+  /** It is ill in the other way than its taint says: no waiting, its pods are on notice already. */
+  | { readonly step: 'swap' }
+  /** It is ill and carries no such taint: the queue decides when. */
+  | { readonly step: 'queue' }
+  | { readonly step: 'none' }
+
+/** What Ready asks of the NoExecute taints. A node that never had the condition is left alone. */
+export function noExecuteStep(node: Node): NoExecuteStep {
+  const ready = readyCondition(node)
+  if (ready === undefined) return { step: 'none' }
+  const wanted = noExecuteKey(ready)
+  if (wanted === undefined)
+    return { step: [notReadyTaint, unreachableTaint].some((key) => has(node, key)) ? 'clear' : 'none' }
+  if (has(node, wanted === notReadyTaint ? unreachableTaint : notReadyTaint)) return { step: 'swap' }
+  return { step: has(node, wanted) ? 'none' : 'queue' }
+}
+
+/** The node with the NoExecute taint its Ready asks for, and without the other. Undefined: it is so. */
+export function withNoExecuteTaint<N extends Node>(node: N, now: string): N | undefined {
+  const ready = readyCondition(node)
+  const wanted = ready && noExecuteKey(ready)
+  if (wanted === undefined) return withoutNoExecuteTaints(node)
+  const others = withoutKeys(node, wanted === notReadyTaint ? [unreachableTaint] : [notReadyTaint])
+  if (has(node, wanted))
+    return others.length === (node.spec?.taints ?? []).length ? undefined : withTaints(node, others)
+  return withTaints(node, [...others, { key: wanted, effect: 'NoExecute', timeAdded: now }])
+}
+
+/** The node without either NoExecute taint of ours. Undefined: it has none. */
+export function withoutNoExecuteTaints<N extends Node>(node: N): N | undefined {
+  const kept = withoutKeys(node, [notReadyTaint, unreachableTaint])
+  return kept.length === (node.spec?.taints ?? []).length ? undefined : withTaints(node, kept)
+}
+
+function noExecuteKey({ status }: NodeCondition): string | undefined {
+  if (status === 'True') return undefined
+  return status === 'False' ? notReadyTaint : unreachableTaint
+}
+
+function has(node: Node, key: string): boolean {
+  return (node.spec?.taints ?? []).some((taint) => taint.key === key && taint.effect === 'NoExecute')
+}
+
+function withoutKeys(node: Node, keys: readonly string[]): Taint[] {
+  return (node.spec?.taints ?? []).filter(({ key, effect }) => effect !== 'NoExecute' || !keys.includes(key))
+}
+
+function withTaints<N extends Node>(node: N, taints: readonly Taint[]): N {
+  const { taints: _, ...spec } = node.spec ?? {}
+  return { ...node, spec: taints.length === 0 ? spec : { ...spec, taints } }
+}
