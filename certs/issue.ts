@@ -1,0 +1,113 @@
+/** What the authority signs: certificates for servers, administrators and nodes. */
+import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
+import { type Authority, backdateMs, dayMs, keyText, newKey, readCertificate } from './authority.ts'
+import { decode, itemsOf } from './der.ts'
+import {
+  authorityKeyIdentifier,
+  extendedKeyUsage,
+  keyUsage,
+  leafConstraints,
+  type Name,
+  nameDer,
+  signCertificate,
+  subjectAltNames,
+  subjectKeyIdentifier,
+} from './x509.ts'
+
+/** Both PEM. */
+export type Issued = { readonly certificate: string; readonly key: string }
+
+/** As Kubernetes: a node renews long before. */
+export const yearMs = 365 * dayMs
+/** Made anew at every start of the controller; one that is never restarted must not lose its fleet to a date. */
+const serverLifeMs = 5 * yearMs
+
+export type ServerRequest = {
+  /** DNS names and addresses, at least one. The first becomes the common name. */
+  readonly names: readonly string[]
+  readonly nowMs: number
+  readonly lifeMs?: number
+}
+
+export function issueServer(authority: Authority, { names, nowMs, lifeMs = serverLifeMs }: ServerRequest): Issued {
+  const [first] = names
+  if (first === undefined) throw new Error('A server certificate needs at least one name')
+  // A common name holds 64 characters at most; clients look at the alternative names only.
+  const subject = { commonName: first.slice(0, 64), organizations: [] }
+  return withNewKey((publicKey) =>
+    issue(authority, { subject, publicKey, usage: 'serverAuth', names: [...new Set(names)], nowMs, lifeMs }),
+  )
+}
+
+/** For `system:masters`: whoever holds it may do everything. */
+export function issueAdmin(
+  authority: Authority,
+  { nowMs, lifeMs = yearMs }: { nowMs: number; lifeMs?: number },
+): Issued {
+  const subject = { commonName: 'kubernetes-admin', organizations: ['system:masters'] }
+  return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs }))
+}
+
+export type NodeRequest = { readonly nodeName: string; readonly nowMs: number; readonly lifeMs?: number }
+
+/** A node's certificate with a key made here; a machine that joins makes its own and asks with a CSR. */
+export function issueNode(authority: Authority, { nodeName, nowMs, lifeMs = yearMs }: NodeRequest): Issued {
+  return withNewKey((publicKey) =>
+    issue(authority, { subject: nodeSubject(nodeName), publicKey, usage: 'clientAuth', nowMs, lifeMs }),
+  )
+}
+
+export function nodeSubject(nodeName: string): Name {
+  return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] }
+}
+
+export type Leaf = {
+  readonly subject: Name
+  readonly publicKey: KeyObject
+  readonly usage: 'serverAuth' | 'clientAuth'
+  readonly names?: readonly string[]
+  readonly nowMs: number
+  readonly lifeMs: number
+}
+
+/** The signed certificate, PEM: back-dated a little, and never beyond the authority's own end. */
+export function issue(authority: Authority, { subject, publicKey, usage, names, nowMs, lifeMs }: Leaf): string {
+  if (nowMs >= authority.notAfterMs) {
+    throw new Error(`The authority ended on ${new Date(authority.notAfterMs).toISOString()}: it can sign nothing more`)
+  }
+  const authorityKey = createPublicKey(authority.key)
+  return signCertificate(
+    {
+      serial: randomBytes(16),
+      issuer: subjectIn(authority.certificate),
+      subject: nameDer(subject),
+      publicKey,
+      notBeforeMs: nowMs - backdateMs,
+      notAfterMs: Math.min(nowMs + lifeMs, authority.notAfterMs),
+      extensions: [
+        leafConstraints(),
+        publicKey.asymmetricKeyType === 'rsa'
+          ? keyUsage('digitalSignature', 'keyEncipherment')
+          : keyUsage('digitalSignature'),
+        extendedKeyUsage(usage),
+        subjectKeyIdentifier(publicKey),
+        authorityKeyIdentifier(authorityKey),
+        ...(names === undefined ? [] : [subjectAltNames(names)]),
+      ],
+    },
+    authority.key,
+  )
+}
+
+function withNewKey(certify: (publicKey: KeyObject) => string): Issued {
+  const key = newKey()
+  return { certificate: certify(createPublicKey(key)), key: keyText(key) }
+}
+
+/** As the authority wrote it, byte for byte: a verifier compares no less. */
+function subjectIn(certificate: string) {
+  const body = itemsOf(itemsOf(decode(readCertificate(certificate, 'the authority').raw), 'sequence')?.[0], 'sequence')
+  const subject = body?.[5] // version, serial, algorithm, issuer, validity, subject
+  if (subject === undefined) throw new TypeError('A certificate without a subject')
+  return subject
+}
