@@ -1,18 +1,9 @@
 /** The store's face over an image: reads come from the image, writes are decided here and kept by a keeper. */
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/api-error.ts'
-import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
+import type { ResourceName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import {
-  type Change,
-  created,
-  deleted,
-  type GivenObject,
-  type KeptObject,
-  keyOf,
-  statusUpdated,
-  updated,
-} from './changes.ts'
+import { type Change, created, deleted, type KeptObject, keyOf, statusUpdated, updated } from './changes.ts'
 import type { ObjectImage } from './object-image.ts'
 import type { ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
@@ -24,7 +15,7 @@ export interface Keeper {
   present(resource: ResourceName, key: ObjectKey): KeptObject | undefined
   /** Resolves when the change is kept and in the image. Rejects when it could not be kept; then it never was. */
   keep(resource: ResourceName, change: Change, what: 'whole' | 'status'): Promise<void>
-  /** Resolves when nothing is left to keep of what `present` gave. */
+  /** Makes haste with what is left to keep of this object; resolves when readers see what `present` gave. */
   settled(resource: ResourceName, key: ObjectKey): Promise<void>
   /** Up to this version every change (of this kind) is in the image. */
   visibleVersion(resource?: ResourceName): number
@@ -45,18 +36,28 @@ export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
     uid: () => (random === undefined ? randomUUID() : uuidOf(random)),
     now: () => rfc3339(clock.wallMs()),
   }
-  const open = () => {
+  /**
+   * Decides on what the next write must reckon with, and keeps it. Whoever is told "no" or "nothing new" because of a
+   * change that is still being kept hears it when that change can be read: reading again and trying again then works.
+   */
+  const write = async <R extends ResourceName>(
+    resource: R,
+    key: ObjectKey,
+    decide: (present: KeptObject | undefined) => Change | undefined,
+    what: 'whole' | 'status' = 'whole',
+  ): Promise<StoredObject<R>> => {
     if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed')
-  }
-  const present = (resource: ResourceName, object: GivenObject) =>
-    keeper.present(resource, keyOf(resource, object.metadata))
-  const keep = async <R extends ResourceName>(resource: R, change: Change, what: 'whole' | 'status' = 'whole') => {
-    await keeper.keep(resource, change, what)
-    return change.object as StoredObject<R>
-  }
-  const unchanged = async <R extends ResourceName>(resource: R, before: KeptObject | undefined) => {
-    if (before !== undefined) await keeper.settled(resource, keyOf(resource, before.metadata))
-    return before as StoredObject<R>
+    const present = keeper.present(resource, key)
+    let change: Change | undefined
+    try {
+      change = decide(present)
+    } catch (error) {
+      await keeper.settled(resource, key)
+      throw error
+    }
+    if (change === undefined) await keeper.settled(resource, key)
+    else await keeper.keep(resource, change, what)
+    return (change?.object ?? present) as StoredObject<R>
   }
 
   return {
@@ -68,24 +69,19 @@ export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
       return { items, resourceVersion: String(keeper.visibleVersion(resource)) }
     },
     async create(resource, object) {
-      open()
-      return keep(resource, created(resource, present(resource, object), object, stamp))
+      const key = keyOf(resource, object.metadata)
+      return write(resource, key, (present) => created(resource, present, object, stamp))
     },
-    async update<R extends ResourceName>(resource: R, object: ResourceTypes[R]) {
-      open()
-      const before = present(resource, object)
-      const change = updated(resource, before, object, stamp)
-      return change === undefined ? unchanged(resource, before) : keep(resource, change)
+    async update(resource, object) {
+      const key = keyOf(resource, object.metadata)
+      return write(resource, key, (present) => updated(resource, present, object, stamp))
     },
-    async updateStatus<R extends ResourceName>(resource: R, object: ResourceTypes[R]) {
-      open()
-      const before = present(resource, object)
-      const change = statusUpdated(resource, before, object, stamp)
-      return change === undefined ? unchanged(resource, before) : keep(resource, change, 'status')
+    async updateStatus(resource, object) {
+      const key = keyOf(resource, object.metadata)
+      return write(resource, key, (present) => statusUpdated(resource, present, object, stamp), 'status')
     },
     async delete(resource, key, preconditions = {}) {
-      open()
-      return keep(resource, deleted(resource, keeper.present(resource, key), key, preconditions, stamp))
+      return write(resource, key, (present) => deleted(resource, present, key, preconditions, stamp))
     },
     watch<R extends ResourceName>(resource: R, from: string | undefined, signal: AbortSignal) {
       const version = from === undefined ? keeper.visibleVersion(resource) : Number(from)

@@ -1,0 +1,72 @@
+/** Events are news: after an hour, or when there are too many, the oldest go. */
+import { isApiError } from '../../api/api-error.ts'
+import type { Event } from '../../api/event.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+
+export type EventCleanupSettings = {
+  readonly periodMs: number
+  /** Kubernetes' --event-ttl. */
+  readonly lifetimeMs: number
+  readonly max: number
+}
+
+export const defaultEventCleanup: EventCleanupSettings = { periodMs: 60_000, lifetimeMs: 3_600_000, max: 20_000 }
+
+export type EventCleanupNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+export function eventCleanup(
+  { store, clock, log }: EventCleanupNeeds,
+  settings: EventCleanupSettings = defaultEventCleanup,
+): Loop {
+  return {
+    name: 'event-cleanup',
+    async run(signal) {
+      while (!signal.aborted) {
+        const { items } = await store.list('events')
+        const error = await removeAll(store, expiredEvents(items, clock.wallMs(), settings))
+        if (error !== undefined) log.warn('Old events not removed', { error })
+        await clock.sleep(settings.periodMs, signal)
+      }
+    },
+  }
+}
+
+/** Removes them a thousand at a time, for the store writes together what is asked for together. The first failure ends it. */
+async function removeAll(store: Store, events: readonly StoredObject<'events'>[]): Promise<unknown> {
+  for (let at = 0; at < events.length; at += 1000) {
+    const removals = events
+      .slice(at, at + 1000)
+      .map(async ({ metadata: { name, namespace = '', uid, resourceVersion } }) => {
+        await store.delete('events', { namespace, name }, { uid, resourceVersion })
+      })
+    for (const result of await Promise.allSettled(removals)) {
+      if (result.status === 'rejected' && !isLate(result.reason)) return result.reason
+    }
+  }
+  return undefined
+}
+
+/** It is gone already, or has just happened again. */
+function isLate(error: unknown): boolean {
+  return isApiError(error, 'NotFound') || isApiError(error, 'Conflict')
+}
+
+/** Which of these may go: those that did not happen again within the lifetime, and the oldest beyond `max`. */
+export function expiredEvents<E extends Event>(
+  events: readonly E[],
+  now: number,
+  { lifetimeMs, max }: Pick<EventCleanupSettings, 'lifetimeMs' | 'max'>,
+): readonly E[] {
+  const dated = events.map((event) => ({ event, at: lastSeenMs(event) })).sort((a, b) => a.at - b.at)
+  const tooMany = dated.length - max
+  return dated.filter(({ at }, place) => place < tooMany || now - at >= lifetimeMs).map(({ event }) => event)
+}
+
+/** An event without a readable time is the oldest of all. */
+function lastSeenMs({ series, lastTimestamp, eventTime, metadata }: Event): number {
+  const last = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp
+  return Date.parse(last ?? '') || 0
+}

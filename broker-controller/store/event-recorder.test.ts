@@ -1,0 +1,50 @@
+import { test } from 'tap'
+import { systemClock } from '../../daemon/clock.ts'
+import { eventRecorder, type Occurrence } from './event-recorder.ts'
+import { memoryStore } from './memory-store.ts'
+
+const notReady: Occurrence = {
+  object: { kind: 'Node', name: 'pi-1', uid: 'pi-1' },
+  type: 'Normal',
+  reason: 'NodeNotReady',
+  message: 'Node pi-1 status is now: NodeNotReady',
+  component: 'node-lifecycle-controller',
+}
+
+test('an event is counted when it happens again, also by a recorder started later', async (t) => {
+  let wallMs = Date.parse('2026-01-01T00:00:00Z')
+  const clock = { ...systemClock, wallMs: () => wallMs }
+  const store = memoryStore({ clock })
+  await eventRecorder({ store, clock }).record(notReady)
+  wallMs += 90_000
+  await eventRecorder({ store, clock }).record(notReady)
+  const { items } = await store.list('events', 'default')
+  t.equal(items.length, 1)
+  t.match(items[0], {
+    metadata: { name: /^pi-1\.[0-9a-f]{16}$/ },
+    count: 2,
+    firstTimestamp: '2026-01-01T00:00:00Z',
+    lastTimestamp: '2026-01-01T00:01:30Z',
+    source: { component: 'node-lifecycle-controller' },
+    reportingComponent: 'node-lifecycle-controller',
+  })
+})
+
+test('events that differ in anything but the version of their object are apart', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  const recorder = eventRecorder({ store, clock: systemClock })
+  const pod = { kind: 'Pod', namespace: 'team', name: 'web', uid: 'u1' }
+  await recorder.record({ ...notReady, object: { ...pod, resourceVersion: '1' } })
+  await recorder.record({ ...notReady, object: { ...pod, resourceVersion: '2' } })
+  await recorder.record({ ...notReady, object: { ...pod, uid: 'u2' } })
+  await recorder.record({ ...notReady, object: pod, message: 'another' })
+  await recorder.record({ ...notReady, object: pod, host: 'pi-1' })
+  t.same((await store.list('events', 'team')).items.map(({ count }) => count).sort(), [1, 1, 1, 2])
+})
+
+test('events recorded at one moment are all counted', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  const recorder = eventRecorder({ store, clock: systemClock })
+  await Promise.all([1, 2, 3, 4].map(() => recorder.record(notReady)))
+  t.equal((await store.list('events')).items[0]?.count, 4)
+})

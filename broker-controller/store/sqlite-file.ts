@@ -1,0 +1,95 @@
+/** The file behind the SQLite store: its tables, their versions, and the few statements. */
+import { chmodSync, closeSync, openSync } from 'node:fs'
+import Database from 'better-sqlite3'
+
+export type Row = {
+  readonly resource: string
+  readonly namespace: string
+  readonly name: string
+  readonly version: number
+  /** JSON; null removes the row. */
+  readonly body: string | null
+}
+
+export interface SqliteFile {
+  rows(): Iterable<{ readonly resource: string; readonly body: string }>
+  /** Every version up to this one may have been given. */
+  reserved(): number
+  /** Durable when it returns. */
+  reserve(version: number): void
+  /** All or none; durable when it returns. */
+  write(rows: readonly Row[]): void
+  close(): void
+}
+
+/** Each brings a file one version further; the file remembers how many it has had. Append, never change. */
+const migrations: readonly string[] = [
+  `CREATE TABLE objects (
+     resource TEXT NOT NULL,
+     namespace TEXT NOT NULL,
+     name TEXT NOT NULL,
+     version INTEGER NOT NULL,
+     body TEXT NOT NULL,
+     PRIMARY KEY (resource, namespace, name)
+   ) STRICT;
+   CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+   INSERT INTO counters VALUES ('reservedVersion', 0);`,
+]
+
+/**
+ * Opens or makes the file, readable by its owner only. Held alone: while it is open nobody else can open it, and the
+ * lock goes with the process. Throws when it is in use, damaged, or written by a newer program.
+ */
+export function openSqliteFile(path: string): SqliteFile {
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600)
+  const database = new Database(path, { timeout: 1000 })
+  try {
+    database.pragma('locking_mode = EXCLUSIVE')
+    database.pragma('journal_mode = WAL')
+    database.pragma('synchronous = FULL')
+    database.pragma('journal_size_limit = 16777216')
+    migrate(database, path)
+  } catch (cause) {
+    database.close()
+    throw new Error(isBusy(cause) ? `${path} is in use by another process` : `Cannot open ${path}`, { cause })
+  }
+
+  const put = database.prepare<Row>(
+    `INSERT INTO objects VALUES (:resource, :namespace, :name, :version, :body)
+     ON CONFLICT DO UPDATE SET version = excluded.version, body = excluded.body`,
+  )
+  const remove = database.prepare<Row>(
+    'DELETE FROM objects WHERE resource = :resource AND namespace = :namespace AND name = :name',
+  )
+  const all = database.prepare<[], { resource: string; body: string }>('SELECT resource, body FROM objects')
+  const counter = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'reservedVersion'")
+  const count = database.prepare<[number]>("UPDATE counters SET value = ? WHERE name = 'reservedVersion'")
+  const write = database.transaction((rows: readonly Row[]) => {
+    for (const row of rows) (row.body === null ? remove : put).run(row)
+  })
+
+  return {
+    rows: () => all.iterate(),
+    reserved: () => counter.get()?.value ?? 0,
+    reserve: (version) => void count.run(version),
+    write: (rows) => write.immediate(rows),
+    close: () => void database.close(),
+  }
+}
+
+function migrate(database: Database.Database, path: string): void {
+  const had = Number(database.pragma('user_version', { simple: true }))
+  if (had > migrations.length) {
+    throw new Error(`${path} was written by a newer version: it has format ${had}, known here is ${migrations.length}`)
+  }
+  const apply = database.transaction(() => {
+    for (const migration of migrations.slice(had)) database.exec(migration)
+    database.pragma(`user_version = ${migrations.length}`)
+  })
+  apply.immediate()
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')
+}

@@ -1,0 +1,186 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
+import { t, test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { systemClock } from '../../daemon/clock.ts'
+import { openLog } from '../../daemon/log.ts'
+import { storeContract } from '../testing/store-contract.ts'
+import { openSqliteStore } from './sqlite-store.ts'
+
+const log = openLog({ level: 'error', format: 'json', write: () => undefined })
+const clock = systemClock
+let files = 0
+
+const folder = mkdtempSync(join(tmpdir(), 'sqlite-store-'))
+t.teardown(() => rmSync(folder, { recursive: true }))
+
+storeContract(({ historyLength }) => openSqliteStore({ path: aPath(), clock, log, historyLength, statusDelayMs: 20 }))
+
+test('what was written is there after closing and opening, and versions go on', async (t) => {
+  const path = aPath()
+  const first = await openSqliteStore({ path, clock, log })
+  const pod = await first.create('pods', aPod('web'))
+  const running = await first.updateStatus('pods', { ...pod, status: { phase: 'Running' } })
+  await first.create('pods', aPod('gone'))
+  await first.delete('pods', { namespace: 'default', name: 'gone' })
+  await first.create('leases', aLease)
+  const version = await first.version()
+  await first.close()
+
+  const second = await openSqliteStore({ path, clock, log })
+  t.teardown(() => second.close())
+  t.same((await second.list('pods')).items, [running])
+  t.ok(Object.isFrozen((await second.list('pods')).items[0]?.spec))
+  t.same((await second.list('leases')).items, [], 'leases are kept in memory only')
+  t.equal(await second.version(), version)
+  t.ok(Number((await second.create('pods', aPod('more'))).metadata.resourceVersion) > Number(version))
+})
+
+test('the file is for its owner only, and for one process at a time', async (t) => {
+  const path = aPath()
+  const store = await openSqliteStore({ path, clock, log })
+  await store.create('pods', aPod('web'))
+  for (const file of [path, `${path}-wal`]) t.equal(statSync(file).mode & 0o777, 0o600, file)
+  await t.rejects(openSqliteStore({ path, clock, log }), { message: /is in use by another process/ })
+  await store.close()
+  await (await openSqliteStore({ path, clock, log })).close()
+})
+
+test('a file of a newer program is refused with both versions named', async (t) => {
+  const path = aPath()
+  await (await openSqliteStore({ path, clock, log })).close()
+  const database = new Database(path)
+  database.pragma('user_version = 99')
+  database.close()
+  const error = await openSqliteStore({ path, clock, log }).catch((error: Error) => error)
+  t.match(error, { cause: { message: /written by a newer version: it has format 99, known here is 1/ } })
+})
+
+test('a file that is no database is refused', async (t) => {
+  const path = join(
+    t.testdir({ 'store.db': 'not a database, but long enough to be read as one'.repeat(100) }),
+    'store.db',
+  )
+  await t.rejects(openSqliteStore({ path, clock, log }), { message: `Cannot open ${path}` })
+})
+
+test('specifications written in one tick share a transaction; a status waits for others, and is hurried along', async (t) => {
+  const store = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  t.teardown(() => store.close())
+  const names = Array.from({ length: 500 }, (_, i) => `web-${i}`)
+  await Promise.all(names.map((name) => store.create('pods', aPod(name))))
+  const answered: string[] = []
+  const status = store.updateStatus('pods', { ...aPod('web-0'), status: { phase: 'Running' } })
+  const waiting = status.then(() => answered.push('status'))
+  t.equal((await store.get('pods', { namespace: 'default', name: 'web-0' }))?.status, undefined, 'not yet seen')
+  await store.create('leases', aLease)
+  t.same(answered, [], 'a lease waits for nothing and hurries nothing')
+  await store.create('pods', aPod('next'))
+  await waiting
+  t.equal((await store.get('pods', { namespace: 'default', name: 'web-0' }))?.status?.phase, 'Running')
+})
+
+test('who meets a change that is still being written can read it when told of the conflict', async (t) => {
+  const store = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  t.teardown(() => store.close())
+  const pod = await store.create('pods', aPod('web'))
+  const status = store.updateStatus('pods', { ...pod, status: { phase: 'Running' } })
+  const labelled = { ...pod, metadata: { ...pod.metadata, labels: { a: 'b' } } }
+  await t.rejects(store.update('pods', labelled), { name: 'ApiError', message: /has been modified/ })
+  t.equal(await store.get('pods', { namespace: 'default', name: 'web' }), await status)
+})
+
+test('every answered write is there after SIGKILL at any moment, and no version is given twice', async (t) => {
+  const path = aPath()
+  const versions: number[] = []
+  let last = new Map<string, { version: number; round: number }>()
+  for (let kill = 0; kill < 6; kill++) {
+    const writer = startWriter([path])
+    const lines = await linesUntilKilled(writer, Math.random() * 150)
+    const answers = lines.map((line) => line.split(' '))
+    for (const [name = '', version, round] of answers) {
+      last = new Map(last).set(name, { version: Number(version), round: Number(round) })
+      versions.push(Number(version))
+    }
+    const store = await openSqliteStore({ path, clock, log })
+    for (const [name, { version, round }] of last) {
+      const found = await store.get('configmaps', { namespace: 'default', name })
+      const foundVersion = Number(found?.metadata.resourceVersion)
+      t.ok(foundVersion >= version, `${name}: version ${foundVersion} was answered up to ${version}`)
+      if (foundVersion === version) t.equal(found?.data?.['round'], `${round}`)
+    }
+    versions.push(Number((await store.create('leases', aLease)).metadata.resourceVersion))
+    await store.close()
+  }
+  t.ok(versions.length > 20, `${versions.length} writes were answered`)
+  t.same(
+    versions,
+    [...new Set(versions)].sort((a, b) => a - b),
+  )
+})
+
+test('a write the disk has no room for is refused, is not seen, and is not there later', async (t) => {
+  const path = aPath()
+  const limited = startWriter(
+    ['-c', 'trap "" XFSZ; ulimit -f 600; exec "$0" "$@"', process.execPath, script, path, '20000'],
+    'bash',
+  )
+  const lines = await linesUntilKilled(limited, 60_000)
+  const refused = lines.filter((line) => line.startsWith('refused')).map((line) => line.split(' '))
+  t.ok(refused.length > 0, 'a write was refused')
+  for (const [, seen, round] of refused)
+    t.equal(Number(seen), Number(round) - 1, 'readers see what was answered before')
+  const store = await openSqliteStore({ path, clock, log })
+  t.teardown(() => store.close())
+  for (const name of ['a', 'b', 'c']) {
+    const answered = lines
+      .filter((line) => line.startsWith(`${name} `))
+      .at(-1)
+      ?.split(' ')
+    const found = await store.get('configmaps', { namespace: 'default', name })
+    t.equal(found?.metadata.resourceVersion, answered?.[1])
+  }
+})
+
+const script = fileURLToPath(new URL('../testing/store-writer.js', import.meta.url))
+
+function startWriter(args: readonly string[], command = process.execPath): ChildProcess {
+  const all = command === process.execPath ? [script, ...args] : args
+  return spawn(command, all, { stdio: ['ignore', 'pipe', 'ignore'] })
+}
+
+/** What the writer answered; it is killed `afterMs` after its first line. */
+async function linesUntilKilled(writer: ChildProcess, afterMs: number): Promise<string[]> {
+  let text = ''
+  const stop = new AbortController()
+  writer.stdout?.setEncoding('utf8').on('data', (part: string) => {
+    if (text === '') void clock.sleep(afterMs, stop.signal).then(() => writer.kill('SIGKILL'))
+    text += part
+  })
+  await new Promise<void>((resolve) => writer.once('close', () => resolve()))
+  stop.abort()
+  return text
+    .slice(0, text.lastIndexOf('\n'))
+    .split('\n')
+    .filter((line) => line !== 'open')
+}
+
+function aPath(): string {
+  files += 1
+  return join(folder, `store-${files}.db`)
+}
+
+function aPod(name: string): Pod {
+  const spec = { containers: [{ name: 'main', image: 'image:1' }] }
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' }, spec }
+}
+
+const aLease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { generateName: 'n', name: `n1`, namespace: 'kube-node-lease' },
+} as const
