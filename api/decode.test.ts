@@ -58,6 +58,7 @@ test('nulls are absent, unknown fields are left out and named', async (t) => {
   t.same(decode(PodSchema, null), {
     ok: false,
     problems: [{ field: '', reason: 'FieldValueRequired', message: 'Required value' }],
+    unknownFields: [],
   })
   t.notOk(decode(PodSchema, []).ok)
 })

@@ -9,14 +9,14 @@ import type { Described, TSchema } from './schema.ts'
 
 export type Decoded<T> =
   | { readonly ok: true; readonly value: T; readonly unknownFields: readonly string[] }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
+  | { readonly ok: false; readonly problems: readonly Problem[]; readonly unknownFields: readonly string[] }
 
 /** Never throws, whatever comes in. */
 export function decode<const S extends TSchema>(schema: S, input: unknown): Decoded<Described<S>> {
   const notes: Notes = { problems: [], unknownFields: [] }
   const value = input === undefined || input === null ? undefined : readerOf(schema)(input, '', notes)
   if (value === undefined && notes.problems.length === 0) notes.problems.push(required(''))
-  if (notes.problems.length > 0) return { ok: false, problems: notes.problems }
+  if (notes.problems.length > 0) return { ok: false, ...notes }
   return { ok: true, value: value as Described<S>, unknownFields: notes.unknownFields }
 }
 

@@ -1,0 +1,252 @@
+/**
+ * Which objects are meant: label selectors as kubectl writes them or as objects carry them, field selectors, and the
+ * terms that choose nodes. A text that is no selector gives a sentence for a 400.
+ */
+import type { LabelSelector } from './meta.ts'
+import { labelKeyProblem, labelValueProblem } from './names.ts'
+import type { Node } from './node.ts'
+import type { NodeSelectorTerm } from './pod.ts'
+import type { ResourceName } from './resources.ts'
+
+export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string }
+
+export type Labels = { readonly [key: string]: string }
+
+export type Operator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist' | 'Gt' | 'Lt'
+export type Requirement = { readonly key: string; readonly operator: Operator; readonly values: readonly string[] }
+
+const operators: readonly string[] = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] satisfies Operator[]
+
+/** All must hold. An absent label is not in any set, and so satisfies NotIn. */
+export function matchesLabels(requirements: readonly Requirement[], labels: Labels = {}): boolean {
+  return requirements.every((requirement) => meets(requirement, own(labels, requirement.key)))
+}
+
+/** `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>1`. An empty text asks for everything. */
+export function parseLabelSelector(text: string): Parsed<readonly Requirement[]> {
+  const tokens = text.match(/[^\s(),!=<>]+|==|!=|[(),!=<>]/g) ?? []
+  const requirements: Requirement[] = []
+  let at = 0
+  const wrong = (what: string): Parsed<never> => ({
+    ok: false,
+    problem: `unable to parse label selector ${JSON.stringify(text)}: ${what}`,
+  })
+  while (at < tokens.length) {
+    const taken = takeRequirement(tokens, at)
+    if (typeof taken === 'string') return wrong(taken)
+    const problem = requirementProblem(taken.requirement)
+    if (problem !== undefined) return wrong(problem)
+    requirements.push(taken.requirement)
+    at = taken.next
+    if (at === tokens.length) break
+    if (tokens[at] !== ',') return wrong(`expected a comma, found ${shown(tokens[at])}`)
+    at++
+    if (at === tokens.length) return wrong('it ends with a comma')
+  }
+  return { ok: true, value: requirements }
+}
+
+/** The selector of a workload. Absent selects nothing; an empty one everything. */
+export function requirementsOf(selector: LabelSelector | undefined): Parsed<readonly Requirement[]> | undefined {
+  if (selector === undefined) return undefined
+  const equal = Object.entries(selector.matchLabels ?? {}).map(
+    ([key, value]): Requirement => ({ key, operator: 'In', values: [value] }),
+  )
+  const expressions: Requirement[] = []
+  for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
+    if (!isOperator(operator)) return { ok: false, problem: `${shown(operator)} is not a valid operator` }
+    expressions.push({ key, operator, values })
+  }
+  const all = [...equal, ...expressions]
+  const problem = all.map(requirementProblem).find((found) => found !== undefined)
+  return problem === undefined ? { ok: true, value: all } : { ok: false, problem }
+}
+
+/** A term holds when all it asks holds; one that asks nothing holds for no node. Wrong operators match nothing. */
+export function matchesNodeSelectorTerm(term: NodeSelectorTerm, node: Node): boolean {
+  const { matchExpressions = [], matchFields = [] } = term
+  if (matchExpressions.length + matchFields.length === 0) return false
+  const labels = node.metadata.labels ?? {}
+  return (
+    matchExpressions.every(({ key, operator, values = [] }) =>
+      isOperator(operator) ? meets({ key, operator, values }, own(labels, key)) : false,
+    ) &&
+    matchFields.every(({ key, operator, values = [] }) =>
+      isOperator(operator) && key === 'metadata.name' ? meets({ key, operator, values }, node.metadata.name) : false,
+    )
+  )
+}
+
+/** Terms are alternatives: one that holds is enough. */
+export function matchesNodeSelectorTerms(terms: readonly NodeSelectorTerm[], node: Node): boolean {
+  return terms.some((term) => matchesNodeSelectorTerm(term, node))
+}
+
+export type FieldRequirement = { readonly field: string; readonly equal: boolean; readonly value: string }
+
+/** The fields that can be selected by, beside `metadata.name` and, where there is one, `metadata.namespace`. */
+const selectableFields: { readonly [R in ResourceName]: readonly string[] } = {
+  nodes: ['spec.unschedulable'],
+  pods: [
+    'spec.nodeName',
+    'spec.restartPolicy',
+    'spec.schedulerName',
+    'spec.serviceAccountName',
+    'spec.hostNetwork',
+    'status.phase',
+    'status.podIP',
+    'status.nominatedNodeName',
+  ],
+  namespaces: ['status.phase'],
+  configmaps: [],
+  secrets: ['type'],
+  events: [
+    'involvedObject.kind',
+    'involvedObject.namespace',
+    'involvedObject.name',
+    'involvedObject.uid',
+    'involvedObject.apiVersion',
+    'involvedObject.resourceVersion',
+    'involvedObject.fieldPath',
+    'reason',
+    'reportingComponent',
+    'source',
+    'type',
+  ],
+  leases: [],
+  certificatesigningrequests: ['spec.signerName'],
+}
+
+/** `status.phase!=Running,spec.nodeName=pi-01`; a comma, equals sign or backslash in a value comes after a backslash. */
+export function parseFieldSelector(resource: ResourceName, text: string): Parsed<readonly FieldRequirement[]> {
+  const fields = ['metadata.name', 'metadata.namespace', ...selectableFields[resource]]
+  const requirements: FieldRequirement[] = []
+  for (const part of text.match(/(?:\\.|[^,\\])+/g) ?? []) {
+    const match = /^\s*([^=!\\]+?)\s*(==|!=|=)((?:\\.|[^=\\])*)$/.exec(part)
+    if (match === null) return { ok: false, problem: `invalid field selector: ${shown(part)}` }
+    const [, field = '', operator, value = ''] = match
+    if (!fields.includes(field)) return { ok: false, problem: `field label not supported: ${field}` }
+    requirements.push({ field, equal: operator !== '!=', value: value.replace(/\\([\\,=])/g, '$1') })
+  }
+  return { ok: true, value: requirements }
+}
+
+/** All must hold. A field that is not there is empty; `false` for the ones that are true or false. */
+export function matchesFields(requirements: readonly FieldRequirement[], object: object): boolean {
+  return requirements.every(({ field, equal, value }) => (fieldText(object, field) === value) === equal)
+}
+
+function fieldText(object: object, field: string): string {
+  const path = field === 'source' ? ['source', 'component'] : field.split('.')
+  const value = path.reduce<unknown>(
+    (at, name) => (typeof at === 'object' && at !== null ? (at as { [name: string]: unknown })[name] : undefined),
+    object,
+  )
+  if (value === undefined || value === null) return booleanFields.includes(field) ? 'false' : ''
+  return String(value)
+}
+
+const booleanFields = ['spec.unschedulable', 'spec.hostNetwork']
+
+type Taken = { readonly requirement: Requirement; readonly next: number }
+
+/** One requirement from the token at `at` on, or what is wrong with it. */
+function takeRequirement(tokens: readonly string[], at: number): Taken | string {
+  const negated = tokens[at] === '!'
+  const key = tokens[negated ? at + 1 : at]
+  if (key === undefined || isMark(key)) return `expected a key, found ${shown(key)}`
+  if (negated) return { requirement: { key, operator: 'DoesNotExist', values: [] }, next: at + 2 }
+  const operator = tokens[at + 1]
+  if (operator === undefined || operator === ',') {
+    return { requirement: { key, operator: 'Exists', values: [] }, next: at + 1 }
+  }
+  if (operator === 'in' || operator === 'notin') return takeSet(tokens, at + 2, key, operator === 'in' ? 'In' : 'NotIn')
+  const meant = comparisons[operator]
+  if (meant === undefined) return `expected an operator, found ${shown(operator)}`
+  const value = tokens[at + 2]
+  if (value === undefined || value === ',') return { requirement: { key, operator: meant, values: [''] }, next: at + 2 }
+  if (isMark(value)) return `expected a value, found ${shown(value)}`
+  return { requirement: { key, operator: meant, values: [value] }, next: at + 3 }
+}
+
+const comparisons: { readonly [mark: string]: Operator } = {
+  '=': 'In',
+  '==': 'In',
+  '!=': 'NotIn',
+  '>': 'Gt',
+  '<': 'Lt',
+}
+
+/** `(x,y)`: an empty place between commas is the empty value. */
+function takeSet(tokens: readonly string[], open: number, key: string, operator: Operator): Taken | string {
+  if (tokens[open] !== '(') return `expected '(' after in or notin, found ${shown(tokens[open])}`
+  const values: string[] = []
+  let value = ''
+  for (let at = open + 1; at < tokens.length; at++) {
+    const token = tokens[at] ?? ''
+    if (token === ')') return { requirement: { key, operator, values: [...values, value] }, next: at + 1 }
+    if (token === ',') {
+      values.push(value)
+      value = ''
+    } else if (isMark(token) || value !== '') return `expected ',' or ')', found ${shown(token)}`
+    else value = token
+  }
+  return "expected ')'"
+}
+
+function requirementProblem({ key, operator, values }: Requirement): string | undefined {
+  const keyProblem = labelKeyProblem(key)
+  if (keyProblem !== undefined) return `key ${shown(key)}: ${keyProblem}`
+  if ((operator === 'Exists' || operator === 'DoesNotExist') && values.length > 0) {
+    return `key ${shown(key)}: ${operator} takes no values`
+  }
+  if ((operator === 'In' || operator === 'NotIn') && values.length === 0) {
+    return `key ${shown(key)}: ${operator} needs values`
+  }
+  if (operator === 'Gt' || operator === 'Lt') {
+    const number = values.length === 1 && /^[+-]?\d+$/.test(values[0] ?? '')
+    return number ? undefined : `key ${shown(key)}: ${operator} needs one integer`
+  }
+  for (const value of values) {
+    const problem = labelValueProblem(value)
+    if (problem !== undefined) return `value ${shown(value)}: ${problem}`
+  }
+  return undefined
+}
+
+function meets({ operator, values }: Requirement, value: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value)
+    case 'NotIn':
+      return value === undefined || !values.includes(value)
+    case 'Exists':
+      return value !== undefined
+    case 'DoesNotExist':
+      return value === undefined
+    case 'Gt':
+      return isInteger(value) && isInteger(values[0]) && BigInt(value) > BigInt(values[0])
+    case 'Lt':
+      return isInteger(value) && isInteger(values[0]) && BigInt(value) < BigInt(values[0])
+  }
+}
+
+function isInteger(text: string | undefined): text is string {
+  return text !== undefined && /^-?\d{1,19}$/.test(text)
+}
+
+function isOperator(text: string): text is Operator {
+  return operators.includes(text)
+}
+
+function isMark(token: string): boolean {
+  return /^[(),!=<>]/.test(token)
+}
+
+function own(labels: Labels, key: string): string | undefined {
+  return Object.hasOwn(labels, key) ? labels[key] : undefined
+}
+
+function shown(text: string | undefined): string {
+  return text === undefined ? 'the end' : JSON.stringify(text)
+}

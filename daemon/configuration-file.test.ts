@@ -1,0 +1,59 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { Integer } from 'typebox/type'
+import { mapOf, object, oneOf, optional, text } from '../api/schema.ts'
+import { ConfigurationError, decodeConfiguration, readConfigurationFile } from './configuration-file.ts'
+
+const schema = object({
+  apiVersion: oneOf('bramble.dev/v1alpha1'),
+  kind: oneOf('AgentConfiguration'),
+  maxPods: optional(Integer({ minimum: 1 })),
+  evictionHard: optional(mapOf(text)),
+})
+const head = 'apiVersion: bramble.dev/v1alpha1\nkind: AgentConfiguration\n'
+
+const problemsOf = (source: string): readonly string[] => {
+  try {
+    decodeConfiguration(source, schema, 'agent.yaml')
+    return []
+  } catch (error) {
+    if (error instanceof ConfigurationError) return [...error.problems]
+    throw error
+  }
+}
+
+test('a file is read and typed', async (t) => {
+  const path = join(t.testdir(), 'agent.yaml')
+  await writeFile(path, `${head}maxPods: 20\nevictionHard:\n  memory.available: 5%\n`)
+  t.same(await readConfigurationFile(path, schema), {
+    apiVersion: 'bramble.dev/v1alpha1',
+    kind: 'AgentConfiguration',
+    maxPods: 20,
+    evictionHard: { 'memory.available': '5%' },
+  })
+})
+
+test('all problems are told at once, unknown fields among them', async (t) => {
+  t.same(problemsOf(`${head}maxPods: 0\nmaxPod: 3\nevictionHard: {memory.available: 5}\n`), [
+    'maxPods: Invalid value: 0: must be at least 1',
+    'evictionHard[memory.available]: Invalid value: 5: must be text',
+    'maxPod: Unknown field',
+  ])
+  t.same(problemsOf(''), ['the file: Required value'])
+  t.same(problemsOf('kind: AgentConfiguration\n'), ['apiVersion: Required value'])
+})
+
+test('what is not YAML says where', async (t) => {
+  t.match(problemsOf(`${head}maxPods: [1\n`), [/at line \d+, column \d+/])
+  t.match(problemsOf(`${head}maxPods: 1\nmaxPods: 2\n`), [/unique.* at line 4/])
+})
+
+test('a file that is not there says so, with its cause', async (t) => {
+  const path = join(t.testdir(), 'none.yaml')
+  await t.rejects(readConfigurationFile(path, schema), {
+    name: 'ConfigurationError',
+    message: `Cannot read configuration file ${path}`,
+    cause: { code: 'ENOENT' },
+  })
+})

@@ -1,0 +1,64 @@
+/** A program's YAML file → its typed configuration, or everything that is wrong with it. */
+import { readFile } from 'node:fs/promises'
+import { parseDocument } from 'yaml'
+import { decode } from '../api/decode.ts'
+import { type Problem, problemText } from '../api/problem.ts'
+import type { Described, TSchema } from '../api/schema.ts'
+
+/** The configuration cannot be used; starting again will not help. `problems`: one sentence each. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError'
+  readonly problems: readonly string[]
+
+  constructor(message: string, problems: readonly string[] = [], options?: { cause?: unknown }) {
+    super(
+      problems.length === 0 ? message : `${message}\n${problems.map((problem) => `  ${problem}`).join('\n')}`,
+      options,
+    )
+    this.problems = problems
+  }
+}
+
+/** Throws ConfigurationError when the file cannot be read or is not what `schema` describes. JSON is YAML too. */
+export async function readConfigurationFile<const S extends TSchema>(path: string, schema: S): Promise<Described<S>> {
+  return decodeConfiguration(await contentOf(path), schema, path)
+}
+
+/** The same for a text; `path` is for the message. A field the schema does not know is a problem: it may be a typo. */
+export function decodeConfiguration<const S extends TSchema>(source: string, schema: S, path: string): Described<S> {
+  const document = parseDocument(source, { prettyErrors: true })
+  if (document.errors.length > 0) {
+    throw new ConfigurationError(`Configuration file ${path} is not YAML:`, document.errors.map(yamlProblem))
+  }
+  const content = plainContent(document, path)
+  const decoded = decode(schema, content)
+  const problems = decoded.ok ? [] : decoded.problems.map(problemAtTop)
+  const unknown = decoded.unknownFields.map((field) => `${field}: Unknown field`)
+  if (decoded.ok && unknown.length === 0) return decoded.value
+  throw new ConfigurationError(`Configuration file ${path} is not valid:`, [...problems, ...unknown])
+}
+
+async function contentOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot read configuration file ${path}`, [], { cause })
+  }
+}
+
+/** Aliases that multiply without end are refused by the parser here. */
+function plainContent(document: ReturnType<typeof parseDocument>, path: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 })
+  } catch (cause) {
+    throw new ConfigurationError(`Configuration file ${path} is not usable YAML`, [], { cause })
+  }
+}
+
+function yamlProblem({ message }: { readonly message: string }): string {
+  return message.split('\n')[0]?.replace(/:$/, '') ?? message
+}
+
+function problemAtTop(problem: Problem): string {
+  return problem.field === '' ? `the file: ${problem.message}` : problemText(problem)
+}

@@ -1,0 +1,23 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { replaceFile } from './durable-file.ts'
+
+test('a file is replaced whole, readable by its owner only, and nothing is left beside it', async (t) => {
+  const folder = t.testdir({ state: 'old' })
+  const path = join(folder, 'state')
+  await replaceFile(path, 'new')
+  t.equal(await readFile(path, 'utf8'), 'new')
+  t.equal((await stat(path)).mode & 0o777, 0o600)
+  await replaceFile(path, new Uint8Array([1, 2]), 0o644)
+  t.equal((await stat(path)).mode & 0o777, 0o644)
+  t.same(await readdir(folder), ['state'])
+})
+
+test('when it cannot be written the old content stays', async (t) => {
+  const folder = t.testdir({ state: { inner: 'x' } })
+  await t.rejects(replaceFile(join(folder, 'state'), 'new'), { message: `Cannot write ${join(folder, 'state')}` })
+  t.same(await readdir(folder), ['state'], 'what was written aside is removed')
+  await writeFile(join(folder, 'other'), 'old')
+  await t.rejects(replaceFile(join(folder, 'none', 'other'), 'new'), { cause: { code: 'ENOENT' } })
+})

@@ -1,0 +1,37 @@
+import { test } from 'tap'
+import { openLog, storyOf } from './log.ts'
+
+const linesOf = (format: 'json' | 'text', write: (log: ReturnType<typeof openLog>) => void): string[] => {
+  const lines: string[] = []
+  write(openLog({ level: 'info', format, write: (line) => lines.push(line) }))
+  return lines
+}
+
+test('a line is one JSON object: constant words, facts, and an error with its causes', async (t) => {
+  const error = new Error('Cannot stop container x', { cause: new Error('connect ECONNREFUSED') })
+  const lines = linesOf('json', (log) => {
+    log.debug('Not wanted')
+    log.with({ node: 'pi-01' }).warn('Stop failed', { tookMs: 8, error })
+  })
+  t.equal(lines.length, 1)
+  const { time, ...rest } = JSON.parse(lines[0] ?? '')
+  t.match(time, /^\d{4}-\d\d-\d\dT/)
+  t.same(rest, {
+    level: 'warn',
+    message: 'Stop failed',
+    node: 'pi-01',
+    tookMs: 8,
+    error: 'Cannot stop container x: connect ECONNREFUSED',
+  })
+  t.ok(lines[0]?.endsWith('\n'))
+})
+
+test('on a terminal the same line reads from left to right', async (t) => {
+  const [line] = linesOf('text', (log) => log.info('Pod stopped', { pod: 'default/web', times: [1, 2] }))
+  t.match(line, /^\d\d:\d\d:\d\d\.\d{3} INFO {2}Pod stopped pod=default\/web times=\[1,2\]\n$/)
+})
+
+test('an error of our own making keeps its stack', async (t) => {
+  t.match(storyOf(new TypeError('x is not a function')), /x is not a function\n\s+at /)
+  t.equal(storyOf('text'), 'text')
+})

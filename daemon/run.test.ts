@@ -1,0 +1,34 @@
+import { test } from 'tap'
+import { type Loop, runLoops } from './run.ts'
+import { quietLog } from './testing/quiet-log.ts'
+
+const ended: string[] = []
+const untilToldToStop = (name: string): Loop => ({
+  name,
+  run: async (signal) => {
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    ended.push(name)
+  },
+})
+
+test('loops run until they are told to stop', async (t) => {
+  const stop = new AbortController()
+  const running = runLoops([untilToldToStop('a'), untilToldToStop('b')], stop.signal, quietLog(t))
+  stop.abort()
+  await running
+  t.same(ended.splice(0), ['a', 'b'])
+})
+
+test('the first failure ends all, and is told with its cause', async (t) => {
+  const broken: Loop = { name: 'broken', run: async () => Promise.reject(new Error('No disk')) }
+  const running = runLoops([untilToldToStop('a'), broken], new AbortController().signal, quietLog(t))
+  await t.rejects(running, { message: 'Loop broken failed', cause: { message: 'No disk' } })
+  t.same(ended.splice(0), ['a'], 'the other was ended first')
+})
+
+test('a loop that ends by itself has failed', async (t) => {
+  const over: Loop = { name: 'over', run: async () => undefined }
+  const running = runLoops([over, untilToldToStop('a')], new AbortController().signal, quietLog(t))
+  await t.rejects(running, { message: 'Loop over failed', cause: { message: 'It ended by itself' } })
+  ended.splice(0)
+})

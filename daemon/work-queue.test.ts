@@ -1,0 +1,87 @@
+import { test } from 'tap'
+import { fakeClock } from './testing/fake-clock.ts'
+import { workQueue } from './work-queue.ts'
+
+test('a burst of changes to one key is one visit', async (t) => {
+  const queue = workQueue(fakeClock())
+  const stop = new AbortController()
+  const visits: string[] = []
+  for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
+  for await (const key of queue.keys(stop.signal)) {
+    visits.push(key)
+    queue.done(key)
+    if (visits.length === 2) stop.abort()
+  }
+  t.same(visits, ['a', 'b'])
+})
+
+test('a key that changes during its visit is visited once more, and never twice at a time', async (t) => {
+  const clock = fakeClock()
+  const queue = workQueue(clock)
+  const stop = new AbortController()
+  const keys = queue.keys(stop.signal)[Symbol.asyncIterator]()
+  queue.add('a')
+  t.same(await keys.next(), { value: 'a', done: false })
+  queue.add('a')
+  queue.add('a')
+  const next = keys.next()
+  let early = true
+  void next.then(() => t.notOk(early, 'not before the visit has ended'))
+  await clock.settle()
+  early = false
+  queue.done('a')
+  t.same(await next, { value: 'a', done: false })
+  queue.done('a')
+  stop.abort()
+  t.ok((await keys.next()).done, 'no third visit')
+})
+
+test('a planned visit comes at its time; the earliest plan counts, and a change comes first', async (t) => {
+  const clock = fakeClock()
+  const queue = workQueue(clock)
+  const stop = new AbortController()
+  const visits: [string, number][] = []
+  const visiting = (async () => {
+    for await (const key of queue.keys(stop.signal)) {
+      visits.push([key, clock.monotonicMs()])
+      queue.done(key)
+    }
+  })()
+  queue.addAfter('late', 300)
+  queue.addAfter('late', 200)
+  queue.addAfter('late', 500)
+  queue.addAfter('changed', 400)
+  await clock.advance(100)
+  queue.add('changed')
+  await clock.advance(1000)
+  t.same(visits, [
+    ['changed', 100],
+    ['late', 200],
+  ])
+  queue.addAfter('never', 10_000)
+  stop.abort()
+  await visiting
+  t.equal(clock.sleepers, 0, 'nothing is left waiting')
+})
+
+test('a key that fails comes back later each time, and starts over after a success', async (t) => {
+  const clock = fakeClock()
+  const queue = workQueue(clock, () => 1)
+  const stop = new AbortController()
+  const keys = queue.keys(stop.signal)[Symbol.asyncIterator]()
+  queue.add('a')
+  const waits: number[] = []
+  for (let visit = 0; visit < 3; visit++) {
+    await keys.next()
+    waits.push(queue.failed('a'))
+    await clock.advance(waits.at(-1) ?? 0)
+  }
+  t.same(waits, [200, 400, 800])
+  await keys.next()
+  queue.done('a', 50)
+  await clock.advance(50)
+  await keys.next()
+  t.equal(queue.failed('a'), 200)
+  stop.abort()
+  await keys.next()
+})
