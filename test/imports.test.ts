@@ -11,7 +11,11 @@ const fleetParts = '(broker|controllers|scheduler|apiserver)'
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
   { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|pino$|yaml$)/, why: 'daemon/ imports api/ and Node' },
-  { from: /^certs\//, to: /^(?!certs\/|api\/|node:|node-forge(\/|$))/, why: 'certs/ imports api/ only, and node-forge' },
+  {
+    from: /^certs\//,
+    to: /^(?!certs\/|api\/|node:|node-forge(\/|$))/,
+    why: 'certs/ imports api/ only, and node-forge',
+  },
   {
     from: /^agent\//,
     to: /^(broker-controller|scripts|test|bench)\//,
