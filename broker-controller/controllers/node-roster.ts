@@ -24,7 +24,8 @@ export type NodeEntry = {
 export interface NodeRoster {
   seeNode(node: StoredObject<'nodes'>, now: Now): void
   forgetNode(name: string): void
-  seeLease(lease: StoredObject<'leases'>, now: Now): void
+  /** Is it news that bears on when to look at the node again? */
+  seeLease(lease: StoredObject<'leases'>, now: Now): boolean
   forgetLease(name: string): void
   get(name: string): NodeEntry | undefined
   entries(): Iterable<NodeEntry>
@@ -68,6 +69,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       const { name, uid } = node.metadata
       const before = entries.get(name)
       const known = before?.node.metadata.uid === uid ? before : undefined
+      if (known !== undefined && isOlder(node, known.node)) return
       const health = known ? seenNode(known.health, node, now.monotonicMs) : firstSight(node, leases.get(name), now)
       put(name, { node, health, zone: zoneOf(node) })
       due.advance(name, now.monotonicMs)
@@ -82,10 +84,12 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       const { name } = lease.metadata
       leases.set(name, lease)
       const entry = entries.get(name)
-      if (entry === undefined) return
+      if (entry === undefined) return false
       const health = seenLease(entry.health, lease, now.monotonicMs)
       entries.set(name, { ...entry, health })
-      if (health.lostMs !== entry.health.lostMs) due.advance(name, nextLookMs(health, settings, now.monotonicMs))
+      if (health.lostMs === entry.health.lostMs) return false
+      due.advance(name, nextLookMs(health, settings, now.monotonicMs))
+      return true
     },
     forgetLease: (name) => void leases.delete(name),
     get: (name) => entries.get(name),
@@ -124,6 +128,11 @@ function nextLookMs(health: NodeHealth, settings: RosterSettings, nowMs: number)
     ...(disconnected === undefined ? [] : [disconnected + 1]),
   ]
   return Math.min(...moments.filter((moment) => moment > nowMs))
+}
+
+/** What we wrote ourselves is known before the watch tells what came before it. */
+function isOlder(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
+  return Number(a.metadata.resourceVersion) < Number(b.metadata.resourceVersion)
 }
 
 /** The first whole period strictly after `ms`. */
