@@ -129,7 +129,7 @@ test('two dead nodes of one zone are tainted ten seconds apart', async (t) => {
     counts.push((await tainted(world)).length)
   }
   const [first, second] = [counts.indexOf(1), counts.indexOf(2)]
-  t.ok(first >= 50 && first <= 66, `the first after ${first} s`)
+  t.ok(first >= 45 && first <= 66, `the first after ${first} s`)
   t.equal(second - first, 10)
 })
 
@@ -164,10 +164,10 @@ test('a whole zone of three down: its nodes lose their pods at the usual rate', 
   const zoned = names(9).map((name, i) => ({ name, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } }))
   const world = await watched(t, ...zoned)
   world.silence('pi-1', 'pi-4', 'pi-7')
-  await world.pass(62)
-  t.equal((await tainted(world)).length, 1)
+  await world.pass(50)
+  t.same(await tainted(world), [])
   await world.pass(40)
-  t.same((await tainted(world)).length, 3)
+  t.same(await tainted(world), ['pi-1', 'pi-4', 'pi-7'])
 })
 
 test('an access point away for 90 seconds, with 8 of 12 nodes behind it, evicts nothing', async (t) => {
@@ -212,7 +212,7 @@ test('a controller restarted in the middle gives everyone a full grace, and then
 test('a node that never reported: Unknown after the start-up grace, unless its lease is renewed', async (t) => {
   const world = await watched(t, { name: 'pi-1' }, { name: 'new', conditions: [] })
   world.silence('new')
-  await world.pass(55)
+  await world.pass(45)
   t.equal(await world.state('new'), 'nothing')
   await world.pass(15)
   t.match(await world.state('new'), /^Unknown/)
