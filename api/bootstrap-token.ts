@@ -1,5 +1,4 @@
 /** Bootstrap tokens as Kubernetes keeps them: what a machine shows to ask for its first certificate. */
-import { bootstrappersGroup, type Identity } from './identity.ts'
 import type { Secret } from './secret.ts'
 
 /** The two halves of `abcdef.0123456789abcdef`. The first one is no secret: it names the token. */
@@ -83,7 +82,7 @@ export function decodeToken(secret: Secret): BootstrapToken | undefined {
 }
 
 export type TokenJudgement =
-  | ({ readonly verdict: 'ok' } & Identity)
+  | { readonly verdict: 'ok'; readonly user: string; readonly groups: readonly string[] }
   | { readonly verdict: 'unknown' }
   | { readonly verdict: 'expired'; readonly expiration: string }
 
@@ -102,7 +101,7 @@ export function judgeToken(kept: BootstrapToken | undefined, presented: TokenPar
   return {
     verdict: 'ok',
     user: `system:bootstrap:${kept.id}`,
-    groups: [bootstrappersGroup, ...kept.groups],
+    groups: ['system:bootstrappers', ...kept.groups],
   }
 }
 

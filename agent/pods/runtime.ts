@@ -14,17 +14,22 @@ export type ContainerIdentity = {
   readonly attempt: number
   /** Fingerprint of the part of the specification it was made from: equal means it may be adopted. */
   readonly specHash: string
+  /** The pod's own, for when it is to be stopped and nobody knows its specification any more. */
+  readonly gracePeriodSeconds: number
 }
 
 export type RuntimeContainer = {
   readonly id: string
   readonly identity: ContainerIdentity
+  /** Whose network it is on; undefined for a sandbox. */
+  readonly sandboxID: string | undefined
   readonly image: string
+  /** As Kubernetes shows it: by digest where the image came from a registry, else by the engine's own id. */
   readonly imageID: string
   readonly state: 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead'
   readonly exitCode: number
   readonly oomKilled: boolean
-  /** What the engine said when it could not start it. */
+  /** What the engine said when it could not start it: it then stays `created`. */
   readonly error: string
   /** RFC 3339, as the engine gives them; undefined when it has not happened. */
   readonly createdAt: string
@@ -83,21 +88,33 @@ export type ImageReference = {
 export interface ContainerRuntime {
   /** Fails when the engine does not answer. */
   info(): Promise<RuntimeInfo>
-  /** Everything of ours on this machine, running or not, of this node only. */
-  listContainers(): Promise<readonly RuntimeContainer[]>
+  /** Everything of ours on this machine, running or not, of this node only; or all of one pod. */
+  listContainers(podUID?: string): Promise<readonly RuntimeContainer[]>
   /** Makes it and starts it. When it cannot be started nothing is left behind. */
   runSandbox(options: SandboxOptions): Promise<string>
+  /** The image must be there: see `pullImage`. */
   createContainer(options: ContainerOptions): Promise<string>
+  /** When it cannot be started it stays, with the reason in `error`. */
   startContainer(id: string): Promise<void>
   /** The container's stop signal, then SIGKILL after the grace period. Not running or gone counts as stopped. */
   stopContainer(id: string, gracePeriodSeconds: number): Promise<void>
   /** Gone counts as removed. Kills what still runs. */
   removeContainer(id: string): Promise<void>
   hasImage(image: string): Promise<boolean>
+  /** Ends when the image is there, when `signal` aborts, or when the pull makes no progress for a minute. */
   pullImage(image: string, signal: AbortSignal): Promise<void>
   listImages(): Promise<readonly ImageReference[]>
-  /** Calls `changed` with a pod's UID when a container of ours starts, dies or goes, until `signal` aborts or the stream breaks. */
-  watch(changed: (podUID: string) => void, signal: AbortSignal): Promise<void>
+  /**
+   * Tells what happens to containers of ours, until `signal` aborts (it resolves) or the stream breaks (it rejects).
+   * What happened before `opened` is not told: list then.
+   */
+  watch(listener: RuntimeListener, signal: AbortSignal): Promise<void>
+}
+
+export interface RuntimeListener {
+  opened(): void
+  /** A container of this pod started, died or went. */
+  changed(podUID: string): void
 }
 
 export type RuntimeErrorReason =

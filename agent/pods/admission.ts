@@ -1,0 +1,55 @@
+/** Does a pod that was bound to this node fit it? What is refused stays refused. */
+import type { Pod } from '../../api/pod.ts'
+import { milliValue, quantityToNumber } from '../../api/quantity.ts'
+import { hostPorts } from './container-options.ts'
+import type { PortMapping } from './runtime.ts'
+
+export type Admission =
+  | { readonly admit: true }
+  | { readonly admit: false; readonly reason: string; readonly message: string }
+
+/** Kubernetes' quantities, as in Node.status.allocatable. */
+export type Allocatable = { readonly [resource: string]: string | number }
+
+/** `others`: the pods that run here already. */
+export function admit(pod: Pod, others: readonly Pod[], allocatable: Allocatable): Admission {
+  for (const [resource, needed] of needs(pod)) {
+    const capacity = amount(resource, allocatable[resource])
+    const used = others
+      .flatMap((other) => needs(other).filter(([name]) => name === resource))
+      .reduce((a, [, b]) => a + b, 0)
+    if (needed === 0 || capacity === undefined || used + needed <= capacity) continue
+    const message = `Node didn't have enough resource: ${resource}, requested: ${needed}, used: ${used}, capacity: ${capacity}`
+    return { admit: false, reason: `OutOf${resource}`, message }
+  }
+  const taken = others.flatMap(hostPorts)
+  if (hostPorts(pod).some((port) => taken.some((other) => collide(port, other)))) {
+    const message = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    return { admit: false, reason: 'NodePorts', message }
+  }
+  return { admit: true }
+}
+
+function needs({ spec }: Pod): readonly (readonly [string, number])[] {
+  const total = (resource: string) =>
+    spec.containers
+      .map(({ resources }) => amount(resource, resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0)
+      .reduce((a, b) => a + b, 0)
+  return [
+    ['pods', 1],
+    ['cpu', total('cpu')],
+    ['memory', total('memory')],
+  ]
+}
+
+/** cpu in thousandths, the rest in units: as the kubelet counts in its messages. */
+function amount(resource: string, quantity: string | number | undefined): number | undefined {
+  if (quantity === undefined) return undefined
+  return resource === 'cpu' ? milliValue(quantity) : quantityToNumber(quantity)
+}
+
+function collide(a: PortMapping, b: PortMapping): boolean {
+  const everywhere = (ip: string) => ip === '' || ip === '0.0.0.0' || ip === '::'
+  if (a.hostPort !== b.hostPort || a.protocol !== b.protocol) return false
+  return a.hostIP === b.hostIP || everywhere(a.hostIP) || everywhere(b.hostIP)
+}

@@ -1,0 +1,102 @@
+/** PodSpec → what to make: the sandbox, and one container. */
+import type { Container, Pod } from '../../api/pod.ts'
+import { milliValue, quantityToNumber } from '../../api/quantity.ts'
+import { containerEnv, type EnvSources } from './container-env.ts'
+import { expand } from './expansion.ts'
+import { oomScoreAdj } from './qos.ts'
+import type { ContainerIdentity, ContainerOptions, PortMapping, SandboxOptions } from './runtime.ts'
+import { containerHash } from './spec-hash.ts'
+
+/** Whether options can be made at all, or what is missing in the words of CreateContainerConfigError. */
+export type Made<T> = { readonly ok: true; readonly options: T } | { readonly ok: false; readonly message: string }
+
+export function sandboxOptions(pod: Pod, attempt: number): SandboxOptions {
+  const hostNetwork = pod.spec.hostNetwork === true
+  return {
+    identity: { ...podIdentity(pod), kind: 'sandbox', containerName: '', attempt, specHash: '' },
+    hostname: hostnameOf(pod),
+    hostNetwork,
+    ports: hostNetwork ? [] : hostPorts(pod),
+  }
+}
+
+/** The ports of the node that the pod asks for: with the host's network, every port it names. */
+export function hostPorts({ spec }: Pod): readonly PortMapping[] {
+  const ports = spec.containers.flatMap((container) => container.ports ?? [])
+  return ports
+    .map(
+      ({ containerPort, hostPort, protocol, hostIP }): PortMapping => ({
+        containerPort,
+        hostPort: hostPort ?? (spec.hostNetwork ? containerPort : 0),
+        protocol: protocol === 'UDP' || protocol === 'SCTP' ? protocol : 'TCP',
+        hostIP: hostIP ?? '',
+      }),
+    )
+    .filter(({ hostPort }) => hostPort > 0)
+}
+
+export type ContainerNeeds = EnvSources & {
+  readonly sandboxID: string
+  readonly attempt: number
+  readonly memoryCapacityBytes: number
+}
+
+export function containerOptions(pod: Pod, container: Container, needs: ContainerNeeds): Made<ContainerOptions> {
+  const environment = containerEnv(pod, container, needs)
+  if (!environment.ok) return environment
+  const expanded = (words: readonly string[] | undefined) =>
+    words === undefined || words.length === 0 ? undefined : words.map((word) => expand(word, environment.values))
+  const { requests = {}, limits = {} } = container.resources ?? {}
+  const cpuRequest = requests['cpu'] ?? limits['cpu']
+  return {
+    ok: true,
+    options: {
+      identity: {
+        ...podIdentity(pod),
+        kind: 'container',
+        containerName: container.name,
+        attempt: needs.attempt,
+        specHash: containerHash(container),
+      },
+      sandboxID: needs.sandboxID,
+      image: container.image ?? '',
+      command: expanded(container.command),
+      args: expanded(container.args),
+      env: [...environment.values].map(([name, value]) => ({ name, value })),
+      workingDir: container.workingDir,
+      tty: container.tty === true,
+      stdin: container.stdin === true,
+      limits: {
+        nanoCPUs: limits['cpu'] === undefined ? 0 : milliValue(limits['cpu']) * 1_000_000,
+        memoryBytes: limits['memory'] === undefined ? 0 : quantityToNumber(limits['memory']),
+      },
+      requests: {
+        cpuShares: cpuShares(cpuRequest === undefined ? 0 : milliValue(cpuRequest)),
+        memoryBytes: requests['memory'] === undefined ? 0 : quantityToNumber(requests['memory']),
+      },
+      oomScoreAdj: oomScoreAdj(pod, container, needs.memoryCapacityBytes),
+    },
+  }
+}
+
+/** The kernel takes 2 to 262144; 1024 is one core's worth. */
+function cpuShares(millicores: number): number {
+  return Math.min(262_144, Math.max(2, Math.floor((millicores * 1024) / 1000)))
+}
+
+function podIdentity({
+  metadata,
+  spec,
+}: Pod): Omit<ContainerIdentity, 'kind' | 'containerName' | 'attempt' | 'specHash'> {
+  return {
+    podNamespace: metadata.namespace ?? 'default',
+    podName: metadata.name ?? '',
+    podUID: metadata.uid ?? '',
+    gracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+  }
+}
+
+/** A host name has at most 63 characters, and does not end with a dash or a dot. */
+function hostnameOf({ metadata, spec }: Pod): string {
+  return (spec.hostname ?? metadata.name ?? '').slice(0, 63).replace(/[-.]+$/, '')
+}

@@ -1,0 +1,110 @@
+/** May this container be started with the image it names, and if not, what is in the way? */
+
+export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never'
+
+export type ImageName = {
+  /** Registry and repository, as written. */
+  readonly repository: string
+  /** `latest` when neither tag nor digest is given. */
+  readonly tag: string | undefined
+  readonly digest: string | undefined
+}
+
+const host =
+  '(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\\[[0-9a-fA-F:]+\\])(?::\\d+)?'
+const part = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*'
+const reference = new RegExp(
+  `^((?:${host}/)?${part}(?:/${part})*)(?::([\\w][\\w.-]{0,127}))?(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`,
+)
+
+/** The grammar of the registry's distribution reference; undefined when it is none. */
+export function parseImageName(text: string): ImageName | undefined {
+  const match = text.length > 512 ? null : reference.exec(text)
+  if (match?.[1] === undefined || match[1].length > 255) return undefined
+  const [, repository, tag, digest] = match
+  return { repository, tag: tag ?? (digest === undefined ? 'latest' : undefined), digest }
+}
+
+/** As written, or what its absence means: `:latest`, and no tag, are looked for anew each time. */
+export function pullPolicyOf(policy: string | undefined, image: string): PullPolicy {
+  if (policy === 'Always' || policy === 'IfNotPresent' || policy === 'Never') return policy
+  return parseImageName(image)?.tag === 'latest' ? 'Always' : 'IfNotPresent'
+}
+
+/** What is known of one image when a container wants it. */
+export type ImageFacts = {
+  readonly present: boolean
+  /** The last pull since the container last ran: none, still going, done, or failed with this message. */
+  readonly pull: PullState
+}
+
+export type PullState =
+  | { readonly state: 'none' }
+  | { readonly state: 'pulling' }
+  | { readonly state: 'pulled' }
+  | {
+      readonly state: 'failed'
+      readonly message: string
+      readonly failedMsAgo: number
+      readonly retryInMs: number
+    }
+
+export type ImageAnswer =
+  | { readonly answer: 'ready'; readonly pulled: boolean }
+  | { readonly answer: 'pull' }
+  | { readonly answer: 'wait'; readonly reason: string; readonly message: string; readonly retryInMs?: number }
+
+/**
+ * `ranBefore`: a container of this pod and name ran here already. It is then started from the image at hand when the
+ * registry cannot be reached: after a power cut a node comes back from what it has.
+ */
+export function answerImage(
+  { image, policy, ranBefore }: { readonly image: string; readonly policy: PullPolicy; readonly ranBefore: boolean },
+  facts: ImageFacts,
+): ImageAnswer {
+  if (parseImageName(image) === undefined) {
+    return {
+      answer: 'wait',
+      reason: 'InvalidImageName',
+      message: `Failed to apply default image tag "${image}": couldn't parse image name "${image}": invalid reference format`,
+    }
+  }
+  if (policy === 'Never') return facts.present ? { answer: 'ready', pulled: false } : neverThere(image)
+  if (policy === 'IfNotPresent' && facts.present) return { answer: 'ready', pulled: facts.pull.state === 'pulled' }
+  switch (facts.pull.state) {
+    case 'none':
+      return { answer: 'pull' }
+    case 'pulling':
+      return { answer: 'wait', reason: 'ContainerCreating', message: '' }
+    case 'pulled':
+      return facts.present ? { answer: 'ready', pulled: true } : { answer: 'pull' }
+    case 'failed':
+      return facts.present && ranBefore ? { answer: 'ready', pulled: false } : failed(image, facts.pull)
+  }
+}
+
+function neverThere(image: string): ImageAnswer {
+  return {
+    answer: 'wait',
+    reason: 'ErrImageNeverPull',
+    message: `Container image "${image}" is not present with pull policy of Never`,
+  }
+}
+
+/** The failure itself is shown for a moment, then that we wait: as the kubelet shows them at two visits. */
+const failureShownMs = 5_000
+
+function failed(image: string, pull: PullState & { readonly state: 'failed' }): ImageAnswer {
+  const { message, failedMsAgo, retryInMs } = pull
+  if (retryInMs <= 0) return { answer: 'pull' }
+  if (failedMsAgo < failureShownMs) {
+    const shownMs = Math.min(retryInMs, failureShownMs - failedMsAgo)
+    return { answer: 'wait', reason: 'ErrImagePull', message, retryInMs: shownMs }
+  }
+  return {
+    answer: 'wait',
+    reason: 'ImagePullBackOff',
+    message: `Back-off pulling image "${image}": ErrImagePull: ${message}`,
+    retryInMs,
+  }
+}

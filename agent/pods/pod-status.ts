@@ -1,0 +1,230 @@
+/** What the engine has of a pod, and what holds it up → the status that kubectl shows. */
+import type { ContainerState, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../api/pod.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import { exitCodeOf, hasEnded, isRunning, type PodContainers, sortContainers } from './pod-containers.ts'
+import type { Waiting } from './pod-plan.ts'
+import { qosClass } from './qos.ts'
+import { restartPolicyOf } from './restarts.ts'
+import type { RuntimeContainer } from './runtime.ts'
+
+export type StatusFacts = {
+  readonly containers: readonly RuntimeContainer[]
+  readonly waiting: ReadonlyMap<string, Waiting>
+  /** The status last reported, for what only it remembers. */
+  readonly last: PodStatus | undefined
+  readonly hostIP: string | undefined
+  readonly nowWallMs: number
+}
+
+/** Succeeded and Failed are never left again. */
+export function isFinal(phase: PodPhase | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed'
+}
+
+export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
+  const found = sortContainers(facts.containers)
+  const containerStatuses = pod.spec.containers.map(({ name, image = '' }) =>
+    containerStatus(name, image, found, facts),
+  )
+  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses)
+  const { sandbox } = found
+  const sandboxUp = sandbox !== undefined && isRunning(sandbox)
+  const podIP = pod.spec.hostNetwork ? facts.hostIP : (sandbox?.ip ?? facts.last?.podIP)
+  const startTime = facts.last?.startTime ?? startOf(facts)
+  return {
+    phase: phase ?? 'Pending',
+    conditions: conditionsOf({ phase, sandboxUp, containerStatuses, startTime, facts, sandbox }),
+    ...(facts.hostIP === undefined ? {} : { hostIP: facts.hostIP, hostIPs: [{ ip: facts.hostIP }] }),
+    ...(podIP === undefined || !sandboxUp ? {} : { podIP, podIPs: [{ ip: podIP }] }),
+    startTime,
+    containerStatuses,
+    qosClass: qosClass(pod),
+  }
+}
+
+/** The pod is over by a decision, not by its containers: what they are, and the words of the decision. */
+export function endedStatus(status: PodStatus, ending: Pick<PodStatus, 'phase' | 'reason' | 'message'>): PodStatus {
+  const { phase = 'Failed', reason, message } = ending
+  return {
+    ...status,
+    phase: isFinal(status.phase) && reason === undefined ? status.phase : phase,
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+  }
+}
+
+/** Section by section as the kubelet decides it; see its getPhase. */
+export function phaseOf(pod: Pod, statuses: readonly ContainerStatus[]): PodPhase {
+  const running = statuses.filter(({ state }) => state?.running !== undefined).length
+  const neverRan = ({ state, lastState }: ContainerStatus) =>
+    state?.running === undefined && state?.terminated === undefined && lastState?.terminated === undefined
+  if (statuses.some(neverRan)) return 'Pending'
+  if (running > 0) return 'Running'
+  const policy = restartPolicyOf(pod.spec.restartPolicy)
+  if (policy === 'Always') return 'Running'
+  const ended = statuses.map(({ state, lastState }) => state?.terminated ?? lastState?.terminated)
+  if (ended.every((end) => end?.exitCode === 0)) return 'Succeeded'
+  return policy === 'Never' ? 'Failed' : 'Running'
+}
+
+function containerStatus(name: string, image: string, found: PodContainers, facts: StatusFacts): ContainerStatus {
+  const history = found.histories.get(name) ?? []
+  const newest = history.find((container) => isRunning(container) || hasEnded(container))
+  const previous = history.find((container) => container !== newest && hasEnded(container))
+  const last = facts.last?.containerStatuses?.find((status) => status.name === name)
+  const wait = facts.waiting.get(name)
+  if (newest === undefined) return goneStatus(name, image, last, wait)
+  const running = isRunning(newest)
+  const waits = !running && wait !== undefined && wait.reason !== 'ContainerCreating'
+  const state = waits ? { waiting: waitingOf(wait) } : stateOf(newest)
+  const before = waits ? stateOf(newest) : previous === undefined ? lastStateOf(last, newest) : stateOf(previous)
+  return {
+    name,
+    state,
+    ...(before === undefined ? {} : { lastState: before }),
+    ready: running,
+    restartCount: newest.identity.attempt,
+    image: newest.image,
+    imageID: newest.imageID,
+    containerID: containerID(newest),
+    started: running,
+  }
+}
+
+/** Nothing of it is here: never started yet, or someone removed it. */
+function goneStatus(
+  name: string,
+  image: string,
+  last: ContainerStatus | undefined,
+  wait: Waiting = { reason: 'ContainerCreating', message: '' },
+): ContainerStatus {
+  const terminated = last?.state?.terminated ?? last?.lastState?.terminated ?? lostWhileRunning(last)
+  if (last?.state?.terminated !== undefined && wait.reason === 'ContainerCreating') return { ...last, ready: false }
+  return {
+    name,
+    state: { waiting: waitingOf(wait) },
+    ...(terminated === undefined ? {} : { lastState: { terminated } }),
+    ready: false,
+    restartCount: last?.restartCount ?? 0,
+    image,
+    imageID: '',
+    started: false,
+  }
+}
+
+function lostWhileRunning(last: ContainerStatus | undefined): ContainerState['terminated'] {
+  if (last?.state?.running === undefined) return undefined
+  return {
+    exitCode: 137,
+    reason: 'ContainerStatusUnknown',
+    message: 'The container could not be located when the pod was deleted.  The container used to be Running',
+    ...(last.state.running.startedAt === undefined ? {} : { startedAt: last.state.running.startedAt }),
+    ...(last.containerID === undefined ? {} : { containerID: last.containerID }),
+  }
+}
+
+/** What was before this container, when only the last report still knows. */
+function lastStateOf(last: ContainerStatus | undefined, newest: RuntimeContainer): ContainerState | undefined {
+  if (last === undefined || newest.identity.attempt === 0) return undefined
+  if (last.containerID === containerID(newest)) return last.lastState
+  return last.state?.terminated === undefined ? last.lastState : { terminated: last.state.terminated }
+}
+
+function waitingOf({ reason, message }: Waiting): { readonly reason: string; readonly message?: string } {
+  return message === '' ? { reason } : { reason, message }
+}
+
+function stateOf(container: RuntimeContainer): ContainerState {
+  const startedAt = seconds(container.startedAt)
+  if (isRunning(container)) return { running: startedAt === undefined ? {} : { startedAt } }
+  const exitCode = exitCodeOf(container)
+  const finishedAt = seconds(container.finishedAt ?? container.createdAt)
+  return {
+    terminated: {
+      exitCode,
+      reason: endReason(container, exitCode),
+      ...(container.error === '' ? {} : { message: container.error }),
+      ...(startedAt === undefined ? {} : { startedAt }),
+      ...(finishedAt === undefined ? {} : { finishedAt }),
+      containerID: containerID(container),
+    },
+  }
+}
+
+function endReason(container: RuntimeContainer, exitCode: number): string {
+  if (container.state === 'created') return 'StartError'
+  if (container.oomKilled) return 'OOMKilled'
+  return exitCode === 0 ? 'Completed' : 'Error'
+}
+
+function containerID({ id }: RuntimeContainer): string {
+  return `docker://${id}`
+}
+
+type ConditionFacts = {
+  readonly phase: PodPhase | undefined
+  readonly sandbox: RuntimeContainer | undefined
+  readonly sandboxUp: boolean
+  readonly containerStatuses: readonly ContainerStatus[]
+  readonly startTime: string
+  readonly facts: StatusFacts
+}
+
+function conditionsOf(given: ConditionFacts): readonly PodCondition[] {
+  const { sandboxUp, sandbox, startTime, containerStatuses, facts } = given
+  const since = (type: string, status: 'True' | 'False', otherwise: string | undefined) => {
+    const last = facts.last?.conditions?.find((condition) => condition.type === type)
+    if (last !== undefined) return last.status === status ? last.lastTransitionTime : rfc3339(facts.nowWallMs)
+    return otherwise ?? startTime
+  }
+  const condition = (type: string, verdict: Verdict, otherwise: string | undefined): PodCondition => {
+    const lastTransitionTime = since(type, verdict.status, otherwise)
+    return { type, ...verdict, ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }) }
+  }
+  const ready = readiness(given)
+  const readySince = ready.status === 'True' ? newestStart(containerStatuses) : undefined
+  return [
+    condition('PodReadyToStartContainers', { status: sandboxUp ? 'True' : 'False' }, seconds(sandbox?.startedAt)),
+    condition('Initialized', initialization(given), startTime),
+    condition('Ready', ready, readySince),
+    condition('ContainersReady', ready, readySince),
+    condition('PodScheduled', { status: 'True' }, startTime),
+  ]
+}
+
+type Verdict = { readonly status: 'True' | 'False'; readonly reason?: string; readonly message?: string }
+
+function initialization({ phase }: ConditionFacts): Verdict {
+  return phase === 'Succeeded' ? { status: 'True', reason: 'PodCompleted' } : { status: 'True' }
+}
+
+function readiness({ phase, containerStatuses }: ConditionFacts): Verdict {
+  if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' }
+  if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' }
+  const unready = containerStatuses.filter(({ ready }) => !ready).map(({ name }) => name)
+  if (unready.length === 0) return { status: 'True' }
+  return {
+    status: 'False',
+    reason: 'ContainersNotReady',
+    message: `containers with unready status: [${unready.join(' ')}]`,
+  }
+}
+
+function newestStart(statuses: readonly ContainerStatus[]): string | undefined {
+  return statuses
+    .flatMap(({ state }) => state?.running?.startedAt ?? [])
+    .sort()
+    .at(-1)
+}
+
+/** The first thing we made for it, or now: so that an agent that starts again says the same. */
+function startOf({ containers, nowWallMs }: StatusFacts): string {
+  const [first] = containers.map(({ createdAt }) => createdAt).sort()
+  return seconds(first) ?? rfc3339(nowWallMs)
+}
+
+/** As objects carry instants: whole seconds. */
+function seconds(instant: string | undefined): string | undefined {
+  const ms = instant === undefined ? Number.NaN : Date.parse(instant)
+  return Number.isNaN(ms) ? undefined : rfc3339(ms)
+}

@@ -1,0 +1,40 @@
+/** Start a container that ended again, and when? */
+
+export type RestartPolicy = 'Always' | 'OnFailure' | 'Never'
+
+export function restartPolicyOf(policy: string | undefined): RestartPolicy {
+  return policy === 'OnFailure' || policy === 'Never' ? policy : 'Always'
+}
+
+export function shouldRestart(policy: RestartPolicy, exitCode: number): boolean {
+  return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0)
+}
+
+/** What is remembered of a container's restarts. Times are on the monotonic clock. */
+export type CrashBackoff = { readonly waitMs: number; readonly restartedAtMs: number }
+
+const firstWaitMs = 10_000
+const maxWaitMs = 300_000
+/** An exit this long after the last restart is a new story. */
+const forgetAfterMs = 600_000
+
+/** How long to wait, counted from the exit: nothing before the first restart, then 10, 20, 40 … 300 s. */
+export function crashWaitMs(last: CrashBackoff | undefined, exitedAtMs: number): number {
+  return last === undefined || isOver(last, exitedAtMs) ? 0 : last.waitMs
+}
+
+/** What to remember once it was started again at `nowMs`, after an exit at `exitedAtMs`. */
+export function afterRestart(last: CrashBackoff | undefined, exitedAtMs: number, nowMs: number): CrashBackoff {
+  const grows = last !== undefined && !isOver(last, exitedAtMs)
+  return { waitMs: grows ? Math.min(maxWaitMs, last.waitMs * 2) : firstWaitMs, restartedAtMs: nowMs }
+}
+
+function isOver(last: CrashBackoff, exitedAtMs: number): boolean {
+  return exitedAtMs - last.restartedAtMs > forgetAfterMs
+}
+
+/** `10s`, `2m40s`, as Kubernetes writes durations in messages. */
+export function durationText(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
+}

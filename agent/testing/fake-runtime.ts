@@ -1,0 +1,266 @@
+/** A container engine in memory that works: programs run, end, take no notice of SIGTERM, and calls can be made to fail. */
+import type { Clock } from '../../daemon/clock.ts'
+import {
+  type ContainerIdentity,
+  type ContainerOptions,
+  type ContainerRuntime,
+  type RuntimeContainer,
+  RuntimeError,
+  type RuntimeErrorReason,
+  type RuntimeListener,
+} from '../pods/runtime.ts'
+
+export interface FakeRuntime extends ContainerRuntime {
+  /** The same engine as another node's agent sees it. */
+  asSeenBy(nodeName: string): ContainerRuntime
+  readonly containers: readonly RuntimeContainer[]
+  readonly calls: readonly { readonly method: keyof ContainerRuntime; readonly subject: string }[]
+  /** Options of a container that was made, by id. */
+  optionsOf(id: string): ContainerOptions | undefined
+  /** Images that are here, and images that can be pulled. */
+  readonly images: Set<string>
+  readonly registry: Set<string>
+  /** The program of this container ends by itself. */
+  exit(id: string, exitCode: number, more?: { readonly oomKilled?: boolean }): void
+  /** Gone without a trace, as by hand. */
+  lose(id: string): void
+  failNext(method: keyof ContainerRuntime, reason?: RuntimeErrorReason, message?: string): void
+  /** From now on, or no longer. */
+  setReachable(reachable: boolean): void
+  /** Pulls wait until they are let go. */
+  holdPulls(): () => void
+  /** The machine loses power: nothing runs any more. */
+  powerCut(): void
+}
+
+type Entry = { readonly nodeName: string; readonly container: RuntimeContainer; readonly ports: readonly string[] }
+type Failure = { readonly method: string; readonly reason: RuntimeErrorReason; readonly message: string }
+
+export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
+  const entries = new Map<string, Entry>()
+  const made = new Map<string, ContainerOptions>()
+  const images = new Set<string>()
+  const registry = new Set<string>()
+  const listeners = new Set<{ nodeName: string; listener: RuntimeListener; broken: (error: Error) => void }>()
+  const ends = new Map<string, () => void>()
+  const calls: { method: keyof ContainerRuntime; subject: string }[] = []
+  let failures: readonly Failure[] = []
+  let reachable = true
+  let pullGate: Promise<void> = Promise.resolve()
+  let counter = 0
+
+  const now = () => new Date(clock.wallMs()).toISOString()
+  const begin = async (method: keyof ContainerRuntime, subject = '') => {
+    calls.push({ method, subject })
+    await Promise.resolve()
+    if (!reachable) throw new RuntimeError('Unreachable', `The engine does not answer: ${method} ${subject}`)
+    const failure = failures.find((planned) => planned.method === method)
+    if (failure === undefined) return
+    failures = failures.filter((planned) => planned !== failure)
+    throw new RuntimeError(failure.reason, failure.message)
+  }
+  const entryOf = (id: string) => {
+    const entry = entries.get(id)
+    if (entry === undefined) throw new RuntimeError('NotFound', `No such container: ${id}`)
+    return entry
+  }
+  const tell = ({ nodeName, container }: Entry) => {
+    for (const one of listeners) if (one.nodeName === nodeName) one.listener.changed(container.identity.podUID)
+  }
+  const change = (id: string, change: Partial<RuntimeContainer>) => {
+    const entry = entries.get(id)
+    if (entry === undefined) return
+    const changed = { ...entry, container: { ...entry.container, ...change } }
+    entries.set(id, changed)
+    tell(changed)
+  }
+  const end = (id: string, exitCode: number, oomKilled = false) => {
+    if (entries.get(id)?.container.state !== 'running') return
+    change(id, { state: 'exited', exitCode, oomKilled, finishedAt: now(), ip: undefined })
+    ends.get(id)?.()
+    ends.delete(id)
+  }
+  const add = (
+    nodeName: string,
+    identity: ContainerIdentity,
+    over: Partial<RuntimeContainer>,
+    ports: readonly string[],
+  ) => {
+    counter++
+    const id = counter.toString(16).padStart(64, '0')
+    const container: RuntimeContainer = {
+      id,
+      identity,
+      sandboxID: undefined,
+      image: '',
+      imageID: 'docker://sha256:fake',
+      state: 'created',
+      exitCode: 0,
+      oomKilled: false,
+      error: '',
+      createdAt: now(),
+      startedAt: undefined,
+      finishedAt: undefined,
+      ip: undefined,
+      ...over,
+    }
+    entries.set(id, { nodeName, container, ports })
+    return id
+  }
+
+  const seenBy = (nodeName: string): ContainerRuntime => ({
+    async info() {
+      await begin('info')
+      return { version: 'docker://fake', rootDirectory: '/var/lib/docker', cgroupVersion: '2', storageDriver: 'fake' }
+    },
+    async listContainers(podUID) {
+      await begin('listContainers', podUID)
+      return [...entries.values()]
+        .filter((entry) => entry.nodeName === nodeName)
+        .map(({ container }) => container)
+        .filter(({ identity }) => podUID === undefined || identity.podUID === podUID)
+    },
+    async runSandbox({ identity, hostNetwork, ports }) {
+      await begin('runSandbox', identity.podName)
+      const wanted = ports.map(({ protocol, hostPort }) => `${protocol}/${hostPort}`)
+      const taken = [...entries.values()]
+        .filter(({ container }) => container.state === 'running')
+        .flatMap((one) => one.ports)
+      const port = wanted.find((one) => taken.includes(one))
+      if (port !== undefined) throw new RuntimeError('PortTaken', `Port ${port} is already allocated`)
+      const id = add(nodeName, identity, { image: 'pause' }, wanted)
+      change(id, { state: 'running', startedAt: now(), ip: hostNetwork ? undefined : `10.1.0.${counter % 256}` })
+      return id
+    },
+    async createContainer(options) {
+      await begin('createContainer', options.identity.containerName)
+      if (!images.has(options.image)) throw new RuntimeError('ImageNotFound', `No such image: ${options.image}`)
+      const { identity, sandboxID, image } = options
+      const id = add(nodeName, identity, { sandboxID, image }, [])
+      made.set(id, options)
+      return id
+    },
+    async startContainer(id) {
+      const { container } = entries.get(id) ?? {}
+      await begin('startContainer', container?.identity.containerName)
+      if (entryOf(id).container.state === 'running') return
+      const program = programOf(made.get(id))
+      if (program.kind === 'missing') {
+        change(id, { error: `exec: ${program.path}: no such file or directory` })
+        throw new RuntimeError('Failed', `Cannot start container: exec: ${program.path}: no such file or directory`)
+      }
+      change(id, { state: 'running', startedAt: now() })
+      if (program.kind === 'exits') end(id, program.exitCode)
+    },
+    async stopContainer(id, gracePeriodSeconds) {
+      const entry = entries.get(id)
+      await begin('stopContainer', entry?.container.identity.containerName)
+      if (entry?.container.state !== 'running') return
+      const program = programOf(made.get(id))
+      if (program.kind === 'listens') return end(id, program.exitCode)
+      const ended = new AbortController()
+      const before = ends.get(id)
+      ends.set(id, () => {
+        before?.()
+        ended.abort()
+      })
+      await clock.sleep(gracePeriodSeconds * 1000, ended.signal)
+      end(id, 137)
+    },
+    async removeContainer(id) {
+      await begin('removeContainer', entries.get(id)?.container.identity.containerName)
+      const entry = entries.get(id)
+      if (entry === undefined) return
+      end(id, 137)
+      entries.delete(id)
+      tell(entry)
+    },
+    async hasImage(image) {
+      await begin('hasImage', image)
+      return images.has(image)
+    },
+    async pullImage(image, signal) {
+      await begin('pullImage', image)
+      if (/[A-Z ]/.test(image)) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
+      await Promise.race([
+        pullGate,
+        new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
+      ])
+      if (signal.aborted) throw new RuntimeError('ImagePull', `Cannot pull image ${image}: it was called off`)
+      if (!registry.has(image)) throw new RuntimeError('ImagePull', `manifest for ${image} not found`)
+      images.add(image)
+    },
+    async listImages() {
+      await begin('listImages')
+      return [...images].map((tag) => ({ id: `sha256:${tag}`, digests: [], tags: [tag], sizeBytes: 1 }))
+    },
+    async watch(listener, signal) {
+      await begin('watch')
+      if (signal.aborted) return
+      await new Promise<void>((resolve, reject) => {
+        const one = { nodeName, listener, broken: reject }
+        listeners.add(one)
+        signal.addEventListener('abort', () => resolve(), { once: true })
+        listener.opened()
+      })
+    },
+  })
+
+  return {
+    ...seenBy(ownNodeName),
+    asSeenBy: seenBy,
+    get containers() {
+      return [...entries.values()].map(({ container }) => container)
+    },
+    calls,
+    optionsOf: (id) => made.get(id),
+    images,
+    registry,
+    exit: (id, exitCode, more) => end(id, exitCode, more?.oomKilled),
+    lose(id) {
+      const entry = entryOf(id)
+      entries.delete(id)
+      tell(entry)
+    },
+    failNext(method, reason = 'Failed', message = `${method} was told to fail`) {
+      failures = [...failures, { method, reason, message }]
+    },
+    setReachable(value) {
+      reachable = value
+      if (value) return
+      for (const { broken } of listeners) broken(new RuntimeError('Unreachable', 'The stream of events broke'))
+      listeners.clear()
+    },
+    holdPulls() {
+      let release: () => void = () => undefined
+      pullGate = new Promise((resolve) => {
+        release = resolve
+      })
+      return release
+    },
+    powerCut() {
+      for (const { container } of entries.values()) {
+        if (container.state === 'running')
+          change(container.id, { state: 'exited', exitCode: 255, finishedAt: now(), ip: undefined })
+      }
+    },
+  }
+}
+
+type Program =
+  /** Runs until it is killed. */
+  | { readonly kind: 'deaf' }
+  /** Ends with this when told to. */
+  | { readonly kind: 'listens'; readonly exitCode: number }
+  | { readonly kind: 'exits'; readonly exitCode: number }
+  | { readonly kind: 'missing'; readonly path: string }
+
+/** The few command lines our tests use, read as a shell would: `exit 3`, `trap "exit 0" TERM; …`, `/no/such/program`. */
+function programOf(options: ContainerOptions | undefined): Program {
+  const [path = '', ...rest] = [...(options?.command ?? []), ...(options?.args ?? [])]
+  const line = [path, ...rest].join(' ')
+  if (path.startsWith('/no/')) return { kind: 'missing', path }
+  const [, word, code] = /(trap "?exit|exit) ?(\d*)/.exec(line) ?? []
+  if (word === undefined) return { kind: 'deaf' }
+  return { kind: word === 'exit' ? 'exits' : 'listens', exitCode: Number(code ?? 0) }
+}
