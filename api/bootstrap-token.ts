@@ -1,4 +1,5 @@
 /** Bootstrap tokens as Kubernetes keeps them: what a machine shows to ask for its first certificate. */
+import { bootstrappersGroup, type Identity } from './identity.ts'
 import type { Secret } from './secret.ts'
 
 /** The two halves of `abcdef.0123456789abcdef`. The first one is no secret: it names the token. */
@@ -82,7 +83,7 @@ export function decodeToken(secret: Secret): BootstrapToken | undefined {
 }
 
 export type TokenJudgement =
-  | { readonly verdict: 'ok'; readonly user: string; readonly groups: readonly string[] }
+  | ({ readonly verdict: 'ok' } & Identity)
   | { readonly verdict: 'unknown' }
   | { readonly verdict: 'expired'; readonly expiration: string }
 
@@ -101,7 +102,7 @@ export function judgeToken(kept: BootstrapToken | undefined, presented: TokenPar
   return {
     verdict: 'ok',
     user: `system:bootstrap:${kept.id}`,
-    groups: ['system:bootstrappers', ...kept.groups],
+    groups: [bootstrappersGroup, ...kept.groups],
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { Check } from 'typebox/schema'
 import { invalid, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
-import type { Described, TSchema } from './schema.ts'
+import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
 
 export type Decoded<T> =
   | { readonly ok: true; readonly value: T; readonly unknownFields: readonly string[] }
@@ -35,22 +35,8 @@ function readerOf(schema: TSchema): Reader {
   return reader
 }
 
-/** The keywords our schemas are written with: see `schema.ts`. */
-type Keywords = {
-  readonly type?: string
-  readonly format?: string
-  readonly const?: unknown
-  readonly anyOf?: readonly TSchema[]
-  readonly items?: TSchema
-  readonly properties?: { readonly [name: string]: TSchema }
-  readonly required?: readonly string[]
-  readonly patternProperties?: { readonly [pattern: string]: TSchema }
-  readonly 'x-kubernetes-quantity'?: boolean
-  readonly 'x-bramble-time'?: 'seconds' | 'micro'
-}
-
 function makeReader(schema: TSchema): Reader {
-  const keywords = schema as Keywords
+  const keywords = keywordsOf(schema)
   if (keywords.type === 'array' && keywords.items !== undefined) return listReader(keywords.items)
   if (keywords.patternProperties !== undefined) return mapReader(Object.values(keywords.patternProperties)[0])
   if (keywords.type === 'object') return objectReader(keywords)
@@ -139,8 +125,8 @@ function copied(value: unknown, field: string, notes: Notes, depth: number): unk
 }
 
 function valueReader(schema: TSchema): Reader {
-  const { type, anyOf = [], const: only, ...constraints } = schema as Keywords
-  const words = (only === undefined ? anyOf : [schema]).map((choice) => (choice as Keywords).const)
+  const { type, anyOf = [], const: only, ...constraints } = keywordsOf(schema)
+  const words = (only === undefined ? anyOf : [schema]).map((choice) => keywordsOf(choice).const)
   const plain = Object.keys(constraints).length === 0 && (type === 'string' || type === 'boolean') ? type : undefined
   return (value, field, notes) => {
     if (plain !== undefined ? typeof value === plain : Check(schema, value)) return value
@@ -169,8 +155,8 @@ function isOfType(value: unknown, type: string): boolean {
 }
 
 /** The limits a configuration's schema may set, as a sentence. */
-function limitsOf(schema: object): string {
-  const { minimum, maximum, pattern, minLength } = schema as { readonly [limit: string]: unknown }
+function limitsOf(schema: TSchema): string {
+  const { minimum, maximum, pattern, minLength } = keywordsOf(schema)
   if (minimum !== undefined && maximum !== undefined) return `must be between ${minimum} and ${maximum}`
   if (minimum !== undefined) return `must be at least ${minimum}`
   if (maximum !== undefined) return `must be at most ${maximum}`

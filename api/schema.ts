@@ -84,3 +84,34 @@ export function oneOf<const Words extends readonly string[]>(...words: Words) {
   const literals: TSchema[] = words.map((word) => Literal(word))
   return Union(literals) as unknown as TUnion<{ -readonly [I in keyof Words]: TLiteral<Words[I]> }>
 }
+
+/** What a schema says of itself, as the words above write it. */
+export type Keywords = {
+  readonly type?: string
+  readonly format?: string
+  readonly const?: unknown
+  readonly anyOf?: readonly TSchema[]
+  readonly items?: TSchema
+  readonly properties?: { readonly [name: string]: TSchema }
+  readonly required?: readonly string[]
+  readonly patternProperties?: { readonly [pattern: string]: TSchema }
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly 'x-kubernetes-quantity'?: boolean
+  readonly 'x-kubernetes-patch-merge-key'?: string
+  readonly 'x-kubernetes-patch-strategy'?: string
+  readonly 'x-bramble-time'?: 'seconds' | 'micro'
+}
+
+export function keywordsOf(schema: TSchema): Keywords {
+  return schema
+}
+
+/** The schema of what stands under `name` in an object or a map; undefined when nothing is said of it. */
+export function schemaOfField(schema: TSchema | undefined, name: string): TSchema | undefined {
+  const { properties, patternProperties } = schema === undefined ? {} : keywordsOf(schema)
+  if (patternProperties !== undefined) return Object.values(patternProperties)[0]
+  return properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined
+}

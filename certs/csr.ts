@@ -1,7 +1,7 @@
 /** Certificate requests (PKCS#10): made by a node that joins, checked and signed for the fleet. */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { nodeClientSigner } from '../api/certificate-signing-request.ts'
-import { nodeNameProblem } from '../api/node-name.ts'
+import { nodeNameOf, nodesGroup } from '../api/identity.ts'
 import type { Authority } from './authority.ts'
 import {
   bytesOf,
@@ -62,15 +62,14 @@ export function checkNodeCSR(pem: string, { signerName, usages, expectedName }: 
   if (typeof read === 'string') return no(read)
   const [commonName, ...otherNames] = read.subject[oids.commonName] ?? []
   const organizations = read.subject[oids.organization] ?? []
-  if (organizations.length !== 1 || organizations[0] !== 'system:nodes') {
-    return no(`organization must be exactly system:nodes, not ${organizations.join(', ') || 'none'}`)
+  if (organizations.length !== 1 || organizations[0] !== nodesGroup) {
+    return no(`organization must be exactly ${nodesGroup}, not ${organizations.join(', ') || 'none'}`)
   }
-  if (commonName === undefined || otherNames.length > 0 || !commonName.startsWith('system:node:')) {
-    return no('common name must be system:node:NAME')
+  if (commonName === undefined || otherNames.length > 0) return no('there must be one common name')
+  const nodeName = nodeNameOf(commonName)
+  if (nodeName === undefined) {
+    return no(`common name must be system:node: and a node's name, not ${JSON.stringify(commonName)}`)
   }
-  const nodeName = commonName.slice('system:node:'.length)
-  const problem = nodeNameProblem(nodeName)
-  if (problem !== undefined) return no(`${JSON.stringify(nodeName)} cannot be a node's name: ${problem}`)
   if (expectedName !== undefined && nodeName !== expectedName) {
     return no(`node ${expectedName} may not ask for a certificate of node ${nodeName}`)
   }

@@ -1,5 +1,6 @@
 /** What the authority signs: certificates for servers, administrators and nodes. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
+import { administrator, type Identity, nodeIdentity } from '../api/identity.ts'
 import { type Authority, backdateMs, dayMs, keyText, newKey, readCertificate } from './authority.ts'
 import { decode, itemsOf } from './der.ts'
 import {
@@ -44,7 +45,7 @@ export function issueAdmin(
   authority: Authority,
   { nowMs, lifeMs = yearMs }: { nowMs: number; lifeMs?: number },
 ): Issued {
-  const subject = { commonName: 'kubernetes-admin', organizations: ['system:masters'] }
+  const subject = nameOf(administrator)
   return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs }))
 }
 
@@ -58,7 +59,11 @@ export function issueNode(authority: Authority, { nodeName, nowMs, lifeMs = year
 }
 
 export function nodeSubject(nodeName: string): Name {
-  return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'] }
+  return nameOf(nodeIdentity(nodeName))
+}
+
+function nameOf({ user, groups }: Identity): Name {
+  return { commonName: user, organizations: groups }
 }
 
 export type Leaf = {

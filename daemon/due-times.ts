@@ -61,3 +61,9 @@ export function dueTimes(): DueTimes {
     },
   }
 }
+
+/** How long to sleep until `nextMs`; a day when there is no such time. Never less than nothing. */
+export function waitMs(nextMs: number | undefined, nowMs: number): number {
+  const day = 86_400_000
+  return nextMs === undefined ? day : Math.min(day, Math.max(0, nextMs - nowMs))
+}

@@ -67,10 +67,10 @@ export function seenNode(health: NodeHealth, node: Node, nowMs: number): NodeHea
   }
 }
 
-/** A renewal is a sign of life. The connection's state is news only: it starts a clock. */
+/** A renewal is a sign of life, whatever the date says: it may jump back. The connection's state is news only: it starts a clock. */
 export function seenLease(health: NodeHealth, lease: Lease, nowMs: number): NodeHealth {
   const renewTime = lease.spec?.renewTime
-  const heard = renewTime !== undefined && (health.renewTime === undefined || renewTime > health.renewTime)
+  const heard = renewTime !== undefined && renewTime !== health.renewTime
   const lost = connectionOf(lease) === 'lost'
   return {
     ...health,

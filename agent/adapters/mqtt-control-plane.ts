@@ -1,0 +1,216 @@
+/** ControlPlane on MQTT over mutual TLS: what this node says and hears, and the loop that keeps the link. */
+import { decode } from '../../api/decode.ts'
+import { problemText } from '../../api/problem.ts'
+import type { Described, TSchema } from '../../api/schema.ts'
+import {
+  CallMessageSchema,
+  type ConnectionMessage,
+  ControllerMessageSchema,
+  DesiredMessageSchema,
+  type NodeTopic,
+  topicName,
+} from '../../api/topics.ts'
+import { backoffMs } from '../../daemon/backoff.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
+import { linkOutages } from './link-outages.ts'
+import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
+import { newestOutbox } from './newest-outbox.ts'
+import { within } from './within.ts'
+
+export type MqttControlPlaneNeeds = { readonly clock: Clock; readonly random: () => number; readonly log: Log }
+
+export type MqttControlPlaneSettings = {
+  readonly nodeName: string
+  /** `mqtts://HOST:PORT`. */
+  readonly mqttUrl: string
+  /** PEM. */
+  readonly ca: string
+  readonly certificate: string
+  readonly key: string
+  readonly agentVersion: string
+  readonly bootID: string
+}
+
+export interface MqttControlPlane extends ControlPlane {
+  /** Connects, for ever, until `signal` aborts; then takes leave of the controller. */
+  run(listener: ControlPlaneListener, signal: AbortSignal): Promise<void>
+}
+
+const keepaliveSeconds = 15
+const retry = { firstMs: 1_000, maxMs: 60_000 }
+/** A link must last this long before its loss counts as a first failure: else two agents of one name would race. */
+const stableMs = 10_000
+const goodbyeMs = 2_000
+const mostEvents = 100
+
+export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttControlPlaneSettings): MqttControlPlane {
+  const { clock, random, log } = needs
+  const { nodeName, bootID, agentVersion } = settings
+  const topicOf = (kind: Exclude<NodeTopic['kind'], 'pod'>) => topicName({ kind, node: nodeName })
+  const podTopic = (uid: string) => topicName({ kind: 'pod', node: nodeName, uid })
+  const topics = {
+    connection: topicOf('connection'),
+    lease: topicOf('lease'),
+    status: topicOf('status'),
+    events: topicOf('events'),
+    desired: topicOf('desired'),
+    calls: topicOf('calls'),
+    controller: topicName({ kind: 'controller' }),
+  }
+  const outages = linkOutages(settings.mqttUrl, settings.certificate, clock, log)
+  const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
+  let link: MqttLink | undefined
+  let epoch: string | undefined
+  let seq = 0
+  let posted = false
+
+  const tellPosted = (topic: string, body: string) => {
+    if (posted || topic !== topics.status) return
+    posted = true
+    log.info('Node status posted', { node: nodeName, ready: saysReady(body) })
+  }
+
+  const connection = (message: Pick<ConnectionMessage, 'state' | 'reason'>): string =>
+    JSON.stringify({ ...message, bootID, agentVersion } satisfies ConnectionMessage)
+
+  const renewLease = () => link?.send(topics.lease, JSON.stringify({ seq: ++seq, digest: outbox.digest() })) ?? false
+
+  const hear = (listener: ControlPlaneListener, topic: string, body: string) => {
+    if (topic === topics.desired) {
+      const message = understood(DesiredMessageSchema, topic, body, log)
+      if (message !== undefined) listener.desired(message)
+    } else if (topic === topics.calls) {
+      const message = understood(CallMessageSchema, topic, body, log)
+      if (message === undefined) return
+      log.debug('Asked to report everything', { reason: message.reason })
+      outbox.sayEverything()
+    } else if (topic === topics.controller) {
+      const message = understood(ControllerMessageSchema, topic, body, log)
+      if (message === undefined || message.state === 'lost') return
+      // Behind a broker of its own a controller may start anew while our link stands.
+      if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
+      epoch = message.epoch
+    }
+  }
+
+  const greet = async (on: MqttLink) => {
+    await on.publish(topics.connection, connection({ state: 'online' }), { qos: 1, retain: true })
+    await on.subscribe([topics.desired, topics.calls, topics.controller])
+    link = on
+    outages.over()
+    outbox.open(on)
+    renewLease()
+    const dropped = outbox.dropped()
+    if (dropped > 0) log.warn('Events were dropped while there was no connection', { dropped })
+  }
+
+  const takeLeave = async (on: MqttLink) => {
+    const goodbye = connection({ state: 'goodbye', reason: 'agent-stopped' })
+    try {
+      const taken = on.publish(topics.connection, goodbye, { qos: 1, retain: true })
+      await within(goodbyeMs, 'The broker did not take our goodbye', taken)
+    } catch (error) {
+      log.warn('Could not say goodbye', { error })
+    }
+    await on.close()
+  }
+
+  /** One connection, from the first try to its end: gives what ended it. Rejects when it did not come to stand. */
+  const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error> => {
+    const will = { topic: topics.connection, body: connection({ state: 'lost' }) }
+    const on = await openLink(linkSettings(settings, will), (topic, body) => hear(listener, topic, body), signal)
+    const abandon = () => on.abandon(new Error('Stopped'))
+    signal.addEventListener('abort', abandon, { once: true })
+    try {
+      await greet(on)
+    } catch (error) {
+      abandon()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', abandon)
+    }
+    const ended = await endedOrAborted(on, signal)
+    if (ended !== undefined) return ended
+    await takeLeave(on)
+    return new Error('Stopped')
+  }
+
+  return {
+    get connected() {
+      return link !== undefined
+    },
+    reportNodeStatus: (status) => outbox.say(topics.status, JSON.stringify(status)),
+    reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),
+    reportPodGone: (uid) => outbox.say(podTopic(uid), ''),
+    reportEvent: (event) => outbox.tell(topics.events, JSON.stringify(event)),
+    renewLease,
+    async run(listener, signal) {
+      let failures = 0
+      while (!signal.aborted) {
+        const triedMs = clock.monotonicMs()
+        try {
+          const ended = await live(listener, signal)
+          const lastedMs = clock.monotonicMs() - triedMs
+          failures = lastedMs >= stableMs ? 0 : failures + 1
+          if (!signal.aborted) outages.lost(ended, lastedMs)
+        } catch (error) {
+          failures++
+          if (!signal.aborted) outages.failed(error)
+        } finally {
+          link = undefined
+          epoch = undefined
+          outbox.closed()
+        }
+        await clock.sleep(backoffMs(failures, retry, random), signal)
+      }
+    },
+  }
+}
+
+function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['will']): LinkSettings {
+  const { hostname, port } = new URL(settings.mqttUrl)
+  const { ca, certificate, key, nodeName } = settings
+  // Addresses of IPv6 stand in brackets in a URL only.
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  return { host, port: Number(port || 8883), clientId: nodeName, ca, certificate, key, keepaliveSeconds, will }
+}
+
+/** A message that is not understood is dropped and told of: an older or newer controller is better than none. */
+function understood<const S extends TSchema>(
+  schema: S,
+  topic: string,
+  body: string,
+  log: Log,
+): Described<S> | undefined {
+  const decoded = decode(schema, parsed(body))
+  if (decoded.ok) return decoded.value
+  log.warn('A message was not understood', { topic, problems: decoded.problems.slice(0, 10).map(problemText) })
+  return undefined
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+function saysReady(status: string): boolean {
+  const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+}
+
+async function endedOrAborted(link: MqttLink, signal: AbortSignal): Promise<Error | undefined> {
+  let stop: () => void = () => undefined
+  const aborted = new Promise<undefined>((resolve) => {
+    stop = () => resolve(undefined)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  const first = await Promise.race([link.ended, aborted])
+  signal.removeEventListener('abort', stop)
+  return first
+}

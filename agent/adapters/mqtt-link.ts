@@ -1,0 +1,156 @@
+/**
+ * One MQTT 3.1.1 connection over mutual TLS, from its opening to its end. Each connection gets a client of its own, so
+ * nothing of the library's queues, retries and stores outlives a link: what must be said again its owner knows.
+ */
+import { connect, type TLSSocket } from 'node:tls'
+import mqtt from 'mqtt/lib/client'
+import { within } from './within.ts'
+
+export type LinkSettings = {
+  readonly host: string
+  readonly port: number
+  readonly clientId: string
+  /** PEM: the authority we trust, our certificate and its key. */
+  readonly ca: string
+  readonly certificate: string
+  readonly key: string
+  readonly keepaliveSeconds: number
+  /** Said by the broker when we are gone without a word. Retained, QoS 1. */
+  readonly will: { readonly topic: string; readonly body: string }
+}
+
+export type Publishing = { readonly qos: 0 | 1; readonly retain: boolean }
+
+export interface MqttLink {
+  /** Resolves when the broker has it (QoS 1) or it is on its way (QoS 0); rejects when the link ends or the broker is too slow. */
+  publish(topic: string, body: string, publishing: Publishing): Promise<void>
+  /** QoS 0, now or not at all: false when the network takes nothing more. */
+  send(topic: string, body: string): boolean
+  /** QoS 1. Rejects when the broker refuses one of them. */
+  subscribe(topics: readonly string[]): Promise<void>
+  /** Resolves when the link has ended, with what ended it. */
+  readonly ended: Promise<Error>
+  /** Ends the link without a word to the broker, which then speaks our will. */
+  abandon(because: Error): void
+  /** Takes leave: our will is not spoken. */
+  close(): Promise<void>
+}
+
+export type MessageListener = (topic: string, body: string) => void
+
+const connectMs = 15_000 // name, TCP, TLS and CONNACK; a Pi Zero on a bad radio link needs some of it
+const answerMs = 20_000
+const closeMs = 1_000
+
+/** Resolves when the broker has accepted us; rejects with the first error that shows why it did not. */
+export async function openLink(
+  settings: LinkSettings,
+  listener: MessageListener,
+  signal: AbortSignal,
+): Promise<MqttLink> {
+  signal.throwIfAborted()
+  const socket = connectSocket(settings)
+  const ended = endOf(socket)
+  const client = new mqtt.default(() => socket, {
+    protocolVersion: 4,
+    clientId: settings.clientId,
+    clean: true,
+    keepalive: settings.keepaliveSeconds,
+    // Else each heartbeat would put off the ping, and a link that only takes would never be noticed.
+    reschedulePings: false,
+    reconnectPeriod: 0,
+    resubscribe: false,
+    queueQoSZero: false,
+    connectTimeout: connectMs,
+    will: { topic: settings.will.topic, payload: Buffer.from(settings.will.body), qos: 1, retain: true },
+  })
+  let refused: Error | undefined
+  client.on('error', (error) => {
+    refused ??= error
+    socket.destroy()
+  })
+  client.on('message', (topic, payload) => listener(topic, payload.toString()))
+  const stop = () => void socket.destroy()
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    const accepted = new Promise<void>((resolve) => client.once('connect', () => resolve()))
+    await Promise.race([
+      accepted,
+      ended.then((error) => {
+        throw refused ?? error
+      }),
+    ])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+  return linkOf(client, socket, ended)
+}
+
+function connectSocket({ host, port, ca, certificate, key }: LinkSettings): TLSSocket {
+  const socket = connect({
+    host,
+    port,
+    ca,
+    cert: certificate,
+    key,
+    minVersion: 'TLSv1.2',
+    servername: serverName(host),
+  })
+  socket.setNoDelay(true)
+  return socket
+}
+
+/** Addresses are not sent as names, as TLS demands. */
+function serverName(host: string): string {
+  return /^[\d.]+$|:/.test(host) ? '' : host
+}
+
+function endOf(socket: TLSSocket): Promise<Error> {
+  let first: Error | undefined
+  socket.on('error', (error) => {
+    first ??= error
+  })
+  return new Promise((resolve) => {
+    socket.once('close', () => resolve(first ?? new Error('The connection was closed by the other side')))
+  })
+}
+
+function linkOf(client: InstanceType<typeof mqtt.default>, socket: TLSSocket, ended: Promise<Error>): MqttLink {
+  const untilEnded = <T>(what: string, work: Promise<T>): Promise<T> => {
+    const end = ended.then((cause): never => {
+      throw new Error(`Cannot ${what}: the link has ended`, { cause })
+    })
+    return within(answerMs, `Cannot ${what}: no answer`, Promise.race([work, end]))
+  }
+  return {
+    ended,
+    publish: (topic, body, { qos, retain }) =>
+      untilEnded(
+        `publish on ${topic}`,
+        settled((done) => client.publish(topic, body, { qos, retain }, done)),
+      ),
+    send(topic, body) {
+      if (!client.connected || socket.destroyed || socket.writableNeedDrain) return false
+      client.publish(topic, body, { qos: 0 })
+      return true
+    },
+    subscribe: (topics) =>
+      untilEnded(
+        `subscribe to ${topics.join(', ')}`,
+        settled((done) => client.subscribe([...topics], { qos: 1 }, done)),
+      ),
+    abandon: (because) => void socket.destroy(because),
+    async close() {
+      const left = settled((done) => client.end(false, done))
+      await within(closeMs, 'The broker did not let go', left).catch(() => undefined)
+      socket.destroy()
+      await ended
+    },
+  }
+}
+
+function settled(start: (done: (error?: Error | null) => void) => unknown): Promise<void> {
+  return new Promise((resolve, reject) => {
+    start((error) => (error ? reject(error) : resolve()))
+  })
+}

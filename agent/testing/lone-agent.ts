@@ -1,0 +1,9 @@
+/** A process that only holds a node's link to the control plane, to be killed by a test. Settings: JSON, its argument. */
+import { systemClock } from '../../daemon/clock.ts'
+import { openLog } from '../../daemon/log.ts'
+import { mqttControlPlane } from '../adapters/mqtt-control-plane.ts'
+
+const log = openLog({ level: 'info', format: 'json', write: (line) => process.stdout.write(line) })
+const settings = JSON.parse(process.argv[2] ?? '{}')
+const link = mqttControlPlane({ clock: systemClock, random: Math.random, log }, settings)
+await link.run({ desired: () => undefined }, new AbortController().signal)

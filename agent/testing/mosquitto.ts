@@ -1,0 +1,118 @@
+/** A real Mosquitto on a free port of this machine: mutual TLS, own authority, everything in a folder of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openAuthority } from '../../certs/authority.ts'
+import { issueNode, issueServer } from '../../certs/issue.ts'
+
+export type NodeKeys = { readonly ca: string; readonly certificate: string; readonly key: string }
+
+export interface Mosquitto {
+  readonly port: number
+  readonly url: string
+  /** A certificate that is accepted; with `lifeMs` < 0 one that has expired. */
+  keysOf(nodeName: string, more?: { readonly nowMs?: number; readonly lifeMs?: number }): NodeKeys
+  start(): Promise<void>
+  /** Like a power cut: nothing is remembered, nobody is told. */
+  kill(): Promise<void>
+  /** Stops it and removes the folder. */
+  remove(): Promise<void>
+}
+
+/** Debian puts it where only root's path looks. */
+const program = '/usr/sbin/mosquitto'
+
+/** Why there is no Mosquitto here, as a reason to skip a test; false when there is one. */
+export const noMosquitto: string | false = existsSync(program) ? false : 'mosquitto is not installed'
+
+/** Not started yet. Certificates' subjects are the user names; a node may use its own topics only. */
+export async function mosquitto(): Promise<Mosquitto> {
+  const folder = await mkdtemp(join(tmpdir(), 'bramble-mosquitto-'))
+  const authority = await openAuthority(join(folder, 'authority'), Date.now())
+  const server = issueServer(authority, { names: ['localhost', '127.0.0.1'], nowMs: Date.now() })
+  const port = await freePort()
+  const path = (name: string) => join(folder, name)
+  await writeFile(path('ca.crt'), authority.certificate)
+  await writeFile(path('server.crt'), server.certificate)
+  await writeFile(path('server.key'), server.key, { mode: 0o644 })
+  await writeFile(
+    path('mosquitto.conf'),
+    [
+      `listener ${port} 127.0.0.1`,
+      `cafile ${path('ca.crt')}`,
+      `certfile ${path('server.crt')}`,
+      `keyfile ${path('server.key')}`,
+      'require_certificate true',
+      'use_identity_as_username true',
+      'allow_anonymous false',
+      'persistence false',
+      `user ${process.getuid?.() === 0 ? 'root' : 'mosquitto'}`,
+      '',
+    ].join('\n'),
+  )
+  let running: ChildProcess | undefined
+
+  const kill = async () => {
+    if (running === undefined) return
+    const gone = once(running, 'exit')
+    running.kill('SIGKILL')
+    await gone
+    running = undefined
+  }
+
+  return {
+    port,
+    url: `mqtts://localhost:${port}`,
+    keysOf(nodeName, { nowMs = Date.now(), lifeMs } = {}) {
+      const { certificate, key } = issueNode(authority, {
+        nodeName,
+        nowMs,
+        ...(lifeMs === undefined ? {} : { lifeMs }),
+      })
+      return { ca: authority.certificate, certificate, key }
+    },
+    async start() {
+      running = spawn(program, ['-c', path('mosquitto.conf')], { stdio: 'ignore' })
+      await listening(port)
+    },
+    kill,
+    async remove() {
+      await kill()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('No port')
+  return address.port
+}
+
+async function listening(port: number): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (Date.now() < deadline) {
+    if (await answers(port)) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error(`Nobody listens on port ${port}`)
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}

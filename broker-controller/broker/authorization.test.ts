@@ -1,0 +1,70 @@
+import { test } from 'tap'
+import { topicName, topicRules } from '../../api/topics.ts'
+import { mayPublish, maySubscribe } from './authorization.ts'
+
+const mine = 'bramble/v1/nodes/pi-1'
+const its = 'bramble/v1/nodes/pi-2'
+
+test('a node says what nodes say, on its own topics', async (t) => {
+  for (const [kind, { from, qos, retain }] of Object.entries(topicRules)) {
+    if (kind === 'controller') continue
+    const topic = kind === 'pod' ? `${mine}/pods/uid-1` : `${mine}/${kind}`
+    t.equal(mayPublish('pi-1', { topic, qos, retain }).allowed, from === 'node', kind)
+  }
+  t.match(mayPublish('pi-1', { topic: `${mine}/pods/uid-1`, qos: 0, retain: true }), {
+    allowed: true,
+    topic: { kind: 'pod', node: 'pi-1', uid: 'uid-1' },
+  })
+})
+
+test('a node says nothing on topics of another node, of the controller, or of nobody', async (t) => {
+  const code = (topic: string) => {
+    const answer = mayPublish('pi-1', { topic, qos: 0, retain: topic.endsWith('status') })
+    return answer.allowed ? 'allowed' : answer.code
+  }
+  t.equal(code(`${its}/status`), 'ForeignTopic')
+  t.equal(code(`${its}/lease`), 'ForeignTopic')
+  t.equal(code('bramble/v1/nodes/pi-1x/lease'), 'ForeignTopic')
+  t.equal(code('bramble/v1/nodes/PI-1/lease'), 'ForeignTopic')
+  t.equal(code(`${mine}/desired`), 'ControllerTopic')
+  t.equal(code('bramble/v1/controller'), 'ControllerTopic')
+  for (const unknown of [
+    '',
+    '/',
+    `${mine}`,
+    `${mine}/`,
+    `${mine}/lease/`,
+    `${mine}//lease`,
+    `${mine}/other`,
+    '$SYS/x',
+  ]) {
+    t.equal(code(unknown), 'UnknownTopic', unknown)
+  }
+  t.equal(code(`${mine}/toString`), 'UnknownTopic')
+  t.equal(code(`/${mine}/lease`), 'UnknownTopic')
+})
+
+test('what is said has the QoS and the retention of its kind', async (t) => {
+  t.match(mayPublish('pi-1', { topic: `${mine}/lease`, qos: 1, retain: false }), { code: 'WrongQoS' })
+  t.match(mayPublish('pi-1', { topic: `${mine}/lease`, qos: 0, retain: true }), { code: 'WrongRetain' })
+  t.match(mayPublish('pi-1', { topic: `${mine}/status`, qos: 1, retain: false }), { code: 'WrongRetain' })
+  t.match(mayPublish('pi-1', { topic: `${mine}/status`, qos: 2, retain: true }), { code: 'WrongQoS' })
+  t.match(mayPublish('pi-1', { topic: `${mine}/status`, qos: 0, retain: true }), { allowed: true })
+})
+
+test('a node listens to the controller, and to nothing that is meant for another', async (t) => {
+  const allowed = [topicName({ kind: 'desired', node: 'pi-1' }), `${mine}/calls`, 'bramble/v1/controller']
+  for (const filter of allowed) t.ok(maySubscribe('pi-1', filter).allowed, filter)
+  const refused = [
+    '#',
+    '+',
+    '$SYS/#',
+    `${mine}/#`,
+    `${mine}/+`,
+    'bramble/v1/+/pi-1/desired',
+    'bramble/v1/nodes/+/desired',
+  ]
+  for (const filter of [...refused, `${its}/desired`, `${its}/calls`, `${mine}/status`, `${mine}/pods/u`, '']) {
+    t.notOk(maySubscribe('pi-1', filter).allowed, filter)
+  }
+})

@@ -1,0 +1,53 @@
+/** May this node say that there, or listen there? The certificate says which node it is; the table of topics the rest. */
+import { parseTopic, type Topic, topicRules } from '../../api/topics.ts'
+
+export type Publication = { readonly topic: string; readonly qos: number; readonly retain: boolean }
+
+/** `code` is for counting, `reason` for people. */
+export type Refusal = { readonly allowed: false; readonly code: RefusalCode; readonly reason: string }
+export type Permission<T extends Topic> = { readonly allowed: true; readonly topic: T } | Refusal
+
+export type RefusalCode =
+  | 'NotANode'
+  | 'TooLarge'
+  | 'UnknownTopic'
+  | 'ForeignTopic'
+  | 'ControllerTopic'
+  | 'NodeTopic'
+  | 'WrongQoS'
+  | 'WrongRetain'
+
+/** A last will is a publication like any other. */
+export function mayPublish(
+  node: string,
+  { topic: name, qos, retain }: Publication,
+): Permission<Exclude<Topic, { kind: 'controller' }>> {
+  const topic = parseTopic(name)
+  if (topic === undefined) return refusal('UnknownTopic', `${name} is no topic of ours`)
+  const rule = topicRules[topic.kind]
+  if (topic.kind === 'controller' || rule.from === 'controller') {
+    return refusal('ControllerTopic', `only the controller speaks on ${name}`)
+  }
+  if (topic.node !== node) return refusal('ForeignTopic', `${name} belongs to node ${topic.node}`)
+  if (qos > rule.qos) return refusal('WrongQoS', `${topic.kind} messages have QoS ${rule.qos}, this one has ${qos}`)
+  if (retain !== rule.retain) {
+    return refusal('WrongRetain', `${topic.kind} messages are ${rule.retain ? '' : 'not '}retained`)
+  }
+  return { allowed: true, topic }
+}
+
+/** A filter names one topic: with wildcards it is none of ours. */
+export function maySubscribe(node: string, filter: string): Permission<Topic> {
+  if (/[+#]/.test(filter))
+    return refusal('UnknownTopic', `${filter} has wildcards, and a node reads single topics only`)
+  const topic = parseTopic(filter)
+  if (topic === undefined) return refusal('UnknownTopic', `${filter} is no topic of ours`)
+  if (topic.kind === 'controller') return { allowed: true, topic }
+  if (topic.node !== node) return refusal('ForeignTopic', `${filter} belongs to node ${topic.node}`)
+  if (topicRules[topic.kind].from === 'node') return refusal('NodeTopic', `nobody but the controller reads ${filter}`)
+  return { allowed: true, topic }
+}
+
+function refusal(code: RefusalCode, reason: string): Refusal {
+  return { allowed: false, code, reason }
+}

@@ -1,0 +1,30 @@
+/**
+ * What the control plane needs of an MQTT broker. The embedded one is `mqtt-broker.ts`; an external one (Mosquitto, NATS,
+ * EMQX) is another file behind the same words.
+ */
+import type { NodeTopic, Topic } from '../../api/topics.ts'
+
+/** A message of a node whose right to say it has been checked. */
+export type NodeMessage = {
+  readonly node: string
+  readonly topic: NodeTopic
+  /** Empty: what was retained there is withdrawn. */
+  readonly body: string
+}
+
+export interface NodeListener {
+  /**
+   * The broker takes more from this node once it resolves. Never rejects. Of a connection that another one of the same
+   * node has replaced nothing is told any more: neither messages, nor its last will, nor its end.
+   */
+  message(message: NodeMessage): Promise<void>
+  connected(node: string, address: string | undefined): void
+  disconnected(node: string): void
+}
+
+export interface Broker {
+  /** Resolves when the broker has taken the message, whoever reads it later. QoS and retention are the topic's. */
+  publish(topic: Topic, body: string): Promise<void>
+  /** Lets what was published last get out, and ends all connections. */
+  close(): Promise<void>
+}

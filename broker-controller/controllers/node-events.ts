@@ -1,0 +1,49 @@
+/** What `kubectl describe node` is told about a node's coming, failing and going. An event that cannot be written is logged. */
+import type { Log } from '../../daemon/log.ts'
+import type { EventRecorder, Occurrence } from '../store/event-recorder.ts'
+import type { StoredObject } from '../store/store.ts'
+
+export interface NodeEvents {
+  registered(node: StoredObject<'nodes'>): Promise<void>
+  removed(node: StoredObject<'nodes'>): Promise<void>
+  notReady(node: StoredObject<'nodes'>): Promise<void>
+  podNotReady(pod: StoredObject<'pods'>): Promise<void>
+}
+
+const component = 'node-controller'
+
+export function nodeEvents(events: EventRecorder, log: Log): NodeEvents {
+  const record = async (occurrence: Omit<Occurrence, 'component'>) => {
+    try {
+      await events.record({ ...occurrence, component })
+    } catch (error) {
+      log.warn('Event not recorded', { reason: occurrence.reason, object: occurrence.object.name, error })
+    }
+  }
+  const ofNode = (node: StoredObject<'nodes'>, reason: string, message: string) =>
+    record({ object: nodeReference(node.metadata.name), type: 'Normal', reason, message })
+
+  return {
+    registered: (node) =>
+      ofNode(node, 'RegisteredNode', eventText(node, `Registered Node ${node.metadata.name} in Controller`)),
+    removed: (node) =>
+      ofNode(node, 'RemovingNode', eventText(node, `Removing Node ${node.metadata.name} from Controller`)),
+    notReady: (node) => ofNode(node, 'NodeNotReady', `Node ${node.metadata.name} status is now: NodeNotReady`),
+    podNotReady: (pod) =>
+      record({ object: podReference(pod), type: 'Warning', reason: 'NodeNotReady', message: 'Node is not ready' }),
+  }
+}
+
+/** As the kubelet refers to nodes: by name also where a uid is meant, which is how kubectl finds them. */
+export function nodeReference(name: string): Occurrence['object'] {
+  return { kind: 'Node', apiVersion: 'v1', name, uid: name }
+}
+
+export function podReference({ metadata }: StoredObject<'pods'>): Occurrence['object'] {
+  const { name, uid, resourceVersion, namespace = '' } = metadata
+  return { kind: 'Pod', apiVersion: 'v1', namespace, name, uid, resourceVersion }
+}
+
+function eventText(node: StoredObject<'nodes'>, what: string): string {
+  return `Node ${node.metadata.name} event: ${what}`
+}

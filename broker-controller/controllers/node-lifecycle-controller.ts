@@ -1,0 +1,277 @@
+/** Loop: silence → Unknown; conditions → taints; ill nodes → the queue of their zone → NoExecute; their pods not ready. */
+import { nodeLeaseNamespace } from '../../api/lease.ts'
+import type { Node } from '../../api/node.ts'
+import { alarm } from '../../daemon/alarm.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import { waitMs } from '../../daemon/due-times.ts'
+import { inParallel } from '../../daemon/in-parallel.ts'
+import type { Log } from '../../daemon/log.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
+import { follow } from '../store/follow.ts'
+import { podsByNode } from '../store/pods-by-node.ts'
+import { rewrite } from '../store/rewrite.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+import { silentNode } from './node-conditions.ts'
+import { nodeEvents } from './node-events.ts'
+import {
+  defaultNodeConnectionLossDebounceMs,
+  defaultNodeMonitorGracePeriodMs,
+  defaultNodeMonitorPeriodMs,
+  defaultNodeStartupGracePeriodMs,
+  readyCondition,
+  silenceOf,
+} from './node-health.ts'
+import { withStableLabels } from './node-labels.ts'
+import { judgedFromMs, nodeRoster, type RosterSettings } from './node-roster.ts'
+import { noExecuteStep, withConditionTaints, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
+import { notReadyPod } from './pod-readiness.ts'
+import { zoneQueues } from './zone-queues.ts'
+import {
+  defaultLargeClusterSizeThreshold,
+  defaultNodeEvictionRate,
+  defaultSecondaryNodeEvictionRate,
+  defaultUnhealthyZoneThreshold,
+  isReady,
+  noZones,
+  planZones,
+  type ZoneSettings,
+} from './zones.ts'
+
+export type NodeLifecycleNeeds = {
+  readonly store: Store
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+export type NodeLifecycleSettings = RosterSettings & ZoneSettings
+
+export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
+  nodeMonitorPeriodMs: defaultNodeMonitorPeriodMs,
+  nodeMonitorGracePeriodMs: defaultNodeMonitorGracePeriodMs,
+  nodeStartupGracePeriodMs: defaultNodeStartupGracePeriodMs,
+  nodeConnectionLossDebounceMs: defaultNodeConnectionLossDebounceMs,
+  nodeEvictionRate: defaultNodeEvictionRate,
+  secondaryNodeEvictionRate: defaultSecondaryNodeEvictionRate,
+  unhealthyZoneThreshold: defaultUnhealthyZoneThreshold,
+  largeClusterSizeThreshold: defaultLargeClusterSizeThreshold,
+}
+
+/** The store groups writes: so many under way at a time let a lost zone be written in a few groups. */
+const writesAtOnce = 256
+
+export function nodeLifecycleController(
+  needs: NodeLifecycleNeeds,
+  settings: NodeLifecycleSettings = defaultNodeLifecycleSettings,
+): Loop {
+  return { name: 'node-lifecycle', run: (signal) => runNodeLifecycle(needs, settings, signal) }
+}
+
+async function runNodeLifecycle(
+  { store, events, clock, log }: NodeLifecycleNeeds,
+  settings: NodeLifecycleSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const tell = nodeEvents(events, log)
+  const roster = nodeRoster(settings)
+  const queues = zoneQueues(settings.nodeEvictionRate)
+  const byNode = podsByNode()
+  const [monitorBell, queueBell] = [alarm(clock), alarm(clock)]
+  /** Nodes never looked at, those whose pods are still to be marked, and single pods to be marked. */
+  const unseen = new Set<string>()
+  const failed = new Set<string>()
+  const lateComers = new Map<string, StoredObject<'pods'>>()
+  const gone: StoredObject<'nodes'>[] = []
+  let zones = noZones
+  let started = false
+
+  const now = () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() })
+  const stamp = () => rfc3339(clock.wallMs())
+
+  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+    if (present === undefined) {
+      if (previous === undefined) return
+      roster.forgetNode(previous.metadata.name)
+      queues.remove(previous.metadata.name)
+      gone.push(previous)
+    } else {
+      if (previous === undefined) unseen.add(present.metadata.name)
+      roster.seeNode(present, now())
+    }
+    monitorBell.ring()
+  })
+  const leases = follow({ store, clock, log }, 'leases', (present, previous) => {
+    if ((present ?? previous)?.metadata.namespace !== nodeLeaseNamespace) return
+    if (present === undefined) previous && roster.forgetLease(previous.metadata.name)
+    else if (roster.seeLease(present, now())) monitorBell.ring()
+  })
+  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+    byNode.tell(present, previous)
+    if (present === undefined || !present.spec.nodeName || present.spec.nodeName === previous?.spec.nodeName) return
+    const entry = roster.get(present.spec.nodeName)
+    if (entry === undefined || isReady(entry.node)) return
+    lateComers.set(present.metadata.uid, present)
+    monitorBell.ring()
+  })
+
+  const monitor = async () => {
+    await Promise.all([nodes.listed, leases.listed, pods.listed])
+    const isNewcomer = () => started
+    for (; !signal.aborted; started = true) {
+      const names = roster.take(clock.monotonicMs())
+      await inParallel(names, writesAtOnce, (name) => look(name, isNewcomer()).catch((error) => retryLook(name, error)))
+      await inParallel(takeAll(lateComers), writesAtOnce, (pod) => markLateComer(pod))
+      for (const node of gone.splice(0)) await tell.removed(node)
+      await judgeZones()
+      await monitorBell.sleep(waitMs(roster.nextMs(), clock.monotonicMs()), signal)
+    }
+  }
+
+  const retryLook = (name: string, error: unknown) => {
+    log.warn('Node not looked after', { node: name, error })
+    roster.lookAt(name, clock.monotonicMs() + settings.nodeMonitorPeriodMs)
+  }
+
+  const look = async (name: string, isNewcomer: boolean) => {
+    const entry = roster.get(name)
+    if (entry === undefined) return
+    roster.looked(name, clock.monotonicMs())
+    if (unseen.delete(name)) {
+      if (isNewcomer) await tell.registered(entry.node)
+      await change(name, (node) => withoutNoExecuteTaints(node))
+    }
+    await markIfSilent(name)
+    await change(name, (node) => settled(node, name))
+    if (failed.has(name)) await markPods(name)
+    enqueue(name)
+  }
+
+  /** Silence moves Ready to Unknown; a node that was Ready until now fails with its pods. */
+  const markIfSilent = async (name: string) => {
+    const entry = roster.get(name)
+    const silence = entry && silenceOf(entry.health, settings, clock.monotonicMs())
+    if (entry === undefined || silence === undefined || silentNode(entry.node, silence, stamp()) === undefined) return
+    let wasReady = false
+    const written = await rewrite({ store, clock }, 'nodes', {
+      key: { namespace: '', name },
+      uid: entry.node.metadata.uid,
+      part: 'status',
+      change: (node) => {
+        wasReady = isReady(node)
+        const health = roster.get(name)?.health
+        const still = health && silenceOf(health, settings, clock.monotonicMs())
+        return still && silentNode(node, still, stamp())
+      },
+    })
+    if (written === undefined) return
+    roster.seeNode(written, now())
+    log.info('Node is silent', { node: name, silence })
+    if (!wasReady) return
+    failed.add(name)
+    await tell.notReady(written)
+  }
+
+  /** Labels and taints as conditions ask. NoExecute: taken off at once, swapped when it is time, never put on here. */
+  const settled = (node: StoredObject<'nodes'>, name: string): StoredObject<'nodes'> | undefined => {
+    const labelled = withStableLabels(node) ?? node
+    const tainted = withConditionTaints(labelled, stamp()) ?? labelled
+    const { step } = noExecuteStep(tainted)
+    const swapped =
+      step === 'clear' || (step === 'swap' && isProven(name)) ? withNoExecuteTaint(tainted, stamp()) : undefined
+    const wanted = swapped ?? tainted
+    return wanted === node ? undefined : wanted
+  }
+
+  const enqueue = (name: string) => {
+    const entry = roster.get(name)
+    if (entry === undefined) return
+    if (noExecuteStep(entry.node).step !== 'queue') return queues.remove(name)
+    if (!isProven(name)) return
+    queues.add(name, entry.zone, clock.monotonicMs())
+    queueBell.ring()
+  }
+
+  /** May the node's illness cost it its pods? Not in the period it began, and not for a connection that just broke. */
+  const isProven = (name: string): boolean => {
+    const entry = roster.get(name)
+    if (entry === undefined || clock.monotonicMs() < judgedFromMs(entry.health, settings)) return false
+    if (readyCondition(entry.node)?.status !== 'Unknown') return true
+    return silenceOf(entry.health, settings, clock.monotonicMs()) === 'silent'
+  }
+
+  const change = async (name: string, wanted: (node: StoredObject<'nodes'>) => Node | undefined) => {
+    const entry = roster.get(name)
+    if (entry === undefined || wanted(entry.node) === undefined) return
+    const { uid } = entry.node.metadata
+    const written = await rewrite({ store, clock }, 'nodes', { key: { namespace: '', name }, uid, change: wanted })
+    if (written !== undefined) roster.seeNode(written, now())
+  }
+
+  const markPods = async (name: string) => {
+    const entry = roster.get(name)
+    if (entry !== undefined && !isReady(entry.node)) await inParallel(byNode.of(name), writesAtOnce, markPod)
+    failed.delete(name)
+  }
+
+  const markPod = async ({ metadata: { name, namespace = '', uid } }: StoredObject<'pods'>) => {
+    const key = { namespace, name }
+    const change = (pod: StoredObject<'pods'>) => notReadyPod(pod, stamp())
+    const written = await rewrite({ store, clock }, 'pods', { key, uid, part: 'status', change })
+    if (written !== undefined) await tell.podNotReady(written)
+  }
+
+  const markLateComer = (pod: StoredObject<'pods'>) =>
+    markPod(pod).catch((error) => {
+      log.warn('Pod of a failed node not marked', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, error })
+    })
+
+  const judgeZones = async () => {
+    const plan = planZones(zones, roster.counts(), settings)
+    for (const [zone, rate] of plan.rates) queues.setRate(zone, rate, clock.monotonicMs())
+    queueBell.ring()
+    for (const [zone, state] of plan.zones.states) {
+      if (zones.states.get(zone) !== state)
+        log.info('Zone state changed', { zone: zone.replaceAll('\u0000', ''), state })
+    }
+    zones = plan.zones
+    if (plan.turn === 'leaving') roster.giveFullGrace(clock.monotonicMs())
+    if (plan.turn !== 'entering') return
+    log.warn('Every zone is down: nothing is evicted')
+    const names = [...roster.entries()].map(({ node }) => node.metadata.name)
+    await inParallel(names, writesAtOnce, async (name) => {
+      await change(name, (node) => withoutNoExecuteTaints(node)).catch((error) => retryLook(name, error))
+    })
+  }
+
+  const taint = async () => {
+    while (!signal.aborted) {
+      for (const name of queues.take(clock.monotonicMs())) await taintNode(name)
+      await queueBell.sleep(waitMs(queues.nextMs(clock.monotonicMs()), clock.monotonicMs()), signal)
+    }
+  }
+
+  /** Ready is looked at again. A failure costs the token, and the node stays first. */
+  const taintNode = async (name: string) => {
+    try {
+      if (isProven(name)) await change(name, (node) => (isReady(node) ? undefined : withNoExecuteTaint(node, stamp())))
+      queues.remove(name)
+    } catch (error) {
+      log.warn('Node not tainted', { node: name, error })
+    }
+  }
+
+  const loops = [
+    { name: 'nodes', run: nodes.run },
+    { name: 'leases', run: leases.run },
+    { name: 'pods', run: pods.run },
+    { name: 'monitor', run: monitor },
+    { name: 'taint', run: taint },
+  ]
+  await runLoops(loops, signal, log)
+}
+
+function takeAll<Item>(from: Map<string, Item>): readonly Item[] {
+  const items = [...from.values()]
+  from.clear()
+  return items
+}

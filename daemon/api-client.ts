@@ -1,0 +1,130 @@
+/** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
+import { type RequestOptions, request } from 'node:https'
+
+export type ApiAnswer = {
+  readonly status: number
+  /** Parsed when it is JSON, the text itself when it is not. */
+  readonly body: unknown
+  /** What time the server believes it is, as HTTP writes it. */
+  readonly dateHeader: string | undefined
+}
+
+/** Every answer of the server is a value, also a refusal. Rejects with an `ApiUnreachable` when there was none. */
+export interface ApiClient {
+  get(path: string, signal?: AbortSignal): Promise<ApiAnswer>
+  post(path: string, body: unknown, signal?: AbortSignal): Promise<ApiAnswer>
+  /** A JSON merge patch unless `contentType` says otherwise. */
+  patch(path: string, body: unknown, contentType?: string, signal?: AbortSignal): Promise<ApiAnswer>
+  delete(path: string, signal?: AbortSignal): Promise<ApiAnswer>
+}
+
+export type ApiClientSettings = {
+  /** `https://host:6443` */
+  readonly url: string
+  /** PEM: the only authority whose servers are trusted. */
+  readonly ca: string
+  /** PEM, with its key: who we are. */
+  readonly certificate?: string
+  readonly key?: string
+  /** Sent as a bearer token. */
+  readonly token?: string
+  /** For one call, from the connection to the last byte. */
+  readonly deadlineMs?: number
+}
+
+/** Nobody answered, or not in a way that can be trusted. `code` is Node's or OpenSSL's word for it. */
+export class ApiUnreachable extends Error {
+  override readonly name = 'ApiUnreachable'
+  readonly code: string
+
+  constructor(message: string, code: string, options: { cause: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+const longestAnswer = 16 * 1024 * 1024
+
+/** Opens a connection for each call: for callers that have a few to make, not for watching. */
+export function apiClient({ url, ca, certificate, key, token, deadlineMs = 15_000 }: ApiClientSettings): ApiClient {
+  const common: RequestOptions = { agent: false, ca, ...(certificate && key ? { cert: certificate, key } : {}) }
+  const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
+
+  async function call(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
+    const deadline = AbortSignal.timeout(deadlineMs)
+    const sent = body === undefined ? undefined : JSON.stringify(body)
+    const options: RequestOptions = {
+      ...common,
+      method,
+      headers: { ...headers, ...(sent === undefined ? {} : { 'content-type': contentType ?? 'application/json' }) },
+      signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
+    }
+    try {
+      return await exchange(new URL(path, url), options, sent)
+    } catch (cause) {
+      if (signal?.aborted) throw signal.reason
+      const late = deadline.aborted ? `no answer within ${deadlineMs / 1000} s` : undefined
+      throw new ApiUnreachable(
+        `Cannot ${method} ${new URL(path, url).href}`,
+        late ? 'ETIMEDOUT' : codeOf(cause),
+        late ? { cause: new Error(late) } : { cause: firstOf(cause) },
+      )
+    }
+  }
+
+  return {
+    get: (path, signal) => call('GET', path, signal),
+    post: (path, body, signal) => call('POST', path, signal, body),
+    patch: (path, body, contentType = 'application/merge-patch+json', signal) =>
+      call('PATCH', path, signal, body, contentType),
+    delete: (path, signal) => call('DELETE', path, signal),
+  }
+}
+
+function exchange(url: URL, options: RequestOptions, sent: string | undefined): Promise<ApiAnswer> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, options, (response) => {
+      const chunks: Buffer[] = []
+      let length = 0
+      response.on('data', (chunk: Buffer) => {
+        length += chunk.length
+        if (length > longestAnswer) asked.destroy(new Error(`The answer is longer than ${longestAnswer} bytes`))
+        else chunks.push(chunk)
+      })
+      response.on('error', reject)
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          body: parsed(Buffer.concat(chunks).toString('utf8')),
+          dateHeader: response.headers.date,
+        }),
+      )
+    })
+    asked.on('error', reject)
+    asked.end(sent)
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Of a name with several addresses there is one error for each. */
+function firstOf(error: unknown): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error
+}
+
+function codeOf(thrown: unknown): string {
+  const error = firstOf(thrown)
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN'
+}
+
+/** The message of a Kubernetes Status; undefined when the body is none. */
+export function statusMessage(body: unknown): string | undefined {
+  if (typeof body !== 'object' || body === null || !('kind' in body) || body.kind !== 'Status') return undefined
+  return 'message' in body && typeof body.message === 'string' ? body.message : ''
+}

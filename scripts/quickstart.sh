@@ -1,0 +1,284 @@
+#!/usr/bin/env bash
+# From a clone to a node that is Ready: see --help.
+set -euo pipefail
+
+usage() {
+  cat <<'TXT'
+Usage: scripts/quickstart.sh [options]
+
+Makes this machine a fleet of one: installs what is missing (after saying so), builds, starts the broker-controller
+and an agent, waits until the node is Ready, says what to try next, and runs until Ctrl-C.
+
+  --yes              do not ask before installing
+  --background       return when the node is Ready; everything goes on running
+  --stop             end what runs, in order
+  --data DIR         where state lives; default /var/lib/bramble for root, else ~/.local/share/bramble
+  --api-port PORT    Kubernetes API, default 6443; 0 takes a free one
+  --mqtt-port PORT   MQTT, default 8883; 0 takes a free one
+  --node-name NAME   default: this machine's host name
+  --help
+
+In DIR: kubeconfig (the administrator's), controller/ and agent/ (their state), logs/, controller.pid, agent.pid, and,
+where no Docker runs and no systemd could run it, docker/, docker.sock and dockerd.pid of a dockerd of our own.
+
+Run it again at any time: it starts what is not running and leaves alone what is. Ctrl-C ends what this run started.
+TXT
+}
+
+data='' api_port='' mqtt_port='' node_name='' assume_yes='' background='' stop=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --yes) assume_yes=yes ;;
+    --background) background=yes ;;
+    --stop) stop=yes ;;
+    --data | --api-port | --mqtt-port | --node-name)
+      [ $# -ge 2 ] || { echo "quickstart.sh: $1 needs a value" >&2 && exit 64; }
+      option=${1#--}
+      printf -v "${option//-/_}" %s "$2"
+      shift
+      ;;
+    --help) usage && exit 0 ;;
+    *) echo "quickstart.sh: unknown option $1; see --help" >&2 && exit 64 ;;
+  esac
+  shift
+done
+
+cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
+# shellcheck source=scripts/support/say.sh
+. scripts/support/say.sh
+# shellcheck source=scripts/support/packages.sh
+. scripts/support/packages.sh
+# shellcheck source=scripts/support/processes.sh
+. scripts/support/processes.sh
+# shellcheck source=scripts/support/docker.sh
+. scripts/support/docker.sh
+
+if [ -z "$data" ]; then
+  [ "$(id -u)" = 0 ] && data=/var/lib/bramble || data=${XDG_DATA_HOME:-$HOME/.local/share}/bramble
+fi
+data=$(realpath -m -- "$data")
+logs=$data/logs
+tools=$data/tools
+install_log=$logs/install.log
+# The controller's and the agent's own folders are what tells their processes from others.
+controller_mark=$data/controller
+agent_mark=$data/agent
+dockerd_mark=$data/docker
+socket=/var/run/docker.sock
+started=()
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+main() {
+  [ -z "$stop" ] || { stop_all && return; }
+  prepare_folders
+  trap end_what_we_started EXIT
+  trap 'exit 130' INT TERM
+  step 'Looking at what is installed'
+  install_what_is_missing
+  step 'Building'
+  ensure_modules run
+  ensure_bundles
+  step 'Docker'
+  ensure_docker
+  step 'Broker-controller'
+  ensure_controller
+  step 'Agent'
+  ensure_agent
+  step "Node $node_name is Ready ($SECONDS s)"
+  what_next
+  exec 9>&-
+  if [ "${#started[@]}" = 0 ] || [ -n "$background" ]; then
+    trap - EXIT
+    say "It goes on running. To end it: scripts/quickstart.sh --stop --data $data"
+  else
+    say 'It runs until Ctrl-C.'
+    stay
+  fi
+}
+
+prepare_folders() {
+  # A socket's path may have 107 characters, and containerd puts some below our folder.
+  [ "${#data}" -le 60 ] || fail "The path of the data folder is too long: $data" 'Choose one of at most 60 characters with --data.'
+  mkdir -p "$logs" 2>/dev/null || fail "Cannot make $data" 'Choose another folder with --data, or run this as root.'
+  chmod 700 "$data"
+  exec 9>"$data/.lock"
+  flock -n 9 || fail "Another quickstart is at work on $data" 'Wait for it to end.'
+}
+
+install_what_is_missing() {
+  plan_node
+  if ! command -v dockerd >/dev/null && [ ! -S "$socket" ]; then
+    refresh_package_lists
+    want docker.io 'Docker Engine runs the pods'
+    want iptables 'Docker needs it'
+  fi
+  systemd_runs || [ -S "$socket" ] || command -v ip >/dev/null || want iproute2 'to make a network for the pods'
+  plan_kubectl
+  install_missing
+  ensure_node
+}
+
+systemd_runs() { [ -d /run/systemd/system ]; }
+
+plan_kubectl() {
+  ! command -v kubectl >/dev/null || return 0
+  refresh_package_lists
+  if newer_or_same "$(candidate_of kubernetes-client)" 1.29; then
+    want kubernetes-client 'kubectl, the command line'
+  else
+    say '    kubectl is missing, and this distribution has none that is 1.29 or newer. Everything runs without it; to get it:'
+    say '    https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
+  fi
+}
+
+ensure_controller() {
+  local log=$logs/controller.log began pid
+  if pid=$(pid_of controller "$controller_mark"); then
+    check_ports_asked
+    say "    It runs already (pid $pid)"
+    return
+  fi
+  : "${api_port:=$(remembered api_port)}" "${mqtt_port:=$(remembered mqtt_port)}"
+  : "${api_port:=6443}" "${mqtt_port:=8883}"
+  probe free "$api_port" || fail "Port $api_port (Kubernetes API) is taken" 'Choose another with --api-port, or 0 for a free one.'
+  probe free "$mqtt_port" || fail "Port $mqtt_port (MQTT) is taken" 'Choose another with --mqtt-port, or 0 for a free one.'
+  began=$(size_of "$log")
+  start controller "$log" scripts/bramble-controller run --data-dir "$controller_mark" --kubeconfig "$data/kubeconfig" \
+    --api-port "$api_port" --mqtt-port "$mqtt_port" --log-format json
+  started+=(controller)
+  wait_for 60 controller_settled "$began" || true
+  news "$log" "$began" >"$log.now"
+  grep -q 'Controller ready' "$log.now" ||
+    fail 'The broker-controller does not get ready' 'Its own words are above; if its data is damaged, keep a copy and start with another --data.' "$log.now"
+  api_port=$(sed -n 's/.*Controller ready.*https:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$log.now" | tail -n 1)
+  mqtt_port=$(sed -n 's/.*Controller ready.*mqtts:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$log.now" | tail -n 1)
+  rm -f -- "$log.now"
+  printf 'api_port=%s\nmqtt_port=%s\n' "$api_port" "$mqtt_port" >"$data/ports"
+  say "    Kubernetes API on port $api_port, MQTT on port $mqtt_port"
+}
+
+controller_settled() { news "$logs/controller.log" "$1" | grep -q 'Controller ready' || ! pid_of controller "$controller_mark"; }
+
+check_ports_asked() {
+  local name
+  for name in api_port mqtt_port; do
+    case ${!name} in
+      '' | 0 | "$(remembered "$name")") printf -v "$name" %s "$(remembered "$name")" ;;
+      *) fail "The broker-controller runs already, on port $(remembered "$name")" "To move it: scripts/quickstart.sh --stop --data $data, then start it again." ;;
+    esac
+  done
+}
+
+ensure_agent() {
+  local log=$logs/agent.log since began pid healthz=10248
+  if pid=$(pid_of agent "$agent_mark"); then
+    say "    It runs already (pid $pid)"
+    since=0
+  else
+    join_if_needed
+    probe free "$healthz" >/dev/null || healthz=0
+    since=$(date +%s)000
+    began=$(size_of "$log")
+    start agent "$log" "${docker_user[@]}" scripts/bramble-agent run --data-dir "$agent_mark" --docker-socket "$socket" \
+      --healthz-port "$healthz" --log-format json
+    started+=(agent)
+  fi
+  node_name=$(joined)
+  say "    Waiting for node $node_name to be Ready"
+  local state
+  state=$(probe ready "$data/kubeconfig" "$node_name" 90 "$since") || {
+    news "$log" "${began:-0}" >"$log.now"
+    pid_of agent "$agent_mark" >/dev/null || state='the agent ended'
+    fail "Node $node_name does not get Ready ($state)" "Its own words are above. Docker's: $logs/dockerd.log or journalctl -u docker; the controller's: $logs/controller.log" "$log.now"
+  }
+}
+
+join_if_needed() {
+  joined >/dev/null && return
+  local line log=$logs/join.log
+  line=$(scripts/bramble-controller token create --data-dir "$controller_mark" --ttl 1h --print-join-command \
+    --description 'quickstart' 2>"$log") || fail 'No token could be made' 'The broker-controller runs; see its log.' "$log"
+  say '    Joining this machine to the fleet'
+  # bramble-agent join https://HOST:PORT --token … --ca-hash …; from here the host is this machine.
+  read -ra line <<<"$line"
+  scripts/bramble-agent join "https://127.0.0.1:$api_port" "${line[@]:3}" --data-dir "$agent_mark" --no-run \
+    ${node_name:+--node-name "$node_name"} >>"$log" 2>&1 </dev/null ||
+    fail 'This machine could not join' 'Its own words are above. A name in use: choose another with --node-name.' "$log"
+}
+
+joined() { probe joined "$agent_mark/identity.json" "$controller_mark/authority/ca.crt" "$api_port"; }
+
+what_next() {
+  if [ "$socket" = "$data/docker.sock" ]; then say "    Its Docker: docker -H unix://$socket ps"; fi
+  cat <<TXT
+
+Try:
+    export KUBECONFIG=$data/kubeconfig
+    kubectl get nodes -o wide
+    kubectl describe node $node_name
+    kubectl apply -f $PWD/docs/hello-pod.yaml
+    kubectl get pods -o wide --watch
+
+Another machine joins with the line this prints:
+    scripts/bramble-controller token create --data-dir $controller_mark --print-join-command
+
+TXT
+}
+
+# Until Ctrl-C, or until nothing of ours runs. A program that ends by itself is told of, once.
+stay() {
+  local name mark alive gone=''
+  while :; do
+    pause 1
+    alive=''
+    for name in "${started[@]}"; do
+      mark=${name}_mark
+      if pid_of "$name" "${!mark}" >/dev/null; then
+        alive=yes
+      elif [[ $gone != *$name* ]]; then
+        gone+=" $name"
+        tail -n 5 -- "$logs/$name.log"
+        say "The $name ended; its last words are above. To start it again: scripts/quickstart.sh --background --data $data"
+      fi
+    done
+    [ -n "$alive" ] || exit 0
+  done
+}
+
+end_what_we_started() {
+  local status=$? name
+  trap '' INT TERM
+  [ "${#started[@]}" = 0 ] || step 'Stopping'
+  for name in agent controller dockerd; do
+    [[ " ${started[*]} " != *" $name "* ]] || "stop_$name"
+  done
+  exit "$status"
+}
+
+stop_all() {
+  step "Stopping what runs from $data"
+  use_fetched_node
+  stop_agent
+  stop_controller
+  stop_dockerd
+  say '    Done.'
+}
+
+stop_agent() {
+  stop agent "$agent_mark" 30
+  # The system's Docker goes on without us, and so would the pods.
+  [ -S "$data/docker.sock" ] || [ ! -f "$agent_mark/identity.json" ] || stop_pods
+}
+
+stop_controller() { stop controller "$controller_mark" 20; }
+
+probe() { node dist/bundle/quickstart-probe.mjs "$@"; }
+
+remembered() { sed -n "s/^$1=//p" "$data/ports" 2>/dev/null || true; }
+
+size_of() { stat -c %s -- "$1" 2>/dev/null || echo 0; }
+
+# What was written to a log after it had this size.
+news() { tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null || true; }
+
+main

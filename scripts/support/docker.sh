@@ -1,0 +1,99 @@
+# shellcheck shell=bash disable=SC2154
+# Sourced by quickstart.sh: a Docker daemon for the pods. Needs say.sh, packages.sh, processes.sh, and these: data, logs,
+# socket, started, probe, size_of.
+
+# The system's Docker where there is one; where there is no systemd to run it, a dockerd of our own.
+ensure_docker() {
+  export BRAMBLE_NODE
+  BRAMBLE_NODE=$(command -v node)
+  if systemd_runs && command -v dockerd >/dev/null && ! systemctl --quiet is-active docker; then
+    say '    Starting the docker service'
+    as_root systemctl start docker || fail 'The docker service does not start' 'See: systemctl status docker; journalctl -u docker'
+  fi
+  # A socket may be there with nobody behind it; a service that just started may need a moment.
+  if [ -S "$socket" ] && may_use_docker "$(systemd_runs && echo 30 || echo 2)"; then
+    say "    The Docker at $socket"
+    return
+  fi
+  socket=$data/docker.sock
+  if pid_of dockerd "$dockerd_mark" >/dev/null; then
+    say "    Our own dockerd runs already (pid $(pid_of dockerd "$dockerd_mark"))"
+    return
+  fi
+  start_dockerd
+}
+
+# A user who is not in the socket's group becomes root and comes back with that group.
+docker_user=()
+may_use_docker() {
+  if [ "$(id -u)" != 0 ] && [ ! -w "$socket" ]; then
+    say "    This user may not use $socket: sudo gives the agent the socket's group"
+    sudo -v || fail "This user may not use $socket" "Run this with sudo, or: sudo usermod -aG docker $(id -un), and log in again."
+    docker_user=(sudo setpriv "--reuid=$(id -u)" "--regid=$(id -g)"
+      "--groups=$(id -G | tr ' ' ,),$(stat -c %g "$socket")" env "PATH=$PATH" "BRAMBLE_NODE=$BRAMBLE_NODE")
+  fi
+  wait_for "$1" "${docker_user[@]}" node dist/bundle/quickstart-probe.mjs docker "$socket"
+}
+
+start_dockerd() {
+  local log=$logs/dockerd.log began pid
+  say "    No Docker runs and no systemd could run it: starting a dockerd of our own (log: $log)"
+  command -v dockerd >/dev/null || fail "A Docker socket is there, but nothing answers on $socket" 'Start that Docker, or remove the socket file.'
+  [ "$(id -u)" = 0 ] || sudo -v || fail 'Only root may run dockerd' 'Run this with sudo.'
+  make_bridge
+  forget_dead_containerd
+  began=$(size_of "$log")
+  local prefix=()
+  [ "$(id -u)" = 0 ] || prefix=(sudo env "PATH=$PATH")
+  start dockerd "$log" "${prefix[@]}" dockerd --data-root "$dockerd_mark" --exec-root "$data/docker-run" \
+    --host "unix://$socket" --group "$(id -gn)" --bridge "$bridge" --log-level warn \
+    --config-file "$data/dockerd.json" --containerd-namespace "$bridge" --containerd-plugins-namespace "$bridge-plugins"
+  started+=(dockerd)
+  wait_for 60 dockerd_settled || true
+  probe docker "$socket" >/dev/null || {
+    tail -c "+$((began + 1))" "$log" >"$log.now"
+    fail 'dockerd does not start' 'Its own words are above. Common causes: no iptables, no cgroups mounted, no room on the disk.' "$log.now"
+  }
+}
+
+# After a kill dockerd would wait for the containerd it finds noted, and in vain when that is no more.
+forget_dead_containerd() {
+  containerd_lives || as_root rm -f -- "$data/docker-run/containerd/containerd.pid"
+}
+
+containerd_lives() {
+  local pid
+  pid=$(as_root cat -- "$data/docker-run/containerd/containerd.pid" 2>/dev/null) || return 1
+  tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -- "$data/docker-run/"
+}
+
+dockerd_settled() { probe docker "$socket" || ! pid_of dockerd "$dockerd_mark"; }
+
+# A bridge of our own: docker0 may be another's. Its name is short by the kernel's rule.
+bridge=br$(printf %s "$data" | sha256sum | cut -c1-8)
+make_bridge() {
+  local subnet
+  printf '{}\n' >"$data/dockerd.json"
+  ! ip link show "$bridge" >/dev/null 2>&1 || return 0
+  for subnet in 10.{88..250}.0; do
+    ip -4 route show to match "$subnet.1" | grep -qv '^default' || break
+  done
+  as_root ip link add "$bridge" type bridge
+  as_root ip address add "$subnet.1/24" dev "$bridge"
+  as_root ip link set "$bridge" up
+}
+
+stop_dockerd() {
+  pid_of dockerd "$dockerd_mark" >/dev/null || [ -e "$data/docker.sock" ] || return 0
+  stop dockerd "$dockerd_mark" 60
+  ! containerd_lives || say "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
+  as_root rm -f -- "$data/docker.sock"
+  as_root ip link delete "$bridge" 2>/dev/null || true
+}
+
+stop_pods() {
+  local asked=(node dist/bundle/quickstart-probe.mjs stop-pods "$socket" "$agent_mark/identity.json")
+  [ -f "${asked[1]}" ] && [ -S "$socket" ] || return 0
+  if [ "$(id -u)" = 0 ] || [ -w "$socket" ]; then "${asked[@]}"; else sudo env "PATH=$PATH" "${asked[@]}"; fi ||
+    say "    The pods' containers could not be stopped: docker ps shows them"
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Everything that must be true of a change: see --help.
+set -euo pipefail
+
+usage() {
+  cat <<'TXT'
+Usage: scripts/test.sh [--quick] [FILE…]
+
+Installs what the tests need (Debian packages and npm), then checks format, lint and types, builds, and runs all tests:
+the unit tests and those on real parts (dockerd, mosquitto, openssl, kubectl), side by side. Ends with the runner's totals and
+a line "N passed, N failed"; its status is not 0 when anything failed. Installs without asking; needs root or sudo for that.
+
+  --quick    install nothing
+  --help
+  FILE…      run only these compiled tests, for example dist/api/quantity.test.js
+
+The whole output of the runner is kept in dist/test-results.tap.
+TXT
+}
+
+quick='' files=()
+for argument in "$@"; do
+  case $argument in
+    --quick) quick=yes ;;
+    --help) usage && exit 0 ;;
+    -*) echo "test.sh: unknown option $argument; see --help" >&2 && exit 64 ;;
+    *) files+=("$argument") ;;
+  esac
+done
+
+cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
+# shellcheck source=scripts/support/say.sh
+. scripts/support/say.sh
+# shellcheck source=scripts/support/packages.sh
+. scripts/support/packages.sh
+
+mkdir -p dist
+assume_yes=yes
+tools=$PWD/dist/tools
+install_log=$PWD/dist/install.log
+results=$PWD/dist/test-results.tap
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+main() {
+  if [ -z "$quick" ]; then
+    step 'Installing what the tests need'
+    install_for_tests
+  fi
+  use_fetched_node
+  step 'Format and lint'
+  node_modules/.bin/biome check --error-on-warnings . ||
+    fail 'Format or lint' 'npm run format mends most of it; the rest is said above.'
+  shell_scripts
+  step 'Types'
+  node_modules/.bin/tsc || fail 'Types' 'The compiler said where, above.'
+  step 'Build'
+  ensure_bundles
+  step 'Tests'
+  run_tests
+}
+
+install_for_tests() {
+  plan_node
+  want docker.io 'the agent runs pods in it'
+  want iptables 'Docker needs it'
+  want iproute2 'networks for test machines'
+  want mosquitto 'an external MQTT broker'
+  want mosquitto-clients 'MQTT clients that are not ours'
+  want busybox-static 'images without a network'
+  want openssl 'to check certificates'
+  want procps 'to look at processes'
+  want git 'a fresh clone is tested too'
+  want ca-certificates 'to fetch packages safely'
+  want python3 'to compile better-sqlite3 where no ready-made file is found'
+  want make 'the same'
+  want g++ 'the same'
+  want shellcheck 'to check the shell scripts'
+  plan_test_kubectl
+  [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
+  install_missing
+  ensure_node
+  ensure_modules all
+}
+
+plan_test_kubectl() {
+  local version
+  version=$(kubectl version --client 2>/dev/null | sed -n 's/^Client Version: v\([0-9.]*\).*/\1/p')
+  [ -n "$version" ] && newer_or_same "$version" 1.29 && return
+  refresh_package_lists
+  newer_or_same "$(candidate_of kubernetes-client)" 1.29 || fail "kubectl is ${version:-missing}, and 1.29 or newer is needed" \
+    'This distribution has none: see https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
+  want kubernetes-client 'kubectl'
+}
+
+shell_scripts() {
+  command -v shellcheck >/dev/null || { say '    shellcheck is missing: the shell scripts are not checked' && return; }
+  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* .ci/run ||
+    fail 'A shell script' 'shellcheck said where, above.'
+}
+
+run_tests() {
+  local status=0 passed failed
+  tell_progress &
+  # Told that it is in CI the runner does not redraw the screen.
+  CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$results" "${files[@]}" </dev/null |
+    sed 's/\x1b\[[?0-9]*[a-zA-Z]//g' || status=$?
+  pause 1.5
+  kill $! 2>/dev/null || true
+  say "    Everything the tests said: $results"
+  sed -n '/^# {/p; /^# time/p' "$results"
+  passed=$(total pass)
+  failed=$(total fail)
+  # A runner that broke off wrote no totals.
+  [ -n "$passed" ] || { passed=0 && status=1; }
+  printf '%s passed, %s failed\n' "$passed" "${failed:-0}"
+  [ "$status" = 0 ] && [ "${failed:-0}" = 0 ]
+}
+
+# A line for each test file that ended, as they end.
+tell_progress() {
+  : >"$results"
+  tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$results" 2>/dev/null |
+    sed --unbuffered -n -E 's/^(ok|not ok) [0-9]+ - (.*\.test\.js)( # time=(.*))?$/    \1  \2  \4/p'
+}
+
+# From the last line of totals: # { total: 4, pass: 3, fail: 1 }
+total() { sed -n "s/^# {.*[ {]$1: \([0-9]*\).*/\1/p" "$results" 2>/dev/null | tail -n 1; }
+
+main
