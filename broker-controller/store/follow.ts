@@ -96,3 +96,8 @@ export function follow<R extends ResourceName>(
 export function keyText({ namespace = '', name = '' }: Partial<ObjectKey>): string {
   return `${namespace}/${name}`
 }
+
+export function keyFrom(text: string): ObjectKey {
+  const slash = text.indexOf('/')
+  return { namespace: text.slice(0, slash), name: text.slice(slash + 1) }
+}
