@@ -129,6 +129,8 @@ export async function openMqttBroker({ tls, clock, log, registry, limits = {} }:
       if (client === null || node === undefined) return done(notAuthorized)
       const answer = mayPublish(node, { topic: packet.topic, qos: packet.qos, retain: packet.retain })
       if (!answer.allowed) return done(refuse(client, 'publish', answer))
+      // What nodes say is in the store, and nobody else reads it: no need to remember it here too.
+      packet.retain = false
       done(null)
     },
 

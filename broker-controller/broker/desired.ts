@@ -1,0 +1,62 @@
+/** What a node is told of its pods: what it needs to run them, and nothing that changes because it runs them. */
+import { isDeepStrictEqual } from 'node:util'
+import type { ObjectMeta, Stored } from '../../api/meta.ts'
+import type { Pod } from '../../api/pod.ts'
+import { isFinished } from '../../api/pod-deletion.ts'
+
+/**
+ * The pod for its node. When only its version differs from `earlier`, `earlier` itself is given, so that a status the
+ * node reported does not come back to it as news.
+ */
+export function projectPod(pod: Pod & Stored<Pod>, earlier?: Pod): Pod {
+  const { apiVersion, kind, metadata, spec, status } = pod
+  const end = isFinished(pod) && status !== undefined ? { status: endOf(status) } : {}
+  const projected: Pod = { apiVersion, kind, metadata: metadataOf(metadata), spec, ...end }
+  return earlier !== undefined && isSame(projected, earlier) ? earlier : projected
+}
+
+/** All pods of a node in a lasting order; `earlier` by uid, as they were last told. */
+export function desiredPods(
+  pods: readonly (Pod & Stored<Pod>)[],
+  earlier: ReadonlyMap<string, Pod>,
+): ReadonlyMap<string, Pod> {
+  const placed = pods.map((pod) => ({ pod, place: `${pod.metadata.namespace}/${pod.metadata.name}` }))
+  placed.sort((a, b) => (a.place < b.place ? -1 : 1))
+  return new Map(placed.map(({ pod: { metadata }, pod }) => [metadata.uid, projectPod(pod, earlier.get(metadata.uid))]))
+}
+
+/** Is there nothing new to tell? */
+export function isToldAlready(pods: ReadonlyMap<string, Pod>, earlier: ReadonlyMap<string, Pod> | undefined): boolean {
+  return earlier?.size === pods.size && [...pods].every(([uid, pod]) => earlier.get(uid) === pod)
+}
+
+function metadataOf(metadata: Stored['metadata']): ObjectMeta {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata
+  const { labels, annotations, deletionTimestamp, deletionGracePeriodSeconds, ownerReferences } = metadata
+  return {
+    name,
+    ...(namespace !== undefined && { namespace }),
+    uid,
+    resourceVersion,
+    creationTimestamp,
+    ...(labels !== undefined && { labels }),
+    ...(annotations !== undefined && { annotations }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
+    ...(ownerReferences !== undefined && { ownerReferences }),
+  }
+}
+
+function endOf({ phase, reason, message }: NonNullable<Pod['status']>): Pod['status'] {
+  return { phase, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }
+}
+
+function isSame(projected: Pod, earlier: Pod): boolean {
+  const { resourceVersion: _, ...metadata } = projected.metadata
+  const { resourceVersion: __, ...earlierMetadata } = earlier.metadata
+  return (
+    isDeepStrictEqual(metadata, earlierMetadata) &&
+    isDeepStrictEqual(projected.spec, earlier.spec) &&
+    isDeepStrictEqual(projected.status, earlier.status)
+  )
+}

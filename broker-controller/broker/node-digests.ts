@@ -1,0 +1,46 @@
+/** What each node has said of itself, as fingerprints: does it match what the node believes it said? */
+import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
+
+export interface NodeDigests {
+  /** The node begins anew: whoever connects says everything. */
+  forget(node: string): void
+  /** An empty body withdraws. */
+  heard(node: string, topic: string, body: string): void
+  /** What was heard could not be used: as if it had been lost. */
+  lost(node: string, topic: string): void
+  /** True when the node should say everything again. It counts anew then. */
+  differs(node: string, digest: string): boolean
+}
+
+type Heard = { readonly prints: Map<string, string>; digest: string; mismatches: number }
+
+/** Of two leases in a row, the first may have overtaken a status that is still on its way. */
+const tolerated = 1
+
+export function nodeDigests(): NodeDigests {
+  const nodes = new Map<string, Heard>()
+  const of = (node: string) => {
+    const found = nodes.get(node) ?? { prints: new Map(), digest: emptyDigest, mismatches: 0 }
+    nodes.set(node, found)
+    return found
+  }
+  const fold = (heard: Heard, topic: string, print: string | undefined) => {
+    const before = heard.prints.get(topic)
+    if (before !== undefined) heard.digest = foldDigest(heard.digest, before)
+    if (print !== undefined) heard.digest = foldDigest(heard.digest, print)
+    if (print === undefined) heard.prints.delete(topic)
+    else heard.prints.set(topic, print)
+  }
+  return {
+    forget: (node) => void nodes.delete(node),
+    heard: (node, topic, body) => fold(of(node), topic, body === '' ? undefined : digestText(topic, body)),
+    lost: (node, topic) => fold(of(node), topic, undefined),
+    differs(node, digest) {
+      const heard = of(node)
+      heard.mismatches = heard.digest === digest ? 0 : heard.mismatches + 1
+      if (heard.mismatches <= tolerated) return false
+      nodes.delete(node)
+      return true
+    },
+  }
+}

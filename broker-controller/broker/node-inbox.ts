@@ -1,0 +1,216 @@
+/** What nodes say → the store. */
+import { Counter, type Registry } from 'prom-client'
+import { isApiError } from '../../api/api-error.ts'
+import { decode } from '../../api/decode.ts'
+import { EventSchema } from '../../api/event.ts'
+import { nodeLeaseNamespace } from '../../api/lease.ts'
+import { NodeStatusSchema } from '../../api/node.ts'
+import { problemText } from '../../api/problem.ts'
+import type { Described, TSchema } from '../../api/schema.ts'
+import {
+  type CallMessage,
+  ConnectionMessageSchema,
+  LeaseMessageSchema,
+  PodMessageSchema,
+  topicName,
+} from '../../api/topics.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
+import { rewrite } from '../store/rewrite.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+import type { Broker, NodeListener, NodeMessage } from './broker.ts'
+import { newestFirst } from './newest-first.ts'
+import { nodeDigests } from './node-digests.ts'
+import { type LeaseNews, leaseAfter, mayRemove, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+
+export type NodeInboxNeeds = {
+  readonly store: Store
+  readonly broker: Pick<Broker, 'publish'>
+  readonly events: EventRecorder
+  readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
+  readonly clock: Clock
+  readonly log: Log
+  readonly registry: Registry
+}
+
+export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
+  const { store, broker, events, podsOf, clock, log, registry } = needs
+  const addresses = new Map<string, string>()
+  const digests = nodeDigests()
+  const told = new Set<string>()
+  const queue = newestFirst()
+  const dropped = new Counter({
+    name: 'bramble_inbox_dropped_total',
+    help: 'Messages of nodes that were not used',
+    labelNames: ['kind', 'reason'],
+    registers: [registry],
+  })
+
+  /** Counts it; tells of it once per node and kind of topic. */
+  const drop = (message: NodeMessage, reason: string, problems: readonly string[] = []) => {
+    const { node, topic } = message
+    dropped.inc({ kind: topic.kind, reason })
+    const key = `${node}/${topic.kind}/${reason}`
+    if (told.has(key)) return
+    told.add(key)
+    log.warn('Message of a node dropped', { node, topic: topicName(topic), reason, problems })
+  }
+
+  const understood = <const S extends TSchema>(schema: S, message: NodeMessage): Described<S> | undefined => {
+    const decoded = decode(schema, parsed(message.body))
+    if (decoded.ok) return decoded.value
+    drop(message, 'NotUnderstood', decoded.problems.slice(0, 10).map(problemText))
+    return undefined
+  }
+
+  const writeLease = async (node: string, news: LeaseNews): Promise<void> => {
+    const key = { namespace: nodeLeaseNamespace, name: node }
+    const facts = () => ({ nowMs: clock.wallMs(), address: addresses.get(node) })
+    const before = await store.get('leases', key)
+    if (before !== undefined) {
+      await rewrite({ store, clock }, 'leases', { key, change: (present) => leaseAfter(node, present, news, facts()) })
+      return
+    }
+    const first = leaseAfter(node, undefined, news, facts())
+    if (first !== undefined) await store.create('leases', first)
+  }
+  /** One news of a node after the other, so that none is told of a lease that is no more. */
+  const lease = (node: string, news: LeaseNews) => inOrder(node, () => writeLease(node, news))
+  const leases = new Map<string, Promise<void>>()
+  const inOrder = (node: string, work: () => Promise<void>) => {
+    const done = (leases.get(node) ?? Promise.resolve()).catch(() => undefined).then(work)
+    leases.set(node, done)
+    return done
+  }
+
+  const connection = async (message: NodeMessage) => {
+    const said = understood(ConnectionMessageSchema, message)
+    if (said === undefined) return
+    const { state, reason, expectedBackSeconds } = said
+    log.info('Node connection', { node: message.node, state, reason, expectedBackSeconds })
+    await lease(message.node, { news: 'connection', message: said })
+  }
+
+  const heartbeat = async (message: NodeMessage) => {
+    const said = understood(LeaseMessageSchema, message)
+    if (said === undefined) return
+    await lease(message.node, { news: 'heartbeat' })
+    if (!digests.differs(message.node, said.digest)) return
+    log.info('Node asked for its whole state', { node: message.node })
+    const call: CallMessage = { call: 'report', reason: 'digest differs' }
+    await broker.publish({ kind: 'calls', node: message.node }, JSON.stringify(call))
+  }
+
+  const status = async (message: NodeMessage) => {
+    const report = understood(NodeStatusSchema, message)
+    if (report === undefined) return
+    const written = await rewrite({ store, clock }, 'nodes', {
+      key: { namespace: '', name: message.node },
+      part: 'status',
+      change: (node) => ({ ...node, status: nodeStatusAfter(node.status, report, clock.wallMs()) }),
+    })
+    if (written !== undefined) return
+    drop(message, 'NoSuchNode')
+    // It may be registering at this moment: let it say this again.
+    digests.lost(message.node, topicName(message.topic))
+  }
+
+  const pod = async (message: NodeMessage, uid: string) => {
+    if (message.body === '') return podGone(message.node, uid)
+    const said = understood(PodMessageSchema, message)
+    if (said === undefined) return
+    const key = { namespace: said.namespace, name: said.name }
+    const answer = podStatusAfter(message.node, uid, said, await store.get('pods', key))
+    if (!answer.take) return drop(message, answer.because)
+    await rewrite({ store, clock }, 'pods', {
+      key,
+      uid,
+      part: 'status',
+      change(present) {
+        const again = podStatusAfter(message.node, uid, said, present)
+        return again.take ? { ...present, status: again.status } : undefined
+      },
+    })
+  }
+
+  const podGone = async (node: string, uid: string) => {
+    const known = podsOf(node).find(({ metadata }) => metadata.uid === uid)
+    if (known === undefined) return
+    const { namespace = '', name } = known.metadata
+    const present = await store.get('pods', { namespace, name })
+    if (present === undefined || present.metadata.uid !== uid || !mayRemove(present)) return
+    try {
+      await store.delete('pods', { namespace, name }, { uid })
+    } catch (error) {
+      if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) throw error
+    }
+  }
+
+  const event = async (message: NodeMessage) => {
+    const said = understood(EventSchema, message)
+    if (said === undefined) return
+    const object = subjectOf(message.node, said, podsOf(message.node))
+    if (object === undefined) return drop(message, 'NotItsObject')
+    await events.record({
+      object,
+      type: said.type === 'Warning' ? 'Warning' : 'Normal',
+      reason: said.reason ?? 'Unknown',
+      message: said.message ?? '',
+      component: said.source?.component ?? 'kubelet',
+      host: message.node,
+    })
+  }
+
+  const take = async (message: NodeMessage): Promise<void> => {
+    const { node, topic } = message
+    const name = topicName(topic)
+    if (topic.kind === 'status' || topic.kind === 'pod') digests.heard(node, name, message.body)
+    switch (topic.kind) {
+      case 'connection':
+        return connection(message)
+      case 'lease':
+        return heartbeat(message)
+      case 'status':
+        return queue.run(name, () => status(message))
+      case 'pod':
+        return queue.run(name, () => pod(message, topic.uid))
+      case 'events':
+        return event(message)
+      case 'stats':
+        return // nobody looks yet
+      case 'desired':
+      case 'calls':
+        return drop(message, 'NotANodeTopic')
+    }
+  }
+
+  const failed = (message: Pick<NodeMessage, 'node' | 'topic'>, error: unknown) => {
+    const topic = topicName(message.topic)
+    log.warn('Message of a node not stored', { node: message.node, topic, error })
+    // The next lease shows the difference, and the node says it again.
+    digests.lost(message.node, topic)
+  }
+
+  return {
+    message: (message) => take(message).catch((error) => failed(message, error)),
+    connected(node, address) {
+      digests.forget(node)
+      if (address !== undefined) addresses.set(node, address)
+    },
+    disconnected(node) {
+      addresses.delete(node)
+      const topic = { kind: 'connection', node } as const
+      void lease(node, { news: 'disconnected' }).catch((error) => failed({ node, topic }, error))
+    },
+  }
+}
+
+/** undefined when it is no JSON. */
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}

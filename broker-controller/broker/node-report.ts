@@ -1,0 +1,145 @@
+/** What a node says → what the store should hold. The controller's clock stamps it; the node's own is not trusted. */
+import type { Event } from '../../api/event.ts'
+import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
+import type { ObjectReference } from '../../api/meta.ts'
+import type { NodeStatus } from '../../api/node.ts'
+import type { Pod, PodStatus } from '../../api/pod.ts'
+import { isFinished } from '../../api/pod-deletion.ts'
+import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
+import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+
+export type LeaseNews =
+  | { readonly news: 'heartbeat' }
+  | { readonly news: 'connection'; readonly message: ConnectionMessage }
+  /** The connection is gone, and no will or goodbye said so. */
+  | { readonly news: 'disconnected' }
+
+const annotation = {
+  connection: 'bramble.dev/connection',
+  bootID: 'bramble.dev/boot-id',
+  reason: 'bramble.dev/connection-reason',
+  expectedBack: 'bramble.dev/expected-back-seconds',
+  address: 'bramble.dev/address',
+} as const
+
+/** As Kubernetes: a lease holds for 40 s and is renewed every 10. */
+const leaseDurationSeconds = 40
+
+/** The node's lease after this; undefined when it stays as it is. `address`: where the node connects from. */
+export function leaseAfter(
+  node: string,
+  before: Lease | undefined,
+  news: LeaseNews,
+  { nowMs, address }: { readonly nowMs: number; readonly address?: string | undefined },
+): Lease | undefined {
+  const state = before?.metadata.annotations?.[annotation.connection]
+  if (news.news === 'disconnected' && state !== 'online') return undefined
+  const alive = news.news === 'heartbeat' || (news.news === 'connection' && news.message.state === 'online')
+  const holder = { holderIdentity: node, leaseDurationSeconds, ...before?.spec }
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      ...(before?.metadata ?? { name: node, namespace: nodeLeaseNamespace }),
+      annotations: present({
+        ...before?.metadata.annotations,
+        ...connectionAnnotations(news, state),
+        ...(alive && address !== undefined && { [annotation.address]: address }),
+      }),
+    },
+    spec: alive ? { ...holder, renewTime: rfc3339Micro(nowMs) } : holder,
+  }
+}
+
+function connectionAnnotations(
+  news: LeaseNews,
+  state: string | undefined,
+): { readonly [name: string]: string | undefined } {
+  if (news.news === 'disconnected') {
+    return { [annotation.connection]: 'lost', [annotation.reason]: 'connection-closed' }
+  }
+  if (news.news === 'heartbeat') {
+    // Who took leave and still beats is on its way out; who was lost and beats is back.
+    return state === undefined || state === 'lost'
+      ? { [annotation.connection]: 'online', [annotation.reason]: undefined }
+      : {}
+  }
+  const { state: said, bootID, reason, expectedBackSeconds } = news.message
+  return {
+    [annotation.connection]: said,
+    [annotation.bootID]: bootID,
+    [annotation.reason]: reason,
+    [annotation.expectedBack]: expectedBackSeconds === undefined ? undefined : String(expectedBackSeconds),
+  }
+}
+
+/** Without what is undefined. */
+function present(annotations: { readonly [name: string]: string | undefined }): { readonly [name: string]: string } {
+  return Object.fromEntries(
+    Object.entries(annotations).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  )
+}
+
+/**
+ * The node's status after its report. Conditions are stamped here: heard now, and changed now where the status differs.
+ * Conditions the node does not speak of are someone else's and stay.
+ */
+export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStatus, nowMs: number): NodeStatus {
+  const now = rfc3339(nowMs)
+  const known = before?.conditions ?? []
+  const reported = (report.conditions ?? []).map((condition) => {
+    const earlier = known.find(({ type }) => type === condition.type)
+    const unchanged = earlier?.status === condition.status ? earlier.lastTransitionTime : undefined
+    return { ...condition, lastHeartbeatTime: now, lastTransitionTime: unchanged ?? now }
+  })
+  const others = known.filter(({ type }) => !reported.some((condition) => condition.type === type))
+  return { ...report, conditions: [...others, ...reported] }
+}
+
+export type PodReport =
+  | { readonly take: true; readonly status: PodStatus }
+  | { readonly take: false; readonly because: 'NoSuchPod' | 'AnotherPod' | 'AnotherNode' }
+
+/** The pod's status after its node's report, if it is that node's to report. */
+export function podStatusAfter(node: string, uid: string, message: PodMessage, pod: Pod | undefined): PodReport {
+  if (pod === undefined) return { take: false, because: 'NoSuchPod' }
+  if (message.uid !== uid || pod.metadata.uid !== uid) return { take: false, because: 'AnotherPod' }
+  if (pod.spec.nodeName !== node) return { take: false, because: 'AnotherNode' }
+  const { status: before = {} } = pod
+  const { conditions = [], ...report } = message.status
+  const others = (before.conditions ?? []).filter(
+    ({ type }) => !conditions.some((condition) => condition.type === type),
+  )
+  return {
+    take: true,
+    status: {
+      ...(before.qosClass !== undefined && { qosClass: before.qosClass }),
+      ...report,
+      ...endedAs(pod, report.phase),
+      conditions: [...others, ...conditions],
+    },
+  }
+}
+
+/** A pod that has ended stays ended, however its node remembers it. */
+function endedAs(pod: Pod, reported: PodStatus['phase']): Pick<PodStatus, 'phase' | 'reason' | 'message'> {
+  if (!isFinished(pod) || pod.status === undefined || reported === pod.status.phase) return {}
+  const { phase, reason, message } = pod.status
+  return { phase, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }
+}
+
+/** A pod of which nothing is left on its node: may it be removed? */
+export function mayRemove({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0
+}
+
+/** What the event is about, if it is this node's to speak of: itself, or one of its pods. */
+export function subjectOf(node: string, event: Event, pods: readonly Pod[]): ObjectReference | undefined {
+  const { involvedObject } = event
+  if (involvedObject.kind === 'Node') return involvedObject.name === node ? involvedObject : undefined
+  if (involvedObject.kind !== 'Pod') return undefined
+  const pod = pods.find(({ metadata }) => metadata.uid === involvedObject.uid)
+  const { name, namespace } = pod?.metadata ?? {}
+  if (pod === undefined || name !== involvedObject.name || namespace !== involvedObject.namespace) return undefined
+  return involvedObject
+}
