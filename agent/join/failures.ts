@@ -1,0 +1,136 @@
+/** Why joining did not work, and what to do about it: each in words for whoever stands at the machine. */
+import type { X509Certificate } from 'node:crypto'
+import { statusMessage } from '../../daemon/api-client.ts'
+import { storyOf } from '../../daemon/log.ts'
+
+/** Joining failed as `message` says; `remedy` is what to try. Nothing was written. */
+export class JoinError extends Error {
+  override readonly name = 'JoinError'
+  readonly remedy: string
+
+  constructor(message: string, remedy: string, options?: { cause: unknown }) {
+    super(message, options)
+    this.remedy = remedy
+  }
+}
+
+const newLine = "Make a new line on the controller with 'bramble-controller token create --print-join-command'"
+
+export function wrongHash(host: string, expected: string, chain: readonly string[]): JoinError {
+  const found = chain.length > 1 ? chain.at(-1) : `${chain[0]} (the server's own: it showed no authority)`
+  return new JoinError(
+    `The authority of ${host} is not the one this machine was told to trust: expected ${expected}, found ${found}`,
+    `${newLine} and use it whole. If the hashes differ still, you are not talking to your controller: do not go on.`,
+  )
+}
+
+/** `error` as a failed connection or an `ApiUnreachable` has it: with a code. */
+export function unreachable(url: URL, error: unknown): JoinError {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
+  const { message, remedy } = connectionTrouble(url, code) ?? {
+    message: `The controller at ${url.host} cannot be reached: ${storyOf(error)}`,
+    remedy: `Check that this is the address of the controller's API and that nothing between here and there blocks it.`,
+  }
+  return new JoinError(message, remedy, { cause: error })
+}
+
+function connectionTrouble(url: URL, code: string): { message: string; remedy: string } | undefined {
+  const { host, hostname } = url
+  switch (code) {
+    case 'ECONNREFUSED':
+      return {
+        message: `The controller cannot be reached: nothing listens at ${host}`,
+        remedy:
+          'Check that the controller runs, and that the address and the port are those of its API (6443 unless it was told otherwise).',
+      }
+    case 'ETIMEDOUT':
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+    case 'EHOSTDOWN':
+      return {
+        message: `The controller cannot be reached: ${host} does not answer`,
+        remedy: `Check that this machine is on the network ('ping ${hostname}') and that no firewall closes the port.`,
+      }
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return {
+        message: `The controller cannot be reached: no address is known for the name ${hostname}`,
+        remedy: "Check the spelling and this machine's DNS, or use the controller's address in place of its name.",
+      }
+    case 'ECONNRESET':
+    case 'EPROTO':
+    case 'ERR_SSL_WRONG_VERSION_NUMBER':
+    case 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED':
+    case 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE':
+      return {
+        message: `What answers at ${host} is not the controller's API (${code})`,
+        remedy: "Check the port: joining uses the API's (6443 unless it was told otherwise), not the MQTT port.",
+      }
+    case 'ERR_TLS_CERT_ALTNAME_INVALID':
+      return {
+        message: `The controller's certificate does not name ${hostname}`,
+        remedy: `Start the controller with '--host ${hostname}', or join by a name or address that it has.`,
+      }
+    default:
+      return undefined
+  }
+}
+
+/** Undefined when this machine's clock is within the times of these certificates. */
+export function clockTrouble(chain: readonly X509Certificate[], nowMs: number): JoinError | undefined {
+  for (const { validFrom, validTo } of chain) {
+    const clock = `this machine's clock says ${instant(nowMs)}`
+    const remedy = "Set this machine's clock ('timedatectl set-ntp true', or 'date -s'), then join again."
+    if (nowMs < Date.parse(validFrom)) {
+      return new JoinError(
+        `A certificate of the controller is not yet valid: it begins at ${instant(Date.parse(validFrom))}, but ${clock}`,
+        remedy,
+      )
+    }
+    if (nowMs > Date.parse(validTo)) {
+      return new JoinError(
+        `A certificate of the controller has expired: it ended at ${instant(Date.parse(validTo))}, and ${clock}`,
+        `${remedy} If the clock is right, restart the controller: it renews its certificate then.`,
+      )
+    }
+  }
+  return undefined
+}
+
+export function tokenRefused(id: string, body: unknown, skewMs: number | undefined): JoinError {
+  const because = statusMessage(body) || 'it gave no reason'
+  return new JoinError(
+    `The controller refused the token ${id}: ${because}${skewMs === undefined ? '' : `; ${describeSkew(skewMs)}`}`,
+    `${newLine}.`,
+  )
+}
+
+/** An answer that the API of a fleet does not give at this point. */
+export function strangeAnswer(url: URL, doing: string, answer: { status: number; body: unknown }): JoinError {
+  const message = statusMessage(answer.body)
+  return message === undefined
+    ? new JoinError(
+        `What answers at ${url.host} is not the API of a fleet: ${doing} gave status ${answer.status} and no Kubernetes object`,
+        'Check the address: it is that of the controller, with the port of its API.',
+      )
+    : new JoinError(
+        `The controller did not let this machine in: ${doing} gave "${message}" (status ${answer.status})`,
+        'Look at the log of the controller; joining again later does no harm.',
+      )
+}
+
+/** How much later it is there than here, by the `Date` of an answer; whole seconds are all it tells. */
+export function clockSkewMs(dateHeader: string | undefined, nowMs: number): number | undefined {
+  const thereMs = Date.parse(dateHeader ?? '')
+  return Number.isNaN(thereMs) ? undefined : thereMs - nowMs
+}
+
+export function describeSkew(skewMs: number): string {
+  const seconds = Math.round(Math.abs(skewMs) / 1000)
+  if (seconds <= 1) return "this machine's clock agrees with the controller's"
+  return `this machine's clock is ${seconds} s ${skewMs > 0 ? 'behind' : 'ahead of'} the controller's`
+}
+
+function instant(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,244 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join as path } from 'node:path'
+import { type Test, test } from 'tap'
+import type { BootstrapToken } from '../../api/bootstrap-token.ts'
+import { openAuthority } from '../../certs/authority.ts'
+import { systemClock } from '../../daemon/clock.ts'
+import { type FleetDoor, type FleetDoorHabits, openFleetDoor } from '../testing/fleet-door.ts'
+import { readIdentity } from './identity.ts'
+import { type JoinCommandNeeds, joinCommand } from './join-command.ts'
+
+const tokenText = 'abcdef.0123456789abcdef'
+const token: BootstrapToken = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication'], groups: [] }
+
+async function aDoor(t: Test, habits: Partial<FleetDoorHabits> = {}): Promise<FleetDoor> {
+  const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token, ...habits })
+  t.teardown(() => door.close())
+  return door
+}
+
+/** A machine at which someone types `bramble-agent join …`. */
+function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
+  const dataDir = path(t.testdirName, 'machine', 'agent')
+  const type = async (...argv: readonly string[]) => {
+    let [stdout, stderr] = ['', '']
+    const result = await joinCommand(argv, {
+      hostname: 'Pi-1',
+      readHardware: async () => ({ boardSerial: '10000000aaaaaaaa' }),
+      clock: systemClock,
+      signal: new AbortController().signal,
+      stdout: (text) => {
+        stdout += text
+      },
+      stderr: (text) => {
+        stderr += text
+      },
+      runOptions: { 'log-level': { type: 'string' }, 'data-dir': { type: 'string' }, check: { type: 'boolean' } },
+      defaults: { dataDir, root: '/' },
+      ...more,
+    })
+    return { ...result, stdout, stderr }
+  }
+  return {
+    dataDir,
+    type,
+    join: (door: FleetDoor, ...more: readonly string[]) =>
+      type(door.url.origin, '--token', tokenText, '--ca-hash', door.caHash, ...more),
+  }
+}
+
+const nothingIn = (t: Test, dataDir: string) => t.equal(existsSync(dataDir), false, 'nothing was written')
+
+test('a machine joins with one line and is told step by step', async (t) => {
+  const door = await aDoor(t, { looksBeforeApproval: 1 })
+  const machine = aMachine(t)
+  const { exitCode, stdout, stderr, runArgs } = await machine.join(door, '--log-level', 'debug', '--check')
+  t.equal(exitCode, 0, stderr)
+  t.same(runArgs, ['--log-level=debug', '--check'], 'it is then to run, with the options of run')
+  t.match(stdout, /authority of 127.0.0.1:\d+ is the expected one\nAsked for .*\n.* as node pi-1\nJoined as node pi-1/)
+
+  const identity = await readIdentity(machine.dataDir)
+  t.match(identity, { nodeName: 'pi-1', apiUrl: door.url.origin, mqttUrl: 'mqtts://127.0.0.1:8883' })
+  t.equal(identity?.ca, door.authority.certificate)
+  t.equal((await stat(path(machine.dataDir, 'identity.json'))).mode & 0o777, 0o600)
+  t.same(await readdir(machine.dataDir), ['identity.json'])
+
+  const [request] = door.requests
+  t.match(request?.metadata.annotations, { 'bramble.dev/hardware-identity': '{"boardSerial":"10000000aaaaaaaa"}' })
+  t.match(door.visits.at(-1), /cluster-info as system:node:pi-1/, 'the certificate was tried before it was kept')
+})
+
+test('joining again gives a fresh certificate in place of the old', async (t) => {
+  const door = await aDoor(t)
+  const machine = aMachine(t)
+  t.same((await machine.join(door, '--no-run')).runArgs, undefined)
+  const first = await readIdentity(machine.dataDir)
+  const again = await machine.join(door, '--no-run', '--node-name', 'Other')
+  t.equal(again.exitCode, 0, again.stderr)
+  const second = await readIdentity(machine.dataDir)
+  t.equal(second?.nodeName, 'other')
+  t.not(second?.key, first?.key)
+})
+
+test('a controller of another authority is told nothing, not even the token', async (t) => {
+  const door = await aDoor(t)
+  const machine = aMachine(t)
+  const expected = `sha256:${'0'.repeat(64)}`
+  const { exitCode, stderr } = await machine.type(door.url.origin, '--token', tokenText, '--ca-hash', expected)
+  t.equal(exitCode, 1)
+  t.ok(stderr.includes(`expected ${expected}, found ${door.caHash}`), stderr)
+  t.match(stderr, /token create --print-join-command/)
+  t.same(door.visits, [])
+  nothingIn(t, machine.dataDir)
+})
+
+test('a server that hides its authority is not trusted', async (t) => {
+  const door = await aDoor(t, { showAuthority: false })
+  const { stderr } = await aMachine(t).join(door)
+  t.match(stderr, /found sha256:[0-9a-f]{64} \(the server's own: it showed no authority\)/)
+  t.same(door.visits, [])
+})
+
+test('a token that is not good is refused with what the controller says and whose clock is off', async (t) => {
+  const machine = aMachine(t)
+  await t.test('unknown', async (t) => {
+    const door = await aDoor(t, { token: { ...token, id: 'zzzzzz' } })
+    const { exitCode, stderr } = await machine.join(door)
+    t.equal(exitCode, 1)
+    t.match(stderr, /refused the token abcdef: .*not known here.*this machine's clock agrees with the controller's/)
+    nothingIn(t, machine.dataDir)
+  })
+  await t.test('expired', async (t) => {
+    const expiration = new Date(Date.now() + 3600_000).toISOString().replace(/\.\d+/, '')
+    const door = await aDoor(t, { token: { ...token, expiration }, skewMs: 2 * 3600_000 })
+    const { stderr, stdout } = await machine.join(door)
+    t.ok(stderr.includes(`expired at ${expiration}; the time here is`), stderr)
+    t.match(stderr, /this machine's clock is (7199|7200) s behind the controller's/)
+    t.match(stdout, /Warning: this machine's clock is/)
+    nothingIn(t, machine.dataDir)
+  })
+})
+
+test('a clock that is wrong is named before OpenSSL stumbles over it', async (t) => {
+  const door = await aDoor(t)
+  const early = aMachine(t, { clock: { ...systemClock, wallMs: () => 60_000 } })
+  const { stderr } = await early.join(door)
+  t.match(stderr, /not yet valid: it begins at 20\d\d-.*this machine's clock says 1970-01-01T00:01:00Z/)
+  t.match(stderr, /timedatectl/)
+  const late = aMachine(t, { clock: { ...systemClock, wallMs: () => Date.UTC(2080, 0) } })
+  t.match((await late.join(door)).stderr, /expired: it ended at .*clock says 2080-01-01T00:00:00Z/)
+  t.same(door.visits, [])
+})
+
+test('a name in use is refused with both machines described', async (t) => {
+  const deny = 'node pi-1 is live on board serial 10000000bbbbbbbb; this is board serial 10000000aaaaaaaa'
+  const machine = aMachine(t)
+  const { exitCode, stderr } = await machine.join(await aDoor(t, { deny }))
+  t.equal(exitCode, 1)
+  t.ok(stderr.includes(`the name pi-1 (NodeNameInUse): ${deny}`), stderr)
+  t.match(stderr, /--node-name/)
+  nothingIn(t, machine.dataDir)
+})
+
+test('a certificate that is not ours is not kept', async (t) => {
+  const stranger = await openAuthority(path(t.testdir({}), 'stranger'), Date.now())
+  const machine = aMachine(t)
+  const { stderr } = await machine.join(await aDoor(t, { signWith: stranger }))
+  t.match(stderr, /of no use: it is not signed by the authority/)
+  nothingIn(t, machine.dataDir)
+})
+
+test('what cannot be reached is named, with what to check', async (t) => {
+  const machine = aMachine(t)
+  const to = (address: string) => machine.type(address, '--token', tokenText, '--ca-hash', `sha256:${'0'.repeat(64)}`)
+  const plain = createServer((socket) => socket.resume().end('220 hello\r\n')).listen(0, '127.0.0.1')
+  await once(plain, 'listening')
+  const address = plain.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  t.match(
+    (await to(`https://127.0.0.1:${port}`)).stderr,
+    `What answers at 127.0.0.1:${port} is not the controller's API`,
+  )
+  plain.close()
+  await once(plain, 'close')
+  t.match((await to(`https://127.0.0.1:${port}`)).stderr, `nothing listens at 127.0.0.1:${port}`)
+  t.match(
+    (await to('https://no-such-host.invalid:6443')).stderr,
+    /no address is known for the name no-such-host.invalid/,
+  )
+  nothingIn(t, machine.dataDir)
+})
+
+test('a server that is no API of a fleet is recognised', async (t) => {
+  const machine = aMachine(t)
+  const web = await aDoor(t, {
+    answer: (_request, response) => {
+      response.end('<html>')
+      return true
+    },
+  })
+  t.match((await machine.join(web)).stderr, /is not the API of a fleet/)
+  await t.test('one that has another name', async (t) => {
+    const door = await aDoor(t, { serverNames: ['elsewhere'] })
+    t.match((await machine.join(door)).stderr, /certificate does not name 127.0.0.1\.\n.*--host 127.0.0.1/)
+  })
+  await t.test('one that is not ready', async (t) => {
+    const door = await aDoor(t, {
+      answer: (_request, response) => {
+        response.statusCode = 503
+        response.end('{"kind":"Status","message":"the store is busy"}')
+        return true
+      },
+    })
+    t.match((await machine.join(door)).stderr, /"the store is busy" \(status 503\)/)
+  })
+  nothingIn(t, machine.dataDir)
+})
+
+test('someone who stops a join that waits leaves nothing behind', async (t) => {
+  const stop = new AbortController()
+  const waiting = aMachine(t, { signal: stop.signal })
+  const door = await aDoor(t, {
+    looksBeforeApproval: Number.POSITIVE_INFINITY,
+    answer: ({ method }) => {
+      if (method === 'GET') stop.abort()
+      return false
+    },
+  })
+  const { exitCode, stderr } = await waiting.join(door)
+  t.equal(exitCode, 1)
+  t.match(stderr, /Stopped before this machine had joined/)
+  nothingIn(t, waiting.dataDir)
+})
+
+test('what was typed wrongly is said before anything is done', async (t) => {
+  const machine = aMachine(t)
+  const good = ['https://c:6443', '--token', tokenText, '--ca-hash', `sha256:${'a'.repeat(64)}`]
+  for (const [argv, expected] of [
+    [[], /Give one address/],
+    [['http://c:6443', ...good.slice(1)], /of the form https:\/\/HOST:PORT, not http:/],
+    [['c:6443', ...good.slice(1)], /of the form/],
+    [[...good, '--token', 'nonsense'], /--token must be a token/],
+    [good.slice(0, 3), /--ca-hash must be/],
+    [[...good, '--node-name', 'no_good!'], /The node name "no_good!" must be/],
+    [[...good, '--colour'], /--colour/],
+  ] as const) {
+    const { exitCode, stderr } = await machine.type(...argv)
+    t.equal(exitCode, 64)
+    t.match(stderr, expected)
+  }
+  const { exitCode, stdout } = await machine.type('--help')
+  t.equal(exitCode, 0)
+  t.match(stdout, /Usage: bramble-agent join/)
+})
+
+test('an identity that was spoiled is an error, not a machine that has not joined', async (t) => {
+  const dataDir = t.testdir({ 'identity.json': '{"nodeName": "pi"' })
+  await t.rejects(readIdentity(dataDir), /Cannot read .*identity.json/)
+  t.equal(await readIdentity(path(dataDir, 'none')), undefined)
+  await t.rejects(readIdentity(t.testdir({ 'identity.json': '{"nodeName": "pi"}' })), /apiUrl: Required/)
+  t.ok(await readFile(path(dataDir, 'identity.json')), 'it is left as it was')
+})

@@ -1,0 +1,147 @@
+/** `bramble-agent join`: what was typed → joining → whether and how to run. */
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { parseToken } from '../../api/bootstrap-token.ts'
+import type { HardwareIdentity } from '../../api/hardware-identity.ts'
+import { dnsSubdomainProblem } from '../../api/names.ts'
+import { isCaHash } from '../../certs/ca-hash.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { storyOf } from '../../daemon/log.ts'
+import { JoinError } from './failures.ts'
+import { identityPath } from './identity.ts'
+import { type JoinRequest, join } from './join.ts'
+
+export type JoinCommandNeeds = {
+  readonly hostname: string
+  /** Reads the machine's marks below this root folder. */
+  readonly readHardware: (root: string) => Promise<HardwareIdentity>
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly stdout: (text: string) => void
+  readonly stderr: (text: string) => void
+  /** The options of `run`: they may be given here too, and are handed on. */
+  readonly runOptions: NonNullable<ParseArgsConfig['options']>
+  readonly defaults: { readonly dataDir: string; readonly root: string }
+}
+
+/** `runArgs`: joined, now run with these arguments. Without them: end with `exitCode`. */
+export type JoinCommandResult = { readonly exitCode: number; readonly runArgs?: readonly string[] }
+
+const usageError = 64 // EX_USAGE of sysexits.h
+
+/** `argv`: what follows `join`. Never rejects for what was typed or for what the network does. */
+export async function joinCommand(argv: readonly string[], needs: JoinCommandNeeds): Promise<JoinCommandResult> {
+  const { stdout, stderr } = needs
+  const read = readArguments(argv, needs)
+  if (read.want === 'help') {
+    stdout(help)
+    return { exitCode: 0 }
+  }
+  if (read.want === 'refuse') {
+    stderr(`${read.why}\nTry 'bramble-agent join --help'.\n`)
+    return { exitCode: usageError }
+  }
+  const { request, root, run, runArgs } = read
+  try {
+    const hardware = await needs.readHardware(root)
+    const tell = (line: string) => stdout(`${line}\n`)
+    await join(request, { hardware, clock: needs.clock, signal: needs.signal, tell })
+    tell(`Joined as node ${request.nodeName}; the identity is in ${identityPath(request.dataDir)}`)
+    return run ? { exitCode: 0, runArgs } : { exitCode: 0 }
+  } catch (error) {
+    stderr(`${failureText(error, request, needs.signal)}\n`)
+    return { exitCode: 1 }
+  }
+}
+
+function failureText(error: unknown, { dataDir }: JoinRequest, signal: AbortSignal): string {
+  if (signal.aborted) return 'Stopped before this machine had joined; nothing was written.'
+  if (error instanceof JoinError) return `Cannot join: ${error.message}.\n${error.remedy}`
+  return `Cannot join: ${storyOf(error)}.\nNothing was written to ${dataDir}.`
+}
+
+type ReadArguments =
+  | { readonly want: 'help' }
+  | { readonly want: 'refuse'; readonly why: string }
+  | {
+      readonly want: 'join'
+      readonly request: JoinRequest
+      readonly root: string
+      readonly run: boolean
+      readonly runArgs: readonly string[]
+    }
+
+const joinOptions = {
+  token: { type: 'string' },
+  'ca-hash': { type: 'string' },
+  'no-run': { type: 'boolean' },
+  'node-name': { type: 'string' },
+  'data-dir': { type: 'string' },
+  root: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const
+
+function readArguments(argv: readonly string[], needs: JoinCommandNeeds): ReadArguments {
+  const { hostname, runOptions, defaults } = needs
+  const options = { ...runOptions, ...joinOptions }
+  let parsed: ReturnType<typeof parseJoin>
+  try {
+    parsed = parseJoin(argv, options)
+  } catch (error) {
+    return refuse(storyOf(error))
+  }
+  const { values, positionals, tokens } = parsed
+  if (values['help'] === true) return { want: 'help' }
+  const [address, ...more] = positionals
+  if (address === undefined || more.length > 0) return refuse('Give one address: that of the controller’s API')
+  const url = URL.canParse(address) ? new URL(address) : undefined
+  if (url?.protocol !== 'https:' || url.hostname === '' || url.pathname !== '/') {
+    return refuse(`The address must be of the form https://HOST:PORT, not ${address}`)
+  }
+  const text = (name: string) => {
+    const value = values[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  const token = parseToken(text('token') ?? '')
+  if (token === undefined)
+    return refuse('--token must be a token: six characters, a dot and sixteen characters, of a-z and 0-9')
+  const caHash = text('ca-hash')?.toLowerCase() ?? ''
+  if (!isCaHash(caHash))
+    return refuse('--ca-hash must be sha256: and 64 hexadecimal digits, as the printed line has it')
+  const nodeName = (text('node-name') ?? hostname).trim().toLowerCase()
+  const problem = dnsSubdomainProblem(nodeName)
+  if (problem !== undefined) {
+    return refuse(`The node name ${JSON.stringify(nodeName)} ${problem}; give another one with --node-name`)
+  }
+  const dataDir = text('data-dir') ?? defaults.dataDir
+  const runArgs = tokens.flatMap((one) =>
+    one.kind === 'option' && one.name in runOptions && one.name !== 'node-name' // the identity knows the name
+      ? [one.value === undefined ? `--${one.name}` : `--${one.name}=${one.value}`]
+      : [],
+  )
+  const request = { url, token, caHash, nodeName, dataDir }
+  return { want: 'join', request, root: text('root') ?? defaults.root, run: values['no-run'] !== true, runArgs }
+}
+
+function parseJoin(argv: readonly string[], options: NonNullable<ParseArgsConfig['options']>) {
+  return parseArgs({ args: [...argv], options, allowPositionals: true, tokens: true })
+}
+
+function refuse(why: string): ReadArguments {
+  return { want: 'refuse', why }
+}
+
+const help = `Usage: bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
+
+Makes this machine a node of a fleet, then runs as one. 'bramble-controller token create --print-join-command'
+prints the line to use. Joining again gives the machine a fresh certificate.
+
+  --token ID.SECRET     the token that lets this machine ask for a certificate
+  --ca-hash sha256:HEX  the hash of the fleet's authority: nothing is told to a controller that has another
+  --node-name NAME      the node's name (this machine's hostname, in lower case)
+  --data-dir DIR        where identity.json is kept (/var/lib/bramble/agent)
+  --no-run              only join; start the agent later with 'bramble-agent run'
+  --root DIR            where /proc, /sys and /etc of the machine are read (/)
+  --help                this text
+
+All options of 'bramble-agent run' may be given too.
+`

@@ -1,0 +1,77 @@
+/** The CertificateSigningRequest object of a joining node, and what has become of it. */
+import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import {
+  type CertificateSigningRequest,
+  CertificateSigningRequestSchema,
+  nodeClientSigner,
+} from '../../api/certificate-signing-request.ts'
+import { decode } from '../../api/decode.ts'
+import { type HardwareIdentity, hardwareIdentityAnnotation } from '../../api/hardware-identity.ts'
+import { nodeIdentity, nodesGroup } from '../../api/identity.ts'
+import { createCSR, nodeClientUsages } from '../../certs/csr.ts'
+
+export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
+
+/** A node's request for its client certificate. Named after the key, so that no two machines' requests meet. */
+export function signingRequest(
+  nodeName: string,
+  key: KeyObject,
+  hardware: HardwareIdentity,
+): CertificateSigningRequest {
+  const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' })
+  const pem = createCSR({ commonName: nodeIdentity(nodeName).user, organization: nodesGroup, key })
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: {
+      name: `node-csr-${createHash('sha256').update(publicKey).digest('hex').slice(0, 40)}`,
+      annotations: { [hardwareIdentityAnnotation]: JSON.stringify(hardware) },
+    },
+    spec: {
+      request: Buffer.from(pem).toString('base64'),
+      signerName: nodeClientSigner,
+      usages: [...nodeClientUsages],
+    },
+  }
+}
+
+export type Progress =
+  | { readonly state: 'pending' }
+  | { readonly state: 'approved' }
+  | { readonly state: 'issued'; readonly certificate: string }
+  | { readonly state: 'denied'; readonly reason: string; readonly message: string }
+  | { readonly state: 'failed'; readonly message: string }
+  /** It is no CertificateSigningRequest at all. */
+  | { readonly state: 'strange' }
+
+/** What the API's answer says of the request. A denial counts whatever else is there. */
+export function progressOf(body: unknown): Progress {
+  const decoded = decode(CertificateSigningRequestSchema, body)
+  if (!decoded.ok) return { state: 'strange' }
+  const { conditions = [], certificate } = decoded.value.status ?? {}
+  const condition = (type: string) => conditions.find((one) => one.type === type)
+  const [denied, failed] = [condition('Denied'), condition('Failed')]
+  if (denied) return { state: 'denied', reason: denied.reason ?? 'Denied', message: denied.message ?? '' }
+  if (failed) return { state: 'failed', message: failed.message ?? '' }
+  if (certificate) return { state: 'issued', certificate: Buffer.from(certificate, 'base64').toString() }
+  return condition('Approved') ? { state: 'approved' } : { state: 'pending' }
+}
+
+/** Why this is not the certificate that was asked for; undefined when it is. */
+export function certificateProblem(
+  pem: string,
+  wanted: { readonly key: KeyObject; readonly nodeName: string; readonly authority: X509Certificate },
+): string | undefined {
+  let certificate: X509Certificate
+  try {
+    certificate = new X509Certificate(pem)
+  } catch {
+    return 'it cannot be read'
+  }
+  if (!certificate.checkPrivateKey(wanted.key)) return "it is not for this machine's key"
+  if (!certificate.verify(wanted.authority.publicKey)) return 'it is not signed by the authority'
+  const { user } = nodeIdentity(wanted.nodeName)
+  const subject = `O=${nodesGroup}\nCN=${user}`
+  if (certificate.subject !== subject) return `it is for ${certificate.subject.replaceAll('\n', ', ')}, not for ${user}`
+  return undefined
+}

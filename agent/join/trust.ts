@@ -1,0 +1,50 @@
+/** Is this our controller? Asked before anything is told to it: its authority must have the hash we were given. */
+import { X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import { connect, type DetailedPeerCertificate } from 'node:tls'
+import { caHash } from '../../certs/ca-hash.ts'
+
+const deadlineMs = 15_000
+
+/** The certificates that the server shows, its own first. Nothing is verified, nothing is sent. Rejects with the socket's error. */
+export async function readServerChain(url: URL, signal: AbortSignal): Promise<readonly X509Certificate[]> {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const socket = connect({
+    host,
+    port: Number(url.port || 443),
+    rejectUnauthorized: false,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  })
+  const late = () =>
+    socket.destroy(Object.assign(new Error(`no answer within ${deadlineMs / 1000} s`), { code: 'ETIMEDOUT' }))
+  const timer = setTimeout(late, deadlineMs)
+  const stop = () => socket.destroy(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    signal.throwIfAborted()
+    return await new Promise((resolve, reject) => {
+      socket.once('secureConnect', () => resolve(chainOf(socket.getPeerCertificate(true))))
+      socket.once('error', (error) => reject(error instanceof AggregateError ? error.errors[0] : error))
+      socket.once('close', () => reject(Object.assign(new Error('The connection was closed'), { code: 'ECONNRESET' })))
+    })
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
+    socket.destroy()
+  }
+}
+
+function chainOf(first: DetailedPeerCertificate): readonly X509Certificate[] {
+  const chain: X509Certificate[] = []
+  let next: DetailedPeerCertificate | undefined = first
+  while (next?.raw !== undefined) {
+    chain.push(new X509Certificate(next.raw))
+    next = next.issuerCertificate === next ? undefined : next.issuerCertificate // one that signed itself ends the chain
+  }
+  return chain
+}
+
+/** The certificate in the chain whose key has this hash: from here on it is the only one to trust. */
+export function authorityIn(chain: readonly X509Certificate[], hash: string): X509Certificate | undefined {
+  return chain.find((certificate) => certificate.ca && caHash(certificate) === hash)
+}
