@@ -1,0 +1,46 @@
+import { test } from 'tap'
+import { type AddressFacts, chooseNodeIP, nodeAddresses } from './addresses.ts'
+
+const pi: AddressFacts = {
+  nodeIP: undefined,
+  nodeName: 'pi-7',
+  hostname: 'pi-7',
+  resolved: [],
+  interfaces: [
+    { name: 'lo', addresses: ['127.0.0.1', '::1'] },
+    { name: 'docker0', addresses: ['172.17.0.1'] },
+    { name: 'wlan0', addresses: ['192.168.2.7'] },
+    { name: 'eth0', addresses: ['fe80::1', '2001:db8::7', '192.168.1.7'] },
+  ],
+  defaultInterfaces: ['eth0', 'wlan0'],
+}
+
+test('the address of the default route is taken, IPv4 first', async (t) => {
+  t.same(chooseNodeIP(pi), { ip: '192.168.1.7' })
+})
+
+test('what the name server says of the name goes first, if it is on this machine', async (t) => {
+  t.same(chooseNodeIP({ ...pi, resolved: ['10.9.9.9', '192.168.2.7'] }), { ip: '192.168.2.7' })
+  t.same(chooseNodeIP({ ...pi, resolved: ['127.0.1.1', '127.0.0.1'] }), { ip: '192.168.1.7' }, 'Debian says 127.0.1.1')
+})
+
+test('what the configuration says goes before all, and must be true', async (t) => {
+  t.same(chooseNodeIP({ ...pi, nodeIP: '172.17.0.1' }), { ip: '172.17.0.1' })
+  t.match(chooseNodeIP({ ...pi, nodeIP: '10.0.0.1' }), { because: /nodeIP 10.0.0.1 is on no interface/ })
+})
+
+test('a machine with IPv6 only has its address', async (t) => {
+  const interfaces = [{ name: 'eth0', addresses: ['fe80::1', '2001:db8::7'] }]
+  t.same(chooseNodeIP({ ...pi, interfaces }), { ip: '2001:db8::7' })
+})
+
+test('without a network there is none, and a reason', async (t) => {
+  t.match(chooseNodeIP({ ...pi, defaultInterfaces: [] }), { because: /no default route/ })
+})
+
+test('the node is told by its address and its name', async (t) => {
+  t.same(nodeAddresses('192.168.1.7', 'pi-7'), [
+    { type: 'InternalIP', address: '192.168.1.7' },
+    { type: 'Hostname', address: 'pi-7' },
+  ])
+})

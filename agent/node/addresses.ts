@@ -1,0 +1,64 @@
+/** Which address is the node's? The kubelet's order of choice without a cloud. */
+import { BlockList, isIP } from 'node:net'
+import type { NodeAddress } from '../../api/node.ts'
+
+export type Interface = { readonly name: string; readonly addresses: readonly string[] }
+
+export type AddressFacts = {
+  /** What the configuration says; undefined when it leaves it to us. */
+  readonly nodeIP: string | undefined
+  readonly nodeName: string
+  readonly hostname: string
+  /** What the name server, or /etc/hosts, says of the node's name. */
+  readonly resolved: readonly string[]
+  readonly interfaces: readonly Interface[]
+  /** Interfaces with a default route, the preferred first. */
+  readonly defaultInterfaces: readonly string[]
+}
+
+export type ChosenAddress = { readonly ip: string } | { readonly because: string }
+
+export function chooseNodeIP(facts: AddressFacts): ChosenAddress {
+  const { nodeIP, hostname, resolved, interfaces, defaultInterfaces } = facts
+  const own = new Set(interfaces.flatMap(({ addresses }) => addresses))
+  if (nodeIP !== undefined) {
+    if (own.has(nodeIP)) return { ip: nodeIP }
+    return { because: `nodeIP ${nodeIP} is on no interface of this machine (${[...own].join(', ')})` }
+  }
+  if (isIP(hostname) !== 0) return { ip: hostname }
+  const usable = (addresses: readonly string[]) => addresses.filter((ip) => own.has(ip) && isReachable(ip))
+  const named = preferred(usable(resolved))
+  if (named !== undefined) return { ip: named }
+  for (const name of defaultInterfaces) {
+    const ip = preferred(usable(interfaces.find((one) => one.name === name)?.addresses ?? []))
+    if (ip !== undefined) return { ip }
+  }
+  return { because: 'No address: the node name leads to none of this machine, and there is no default route' }
+}
+
+export function nodeAddresses(ip: string, hostname: string): readonly NodeAddress[] {
+  return [
+    { type: 'InternalIP', address: ip },
+    { type: 'Hostname', address: hostname },
+  ]
+}
+
+/** The first of IPv4, else the first. */
+function preferred(addresses: readonly string[]): string | undefined {
+  return addresses.find((ip) => isIP(ip) === 4) ?? addresses[0]
+}
+
+const unreachable = new BlockList()
+unreachable.addSubnet('127.0.0.0', 8)
+unreachable.addSubnet('169.254.0.0', 16)
+unreachable.addSubnet('224.0.0.0', 4)
+unreachable.addAddress('0.0.0.0')
+unreachable.addAddress('::1', 'ipv6')
+unreachable.addAddress('::', 'ipv6')
+unreachable.addSubnet('fe80::', 10, 'ipv6')
+unreachable.addSubnet('ff00::', 8, 'ipv6')
+
+/** Neither the machine itself, nor its cable, nor many machines. */
+function isReachable(ip: string): boolean {
+  return !unreachable.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+}

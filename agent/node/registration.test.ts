@@ -1,0 +1,103 @@
+import { type Test, test } from 'tap'
+import type { Node } from '../../api/node.ts'
+import type { ApiAnswer } from '../../daemon/api-client.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { fakeApi, said } from '../testing/fake-api.ts'
+import { formerMachine, nodePatch, nodeToRegister, type RegistrationFacts, registration } from './registration.ts'
+
+const facts: RegistrationFacts = {
+  nodeName: 'pi-7',
+  hostname: 'pi-7',
+  operatingSystem: 'linux',
+  architecture: 'arm64',
+  hardware: { boardSerial: '10000000abcdef01', machineID: 'aaaa' },
+  annotations: { 'bramble.dev/board': 'Raspberry Pi 4 Model B' },
+  nodeLabels: { room: 'cellar', 'kubernetes.io/arch': 'arm' },
+  taints: [{ key: 'slow', effect: 'NoSchedule' }],
+}
+
+test('a node is registered with the labels Kubernetes knows, its taints, and which machine it is', async (t) => {
+  const node = nodeToRegister(facts, { phase: 'filled' })
+  t.same(node.metadata.labels, {
+    'beta.kubernetes.io/arch': 'arm64',
+    'beta.kubernetes.io/os': 'linux',
+    'kubernetes.io/arch': 'arm',
+    'kubernetes.io/hostname': 'pi-7',
+    'kubernetes.io/os': 'linux',
+    room: 'cellar',
+  })
+  t.match(node.metadata.annotations, {
+    'bramble.dev/hardware-identity': '{"boardSerial":"10000000abcdef01","machineID":"aaaa"}',
+    'bramble.dev/board': 'Raspberry Pi 4 Model B',
+  })
+  t.same(node.spec, { taints: facts.taints })
+  t.same(node.status, { phase: 'filled' })
+})
+
+test('on a node that exists only our own labels are put right', async (t) => {
+  const there = nodeToRegister({ ...facts, nodeLabels: {} }, {})
+  t.equal(nodePatch(there, facts), undefined, 'configured labels and taints are not looked at')
+  const edited: Node = {
+    ...there,
+    metadata: { ...there.metadata, labels: { ...there.metadata.labels, 'kubernetes.io/os': 'windows', mine: 'yes' } },
+  }
+  t.same(nodePatch(edited, facts), { metadata: { labels: { 'kubernetes.io/os': 'linux' } } })
+})
+
+test('a name that was another machine is noticed', async (t) => {
+  const there = nodeToRegister({ ...facts, hardware: { boardSerial: 'other', machineID: 'aaaa' } }, {})
+  t.match(formerMachine(there, facts.hardware), { boardSerial: 'other' })
+  t.equal(formerMachine(nodeToRegister(facts, {}), facts.hardware), undefined)
+})
+
+function running(t: Test, planned: readonly (ApiAnswer | Error)[] = [], ...expectedErrors: readonly string[]) {
+  const [api, clock, log] = [fakeApi(), fakeClock(), quietLog(t, ...expectedErrors)]
+  for (const next of planned) api.next(next)
+  let registered = 0
+  const loop = registration({
+    api,
+    facts: async () => facts,
+    status: async () => ({}),
+    registered: () => registered++,
+    clock,
+    random: () => 1,
+    log,
+  })
+  const stopping = new AbortController()
+  const done = loop.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await done
+  })
+  return { api, clock, log, registered: () => registered }
+}
+
+test('a controller that is away is tried again with growing waits, until it answers', async (t) => {
+  const away = Array.from({ length: 4 }, () => new Error('connect ECONNREFUSED'))
+  const world = running(t, away)
+  await world.clock.advance(200 + 400 + 800 + 1599)
+  t.equal(world.registered(), 0)
+  await world.clock.advance(1)
+  t.equal(world.registered(), 1)
+  t.ok(world.api.nodes.has('pi-7'))
+  t.same(world.log.messages('warn'), ['Cannot register the node yet, trying until it works'])
+})
+
+test('registration is done once', async (t) => {
+  const world = running(t)
+  await world.clock.settle()
+  world.api.nodes.delete('pi-7')
+  await world.clock.advance(3600_000)
+  t.equal(world.registered(), 1)
+  t.notOk(world.api.nodes.has('pi-7'), 'a node that an administrator deleted stays deleted')
+})
+
+test('a refusal is told with its remedy once, and tried again', async (t) => {
+  const no = [said(403, 'nodes is forbidden: label "kubernetes.io/x" is reserved'), said(404, 'not found')]
+  const world = running(t, [...no, ...no, ...no], 'The node is refused, trying again now and then')
+  await world.clock.advance(10_000)
+  t.equal(world.log.messages('error').length, 1)
+  t.match(world.log.lines.find(({ level }) => level === 'error')?.facts['remedy'], /nodeLabels/)
+  t.equal(world.registered(), 1)
+})

@@ -1,0 +1,208 @@
+/** Loop: makes sure the fleet has a Node object for this machine. Once per start; deleted later it stays deleted. */
+
+import { decode } from '../../api/decode.ts'
+import {
+  describeHardware,
+  type HardwareIdentity,
+  HardwareIdentitySchema,
+  hardwareIdentityAnnotation,
+  sameMachine,
+} from '../../api/hardware-identity.ts'
+import type { Node, NodeStatus, Taint } from '../../api/node.ts'
+import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
+import { backoffMs } from '../../daemon/backoff.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+
+export type RegistrationFacts = {
+  readonly nodeName: string
+  readonly hostname: string
+  readonly operatingSystem: string
+  readonly architecture: string
+  readonly hardware: HardwareIdentity
+  /** Additional ones of ours, for people. */
+  readonly annotations: { readonly [name: string]: string }
+  readonly nodeLabels: { readonly [name: string]: string }
+  readonly taints: readonly Taint[]
+}
+
+/** The Node as it is created. Configured labels win over ours. */
+export function nodeToRegister(facts: RegistrationFacts, status: NodeStatus): Node {
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name: facts.nodeName,
+      labels: { ...defaultLabels(facts), ...facts.nodeLabels },
+      annotations: ownAnnotations(facts),
+    },
+    spec: facts.taints.length === 0 ? {} : { taints: facts.taints },
+    status,
+  }
+}
+
+export type NodePatch = {
+  readonly metadata: {
+    readonly labels?: { readonly [name: string]: string }
+    readonly annotations?: { readonly [name: string]: string }
+  }
+}
+
+/**
+ * What must change on a Node that exists: our default labels and annotations only. Configured labels and taints are its
+ * owner's from the first registration on, as with the kubelet. Undefined when nothing must.
+ */
+export function nodePatch(existing: Node, facts: RegistrationFacts): NodePatch | undefined {
+  const labels = differences(existing.metadata.labels ?? {}, defaultLabels(facts))
+  const annotations = differences(existing.metadata.annotations ?? {}, ownAnnotations(facts))
+  if (labels === undefined && annotations === undefined) return undefined
+  return { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) } }
+}
+
+/** Another machine had this name before; undefined when it was this one, or nobody can tell. */
+export function formerMachine(existing: Node, hardware: HardwareIdentity): HardwareIdentity | undefined {
+  const written = existing.metadata.annotations?.[hardwareIdentityAnnotation]
+  if (written === undefined) return undefined
+  const before = decode(HardwareIdentitySchema, parsed(written))
+  return before.ok && !sameMachine(before.value, hardware) ? before.value : undefined
+}
+
+function defaultLabels({ hostname, operatingSystem, architecture }: RegistrationFacts) {
+  return {
+    'beta.kubernetes.io/arch': architecture,
+    'beta.kubernetes.io/os': operatingSystem,
+    'kubernetes.io/arch': architecture,
+    'kubernetes.io/hostname': hostname,
+    'kubernetes.io/os': operatingSystem,
+  }
+}
+
+function ownAnnotations({ hardware, annotations }: RegistrationFacts): { readonly [name: string]: string } {
+  return {
+    ...annotations,
+    [hardwareIdentityAnnotation]: JSON.stringify(hardware),
+    'volumes.kubernetes.io/controller-managed-attach-detach': 'true',
+  }
+}
+
+type Texts = { readonly [name: string]: string }
+
+function differences(have: Texts, want: Texts): Texts | undefined {
+  const different = Object.entries(want).filter(([name, value]) => have[name] !== value)
+  return different.length === 0 ? undefined : Object.fromEntries(different)
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+export type RegistrationNeeds = {
+  readonly api: Pick<ApiClient, 'get' | 'post' | 'patch'>
+  /** What is to be registered; asked once, when it is needed. */
+  readonly facts: () => Promise<RegistrationFacts>
+  /** The first status, which the new Node starts with. */
+  readonly status: () => Promise<NodeStatus>
+  /** The Node is there: what was said of it before may have been lost. */
+  readonly registered: () => void
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+const retry = { firstMs: 200, maxMs: 30_000 }
+
+export function registration(needs: RegistrationNeeds): { run(signal: AbortSignal): Promise<void> } {
+  const { api, clock, random, log } = needs
+
+  const register = async (facts: RegistrationFacts, signal: AbortSignal): Promise<void> => {
+    const { nodeName } = facts
+    const created = await api.post('/api/v1/nodes', nodeToRegister(facts, await needs.status()), signal)
+    if (created.status === 201 || created.status === 200) return log.info('Node registered', { node: nodeName })
+    const path = `/api/v1/nodes/${nodeName}`
+    const existing = await api.get(path, signal)
+    if (existing.status !== 200) throw refusal('create', nodeName, created)
+    const node = existing.body as Node
+    const former = formerMachine(node, facts.hardware)
+    if (former !== undefined) {
+      log.warn('This node was another machine before', {
+        node: nodeName,
+        before: describeHardware(former),
+        now: describeHardware(facts.hardware),
+      })
+    }
+    const patch = nodePatch(node, facts)
+    if (patch === undefined) return log.info('Node is registered already', { node: nodeName })
+    const patched = await api.patch(path, patch, 'application/merge-patch+json', signal)
+    if (patched.status !== 200) throw refusal('update', nodeName, patched)
+    log.info('Node is registered already, brought up to date', { node: nodeName, changed: Object.keys(patch.metadata) })
+  }
+
+  /** Each distinct reason is told once: whoever mends one must see the next. */
+  const told = new Set<string>()
+  const tellFailure = (error: unknown) => {
+    const { message } = error instanceof Error ? error : new Error(String(error))
+    if (told.has(message)) return log.debug('Cannot register the node', { error })
+    told.add(message)
+    if (error instanceof RegistrationRefused) {
+      return log.error('The node is refused, trying again now and then', { error, remedy: error.remedy })
+    }
+    log.warn('Cannot register the node yet, trying until it works', { error })
+  }
+
+  return {
+    async run(signal) {
+      for (let failures = 0; !signal.aborted; failures++) {
+        try {
+          await register(await needs.facts(), signal)
+          needs.registered()
+          break
+        } catch (error) {
+          if (signal.aborted) return
+          tellFailure(error)
+        }
+        await clock.sleep(backoffMs(failures, retry, random), signal)
+      }
+      await aborted(signal)
+    },
+  }
+}
+
+/** The API answered, and the answer is no. */
+class RegistrationRefused extends Error {
+  override readonly name = 'RegistrationRefused'
+  readonly remedy: string
+
+  constructor(message: string, remedy: string) {
+    super(message)
+    this.remedy = remedy
+  }
+}
+
+function refusal(verb: string, node: string, { status, body }: { readonly status: number; readonly body: unknown }) {
+  return new RegistrationRefused(
+    `Cannot ${verb} node ${node}: ${status} ${statusMessage(body) ?? ''}`,
+    remedyFor(status),
+  )
+}
+
+function remedyFor(status: number): string {
+  switch (status) {
+    case 401:
+      return "The API does not accept this node's certificate. Join again with a new token: bramble-agent join …"
+    case 403:
+      return "This node's certificate is for another name, or a label is reserved: compare nodeLabels in the configuration with the message"
+    case 422:
+      return 'The message names the fields: correct nodeLabels or registerWithTaints in the configuration and start again'
+    default:
+      return "See the controller's log for the same moment"
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
