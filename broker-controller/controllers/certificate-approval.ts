@@ -1,0 +1,121 @@
+/** May this machine have the certificate it asks for, and when is its request history? */
+import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import { nodeClientSigner } from '../../api/certificate-signing-request.ts'
+import { decode } from '../../api/decode.ts'
+import {
+  describeHardware,
+  type HardwareIdentity,
+  HardwareIdentitySchema,
+  hardwareIdentityAnnotation,
+  sameMachine,
+} from '../../api/hardware-identity.ts'
+import { bootstrappersGroup, nodeOf } from '../../api/identity.ts'
+import type { Lease } from '../../api/lease.ts'
+import type { KubeObject } from '../../api/meta.ts'
+import type { Node } from '../../api/node.ts'
+import { isReady } from './zones.ts'
+
+/** What the request itself turned out to be. */
+export type CheckedRequest =
+  | { readonly ok: true; readonly nodeName: string }
+  | { readonly ok: false; readonly reason: string }
+
+/** What is known of the node the request is for. */
+export type Claimed = {
+  readonly node: Node | undefined
+  readonly lease: Lease | undefined
+  readonly nowMs: number
+  readonly graceMs: number
+}
+
+export type CertificateStep =
+  | { readonly step: 'approve' }
+  | { readonly step: 'deny' | 'fail'; readonly reason: string; readonly message: string }
+  | { readonly step: 'sign' }
+  /** Nothing to do, or somebody else's to decide. */
+  | { readonly step: 'none' }
+
+/**
+ * A machine with a bootstrap token, or a node that renews its own certificate, is answered; whoever else asks waits for
+ * an operator. A name that another machine bears right now is refused.
+ */
+export function certificateStep(
+  csr: CertificateSigningRequest,
+  checked: CheckedRequest,
+  claimed: Claimed,
+): CertificateStep {
+  if (csr.spec.signerName !== nodeClientSigner || csr.status?.certificate) return { step: 'none' }
+  if (has(csr, 'Denied') || has(csr, 'Failed')) return { step: 'none' }
+  if (has(csr, 'Approved')) {
+    return checked.ok ? { step: 'sign' } : { step: 'fail', reason: 'SignerValidationFailure', message: checked.reason }
+  }
+  if (!isAutomatic(csr)) return { step: 'none' }
+  if (!checked.ok) return { step: 'deny', reason: 'InvalidRequest', message: checked.reason }
+  const bearer = claimed.node
+  if (bearer === undefined || !isLive(claimed)) return { step: 'approve' }
+  const [ours, theirs] = [hardwareOf(csr), hardwareOf(bearer)]
+  if (sameMachine(ours, theirs)) return { step: 'approve' }
+  return { step: 'deny', reason: 'NodeNameInUse', message: nameInUse(checked.nodeName, theirs, ours) }
+}
+
+function nameInUse(name: string, theirs: HardwareIdentity, ours: HardwareIdentity): string {
+  return (
+    `node name ${name} is in use by another machine that is live (${describeHardware(theirs)}); ` +
+    `this machine is ${describeHardware(ours)}: give one of them another name`
+  )
+}
+
+/** The only node name the request may be for, when a node asks. */
+export function expectedNodeName({ spec }: CertificateSigningRequest): string | undefined {
+  return nodeOf({ user: spec.username ?? '', groups: spec.groups ?? [] })
+}
+
+const hourMs = 3_600_000
+
+/** Pending for a day, or decided an hour ago: as Kubernetes cleans up. */
+export function isHistory(csr: CertificateSigningRequest, nowMs: number): boolean {
+  const decided = csr.status?.conditions ?? []
+  if (decided.length === 0) return nowMs - Date.parse(csr.metadata.creationTimestamp ?? '') > 24 * hourMs
+  return decided.every(({ lastUpdateTime = '' }) => nowMs - Date.parse(lastUpdateTime) > hourMs)
+}
+
+/** The request with this answer added. */
+export function answeredRequest<C extends CertificateSigningRequest>(
+  csr: C,
+  {
+    type,
+    reason,
+    message,
+  }: { readonly type: 'Approved' | 'Denied' | 'Failed'; readonly reason: string; readonly message: string },
+  now: string,
+): C {
+  const condition = { type, status: 'True', reason, message, lastUpdateTime: now, lastTransitionTime: now }
+  return { ...csr, status: { ...csr.status, conditions: [...(csr.status?.conditions ?? []), condition] } }
+}
+
+function has(csr: CertificateSigningRequest, type: string): boolean {
+  return (csr.status?.conditions ?? []).some((condition) => condition.type === type)
+}
+
+function isAutomatic(csr: CertificateSigningRequest): boolean {
+  return (csr.spec.groups ?? []).includes(bootstrappersGroup) || expectedNodeName(csr) !== undefined
+}
+
+/** Ready, and its lease renewed within the grace, by the date of this controller, which wrote both. */
+function isLive({ node, lease, nowMs, graceMs }: Claimed): boolean {
+  const renewTime = lease?.spec?.renewTime
+  return node !== undefined && isReady(node) && renewTime !== undefined && nowMs - Date.parse(renewTime) <= graceMs
+}
+
+/** Something unreadable identifies nothing. */
+function hardwareOf({ metadata }: KubeObject): HardwareIdentity {
+  try {
+    const decoded = decode(
+      HardwareIdentitySchema,
+      JSON.parse(metadata.annotations?.[hardwareIdentityAnnotation] ?? '{}'),
+    )
+    return decoded.ok ? decoded.value : {}
+  } catch {
+    return {}
+  }
+}

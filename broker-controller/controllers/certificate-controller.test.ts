@@ -1,0 +1,150 @@
+import { test } from 'tap'
+import { encodeToken } from '../../api/bootstrap-token.ts'
+import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import { rfc3339Micro } from '../../daemon/clock.ts'
+import { type Fleet, fleet } from '../testing/fleet.ts'
+import { type CertificateSigner, certificateController } from './certificate-controller.ts'
+import { tokenCleaner } from './token-cleaner.ts'
+
+/** A request's text is the name it asks for; `!` makes it a wrong one. */
+const signer: CertificateSigner = {
+  check: (pem, { expectedName }) => {
+    if (pem.startsWith('!')) return { ok: false, reason: 'organization must be exactly system:nodes' }
+    if (expectedName !== undefined && expectedName !== pem) return { ok: false, reason: 'another node' }
+    return { ok: true, nodeName: pem }
+  },
+  sign: (pem, { expirationSeconds }) => `certificate of ${pem} for ${expirationSeconds ?? 'a year'}`,
+}
+
+type Request = {
+  name: string
+  asks: string
+  user?: string
+  groups?: readonly string[]
+  board?: string
+  signerName?: string
+}
+
+async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef', groups, board, signerName }: Request) {
+  const request: CertificateSigningRequest = {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name, annotations: hardware(board ?? 'one') },
+    spec: {
+      request: Buffer.from(asks).toString('base64'),
+      signerName: signerName ?? 'kubernetes.io/kube-apiserver-client-kubelet',
+      usages: ['digital signature', 'client auth'],
+      username: user,
+      groups: groups ?? ['system:bootstrappers', 'system:authenticated'],
+    },
+  }
+  await world.store.create('certificatesigningrequests', request)
+  await world.clock.settle()
+}
+
+const hardware = (boardSerial: string) => ({ 'bramble.dev/hardware-identity': JSON.stringify({ boardSerial }) })
+
+async function answer(world: Fleet, name: string) {
+  const csr = await world.store.get('certificatesigningrequests', { namespace: '', name })
+  const certificate = csr?.status?.certificate
+  return {
+    conditions: csr?.status?.conditions?.map(({ type, reason }) => `${type} ${reason}`) ?? [],
+    message: csr?.status?.conditions?.[0]?.message,
+    certificate: certificate && Buffer.from(certificate, 'base64').toString(),
+  }
+}
+
+function opened(t: Parameters<typeof fleet>[0] & { teardown(end: () => Promise<void>): void }): Fleet {
+  const world = fleet(t)
+  t.teardown(world.start(certificateController({ ...world, signer }), tokenCleaner(world)))
+  return world
+}
+
+test('a machine with a token gets its certificate', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'csr-1', asks: 'pi-1' })
+  t.match(await answer(world, 'csr-1'), {
+    conditions: ['Approved AutoApproved'],
+    certificate: 'certificate of pi-1 for a year',
+  })
+})
+
+test('a name that another live machine bears is refused with both machines in the message', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', annotations: hardware('one') })
+  await ask(world, { name: 'clone', asks: 'pi-1', board: 'two' })
+  const refused = await answer(world, 'clone')
+  t.same(refused.conditions, ['Denied NodeNameInUse'])
+  t.match(refused.message, /board serial one.*board serial two/)
+  t.equal(refused.certificate, undefined)
+  await ask(world, { name: 'itself', asks: 'pi-1', board: 'one' })
+  t.same((await answer(world, 'itself')).conditions, ['Approved AutoApproved'], 'joining again just works')
+})
+
+test('the name of a dead machine is free', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', annotations: hardware('one') })
+  world.silence('pi-1')
+  await world.pass(70)
+  await ask(world, { name: 'spare', asks: 'pi-1', board: 'two' })
+  t.same((await answer(world, 'spare')).conditions, ['Approved AutoApproved'])
+})
+
+test('a node renews its own certificate and asks for no other’s', async (t) => {
+  const world = opened(t)
+  const node = { user: 'system:node:pi-1', groups: ['system:nodes'] }
+  await ask(world, { name: 'own', asks: 'pi-1', ...node })
+  await ask(world, { name: 'other', asks: 'pi-2', ...node })
+  t.same((await answer(world, 'own')).conditions, ['Approved AutoApproved'])
+  t.same((await answer(world, 'other')).conditions, ['Denied InvalidRequest'])
+})
+
+test('a wrong request is refused; one of somebody else, or for another signer, waits', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'wrong', asks: '!' })
+  await ask(world, { name: 'admin', asks: 'pi-3', user: 'kubernetes-admin', groups: ['system:masters'] })
+  await ask(world, { name: 'serving', asks: 'pi-3', signerName: 'kubernetes.io/kubelet-serving' })
+  t.same((await answer(world, 'wrong')).conditions, ['Denied InvalidRequest'])
+  t.same((await answer(world, 'admin')).conditions, [])
+  t.same((await answer(world, 'serving')).conditions, [])
+})
+
+test('an operator’s approval is signed', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'admin', asks: 'pi-3', user: 'kubernetes-admin', groups: ['system:masters'] })
+  const csr = await world.store.get('certificatesigningrequests', { namespace: '', name: 'admin' })
+  if (csr === undefined) return t.fail('the request is gone')
+  const conditions = [
+    { type: 'Approved', status: 'True', reason: 'KubectlApprove', lastUpdateTime: '2026-01-01T00:00:00Z' },
+  ]
+  await world.store.updateStatus('certificatesigningrequests', { ...csr, status: { conditions } })
+  await world.clock.settle()
+  t.equal((await answer(world, 'admin')).certificate, 'certificate of pi-3 for a year')
+})
+
+test('answered requests are cleared away after an hour, pending ones after a day', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'answered', asks: 'pi-1' })
+  await ask(world, { name: 'pending', asks: 'pi-2', user: 'someone', groups: [] })
+  const names = async () =>
+    (await world.store.list('certificatesigningrequests')).items.map(({ metadata }) => metadata.name)
+  await world.clock.advance(3_600_000)
+  t.same(await names(), ['answered', 'pending'])
+  await world.clock.advance(3_600_000)
+  t.same(await names(), ['pending'])
+  await world.clock.advance(23 * 3_600_000)
+  t.same(await names(), [])
+})
+
+test('expired tokens are removed, others stay', async (t) => {
+  const world = opened(t)
+  const token = { secret: '0123456789abcdef', usages: ['authentication'], groups: [] } as const
+  const expiration = rfc3339Micro(world.clock.wallMs() + 600_000)
+  await world.store.create('secrets', encodeToken({ ...token, id: 'short0', expiration }))
+  await world.store.create('secrets', encodeToken({ ...token, id: 'ever00' }))
+  const names = async () => (await world.store.list('secrets')).items.map(({ metadata }) => metadata.name)
+  await world.clock.advance(599_000)
+  t.equal((await names()).length, 2)
+  await world.clock.advance(62_000)
+  t.same(await names(), ['bootstrap-token-ever00'])
+})

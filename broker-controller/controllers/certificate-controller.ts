@@ -1,0 +1,148 @@
+/** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
+
+import { isApiError } from '../../api/api-error.ts'
+import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import { nodeLeaseNamespace } from '../../api/lease.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import { runController } from '../../daemon/controller.ts'
+import type { Log } from '../../daemon/log.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
+import { workQueue } from '../../daemon/work-queue.ts'
+import { follow, keyFrom, keyText } from '../store/follow.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+import {
+  answeredRequest,
+  type CertificateStep,
+  type CheckedRequest,
+  certificateStep,
+  expectedNodeName,
+  isHistory,
+} from './certificate-approval.ts'
+import { defaultNodeMonitorGracePeriodMs } from './node-health.ts'
+
+/** The fleet's authority, as this controller needs it. */
+export interface CertificateSigner {
+  /** Is `pem` a node's request by the rules of its signer? */
+  check(
+    pem: string,
+    terms: { readonly signerName: string; readonly usages: readonly string[]; readonly expectedName?: string },
+  ): CheckedRequest
+  /** The certificate, PEM. */
+  sign(pem: string, terms: { readonly expirationSeconds?: number }): string
+}
+
+export type CertificateNeeds = {
+  readonly store: Store
+  readonly signer: CertificateSigner
+  readonly clock: Clock
+  readonly log: Log
+}
+export type CertificateSettings = { readonly nodeMonitorGracePeriodMs: number }
+
+const cleanUpPeriodMs = 3_600_000
+
+export function certificateController(
+  needs: CertificateNeeds,
+  settings: CertificateSettings = { nodeMonitorGracePeriodMs: defaultNodeMonitorGracePeriodMs },
+): Loop {
+  return { name: 'certificates', run: (signal) => runCertificates(needs, settings, signal) }
+}
+
+type StoredRequest = StoredObject<'certificatesigningrequests'>
+
+async function runCertificates(
+  { store, signer, clock, log }: CertificateNeeds,
+  settings: CertificateSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const queue = workQueue(clock)
+  const requests = follow({ store, clock, log }, 'certificatesigningrequests', (present) => {
+    if (present !== undefined) queue.add(keyText(present.metadata))
+  })
+
+  const reconcile = async (key: string) => {
+    const csr = await store.get('certificatesigningrequests', keyFrom(key))
+    if (csr !== undefined) await act(csr, await stepFor(csr))
+    return undefined
+  }
+
+  const stepFor = async (csr: StoredRequest): Promise<CertificateStep> => {
+    const { request, signerName, usages = [] } = csr.spec
+    const expectedName = expectedNodeName(csr)
+    const checked = signer.check(pemOf(request), {
+      signerName,
+      usages,
+      ...(expectedName !== undefined && { expectedName }),
+    })
+    const name = checked.ok ? checked.nodeName : ''
+    return certificateStep(csr, checked, {
+      node: checked.ok ? await store.get('nodes', { namespace: '', name }) : undefined,
+      lease: checked.ok ? await store.get('leases', { namespace: nodeLeaseNamespace, name }) : undefined,
+      nowMs: clock.wallMs(),
+      graceMs: settings.nodeMonitorGracePeriodMs,
+    })
+  }
+
+  const act = async (csr: StoredRequest, step: CertificateStep): Promise<void> => {
+    const { name } = csr.metadata
+    const now = rfc3339(clock.wallMs())
+    switch (step.step) {
+      case 'none':
+        return
+      case 'approve': {
+        const message = 'Auto approving node client certificate: the machine showed a valid token or certificate.'
+        log.info('Certificate request approved', { csr: name, user: csr.spec.username })
+        return write(answeredRequest(csr, { type: 'Approved', reason: 'AutoApproved', message }, now))
+      }
+      case 'deny':
+      case 'fail': {
+        const { reason, message } = step
+        log.warn('Certificate request refused', { csr: name, user: csr.spec.username, reason, message })
+        return write(answeredRequest(csr, { type: step.step === 'deny' ? 'Denied' : 'Failed', reason, message }, now))
+      }
+      case 'sign': {
+        const { request, expirationSeconds } = csr.spec
+        const pem = signer.sign(pemOf(request), { ...(expirationSeconds !== undefined && { expirationSeconds }) })
+        log.info('Certificate signed', { csr: name })
+        return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
+      }
+    }
+  }
+
+  /** With the version it was decided on: after a conflict the change is visited, and decided, anew. */
+  const write = async (csr: CertificateSigningRequest) => {
+    await store.updateStatus('certificatesigningrequests', csr)
+  }
+
+  const cleanUp = async () => {
+    await requests.listed
+    while (!signal.aborted) {
+      const history = [...requests.all()].filter((csr) => isHistory(csr, clock.wallMs()))
+      for (const { metadata } of history) await remove(metadata.name, metadata.uid)
+      await clock.sleep(cleanUpPeriodMs, signal)
+    }
+  }
+
+  const remove = async (name: string, uid: string) => {
+    try {
+      await store.delete('certificatesigningrequests', { namespace: '', name }, { uid })
+      log.debug('Old certificate request removed', { csr: name })
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) log.warn('Old certificate request not removed', { csr: name, error })
+    }
+  }
+
+  const loops = [
+    { name: 'requests', run: requests.run },
+    {
+      name: 'answer',
+      run: (until: AbortSignal) => runController({ name: 'certificates', reconcile }, queue, log, until),
+    },
+    { name: 'clean-up', run: cleanUp },
+  ]
+  await runLoops(loops, signal, log)
+}
+
+function pemOf(base64: string): string {
+  return Buffer.from(base64, 'base64').toString('utf8')
+}
