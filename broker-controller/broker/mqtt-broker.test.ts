@@ -1,0 +1,245 @@
+import { once } from 'node:events'
+import { connect } from 'node:tls'
+import { Registry } from 'prom-client'
+import { type Test, t, test } from 'tap'
+import { topicName } from '../../api/topics.ts'
+import { systemClock } from '../../daemon/clock.ts'
+import { openLog } from '../../daemon/log.ts'
+import { bareClient, certificates, mosquitto, noMosquittoClients, startMosquitto } from '../testing/mqtt-clients.ts'
+import type { NodeListener, NodeMessage } from './broker.ts'
+import { type BrokerLimits, openMqttBroker } from './mqtt-broker.ts'
+
+const certs = await certificates()
+t.teardown(() => certs.remove())
+const a = certs.node('pi-a')
+const skip = noMosquittoClients
+const topicsOf = (node: string) => `bramble/v1/nodes/${node}`
+
+test('a node speaks on its own topics, and its certificate says who it is', { skip }, async (t) => {
+  const { options, heard, port } = await opened(t)
+  const args = ['-i', 'any-name', '-u', 'any-user', '-t', `${topicsOf('pi-a')}/status`, '-q', '1', '-r', '-m', '{}']
+  t.same(await mosquitto('pub', [...(await options(a)), ...args]), { code: 0, out: '', error: '' })
+  await heard.until(({ messages, disconnected }) => messages.length === 1 && disconnected.length === 1)
+  t.same(heard.messages, [{ node: 'pi-a', topic: { kind: 'status', node: 'pi-a' }, body: '{}' }])
+  t.same(heard.connected, ['pi-a'])
+  t.ok(port > 0)
+})
+
+test('a node cannot publish on topics of another: it is cut off, counted and named', { skip }, async (t) => {
+  const { options, heard, refusals, lines } = await opened(t)
+  for (const [topic, reason] of [
+    [`${topicsOf('pi-b')}/status`, 'ForeignTopic'],
+    [`${topicsOf('pi-a')}/desired`, 'ControllerTopic'],
+    ['bramble/v1/controller', 'ControllerTopic'],
+    ['something/else', 'UnknownTopic'],
+    ['$SYS/broker', 'UnknownTopic'],
+  ] as const) {
+    const { code } = await mosquitto('pub', [...(await options(a)), '-t', topic, '-q', '1', '-r', '-m', '{}'])
+    t.not(code, 0, topic)
+    t.ok((await refusals(reason)) > 0, reason)
+  }
+  t.same(heard.messages, [])
+  t.match(
+    lines.join(''),
+    /"what":"publish","node":"pi-a","because":"bramble\/v1\/nodes\/pi-b\/status belongs to node pi-b"/,
+  )
+})
+
+test('a node cannot subscribe to topics of another, nor with wildcards', { skip }, async (t) => {
+  const { options, refusals, broker } = await opened(t)
+  await broker.publish({ kind: 'desired', node: 'pi-b' }, 'secret')
+  for (const filter of [`${topicsOf('pi-b')}/desired`, `${topicsOf('pi-a')}/#`, '#', `${topicsOf('+')}/desired`]) {
+    const { out, error } = await mosquitto('sub', [...(await options(a)), '-t', filter, '-C', '1', '-q', '1'])
+    t.equal(out, '', filter)
+    t.match(error, /All subscription requests were denied/)
+  }
+  t.equal(await refusals('ForeignTopic'), 1)
+})
+
+test('a last will on another’s topic is refused with the connection', { skip }, async (t) => {
+  const { options, heard } = await opened(t)
+  const will = [
+    '--will-topic',
+    `${topicsOf('pi-b')}/connection`,
+    '--will-payload',
+    'x',
+    '--will-qos',
+    '1',
+    '--will-retain',
+  ]
+  const { code, error } = await mosquitto('sub', [...(await options(a)), ...will, '-t', `${topicsOf('pi-a')}/desired`])
+  t.not(code, 0)
+  t.match(error, /not authori[sz]ed/i)
+  t.same(heard.connected, [])
+})
+
+test('without a certificate of ours that is valid now nobody connects', { skip }, async (t) => {
+  const { options, heard, refusals, port } = await opened(t)
+  const message = ['-t', `${topicsOf('pi-a')}/status`, '-q', '1', '-r', '-m', '{}']
+  const expired = certs.node('pi-a', { nowMs: Date.now() - 86_400_000, lifeMs: 3_600_000 })
+  const strangers = { none: undefined, foreign: certs.foreign('pi-a'), expired }
+  for (const [name, issued] of Object.entries(strangers)) {
+    t.not((await mosquitto('pub', [...(await options(issued)), ...message])).code, 0, name)
+  }
+  t.equal(await refusals('Handshake'), 3)
+  const admin = await mosquitto('pub', [...(await options(certs.admin())), ...message])
+  t.match(admin.error, /not authori[sz]ed/i, 'an administrator is no node')
+  t.equal(await refusals('NotANode'), 1)
+  const version = { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' } as const
+  const old = connect({ ...clientOptions(port), ...version })
+  t.match(await once(old, 'error'), [{ message: /protocol version/ }], 'TLS 1.1 is not spoken')
+  t.same([heard.connected, heard.messages], [[], []])
+})
+
+test('what the controller said last is there for who comes later', { skip }, async (t) => {
+  const { options, broker } = await opened(t)
+  await broker.publish({ kind: 'desired', node: 'pi-a' }, 'first')
+  await broker.publish({ kind: 'desired', node: 'pi-a' }, 'second')
+  await broker.publish({ kind: 'calls', node: 'pi-a' }, 'nobody hears this')
+  const filters = ['desired', 'calls'].flatMap((kind) => ['-t', `${topicsOf('pi-a')}/${kind}`])
+  const reading = ['-C', '2', '-q', '1', '-v', ...filters, '-t', 'bramble/v1/controller']
+  await broker.publish({ kind: 'controller' }, 'online')
+  const { out } = await mosquitto('sub', [...(await options(a)), ...reading])
+  t.same(out.trim().split('\n').sort(), ['bramble/v1/controller online', `${topicsOf('pi-a')}/desired second`])
+})
+
+test('the last will of a node that is killed is told at once, then that it is gone', { skip }, async (t) => {
+  const { options, heard } = await opened(t)
+  const client = startMosquitto('sub', [...(await options(a)), ...willing('pi-a'), '-t', `${topicsOf('pi-a')}/desired`])
+  await heard.until(({ connected }) => connected.length === 1)
+  client.kill('SIGKILL')
+  await heard.until(({ messages, disconnected }) => messages.length === 1 && disconnected.length === 1)
+  t.same(heard.messages, [{ node: 'pi-a', topic: { kind: 'connection', node: 'pi-a' }, body: 'lost' }])
+})
+
+test('a second connection takes the first’s place, of which nothing is told any more', { skip }, async (t) => {
+  const { options, heard } = await opened(t)
+  const args = [...(await options(a)), ...willing('pi-a'), '-t', `${topicsOf('pi-a')}/desired`]
+  const first = startMosquitto('sub', ['-i', 'first', ...args])
+  await heard.until(({ connected }) => connected.length === 1)
+  const firstEnded = once(first, 'exit')
+  const second = startMosquitto('sub', ['-i', 'second', ...args])
+  await heard.until(({ connected }) => connected.length === 2)
+  first.kill('SIGKILL')
+  await firstEnded
+  t.same([heard.messages, heard.disconnected], [[], []], 'neither its will nor its end')
+  second.kill('SIGKILL')
+  await heard.until(({ messages, disconnected }) => messages.length === 1 && disconnected.length === 1)
+})
+
+test('a reader that stops reading does not hold up the others, and is cut off', async (t) => {
+  const drainTimeoutMs = 1000
+  const { broker, port, heard } = await opened(t, { drainTimeoutMs })
+  const { ca } = certs.server
+  const desired = (node: string) => topicName({ kind: 'desired', node })
+  const frozen = await bareClient(port, { ca, issued: a, topic: desired('pi-a') })
+  const reader = await bareClient(port, { ca, issued: certs.node('pi-b'), topic: desired('pi-b') })
+  t.teardown(() => [frozen, reader].forEach((socket) => void socket.destroy()))
+  let arrived = ''
+  let wake = () => {}
+  reader.setEncoding('latin1').on('data', (part: string) => {
+    arrived = `${arrived}${part}`.slice(-100)
+    wake()
+  })
+  const big = 'x'.repeat(1_000_000)
+  let worstMs = 0
+  for (let i = 0; i < 60 && heard.disconnected.length === 0; i++) {
+    await broker.publish({ kind: 'desired', node: 'pi-a' }, big)
+    const sent = performance.now()
+    await broker.publish({ kind: 'desired', node: 'pi-b' }, `message ${i};`)
+    while (!arrived.endsWith(`message ${i};`)) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    worstMs = Math.max(worstMs, performance.now() - sent)
+  }
+  await heard.until(({ disconnected }) => disconnected.length === 1)
+  t.same(heard.disconnected, ['pi-a'])
+  t.ok(worstMs < drainTimeoutMs + 1000, `the longest wait was ${Math.round(worstMs)} ms`)
+})
+
+test('a packet larger than allowed ends the connection', { skip }, async (t) => {
+  const { options, heard, refusals } = await opened(t, { maxPacketBytes: 70_000 })
+  const large = ['-t', `${topicsOf('pi-a')}/status`, '-q', '1', '-r', '-m', 'x'.repeat(100_000)]
+  t.not((await mosquitto('pub', [...(await options(a)), ...large])).code, 0)
+  t.equal(await refusals('TooLarge'), 1)
+  t.same(heard.messages, [])
+})
+
+test('a connection that never says who it is in MQTT is ended', async (t) => {
+  const { port } = await opened(t, { connectTimeoutMs: 200 })
+  const socket = connect(clientOptions(port))
+  socket.on('error', () => undefined).resume()
+  await once(socket, 'close')
+  t.pass('it was closed')
+})
+
+test('a broker that closes tells of no wills, and of no ends', async (t) => {
+  const { broker, port, heard } = await opened(t)
+  const client = await bareClient(port, { ca: certs.server.ca, issued: a })
+  await heard.until(({ connected }) => connected.length === 1)
+  client.resume()
+  const closed = once(client, 'close')
+  await broker.close()
+  await closed
+  t.same([heard.messages, heard.disconnected], [[], []])
+})
+
+function clientOptions(port: number) {
+  const { ca } = certs.server
+  return { port, host: '127.0.0.1', servername: 'localhost', ca, cert: a.certificate, key: a.key }
+}
+
+function willing(node: string): readonly string[] {
+  return ['--will-topic', `${topicsOf(node)}/connection`, '--will-payload', 'lost', '--will-qos', '1', '--will-retain']
+}
+
+/** A listener that keeps what it was told. */
+type Heard = {
+  readonly messages: NodeMessage[]
+  readonly connected: string[]
+  readonly disconnected: string[]
+  until(enough: (heard: Heard) => boolean): Promise<void>
+}
+
+async function opened(t: Test, limits: Partial<BrokerLimits> = {}) {
+  const lines: string[] = []
+  const log = openLog({ level: 'info', format: 'json', write: (line) => void lines.push(line) })
+  const registry = new Registry()
+  const broker = await openMqttBroker({ tls: certs.server, clock: systemClock, log, registry, limits })
+  t.teardown(() => broker.close())
+  let wake = () => {}
+  const heard: Heard = {
+    messages: [],
+    connected: [],
+    disconnected: [],
+    async until(enough) {
+      while (!enough(heard)) {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+  }
+  const listener: NodeListener = {
+    async message(message) {
+      heard.messages.push(message)
+      wake()
+    },
+    connected(node) {
+      heard.connected.push(node)
+      wake()
+    },
+    disconnected(node) {
+      heard.disconnected.push(node)
+      wake()
+    },
+  }
+  const port = await broker.listen({ port: 0, host: '127.0.0.1' }, listener)
+  const refusals = async (reason: string) => {
+    const found = await registry.getSingleMetric('bramble_broker_refusals_total')?.get()
+    return found?.values.find(({ labels }) => labels['reason'] === reason)?.value ?? 0
+  }
+  return { broker, port, heard, lines, refusals, options: (issued?: typeof a) => certs.options(port, issued) }
+}
