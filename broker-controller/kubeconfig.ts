@@ -1,0 +1,100 @@
+/** A kubeconfig file → how to reach the API, and as whom. */
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { parse } from 'yaml'
+import { decode } from '../api/decode.ts'
+import { problemText } from '../api/problem.ts'
+import { type Described, list, object, optional, text } from '../api/schema.ts'
+
+const entry = object({ name: text })
+const KubeconfigSchema = object({
+  'current-context': text,
+  clusters: list(
+    object({
+      ...entry.properties,
+      cluster: object({
+        server: text,
+        'certificate-authority-data': optional(text),
+        'certificate-authority': optional(text),
+      }),
+    }),
+  ),
+  contexts: list(object({ ...entry.properties, context: object({ cluster: text, user: optional(text) }) })),
+  users: optional(
+    list(
+      object({
+        ...entry.properties,
+        user: object({
+          'client-certificate-data': optional(text),
+          'client-certificate': optional(text),
+          'client-key-data': optional(text),
+          'client-key': optional(text),
+          token: optional(text),
+        }),
+      }),
+    ),
+  ),
+})
+type Kubeconfig = Described<typeof KubeconfigSchema>
+
+/** All but the address and the token are PEM. */
+export type ApiAccess = {
+  readonly url: string
+  readonly ca: string
+  readonly certificate?: string
+  readonly key?: string
+  readonly token?: string
+}
+
+/** What the file's current context says. Throws with the path when it cannot be read or lacks something. */
+export async function readKubeconfig(path: string): Promise<ApiAccess> {
+  try {
+    return await accessFrom(parseKubeconfig(await readFile(path, 'utf8')), dirname(path))
+  } catch (cause) {
+    throw new Error(`Cannot use kubeconfig ${path}`, { cause })
+  }
+}
+
+/** Throws with what is wrong. */
+export function parseKubeconfig(source: string): Kubeconfig {
+  const decoded = decode(KubeconfigSchema, parse(source, { maxAliasCount: 100 }))
+  if (decoded.ok) return decoded.value
+  throw new Error(decoded.problems.map(problemText).join(', '))
+}
+
+/** The address of the cluster that the current context names. */
+export function currentCluster(config: Kubeconfig) {
+  const context = currentContext(config)
+  const found = config.clusters.find(({ name }) => name === context.cluster)
+  if (found === undefined) throw new Error(`it has no cluster ${context.cluster}`)
+  return found.cluster
+}
+
+function currentContext(config: Kubeconfig) {
+  const name = config['current-context']
+  const found = config.contexts.find((one) => one.name === name)
+  if (found === undefined)
+    throw new Error(`it has no context ${JSON.stringify(name)}, which it says is the current one`)
+  return found.context
+}
+
+async function accessFrom(config: Kubeconfig, folder: string): Promise<ApiAccess> {
+  const cluster = currentCluster(config)
+  const { user: userName } = currentContext(config)
+  const user = config.users?.find(({ name }) => name === userName)?.user ?? {}
+  const pem = async (inline: string | undefined, file: string | undefined) => {
+    if (inline !== undefined) return Buffer.from(inline, 'base64').toString()
+    return file === undefined ? undefined : readFile(resolve(folder, file), 'utf8')
+  }
+  const ca = await pem(cluster['certificate-authority-data'], cluster['certificate-authority'])
+  if (ca === undefined) throw new Error('it does not say which authority to trust')
+  const certificate = await pem(user['client-certificate-data'], user['client-certificate'])
+  const key = await pem(user['client-key-data'], user['client-key'])
+  return {
+    url: cluster.server,
+    ca,
+    ...(certificate === undefined ? {} : { certificate }),
+    ...(key === undefined ? {} : { key }),
+    ...(user.token === undefined ? {} : { token: user.token }),
+  }
+}
