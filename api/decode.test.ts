@@ -63,14 +63,14 @@ test('nulls are absent, unknown fields are left out and named', async (t) => {
   t.notOk(decode(PodSchema, []).ok)
 })
 
-test('a bare number is kept as text where a quantity stands', async (t) => {
+test('quantities become canonical text, bare numbers too', async (t) => {
   const node = decode(NodeSchema, {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: {},
-    status: { capacity: { cpu: 4, memory: '1Gi' } },
+    status: { capacity: { cpu: 0.5, memory: '1024Mi' } },
   })
-  t.same(node.ok && node.value.status?.capacity, { cpu: '4', memory: '1Gi' })
+  t.same(node.ok && node.value.status?.capacity, { cpu: '500m', memory: '1Gi' })
 })
 
 test('times get the precision Kubernetes writes', async (t) => {
@@ -122,5 +122,7 @@ test('limits, bytes, unions and words speak plainly', async (t) => {
     'kind: Unsupported value: "Other": supported values: "Only"',
     'n: Invalid value: 1.5: must be an integer',
   ])
+  t.match(decode(object({ body: bytes }), { body: 'not base64' }), { problems: [{ field: 'body' }] })
+  t.match(decode(object({ body: bytes }), { body: 'YWJj\nZGVm\n' }), { value: { body: 'YWJjZGVm' } })
   t.ok(decode(schema, { port: 80, body: 'YQ==', at: 'http', kind: 'Only', n: 1 }).ok)
 })

@@ -1,10 +1,11 @@
 /**
  * What came from outside → typed, or the list of everything wrong with it. One walk along the schema: nulls count as
- * absent, fields the schema does not know are left out and named, bare numbers become text where quantities stand,
- * times get the precision Kubernetes writes. Single values are judged by TypeBox's checker.
+ * absent, fields the schema does not know are left out and named, quantities become canonical text, times get the
+ * precision Kubernetes writes. Single values are judged by TypeBox's checker.
  */
 import { Check } from 'typebox/schema'
 import { invalid, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
+import { formatQuantity, tryParseQuantity } from './quantity.ts'
 import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
 
 export type Decoded<T> =
@@ -41,6 +42,7 @@ function makeReader(schema: TSchema): Reader {
   if (keywords.patternProperties !== undefined) return mapReader(Object.values(keywords.patternProperties)[0])
   if (keywords.type === 'object') return objectReader(keywords)
   if (keywords['x-kubernetes-quantity']) return quantityReader
+  if (keywords.format === 'byte') return bytesReader
   if (keywords['x-bramble-time'] !== undefined) return timeReader(schema, keywords['x-bramble-time'])
   if (keywords.type === undefined && keywords.anyOf === undefined && keywords.const === undefined) return anyReader
   return valueReader(schema)
@@ -89,10 +91,19 @@ function listReader(items: TSchema): Reader {
   }
 }
 
+/** Canonical, so that equal amounts are equal texts: `0.5` becomes `500m`. */
 const quantityReader: Reader = (value, field, notes) => {
-  if (typeof value === 'string') return value
-  if (typeof value === 'number' && Number.isFinite(value)) return String(value)
+  const quantity = typeof value === 'string' || typeof value === 'number' ? tryParseQuantity(value) : undefined
+  if (quantity !== undefined) return formatQuantity(quantity)
   return refuse(notes, typeInvalid(field, value, 'a quantity (like 100m or 64Mi)'))
+}
+
+/** Line breaks are let through by Kubernetes, and mean nothing. */
+const bytesReader: Reader = (value, field, notes) => {
+  if (typeof value !== 'string') return refuse(notes, typeInvalid(field, value, 'text'))
+  const plain = value.replaceAll(/[\r\n]/g, '')
+  if (plain.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(plain)) return plain
+  return refuse(notes, { field, reason: 'FieldValueInvalid', message: 'Invalid value: must be base64' })
 }
 
 const canonicalTime = { seconds: /^[^.]{19}Z$/, micro: /^[^.]{19}\.\d{6}Z$/ } as const

@@ -1,0 +1,156 @@
+/**
+ * An object on its way into the store: what its author left out is filled in, what is the server's to say is said, and
+ * what is wrong is refused with every field at fault. Pure; permissions are asked elsewhere.
+ */
+import { ApiError } from '../../api/api-error.ts'
+import { authenticatedGroup, type Identity } from '../../api/identity.ts'
+import type { ObjectMeta } from '../../api/meta.ts'
+import { invalidObject, type Problem } from '../../api/problem.ts'
+import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
+import type { Secret } from '../../api/secret.ts'
+import {
+  configMapChangeProblems,
+  configMapProblems,
+  leaseProblems,
+  nodeChangeProblems,
+  nodeProblems,
+  requestChangeProblems,
+  requestProblems,
+  secretChangeProblems,
+  secretProblems,
+} from './kind-validation.ts'
+import { metadataChangeProblems, metadataProblems } from './metadata-validation.ts'
+import { newPod, withPodDefaults } from './pod-defaults.ts'
+import { podChangeProblems, podProblems } from './pod-validation.ts'
+import { unsupportedFields } from './unsupported-fields.ts'
+
+type AnyObject = ResourceTypes[ResourceName]
+
+export type CreateFacts = { readonly nowMs: number; readonly requester: Identity }
+
+/** The object as it shall be stored. It has its name and namespace already. Throws ApiError Invalid or BadRequest. */
+export function prepareForCreate(resource: Resource, object: AnyObject, { requester }: CreateFacts): AnyObject {
+  if (object.metadata.resourceVersion) {
+    throw new ApiError('BadRequest', 'resourceVersion should not be set on objects to be created')
+  }
+  const named = withMetadata(object, clientsMetadata(object.metadata))
+  const prepared = withDefaults(asNew(named, requester))
+  const unsupported = prepared.kind === 'Pod' ? unsupportedFields(prepared) : []
+  refuse(resource, prepared, [
+    ...metadataProblems(resource, prepared.metadata),
+    ...problemsOf(prepared),
+    ...unsupported,
+  ])
+  return prepared
+}
+
+/** `now` as it shall be stored in place of `old`. Throws ApiError Invalid. */
+export function prepareForUpdate(resource: Resource, old: AnyObject, now: AnyObject): AnyObject {
+  const prepared = withDefaults(withMetadata(now, serversMetadata(old.metadata, now.metadata)))
+  refuse(resource, prepared, [
+    ...metadataProblems(resource, prepared.metadata),
+    ...metadataChangeProblems(old.metadata, prepared.metadata),
+    ...changeProblems(withDefaults(old), prepared),
+  ])
+  return prepared
+}
+
+function refuse(resource: Resource, { metadata }: AnyObject, problems: readonly Problem[]): void {
+  if (problems.length > 0) throw invalidObject(resource, metadata.name ?? '', problems)
+}
+
+/** What a client may say of a new object; the rest is the server's. */
+function clientsMetadata(metadata: ObjectMeta): ObjectMeta {
+  const { name, generateName, namespace, labels, annotations, ownerReferences, finalizers } = metadata
+  return given({ name, generateName, namespace, labels, annotations, ownerReferences, finalizers })
+}
+
+/** Deletion is asked for elsewhere, and once asked for it cannot be taken back. */
+function serversMetadata(old: ObjectMeta, now: ObjectMeta): ObjectMeta {
+  const { deletionTimestamp: _, deletionGracePeriodSeconds: __, selfLink: ___, managedFields: ____, ...rest } = now
+  const { uid, creationTimestamp, generation, deletionTimestamp, deletionGracePeriodSeconds } = old
+  return { ...rest, ...given({ uid, creationTimestamp, generation, deletionTimestamp, deletionGracePeriodSeconds }) }
+}
+
+/** The object before anything has happened to it, whatever its author says of that. */
+function asNew(object: AnyObject, requester: Identity): AnyObject {
+  switch (object.kind) {
+    case 'Pod':
+      return newPod(object)
+    case 'Namespace':
+      return { ...object, status: { phase: 'Active' } }
+    case 'CertificateSigningRequest': {
+      const { status: _, ...rest } = object
+      const { username: __, uid: ___, groups: ____, extra: _____, ...asked } = object.spec
+      const groups = [...new Set([...requester.groups, authenticatedGroup])]
+      return { ...rest, spec: { ...asked, username: requester.user, groups } }
+    }
+    default:
+      return object
+  }
+}
+
+function withDefaults(object: AnyObject): AnyObject {
+  switch (object.kind) {
+    case 'Pod':
+      return { ...object, spec: withPodDefaults(object.spec) }
+    case 'Secret':
+      return withSecretDefaults(object)
+    case 'Namespace': {
+      const named = { 'kubernetes.io/metadata.name': object.metadata.name ?? '' }
+      return { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, ...named } } }
+    }
+    default:
+      return object
+  }
+}
+
+/** `stringData` is for writing only: it is kept as `data`. */
+function withSecretDefaults(secret: Secret): Secret {
+  const { stringData = {}, ...rest } = secret
+  const folded = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
+  const data = { ...rest.data, ...Object.fromEntries(folded) }
+  return { ...rest, type: rest.type || 'Opaque', ...(Object.keys(data).length > 0 && { data }) }
+}
+
+function problemsOf(object: AnyObject): readonly Problem[] {
+  switch (object.kind) {
+    case 'Pod':
+      return podProblems(object)
+    case 'Node':
+      return nodeProblems(object)
+    case 'ConfigMap':
+      return configMapProblems(object)
+    case 'Secret':
+      return secretProblems(object)
+    case 'Lease':
+      return leaseProblems(object)
+    case 'CertificateSigningRequest':
+      return requestProblems(object)
+    case 'Namespace':
+    case 'Event':
+      return []
+  }
+}
+
+/** What is wrong with the new object, and with the way from the old one to it. */
+function changeProblems(old: AnyObject, now: AnyObject): readonly Problem[] {
+  if (old.kind === 'Pod' && now.kind === 'Pod') return podChangeProblems(old, now)
+  if (old.kind === 'Node' && now.kind === 'Node') return [...nodeProblems(now), ...nodeChangeProblems(old, now)]
+  if (old.kind === 'ConfigMap' && now.kind === 'ConfigMap') {
+    return [...configMapProblems(now), ...configMapChangeProblems(old, now)]
+  }
+  if (old.kind === 'Secret' && now.kind === 'Secret') return [...secretProblems(now), ...secretChangeProblems(old, now)]
+  if (old.kind === 'CertificateSigningRequest' && now.kind === 'CertificateSigningRequest') {
+    return requestChangeProblems(old, now)
+  }
+  return problemsOf(now)
+}
+
+function withMetadata(object: AnyObject, metadata: ObjectMeta): AnyObject {
+  return { ...object, metadata }
+}
+
+function given(fields: ObjectMeta): ObjectMeta {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}

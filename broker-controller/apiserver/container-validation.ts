@@ -1,0 +1,108 @@
+/** What is wrong with a pod's containers? */
+import { isIP } from 'node:net'
+import { dnsLabelProblem, environmentNameProblem, portNameProblem } from '../../api/names.ts'
+import type { Container, ContainerPort, ResourceRequirements } from '../../api/pod.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { compareQuantities, zeroQuantity } from '../../api/quantity.ts'
+import { problemsWith } from './metadata-validation.ts'
+import { notYet } from './unsupported-fields.ts'
+
+export function containersProblems(
+  field: string,
+  containers: readonly Container[],
+  hostNetwork: boolean,
+): readonly Problem[] {
+  if (containers.length === 0) return [required(field)]
+  const names = containers.map(({ name }) => name)
+  return [
+    ...containers.flatMap((container, index) => [
+      ...(names.indexOf(container.name) < index ? [duplicate(`${field}[${index}].name`, container.name)] : []),
+      ...containerProblems(`${field}[${index}]`, container, hostNetwork),
+    ]),
+    ...hostPortProblems(field, containers),
+  ]
+}
+
+function containerProblems(field: string, container: Container, hostNetwork: boolean): readonly Problem[] {
+  const { name, image = '', imagePullPolicy = '', ports = [], env = [], resources = {} } = container
+  return [
+    ...(name === '' ? [required(`${field}.name`)] : problemsWith(`${field}.name`, name, dnsLabelProblem)),
+    ...imageProblems(`${field}.image`, image),
+    ...oneOfWords(`${field}.imagePullPolicy`, imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
+    ...ports.flatMap((port, index) => portProblems(`${field}.ports[${index}]`, port, hostNetwork)),
+    ...portNameRepeated(`${field}.ports`, ports),
+    ...env.flatMap(({ name }, index) =>
+      name === ''
+        ? [required(`${field}.env[${index}].name`)]
+        : problemsWith(`${field}.env[${index}].name`, name, environmentNameProblem),
+    ),
+    ...resourceProblems(`${field}.resources`, resources),
+  ]
+}
+
+export function imageProblems(field: string, image: string): readonly Problem[] {
+  if (image === '') return [required(field)]
+  return image === image.trim() ? [] : [invalid(field, image, 'must not have leading or trailing whitespace')]
+}
+
+export function oneOfWords(field: string, value: string, words: readonly string[]): readonly Problem[] {
+  if (value === '') return [required(field)]
+  return words.includes(value) ? [] : [notSupported(field, value, words)]
+}
+
+function portProblems(field: string, port: ContainerPort, hostNetwork: boolean): readonly Problem[] {
+  const { name = '', containerPort, hostPort, protocol = '', hostIP = '' } = port
+  const inRange = (value: number) => value >= 1 && value <= 65535
+  const between = 'must be between 1 and 65535, inclusive'
+  return [
+    ...(name === '' ? [] : problemsWith(`${field}.name`, name, portNameProblem)),
+    ...(inRange(containerPort) ? [] : [invalid(`${field}.containerPort`, containerPort, between)]),
+    ...(hostPort === undefined || inRange(hostPort) ? [] : [invalid(`${field}.hostPort`, hostPort, between)]),
+    ...(hostNetwork && hostPort !== undefined && hostPort !== containerPort
+      ? [invalid(`${field}.hostPort`, hostPort, 'must match `containerPort` when `hostNetwork` is true')]
+      : []),
+    ...oneOfWords(`${field}.protocol`, protocol, ['TCP', 'UDP', 'SCTP']),
+    ...(hostIP === '' || isIP(hostIP) !== 0 ? [] : [invalid(`${field}.hostIP`, hostIP, 'must be a valid IP address')]),
+  ]
+}
+
+function portNameRepeated(field: string, ports: readonly ContainerPort[]): readonly Problem[] {
+  const names = ports.map(({ name }) => name)
+  return names.flatMap((name, index) =>
+    name && names.indexOf(name) < index ? [duplicate(`${field}[${index}].name`, name)] : [],
+  )
+}
+
+/** One port of the machine can serve one container only. */
+function hostPortProblems(field: string, containers: readonly Container[]): readonly Problem[] {
+  const places = containers.flatMap(({ ports = [] }, container) =>
+    ports.flatMap(({ hostPort, protocol = 'TCP', hostIP = '' }, port) =>
+      hostPort
+        ? [{ at: `${field}[${container}].ports[${port}].hostPort`, text: `${protocol}/${hostIP}/${hostPort}` }]
+        : [],
+    ),
+  )
+  const texts = places.map(({ text }) => text)
+  return places.filter(({ text }, index) => texts.indexOf(text) < index).map(({ at, text }) => duplicate(at, text))
+}
+
+const knownResources = ['cpu', 'memory', 'ephemeral-storage']
+
+function resourceProblems(field: string, { limits = {}, requests = {} }: ResourceRequirements): readonly Problem[] {
+  const amounts = [
+    ...Object.entries(limits).map(([name, amount]) => ({ at: `${field}.limits[${name}]`, name, amount })),
+    ...Object.entries(requests).map(([name, amount]) => ({ at: `${field}.requests[${name}]`, name, amount })),
+  ]
+  const over = Object.entries(requests).filter(
+    ([name, amount]) => limits[name] !== undefined && compareQuantities(amount, limits[name]) > 0,
+  )
+  return [
+    ...amounts.flatMap(({ at, name }) => (knownResources.includes(name) ? [] : [forbidden(at, notYet)])),
+    ...amounts.flatMap(({ at, amount }) =>
+      compareQuantities(amount, zeroQuantity) < 0 ? [invalid(at, amount, 'must be greater than or equal to 0')] : [],
+    ),
+    ...over.map(([name, amount]) =>
+      invalid(`${field}.requests`, amount, `must be less than or equal to ${name} limit of ${limits[name]}`),
+    ),
+  ]
+}

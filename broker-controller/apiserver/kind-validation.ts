@@ -1,0 +1,133 @@
+/** What is wrong with an object of the smaller kinds, and what of it may change later? */
+import { isDeepStrictEqual } from 'node:util'
+import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import type { ConfigMap } from '../../api/config-map.ts'
+import type { Lease } from '../../api/lease.ts'
+import { dataKeyProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../../api/names.ts'
+import type { Node } from '../../api/node.ts'
+import { duplicate, forbidden, invalid, type Problem, required } from '../../api/problem.ts'
+import type { Secret } from '../../api/secret.ts'
+import { fixedOnceSet, problemsWith } from './metadata-validation.ts'
+
+export function nodeProblems({ spec }: Node): readonly Problem[] {
+  const taints = spec?.taints ?? []
+  const kinds = taints.map(({ key, effect }) => `${key}:${effect}`)
+  return taints.flatMap(({ key, value = '' }, index) => {
+    const field = `spec.taints[${index}]`
+    return [
+      ...(key === '' ? [required(`${field}.key`)] : problemsWith(`${field}.key`, key, labelKeyProblem)),
+      ...problemsWith(`${field}.value`, value, labelValueProblem),
+      ...(kinds.indexOf(kinds[index] ?? '') < index ? [duplicate(field, kinds[index])] : []),
+    ]
+  })
+}
+
+export function nodeChangeProblems({ spec: old = {} }: Node, { spec: now = {} }: Node): readonly Problem[] {
+  return (['podCIDR', 'podCIDRs', 'providerID'] as const).flatMap((field) =>
+    fixedOnceSet(`spec.${field}`, old[field], now[field]),
+  )
+}
+
+const mostDataBytes = 1024 * 1024
+
+export function configMapProblems({ data = {}, binaryData = {} }: ConfigMap): readonly Problem[] {
+  const twice = Object.keys(binaryData).filter((key) => Object.hasOwn(data, key))
+  return [
+    ...keyProblems('data', data),
+    ...keyProblems('binaryData', binaryData),
+    ...twice.map((key) => invalid(`binaryData[${key}]`, key, 'is also a key of data')),
+    ...sizeProblems('data', textBytes(data) + decodedBytes(binaryData)),
+  ]
+}
+
+export function configMapChangeProblems(old: ConfigMap, now: ConfigMap): readonly Problem[] {
+  return frozenProblems(old, now, ['data', 'binaryData'])
+}
+
+export function secretProblems({ data = {} }: Secret): readonly Problem[] {
+  return [...keyProblems('data', data), ...sizeProblems('data', decodedBytes(data))]
+}
+
+export function secretChangeProblems(old: Secret, now: Secret): readonly Problem[] {
+  const retyped = old.type === now.type ? [] : [invalid('type', now.type, 'field is immutable')]
+  return [...retyped, ...frozenProblems(old, now, ['data'])]
+}
+
+export function leaseProblems({ spec = {} }: Lease): readonly Problem[] {
+  const { leaseDurationSeconds, leaseTransitions } = spec
+  return [
+    ...(leaseDurationSeconds !== undefined && leaseDurationSeconds <= 0
+      ? [invalid('spec.leaseDurationSeconds', leaseDurationSeconds, 'must be greater than 0')]
+      : []),
+    ...(leaseTransitions !== undefined && leaseTransitions < 0
+      ? [invalid('spec.leaseTransitions', leaseTransitions, 'must be greater than or equal to 0')]
+      : []),
+  ]
+}
+
+const shortestCertificateSeconds = 600
+
+export function requestProblems({ spec }: CertificateSigningRequest): readonly Problem[] {
+  const { request, signerName, usages = [], expirationSeconds } = spec
+  const isRequest = /-----BEGIN (NEW )?CERTIFICATE REQUEST-----/.test(Buffer.from(request, 'base64').toString('latin1'))
+  const usageRepeated = usages.filter((usage, index) => usages.indexOf(usage) < index)
+  return [
+    ...(isRequest ? [] : [invalid('spec.request', '', 'must be a PEM block of type CERTIFICATE REQUEST')]),
+    ...(signerName.includes('/')
+      ? problemsWith('spec.signerName', signerName, qualifiedNameProblem)
+      : [invalid('spec.signerName', signerName, "must be of the form 'domain/name'")]),
+    ...(usages.length === 0
+      ? [required('spec.usages')]
+      : usageRepeated.map((usage) => duplicate('spec.usages', usage))),
+    ...(expirationSeconds !== undefined && expirationSeconds < shortestCertificateSeconds
+      ? [
+          invalid(
+            'spec.expirationSeconds',
+            expirationSeconds,
+            `may not specify a duration less than ${shortestCertificateSeconds} seconds`,
+          ),
+        ]
+      : []),
+  ]
+}
+
+export function requestChangeProblems(
+  old: CertificateSigningRequest,
+  now: CertificateSigningRequest,
+): readonly Problem[] {
+  return isDeepStrictEqual(old.spec, now.spec) ? [] : [forbidden('spec', 'field is immutable')]
+}
+
+function keyProblems(field: string, data: object): readonly Problem[] {
+  return Object.keys(data).flatMap((key) => problemsWith(`${field}[${key}]`, key, dataKeyProblem))
+}
+
+type Data = { readonly [key: string]: string }
+
+function textBytes(data: Data): number {
+  return Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
+}
+
+function decodedBytes(data: Data): number {
+  return Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, 'base64'), 0)
+}
+
+function sizeProblems(field: string, bytes: number): readonly Problem[] {
+  return bytes <= mostDataBytes ? [] : [invalid(field, `${bytes} bytes`, `may not be more than ${mostDataBytes} bytes`)]
+}
+
+type Freezable = ConfigMap | Secret
+
+/** Once immutable, always so, and its content with it. */
+function frozenProblems<T extends Freezable>(
+  old: T,
+  now: T,
+  content: readonly (keyof T & string)[],
+): readonly Problem[] {
+  if (old.immutable !== true) return []
+  const because = 'field is immutable when `immutable` is set'
+  return [
+    ...(now.immutable === true ? [] : [forbidden('immutable', because)]),
+    ...content.filter((field) => !isDeepStrictEqual(old[field], now[field])).map((field) => forbidden(field, because)),
+  ]
+}

@@ -1,0 +1,103 @@
+/** Names, labels and what else every object carries: what is wrong with them? */
+import { isDeepStrictEqual } from 'node:util'
+import type { ObjectMeta } from '../../api/meta.ts'
+import {
+  dnsLabelProblem,
+  dnsSubdomainProblem,
+  labelKeyProblem,
+  labelValueProblem,
+  qualifiedNameProblem,
+} from '../../api/names.ts'
+import { forbidden, invalid, type Problem, required } from '../../api/problem.ts'
+import type { Resource, ResourceName } from '../../api/resources.ts'
+
+const mostAnnotationBytes = 256 * 1024
+
+/** The check's sentence, if it has one, as a problem of that field. */
+export function problemsWith(field: string, value: string, check: (text: string) => string | undefined): Problem[] {
+  const problem = check(value)
+  return problem === undefined ? [] : [invalid(field, value, problem)]
+}
+
+export function labelProblems(field: string, labels: { readonly [key: string]: string } = {}): Problem[] {
+  return Object.entries(labels).flatMap(([key, value]) => [
+    ...problemsWith(field, key, labelKeyProblem),
+    ...problemsWith(field, value, labelValueProblem),
+  ])
+}
+
+export function metadataProblems(resource: Resource, metadata: ObjectMeta): Problem[] {
+  return [
+    ...nameProblems(resource, metadata),
+    ...labelProblems('metadata.labels', metadata.labels),
+    ...annotationProblems(metadata.annotations),
+    ...(metadata.finalizers ?? []).flatMap((finalizer) =>
+      problemsWith('metadata.finalizers', finalizer, qualifiedNameProblem),
+    ),
+    ...ownerProblems(metadata),
+  ]
+}
+
+/** What may not change while an object lives. */
+export function metadataChangeProblems(old: ObjectMeta, now: ObjectMeta): Problem[] {
+  const fixed = (['name', 'namespace'] as const).filter((field) => now[field] !== old[field])
+  const problems = fixed.map((field) => invalid(`metadata.${field}`, now[field], 'field is immutable'))
+  const added = (now.finalizers ?? []).filter((finalizer) => !old.finalizers?.includes(finalizer))
+  if (old.deletionTimestamp === undefined || added.length === 0) return problems
+  const because = `no new finalizers can be added if the object is being deleted, found new finalizers ${added.join(', ')}`
+  return [...problems, forbidden('metadata.finalizers', because)]
+}
+
+/** `system:node:pi` and the hash in a certificate request's name are no DNS names; a path they must fit. */
+function pathSegmentProblem(text: string): string | undefined {
+  if (text === '.' || text === '..') return `must not be '${text}'`
+  return /[/%]/.test(text) || text.length > 253
+    ? "must be no longer than 253 characters, without '/' or '%'"
+    : undefined
+}
+
+const nameChecks: { readonly [R in ResourceName]?: (name: string) => string | undefined } = {
+  namespaces: dnsLabelProblem,
+  certificatesigningrequests: pathSegmentProblem,
+}
+
+function nameProblems(resource: Resource, { name, namespace }: ObjectMeta): Problem[] {
+  const check = nameChecks[resource.name] ?? dnsSubdomainProblem
+  const named = name
+    ? problemsWith('metadata.name', name, check)
+    : [required('metadata.name', 'name or generateName is required')]
+  if (!resource.namespaced) {
+    return namespace ? [...named, forbidden('metadata.namespace', 'not allowed on this type')] : named
+  }
+  if (!namespace) return [...named, required('metadata.namespace')]
+  return [...named, ...problemsWith('metadata.namespace', namespace, dnsLabelProblem)]
+}
+
+function annotationProblems(annotations: { readonly [key: string]: string } = {}): Problem[] {
+  const keys = Object.keys(annotations).flatMap((key) =>
+    problemsWith('metadata.annotations', key, (text) => qualifiedNameProblem(text.toLowerCase())),
+  )
+  const bytes = Object.entries(annotations).reduce((sum, [key, value]) => sum + Buffer.byteLength(key + value), 0)
+  if (bytes <= mostAnnotationBytes) return keys
+  return [...keys, invalid('metadata.annotations', '', `may not be more than ${mostAnnotationBytes} bytes`)]
+}
+
+function ownerProblems({ ownerReferences = [] }: ObjectMeta): Problem[] {
+  const problems = ownerReferences.flatMap((owner, index) =>
+    (['apiVersion', 'kind', 'name', 'uid'] as const)
+      .filter((field) => owner[field] === '')
+      .map((field) => required(`metadata.ownerReferences[${index}].${field}`)),
+  )
+  const controllers = ownerReferences.filter(({ controller }) => controller === true)
+  if (controllers.length < 2) return problems
+  return [
+    ...problems,
+    invalid('metadata.ownerReferences', controllers[1]?.name, 'only one of them may be the controller'),
+  ]
+}
+
+/** Fields that may be set once and then stay. */
+export function fixedOnceSet(field: string, old: unknown, now: unknown): Problem[] {
+  if (old === undefined || old === '' || isDeepStrictEqual(old, now)) return []
+  return [forbidden(field, 'may not be changed once it is set')]
+}

@@ -1,0 +1,67 @@
+/** What a pod's author left out and everybody after him relies on: filled in as Kubernetes does. */
+import type { Container, ContainerPort, Pod, PodSpec, Toleration } from '../../api/pod.ts'
+import { qosClassOf } from '../../api/qos-class.ts'
+
+/** The pod as it is stored when new: nothing has happened to it yet. */
+export function newPod(pod: Pod): Pod {
+  const spec = withPodDefaults(pod.spec)
+  return { ...pod, spec, status: { phase: 'Pending', qosClass: qosClassOf(spec) } }
+}
+
+export function withPodDefaults(spec: PodSpec): PodSpec {
+  const account = spec.serviceAccountName || spec.serviceAccount
+  return {
+    ...spec,
+    containers: spec.containers.map((container) => withContainerDefaults(container, spec.hostNetwork === true)),
+    restartPolicy: spec.restartPolicy || 'Always',
+    terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+    dnsPolicy: spec.dnsPolicy || 'ClusterFirst',
+    schedulerName: spec.schedulerName || 'default-scheduler',
+    securityContext: spec.securityContext ?? {},
+    ...(account ? { serviceAccountName: account, serviceAccount: account } : {}),
+    tolerations: withDefaultTolerations(spec.tolerations ?? []),
+  }
+}
+
+function withContainerDefaults(container: Container, hostNetwork: boolean): Container {
+  const { limits = {}, requests = {} } = container.resources ?? {}
+  const filled = { ...limits, ...requests }
+  return {
+    ...container,
+    ...(container.ports && { ports: container.ports.map((port) => withPortDefaults(port, hostNetwork)) }),
+    resources: { ...container.resources, ...(Object.keys(filled).length > 0 && { requests: filled }) },
+    imagePullPolicy: container.imagePullPolicy || pullPolicyFor(container.image ?? ''),
+    terminationMessagePath: container.terminationMessagePath || '/dev/termination-log',
+    terminationMessagePolicy: container.terminationMessagePolicy || 'File',
+  }
+}
+
+function withPortDefaults(port: ContainerPort, hostNetwork: boolean): ContainerPort {
+  const hostPort = port.hostPort || (hostNetwork ? port.containerPort : undefined)
+  return { ...port, ...(hostPort === undefined ? {} : { hostPort }), protocol: port.protocol || 'TCP' }
+}
+
+/** A tag that moves is pulled every time: `latest`, or none at all. A digest never moves. */
+function pullPolicyFor(image: string): 'Always' | 'IfNotPresent' {
+  const [name = '', digest] = image.split('@')
+  const lastPart = name.slice(name.lastIndexOf('/') + 1)
+  const tag = lastPart.split(':')[1] ?? (digest === undefined ? 'latest' : '')
+  return tag === 'latest' ? 'Always' : 'IfNotPresent'
+}
+
+const patienceSeconds = 300
+
+/** How long a pod stays on a node that is not ready or not reachable, where it does not say so itself. */
+function withDefaultTolerations(tolerations: readonly Toleration[]): readonly Toleration[] {
+  const missing = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].filter(
+    (key) =>
+      !tolerations.some(
+        (toleration) =>
+          (!toleration.key || toleration.key === key) && (!toleration.effect || toleration.effect === 'NoExecute'),
+      ),
+  )
+  const added = missing.map(
+    (key): Toleration => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: patienceSeconds }),
+  )
+  return [...tolerations, ...added]
+}

@@ -1,0 +1,104 @@
+/** What is wrong with a pod, and what of it may change later? */
+import { isDeepStrictEqual } from 'node:util'
+import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem } from '../../api/names.ts'
+import type { Container, Pod, PodSpec, Toleration } from '../../api/pod.ts'
+import { forbidden, invalid, notSupported, type Problem } from '../../api/problem.ts'
+import { containersProblems, imageProblems, oneOfWords } from './container-validation.ts'
+import { labelProblems, problemsWith } from './metadata-validation.ts'
+
+/** Of a pod with its defaults filled in. */
+export function podProblems({ spec }: Pod): readonly Problem[] {
+  const { nodeName = '', schedulerName = '', serviceAccountName = '', terminationGracePeriodSeconds = 0 } = spec
+  return [
+    ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true),
+    ...oneOfWords('spec.restartPolicy', spec.restartPolicy ?? '', ['Always', 'OnFailure', 'Never']),
+    ...oneOfWords('spec.dnsPolicy', spec.dnsPolicy ?? '', [
+      'ClusterFirst',
+      'ClusterFirstWithHostNet',
+      'Default',
+      'None',
+    ]),
+    ...(terminationGracePeriodSeconds < 0
+      ? [
+          invalid(
+            'spec.terminationGracePeriodSeconds',
+            terminationGracePeriodSeconds,
+            'must be greater than or equal to 0',
+          ),
+        ]
+      : []),
+    ...labelProblems('spec.nodeSelector', spec.nodeSelector),
+    ...(nodeName === '' ? [] : problemsWith('spec.nodeName', nodeName, dnsSubdomainProblem)),
+    ...problemsWith('spec.schedulerName', schedulerName, dnsSubdomainProblem),
+    ...(serviceAccountName === ''
+      ? []
+      : problemsWith('spec.serviceAccountName', serviceAccountName, dnsSubdomainProblem)),
+    ...(spec.tolerations ?? []).flatMap((toleration, index) =>
+      tolerationProblems(`spec.tolerations[${index}]`, toleration),
+    ),
+  ]
+}
+
+/** A pod stays what it is; its images may change, and what it tolerates may grow. Both with defaults filled in. */
+export function podChangeProblems({ spec: old }: Pod, { spec: now }: Pod): readonly Problem[] {
+  if (now.containers.length !== old.containers.length) {
+    return [forbidden('spec.containers', 'pod updates may not add or remove containers')]
+  }
+  const images = now.containers.flatMap(({ image = '' }, index) =>
+    imageProblems(`spec.containers[${index}].image`, image),
+  )
+  const sameImages = now.containers.map((container, index) => withImageOf(container, old.containers[index]))
+  const changed = fieldsThatDiffer(old, { ...now, containers: sameImages, tolerations: old.tolerations })
+  const because =
+    'pod updates may not change fields other than `spec.containers[*].image` and `spec.tolerations` (only additions)'
+  return [
+    ...images,
+    ...changed.map((field) => forbidden(`spec.${field}`, because)),
+    ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
+  ]
+}
+
+function withImageOf(container: Container, other: Container | undefined): Container {
+  const { image: _, ...rest } = container
+  return other?.image === undefined ? rest : { ...rest, image: other.image }
+}
+
+function fieldsThatDiffer(old: PodSpec, now: PodSpec): readonly string[] {
+  const before = new Map<string, unknown>(Object.entries(old))
+  const after = new Map<string, unknown>(Object.entries(now))
+  return [...new Set([...before.keys(), ...after.keys()])].filter(
+    (field) => !isDeepStrictEqual(before.get(field), after.get(field)),
+  )
+}
+
+/** Every earlier toleration is still there; only for how long may have changed. */
+function tolerationChangeProblems(old: readonly Toleration[], now: readonly Toleration[]): readonly Problem[] {
+  const what = ({ tolerationSeconds: _, ...rest }: Toleration) => rest
+  const lost = old.filter((toleration) => !now.some((other) => isDeepStrictEqual(what(other), what(toleration))))
+  if (lost.length > 0) {
+    return [forbidden('spec.tolerations', 'existing tolerations can not be changed except their tolerationSeconds')]
+  }
+  return now.flatMap((toleration, index) => tolerationProblems(`spec.tolerations[${index}]`, toleration))
+}
+
+const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
+
+function tolerationProblems(field: string, toleration: Toleration): readonly Problem[] {
+  const { key = '', operator = '', value = '', effect = '', tolerationSeconds } = toleration
+  const problems: Problem[] = key === '' ? [] : problemsWith(`${field}.key`, key, labelKeyProblem)
+  if (key === '' && operator !== 'Exists') {
+    problems.push(invalid(`${field}.operator`, operator, 'must be Exists when `key` is empty, which means all keys'))
+  }
+  if (!['', 'Equal', 'Exists'].includes(operator)) {
+    problems.push(notSupported(`${field}.operator`, operator, ['Equal', 'Exists']))
+  }
+  if (operator === 'Exists' && value !== '') {
+    problems.push(invalid(`${field}.value`, value, 'must be empty when `operator` is Exists'))
+  }
+  problems.push(...problemsWith(`${field}.value`, value, labelValueProblem))
+  if (effect !== '' && !effects.includes(effect)) problems.push(notSupported(`${field}.effect`, effect, effects))
+  if (tolerationSeconds !== undefined && effect !== 'NoExecute') {
+    problems.push(invalid(`${field}.effect`, effect, 'must be NoExecute when `tolerationSeconds` is set'))
+  }
+  return problems
+}

@@ -1,0 +1,99 @@
+/**
+ * What a manifest for Kubernetes may ask and our nodes do not do yet: refused by name, never dropped in silence. One line
+ * a field: who builds it deletes the line. `[]` stands for every item of a list, `*` for every field of an object.
+ */
+import type { Pod } from '../../api/pod.ts'
+import { forbidden, type Problem, within } from '../../api/problem.ts'
+import { fieldOf, isObject } from './patch.ts'
+
+/** What we say to each of them. */
+export const notYet = 'is not supported by this version of Bramble'
+
+type Unsupported = { readonly field: string; readonly refuses: (value: unknown) => boolean }
+
+const unsupported: readonly Unsupported[] = [
+  any('spec.volumes'),
+  any('spec.initContainers'),
+  any('spec.ephemeralContainers'),
+  any('spec.activeDeadlineSeconds'),
+  only('spec.dnsPolicy', 'None'),
+  any('spec.dnsConfig'),
+  allBut('spec.hostPID', false),
+  allBut('spec.hostIPC', false),
+  allBut('spec.hostUsers', true),
+  allBut('spec.shareProcessNamespace', false),
+  any('spec.securityContext.*'),
+  any('spec.imagePullSecrets'),
+  any('spec.hostname'),
+  any('spec.subdomain'),
+  allBut('spec.setHostnameAsFQDN', false),
+  any('spec.hostAliases'),
+  any('spec.affinity.*'),
+  any('spec.topologySpreadConstraints'),
+  any('spec.priorityClassName'),
+  allBut('spec.priority', 0),
+  allBut('spec.preemptionPolicy', 'PreemptLowerPriority'),
+  any('spec.readinessGates'),
+  any('spec.schedulingGates'),
+  any('spec.runtimeClassName'),
+  any('spec.overhead'),
+  allBut('spec.os.name', 'linux'),
+  any('spec.resourceClaims'),
+  any('spec.resources.*'),
+  any('spec.containers[].envFrom'),
+  any('spec.containers[].env[].valueFrom'),
+  any('spec.containers[].volumeMounts'),
+  any('spec.containers[].volumeDevices'),
+  any('spec.containers[].livenessProbe'),
+  any('spec.containers[].readinessProbe'),
+  any('spec.containers[].startupProbe'),
+  any('spec.containers[].lifecycle.*'),
+  any('spec.containers[].securityContext.*'),
+  any('spec.containers[].resources.claims'),
+  any('spec.containers[].resources.limits.ephemeral-storage'),
+  any('spec.containers[].resizePolicy'),
+  any('spec.containers[].restartPolicy'),
+  allBut('spec.containers[].stdinOnce', false),
+  allBut('spec.containers[].terminationMessagePath', '/dev/termination-log'),
+  allBut('spec.containers[].terminationMessagePolicy', 'File'),
+]
+
+/** A problem for each field that asks for what we cannot do. Empty lists, objects and texts ask for nothing. */
+export function unsupportedFields(pod: Pod): readonly Problem[] {
+  return unsupported.flatMap(({ field, refuses }) =>
+    placesOf(pod, '', field.split('.'))
+      .filter(({ value }) => asks(value) && refuses(value))
+      .map((place) => forbidden(place.field, notYet)),
+  )
+}
+
+function any(field: string): Unsupported {
+  return { field, refuses: () => true }
+}
+
+function allBut(field: string, harmless: unknown): Unsupported {
+  return { field, refuses: (value) => value !== harmless }
+}
+
+function only(field: string, harmful: unknown): Unsupported {
+  return { field, refuses: (value) => value === harmful }
+}
+
+function asks(value: unknown): boolean {
+  if (value === undefined || value === '') return false
+  if (Array.isArray(value)) return value.length > 0
+  return !isObject(value) || Object.keys(value).length > 0
+}
+
+type Place = { readonly field: string; readonly value: unknown }
+
+function placesOf(value: unknown, field: string, [step, ...further]: readonly string[]): readonly Place[] {
+  if (step === undefined) return [{ field, value }]
+  if (!isObject(value)) return []
+  if (step === '*') return Object.keys(value).flatMap((name) => placesOf(value[name], within(field, name), further))
+  if (!step.endsWith('[]')) return placesOf(fieldOf(value, step), within(field, step), further)
+  const name = step.slice(0, -2)
+  const items = fieldOf(value, name)
+  if (!Array.isArray(items)) return []
+  return items.flatMap((item, index) => placesOf(item, `${within(field, name)}[${index}]`, further))
+}
