@@ -1,0 +1,89 @@
+import { test } from 'tap'
+import { type ConfigurationError, decodeConfiguration } from '../daemon/configuration-file.ts'
+import { AgentConfigurationSchema, agentConfiguration, emptyConfiguration } from './configuration.ts'
+
+const head = 'apiVersion: bramble.dev/v1alpha1\nkind: AgentConfiguration\n'
+const read = (yaml: string) => agentConfiguration(decodeConfiguration(head + yaml, AgentConfigurationSchema, 'f'), 'f')
+
+function problemsOf(yaml: string): readonly string[] {
+  try {
+    read(yaml)
+    return []
+  } catch (error) {
+    return (error as ConfigurationError).problems
+  }
+}
+
+test("without a file everything is as the kubelet's defaults", async (t) => {
+  t.match(agentConfiguration(emptyConfiguration), {
+    nodeStatusUpdateMs: 10_000,
+    nodeStatusReportMs: 300_000,
+    nodeLeaseDurationSeconds: 40,
+    maxPods: 110,
+    evictionPressureTransitionMs: 300_000,
+    registerNode: true,
+    healthzPort: 10248,
+    healthzBindAddress: '127.0.0.1',
+  })
+  t.equal(agentConfiguration(emptyConfiguration).evictionHard.length, 5)
+  t.ok(Object.isFrozen(agentConfiguration(emptyConfiguration).evictionHard))
+})
+
+test('who sets only how often to look wants it reported as often', async (t) => {
+  t.equal(read('nodeStatusUpdateFrequency: 20s').nodeStatusReportMs, 20_000)
+  t.equal(read('nodeStatusUpdateFrequency: 20s\nnodeStatusReportFrequency: 1m').nodeStatusReportMs, 60_000)
+})
+
+test('any hard eviction threshold replaces them all', async (t) => {
+  t.same(read('evictionHard: { memory.available: 64Mi }').evictionHard, [
+    { signal: 'memory.available', value: { quantity: 64 * 2 ** 20 } },
+  ])
+  t.same(read('evictionHard: {}').evictionHard, [])
+})
+
+test('reservations are read as quantities, also bare numbers', async (t) => {
+  t.same(read('systemReserved: { cpu: 100m, memory: 64Mi }\nkubeReserved: { cpu: 1 }').systemReserved, {
+    cpu: 0.1,
+    memory: 64 * 2 ** 20,
+  })
+})
+
+test('a typo is told, not ignored', async (t) => {
+  t.match(problemsOf('evictionHrad: {}'), [/evictionHrad: Unknown field/])
+})
+
+test('all mistakes are told at once, each with its place', async (t) => {
+  const problems = problemsOf(
+    [
+      'nodeStatusUpdateFrequency: often',
+      'nodeLeaseDurationSeconds: 0',
+      'maxPods: -1',
+      'evictionHard: { memory.avialable: 1Mi }',
+      'systemReserved: { memory: much, gpu: 1 }',
+      'nodeLabels: { node-role.kubernetes.io/worker: "", "a b": c, room: "-" }',
+      'nodeIP: pi-7',
+      'healthzPort: 70000',
+      'registerWithTaints: [{ key: "no key", effect: NoSchedule }]',
+    ].join('\n'),
+  )
+  const places = [
+    'nodeStatusUpdateFrequency',
+    'nodeLeaseDurationSeconds',
+    'maxPods',
+    'evictionHard\\[memory.avialable]',
+    'systemReserved\\[memory]',
+    'systemReserved\\[gpu]',
+    'nodeLabels\\[node-role.kubernetes.io/worker]',
+    'nodeLabels\\[a b]',
+    'nodeLabels\\[room]',
+    'nodeIP',
+    'healthzPort',
+    'registerWithTaints',
+  ]
+  for (const place of places)
+    t.ok(
+      problems.some((problem) => new RegExp(`^${place}`).test(problem)),
+      place,
+    )
+  t.equal(problems.length, places.length)
+})

@@ -1,0 +1,186 @@
+/** AgentConfiguration: the kubelet's names and defaults, decoded once, every problem told at once. */
+import { isIP } from 'node:net'
+import { labelKeyProblem, labelValueProblem } from '../api/names.ts'
+import { type Taint, TaintSchema } from '../api/node.ts'
+import { milliValue, quantityToNumber, tryParseQuantity } from '../api/quantity.ts'
+import { bool, type Described, integer, list, mapOf, object, oneOf, optional, quantity, text } from '../api/schema.ts'
+import { ConfigurationError } from '../daemon/configuration-file.ts'
+import { parseDuration } from '../daemon/duration.ts'
+import { defaultEvictionHard, parseThresholds, type Threshold } from './eviction/thresholds.ts'
+
+/** The file. What is left out has the kubelet's default. */
+export const AgentConfigurationSchema = object({
+  apiVersion: oneOf('bramble.dev/v1alpha1'),
+  kind: oneOf('AgentConfiguration'),
+  nodeStatusUpdateFrequency: optional(text),
+  nodeStatusReportFrequency: optional(text),
+  nodeLeaseDurationSeconds: optional(integer),
+  maxPods: optional(integer),
+  podsPerCore: optional(integer),
+  evictionHard: optional(mapOf(text)),
+  evictionPressureTransitionPeriod: optional(text),
+  systemReserved: optional(mapOf(quantity)),
+  kubeReserved: optional(mapOf(quantity)),
+  registerNode: optional(bool),
+  registerWithTaints: optional(list(TaintSchema)),
+  nodeLabels: optional(mapOf(text)),
+  nodeIP: optional(text),
+  healthzPort: optional(integer),
+  healthzBindAddress: optional(text),
+})
+export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
+
+/** cpu in cores, the others in bytes. */
+type Amounts = { readonly [resource: string]: number }
+
+export type AgentConfiguration = {
+  readonly nodeStatusUpdateMs: number
+  readonly nodeStatusReportMs: number
+  readonly nodeLeaseDurationSeconds: number
+  readonly maxPods: number
+  readonly podsPerCore: number
+  readonly evictionHard: readonly Threshold[]
+  readonly evictionPressureTransitionMs: number
+  readonly systemReserved: Amounts
+  readonly kubeReserved: Amounts
+  readonly registerNode: boolean
+  readonly registerWithTaints: readonly Taint[]
+  readonly nodeLabels: { readonly [name: string]: string }
+  readonly nodeIP: string | undefined
+  /** 0: any that is free. */
+  readonly healthzPort: number
+  readonly healthzBindAddress: string
+}
+
+export const emptyConfiguration: AgentConfigurationFile = {
+  apiVersion: 'bramble.dev/v1alpha1',
+  kind: 'AgentConfiguration',
+}
+
+/** Throws ConfigurationError with everything that is wrong. `where` names the file in the message. */
+export function agentConfiguration(file: AgentConfigurationFile, where = 'the defaults'): AgentConfiguration {
+  const problems: string[] = []
+  const span = (name: keyof AgentConfigurationFile, value: string | undefined, otherwiseMs: number, leastMs = 1) => {
+    const ms = value === undefined ? otherwiseMs : parseDuration(value)
+    if (ms !== undefined && ms >= leastMs) return ms
+    const least = leastMs > 1 ? ` of at least ${leastMs / 1000}s` : ''
+    problems.push(`${name}: ${JSON.stringify(value)} must be a span of time${least} (like 10s or 5m)`)
+    return otherwiseMs
+  }
+  const whole = (
+    name: keyof AgentConfigurationFile,
+    value: number | undefined,
+    otherwise: number,
+    least: number,
+    most: number,
+  ) => {
+    const number = value ?? otherwise
+    if (number >= least && number <= most) return number
+    problems.push(`${name}: ${number} must be between ${least} and ${most}`)
+    return otherwise
+  }
+
+  const updateMs = span('nodeStatusUpdateFrequency', file.nodeStatusUpdateFrequency, 10_000, 1_000)
+  // As the kubelet: who sets how often to look, and nothing else, wants it reported as often.
+  const reportMs = file.nodeStatusUpdateFrequency === undefined ? 5 * 60_000 : updateMs
+  const configuration: AgentConfiguration = {
+    nodeStatusUpdateMs: updateMs,
+    nodeStatusReportMs: span('nodeStatusReportFrequency', file.nodeStatusReportFrequency, reportMs, 1_000),
+    nodeLeaseDurationSeconds: whole('nodeLeaseDurationSeconds', file.nodeLeaseDurationSeconds, 40, 4, 3600),
+    maxPods: whole('maxPods', file.maxPods, 110, 0, 10_000),
+    podsPerCore: whole('podsPerCore', file.podsPerCore, 0, 0, 10_000),
+    evictionHard: thresholdsOf(file.evictionHard ?? defaultEvictionHard, problems),
+    evictionPressureTransitionMs: span(
+      'evictionPressureTransitionPeriod',
+      file.evictionPressureTransitionPeriod,
+      5 * 60_000,
+    ),
+    systemReserved: amountsOf('systemReserved', file.systemReserved ?? {}, problems),
+    kubeReserved: amountsOf('kubeReserved', file.kubeReserved ?? {}, problems),
+    registerNode: file.registerNode ?? true,
+    registerWithTaints: file.registerWithTaints ?? [],
+    nodeLabels: labelsOf(file.nodeLabels ?? {}, problems),
+    nodeIP: addressOf('nodeIP', file.nodeIP, problems),
+    healthzPort: whole('healthzPort', file.healthzPort, 10248, 0, 65535),
+    healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
+  }
+  for (const taint of configuration.registerWithTaints) {
+    const because = labelKeyProblem(taint.key)
+    if (because !== undefined) problems.push(`registerWithTaints: the key ${JSON.stringify(taint.key)} ${because}`)
+  }
+  if (problems.length > 0) throw new ConfigurationError(`Configuration file ${where} is not valid:`, problems)
+  return deepFrozen(configuration)
+}
+
+function thresholdsOf(evictionHard: { readonly [signal: string]: string }, problems: string[]): readonly Threshold[] {
+  const parsed = parseThresholds(evictionHard)
+  for (const { signal, value, because } of parsed.problems) {
+    problems.push(`evictionHard[${signal}]: ${JSON.stringify(value)} ${because}`)
+  }
+  return parsed.thresholds
+}
+
+const reservable = ['cpu', 'memory', 'ephemeral-storage', 'pid']
+
+function amountsOf(
+  name: string,
+  quantities: { readonly [resource: string]: string | number },
+  problems: string[],
+): Amounts {
+  const amounts = Object.entries(quantities).map(([resource, written]) => {
+    const amount = tryParseQuantity(written)
+    if (!reservable.includes(resource))
+      problems.push(`${name}[${resource}]: only ${reservable.join(', ')} can be reserved`)
+    if (amount === undefined || amount.nano < 0n) {
+      problems.push(`${name}[${resource}]: ${JSON.stringify(written)} must be a quantity (like 100m or 64Mi)`)
+      return [resource, 0] as const
+    }
+    return [resource, resource === 'cpu' ? milliValue(amount) / 1000 : quantityToNumber(amount)] as const
+  })
+  return Object.fromEntries(amounts)
+}
+
+/** Those a node may not give itself: the API would refuse them, and the node with them. */
+const reservedDomains = /(^|\.)(kubernetes|k8s)\.io$/
+const allowedDomains = /(^|\.)(kubelet|node)\.kubernetes\.io$/
+const allowedLabels = [
+  'kubernetes.io/hostname',
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+]
+
+function labelsOf(
+  labels: { readonly [name: string]: string },
+  problems: string[],
+): { readonly [name: string]: string } {
+  for (const [name, value] of Object.entries(labels)) {
+    const domain = name.includes('/') ? name.slice(0, name.indexOf('/')) : ''
+    const reserved = reservedDomains.test(domain) && !allowedDomains.test(domain) && !allowedLabels.includes(name)
+    const because = labelKeyProblem(name) ?? (reserved ? 'belongs to Kubernetes; a node may not set it' : undefined)
+    if (because !== undefined) problems.push(`nodeLabels[${name}]: ${because}`)
+    const wrong = labelValueProblem(value)
+    if (wrong !== undefined) problems.push(`nodeLabels[${name}]: the value ${JSON.stringify(value)} ${wrong}`)
+  }
+  return labels
+}
+
+function addressOf(name: string, address: string | undefined, problems: string[]): string | undefined {
+  if (address !== undefined && isIP(address) === 0)
+    problems.push(`${name}: ${JSON.stringify(address)} is no IP address`)
+  return address
+}
+
+function deepFrozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const part of Object.values(value)) deepFrozen(part)
+  }
+  return value
+}

@@ -1,0 +1,21 @@
+import { test } from 'tap'
+import { parseDuration } from './duration.ts'
+
+test('spans of time are read as Kubernetes writes them', async (t) => {
+  const spans = {
+    '10s': 10_000,
+    '5m0s': 300_000,
+    '1m30s': 90_000,
+    '1h': 3_600_000,
+    '250ms': 250,
+    '1.5s': 1_500,
+    '0': 0,
+    '0s': 0,
+  }
+  for (const [text, ms] of Object.entries(spans)) t.equal(parseDuration(text), ms, text)
+})
+
+test('what is no span of time is not guessed at', async (t) => {
+  for (const text of ['', '10', '10 s', '-5s', 's', '5x', '1m 30s', '..s', '1.s.'])
+    t.equal(parseDuration(text), undefined, text)
+})

@@ -1,0 +1,22 @@
+/** `1m30s` ⇄ milliseconds, as Kubernetes writes spans of time in configuration. */
+
+const units: { readonly [unit: string]: number } = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+}
+
+/** Milliseconds; undefined when the text is no span of time. `0` needs no unit. */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0
+  if (!/^(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)(\d+(\.\d*)?(ns|us|µs|ms|s|m|h)|\.\d+(ns|us|µs|ms|s|m|h))*$/.test(text))
+    return undefined
+  return [...text.matchAll(/([\d.]+)([a-zµ]+)/g)].reduce(
+    (sum, [, amount, unit = '']) => sum + Number(amount) * (units[unit] ?? Number.NaN),
+    0,
+  )
+}
