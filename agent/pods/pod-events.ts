@@ -2,6 +2,7 @@
 import type { Event } from '../../api/event.ts'
 import type { Pod } from '../../api/pod.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
+import type { Waiting } from './pod-plan.ts'
 
 export type PodNews = {
   readonly type: 'Normal' | 'Warning'
@@ -41,5 +42,41 @@ export function podEvent({ metadata }: Pod, news: PodNews, nodeName: string, now
     firstTimestamp: at,
     lastTimestamp: at,
     count: 1,
+  }
+}
+
+/** What is told when a container begins to wait for this reason. */
+export function newsOfWaiting(
+  pod: Pod,
+  containerName: string,
+  image: string,
+  { reason, message }: Waiting,
+): readonly PodNews[] {
+  const told = (type: PodNews['type'], reason: string, message: string): PodNews => ({
+    type,
+    reason,
+    message,
+    containerName,
+  })
+  const failed = told('Warning', 'Failed', `Error: ${reason}`)
+  switch (reason) {
+    case 'CrashLoopBackOff': {
+      const { name, namespace = 'default', uid } = pod.metadata
+      const where = `container ${containerName} in pod ${name}_${namespace}(${uid})`
+      return [told('Warning', 'BackOff', `Back-off restarting failed ${where}`)]
+    }
+    case 'ErrImagePull':
+      return [told('Warning', 'Failed', `Failed to pull image "${image}": ${message}`), failed]
+    case 'ImagePullBackOff':
+      return [told('Normal', 'BackOff', `Back-off pulling image "${image}"`), failed]
+    case 'ErrImageNeverPull':
+      return [told('Warning', 'ErrImageNeverPull', message), failed]
+    case 'InvalidImageName':
+      return [told('Warning', 'InspectFailed', message), failed]
+    case 'CreateContainerConfigError':
+    case 'CreateContainerError':
+      return [told('Warning', 'Failed', `Error: ${message}`)]
+    default:
+      return []
   }
 }

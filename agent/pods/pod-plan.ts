@@ -4,7 +4,7 @@
  * starts from what is there.
  */
 import type { Container, Pod } from '../../api/pod.ts'
-import { answerImage, type ImageFacts, pullPolicyOf } from './images.ts'
+import { answerImage, type ImageFacts, parseImageName, pullPolicyOf } from './images.ts'
 import {
   exitCodeOf,
   hasEnded,
@@ -177,10 +177,13 @@ function chooseStart(
   }
   const image = container.image ?? ''
   const policy = pullPolicyOf(container.imagePullPolicy, image)
-  const facts = images.get(container.name)
   const known = memory.restartCounts.get(container.name)
   const ranBefore = previous !== undefined || known !== undefined
-  const answer = facts === undefined ? { answer: 'look' as const } : answerImage({ image, policy, ranBefore }, facts)
+  const facts = images.get(container.name)
+  const look = facts === undefined && parseImageName(image) !== undefined
+  const answer = look
+    ? { answer: 'look' as const }
+    : answerImage({ image, policy, ranBefore }, facts ?? { present: false, pull: { state: 'none' } })
   const waiting: readonly [string, Waiting] = [container.name, creating]
   switch (answer.answer) {
     case 'look':

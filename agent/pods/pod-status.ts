@@ -29,27 +29,48 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses)
   const { sandbox } = found
   const sandboxUp = sandbox !== undefined && isRunning(sandbox)
-  const podIP = pod.spec.hostNetwork ? facts.hostIP : (sandbox?.ip ?? facts.last?.podIP)
+  const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip
+  // One that is over keeps telling the address it had.
+  const podIP = sandboxUp ? ownIP : isFinal(phase) ? facts.last?.podIP : undefined
   const startTime = facts.last?.startTime ?? startOf(facts)
   return {
     phase: phase ?? 'Pending',
     conditions: conditionsOf({ phase, sandboxUp, containerStatuses, startTime, facts, sandbox }),
     ...(facts.hostIP === undefined ? {} : { hostIP: facts.hostIP, hostIPs: [{ ip: facts.hostIP }] }),
-    ...(podIP === undefined || !sandboxUp ? {} : { podIP, podIPs: [{ ip: podIP }] }),
+    ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
     startTime,
     containerStatuses,
     qosClass: qosClass(pod),
   }
 }
 
-/** The pod is over by a decision, not by its containers: what they are, and the words of the decision. */
-export function endedStatus(status: PodStatus, ending: Pick<PodStatus, 'phase' | 'reason' | 'message'>): PodStatus {
+/**
+ * The pod is over by a decision, or was before: in the decision's words, which are kept whatever its containers say.
+ * Its phase is final only once nothing of it runs.
+ */
+export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   const { phase = 'Failed', reason, message } = ending
+  const running = found.containerStatuses?.some(({ state }) => state?.running !== undefined)
   return {
-    ...status,
-    phase: isFinal(status.phase) && reason === undefined ? status.phase : phase,
+    ...found,
+    phase: running ? 'Running' : phase,
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
+  }
+}
+
+/** The pod may not run here: as the kubelet says it, without containers. */
+export function refusedStatus(
+  pod: Pod,
+  { reason, message }: { readonly reason: string; readonly message: string },
+  nowWallMs: number,
+): PodStatus {
+  return {
+    phase: 'Failed',
+    reason,
+    message: `Pod was rejected: ${message}`,
+    startTime: rfc3339(nowWallMs),
+    qosClass: qosClass(pod),
   }
 }
 

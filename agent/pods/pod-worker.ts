@@ -1,0 +1,239 @@
+/** Carries out one pod's plan, step by step, and remembers what the engine does not. The only file here that acts. */
+import type { ConfigMap } from '../../api/config-map.ts'
+import type { Container, Pod, PodStatus } from '../../api/pod.ts'
+import type { Secret } from '../../api/secret.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
+import { containerOptions, sandboxOptions } from './container-options.ts'
+import type { ImagePuller } from './image-puller.ts'
+import type { ImageFacts } from './images.ts'
+import { hasEnded } from './pod-containers.ts'
+import { newsOfWaiting, type PodNews } from './pod-events.ts'
+import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep } from './pod-plan.ts'
+import { afterRestart } from './restarts.ts'
+import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
+
+export type PodWorkerNeeds = {
+  readonly runtime: ContainerRuntime
+  readonly puller: ImagePuller
+  readonly clock: Clock
+  readonly log: Log
+  readonly event: (pod: Pod, news: PodNews) => void
+  /** Something began elsewhere has ended: visit the pod again, at once or after this long. */
+  readonly again: (uid: string, afterMs?: number) => void
+  /** What options are made of, as it is now. */
+  readonly sources: () => {
+    readonly hostIP: string | undefined
+    readonly memoryCapacityBytes: number
+    readonly configMaps: readonly ConfigMap[]
+    readonly secrets: readonly Secret[]
+  }
+}
+
+/** One pod's steps and memory, from when it is first seen until nothing of it is left. */
+export interface PodWorker {
+  readonly memory: PodMemory
+  /** What was found out about images, and drops it: the next look starts anew. */
+  forgetImages(): void
+  /** Of those looked for and still true. */
+  images(pod: Pod): ReadonlyMap<string, ImageFacts>
+  /** Notes what ended, before a plan is made. */
+  observe(containers: readonly RuntimeContainer[]): void
+  /** Notes what was reported, for what only the report remembers. */
+  reported(status: PodStatus): void
+  /** What was in the way may have changed: try again. */
+  forgetTroubles(): void
+  /** Tells what containers newly wait for. */
+  tellWaiting(pod: Pod, plan: PodPlan): void
+  execute(uid: string, pod: Pod | undefined, step: PodStep): Promise<void>
+}
+
+/** As the kubelet tries again what could not be made. */
+const troubleMs = 10_000
+
+export function podWorker(needs: PodWorkerNeeds): PodWorker {
+  const { runtime, puller, clock, log } = needs
+  const backoffs = new Map(nothingRemembered.backoffs)
+  const exits = new Map(nothingRemembered.exits)
+  const troubles = new Map(nothingRemembered.troubles)
+  const stopping = new Map(nothingRemembered.stopping)
+  const restartCounts = new Map(nothingRemembered.restartCounts)
+  const present = new Map<string, boolean>()
+  const pullsAskedAtMs = new Map<string, number>()
+  const toldWaiting = new Map<string, string>()
+
+  const trouble = (pod: Pod, { name }: Container, reason: string, message: string) => {
+    troubles.set(name, { reason, message, retryAtMs: clock.monotonicMs() + troubleMs })
+    log.warn('Container not started', { pod: pathOf(pod), container: name, reason, message })
+  }
+
+  const runSandbox = async (pod: Pod, step: PodStep & { step: 'runSandbox' }) => {
+    if (step.lost) {
+      needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
+    }
+    try {
+      await runtime.runSandbox(sandboxOptions(pod, step.attempt))
+    } catch (error) {
+      if (!isUnreachable(error)) {
+        const message = `Failed to create pod sandbox: ${storyOf(error)}`
+        needs.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
+      }
+      throw error
+    }
+  }
+
+  const startContainer = async (pod: Pod, step: PodStep & { step: 'startContainer' }) => {
+    const { container, attempt, sandbox, imagePulled, previous } = step
+    const { name, image = '' } = container
+    const tell = (type: PodNews['type'], reason: string, message: string) =>
+      needs.event(pod, { type, reason, message, containerName: name })
+    const made = containerOptions(pod, container, {
+      ...needs.sources(),
+      podIP: sandbox.ip,
+      sandboxID: sandbox.id,
+      attempt,
+    })
+    if (!made.ok) return trouble(pod, container, 'CreateContainerConfigError', made.message)
+    tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(image) : undefined))
+    const id = await create(pod, container, made.options)
+    if (id === undefined) return
+    tell('Normal', 'Created', `Created container: ${name}`)
+    troubles.delete(name)
+    toldWaiting.delete(name)
+    if (previous !== undefined) {
+      const nowMs = clock.monotonicMs()
+      const key = backoffKey(container)
+      backoffs.set(key, afterRestart(backoffs.get(key), exits.get(previous.id) ?? nowMs, nowMs))
+    }
+    try {
+      await runtime.startContainer(id)
+      tell('Normal', 'Started', `Started container ${name}`)
+      log.info('Container started', { pod: pathOf(pod), container: name, attempt, id: id.slice(0, 12) })
+    } catch (error) {
+      if (isUnreachable(error)) throw error
+      // It stays as it is, with the reason on it: to the next plan it is a container that ended.
+      tell('Warning', 'Failed', `Error: failed to start container "${name}": ${storyOf(error)}`)
+      log.warn('Container not started', { pod: pathOf(pod), container: name, error })
+    }
+  }
+
+  const create = async (
+    pod: Pod,
+    container: Container,
+    options: Parameters<ContainerRuntime['createContainer']>[0],
+  ) => {
+    try {
+      return await runtime.createContainer(options)
+    } catch (error) {
+      if (isUnreachable(error)) throw error
+      // The image was removed since we looked; or the sandbox: the next look tells.
+      if (error instanceof RuntimeError && error.reason === 'ImageNotFound') present.clear()
+      else trouble(pod, container, 'CreateContainerError', storyOf(error))
+      return undefined
+    }
+  }
+
+  const stop = (uid: string, pod: Pod | undefined, { target, graceSeconds, why }: PodStep & { step: 'stop' }) => {
+    const untilMs = clock.monotonicMs() + graceSeconds * 1000
+    const { containerName } = target.identity
+    stopping.set(target.id, untilMs)
+    if (pod !== undefined && why !== '') {
+      needs.event(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
+    }
+    if (containerName !== '') log.info('Container stopping', { podUID: uid, container: containerName, graceSeconds })
+    const ended = (afterMs?: number) => {
+      if (stopping.get(target.id) === untilMs) stopping.delete(target.id)
+      needs.again(uid, afterMs)
+    }
+    runtime.stopContainer(target.id, graceSeconds).then(
+      () => ended(),
+      (error) => {
+        log.warn('Container not stopped', { podUID: uid, container: containerName, error })
+        ended(troubleMs / 10)
+      },
+    )
+  }
+
+  const pull = (uid: string, pod: Pod, image: string, containerName: string) => {
+    needs.event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
+    present.delete(image)
+    puller.pull(image, () => needs.again(uid))
+  }
+
+  return {
+    memory: { backoffs, exits, troubles, stopping, restartCounts },
+    forgetImages() {
+      present.clear()
+    },
+    images(pod) {
+      const facts = pod.spec.containers.flatMap(({ name, image = '' }): [string, ImageFacts][] => {
+        const here = present.get(image)
+        const pulled = puller.stateOf(image, pullsAskedAtMs.get(image) ?? Number.POSITIVE_INFINITY)
+        return here === undefined ? [] : [[name, { present: here, pull: pulled }]]
+      })
+      return new Map(facts)
+    },
+    observe(containers) {
+      const ids = new Set(containers.map(({ id }) => id))
+      for (const id of [...exits.keys()]) if (!ids.has(id)) exits.delete(id)
+      for (const container of containers) {
+        if (!hasEnded(container) || exits.has(container.id)) continue
+        const agoMs = clock.wallMs() - Date.parse(container.finishedAt ?? container.createdAt)
+        // The date may have jumped since: it ended now at the latest.
+        exits.set(container.id, clock.monotonicMs() - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs))
+        // What it shall run next is to be pulled anew where the policy says so.
+        pullsAskedAtMs.delete(container.image)
+      }
+    },
+    reported({ containerStatuses = [] }) {
+      for (const { name, containerID, restartCount } of containerStatuses) {
+        if (containerID !== undefined) restartCounts.set(name, restartCount)
+      }
+    },
+    forgetTroubles() {
+      troubles.clear()
+    },
+    tellWaiting(pod, { waiting }) {
+      for (const { name, image = '' } of pod.spec.containers) {
+        const wait = waiting.get(name)
+        if (wait === undefined || wait.reason === toldWaiting.get(name)) continue
+        toldWaiting.set(name, wait.reason)
+        for (const news of newsOfWaiting(pod, name, image, wait)) needs.event(pod, news)
+      }
+    },
+    async execute(uid, pod, step) {
+      if (step.step === 'stop') return stop(uid, pod, step)
+      if (step.step === 'remove') return runtime.removeContainer(step.target.id)
+      if (step.step === 'lookForImage') {
+        present.set(step.image, await runtime.hasImage(step.image))
+        return
+      }
+      if (pod === undefined) return
+      switch (step.step) {
+        case 'pullImage':
+          pullsAskedAtMs.set(step.image, pullsAskedAtMs.get(step.image) ?? clock.monotonicMs())
+          return pull(uid, pod, step.image, step.container.name)
+        case 'runSandbox':
+          return await runSandbox(pod, step)
+        case 'startContainer':
+          return await startContainer(pod, step)
+      }
+    },
+  }
+}
+
+const sandboxChanged = 'Pod sandbox changed, it will be killed and re-created.'
+
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof RuntimeError && error.reason === 'Unreachable'
+}
+
+export function pathOf({ metadata }: Pod): string {
+  return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
+}
+
+function pulledMessage(image: string, tookMs: number | undefined): string {
+  if (tookMs === undefined) return `Container image "${image}" already present on machine`
+  const took = `${(tookMs / 1000).toFixed(3)}s`
+  return `Successfully pulled image "${image}" in ${took} (${took} including waiting)`
+}

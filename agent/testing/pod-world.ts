@@ -1,0 +1,92 @@
+/** A node's pod half in a test: a pod manager on some engine, and a control plane that listens. */
+import type { Event } from '../../api/event.ts'
+import type { Pod, PodStatus } from '../../api/pod.ts'
+import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { defaultPodManagerSettings, type PodManager, podManager } from '../pods/pod-manager.ts'
+import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
+import type { ContainerRuntime } from '../pods/runtime.ts'
+
+export type PodWorld = {
+  readonly manager: PodManager
+  /** As the controller would say it: the whole of what is wanted. */
+  want(...pods: readonly Pod[]): void
+  say(message: Partial<DesiredMessage>): void
+  /** The newest status of a pod by its name. */
+  status(name: string): PodStatus | undefined
+  readonly gone: readonly string[]
+  readonly events: readonly Event[]
+  /** `Reason: message`, in order. */
+  told(): readonly string[]
+  stop(): Promise<void>
+}
+
+export type PodWorldNeeds = {
+  readonly runtime: ContainerRuntime
+  readonly clock: Clock
+  readonly log: Log
+  readonly checkpoint?: PodCheckpoint
+  readonly allocatable?: { readonly [resource: string]: string }
+  readonly epoch?: string
+}
+
+export function startPods(needs: PodWorldNeeds): PodWorld {
+  const { runtime, clock, log, checkpoint = memoryCheckpoint() } = needs
+  const messages = new Map<string, PodMessage>()
+  const gone: string[] = []
+  const events: Event[] = []
+  let version = 0
+  const manager = podManager(
+    {
+      runtime,
+      clock,
+      log,
+      checkpoint,
+      random: () => 0.5,
+      controlPlane: {
+        reportPod: (message) => messages.set(message.uid, message),
+        reportPodGone: (uid) => gone.push(uid),
+        reportEvent: (event) => events.push(event),
+      },
+      node: {
+        hostIP: () => '192.0.2.11',
+        allocatable: () => needs.allocatable ?? { cpu: '4', memory: '4Gi', pods: '110' },
+        memoryCapacityBytes: () => 4 * 1024 ** 3,
+      },
+    },
+    { ...defaultPodManagerSettings, nodeName: 'pi-01' },
+  )
+  const stopping = new AbortController()
+  const running = manager.run(stopping.signal)
+  const say = (message: Partial<DesiredMessage>) =>
+    manager.desired({ epoch: needs.epoch ?? 'one', version: ++version, pods: [], ...message })
+  return {
+    manager,
+    say,
+    want: (...pods) => say({ pods: pods.map(({ status: _, ...pod }) => pod) }),
+    status: (name) => [...messages.values()].find((message) => message.name === name)?.status,
+    gone,
+    events,
+    told: () => events.map(({ reason, message }) => `${reason}: ${message}`),
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}
+
+export function memoryCheckpoint(
+  remembered?: Remembered,
+): PodCheckpoint & { readonly content: Remembered | undefined } {
+  let content = remembered
+  return {
+    get content() {
+      return content
+    },
+    load: async () => content,
+    save: async (next) => {
+      content = next
+    },
+  }
+}
