@@ -1,0 +1,114 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { test } from 'tap'
+import { caHash } from './ca-hash.ts'
+import { certsCommand } from './cli.ts'
+import { openssl } from './testing/openssl.ts'
+
+const run = promisify(execFile)
+
+async function type(...argv: readonly string[]) {
+  let [stdout, stderr] = ['', '']
+  const code = await certsCommand(argv, {
+    stdout: (text) => {
+      stdout += text
+    },
+    stderr: (text) => {
+      stderr += text
+    },
+    nowMs: Date.now,
+  })
+  return { code, stdout, stderr }
+}
+
+test('an authority, certificates of every kind, and a look at them', async (t) => {
+  const folder = t.testdir({})
+  const [ca, out] = [join(folder, 'ca'), join(folder, 'out')]
+  const to = ['--authority', ca, '--out', out]
+  t.match(await type('authority', ca), { code: 0, stdout: /^A new authority was made in .*subject +CN=bramble-ca/s })
+  t.match(await type('authority', ca), { code: 0, stdout: /^There is an authority in / })
+  const certificate = await readFile(join(ca, 'ca.crt'), 'utf8')
+  t.match(await type('hash', ca), { code: 0, stdout: `${caHash(certificate)}\n` })
+
+  t.match(await type('issue', 'server', 'fleet.example', '10.0.0.1', '::1', ...to), { code: 0, stderr: '' })
+  t.match(await type('issue', 'node', 'pi-1', '--days', '2', ...to), { code: 0, stderr: '' })
+  t.match(await type('issue', 'admin', '--server', 'https://fleet.example:6443', ...to), { code: 0, stderr: '' })
+  t.same((await readdir(out)).sort(), [
+    'admin.crt',
+    'admin.key',
+    'ca.crt',
+    'kubeconfig',
+    'pi-1.crt',
+    'pi-1.key',
+    'server.crt',
+    'server.key',
+  ])
+  for (const name of ['admin.key', 'kubeconfig', 'pi-1.key', 'server.key'])
+    t.equal((await stat(join(out, name))).mode & 0o777, 0o600, name)
+  for (const name of ['admin', 'pi-1', 'server'])
+    t.match(await openssl('verify', '-CAfile', join(out, 'ca.crt'), join(out, `${name}.crt`)), 'OK')
+
+  const { stdout } = await type('show', out)
+  t.match(
+    stdout,
+    /pi-1.crt\n +subject +O=system:nodes, CN=system:node:pi-1\n +issuer +CN=bramble-ca\n +valid .*\(1 day left\)\n +for +clients/,
+  )
+  t.match(stdout, /names +DNS:fleet.example, IP Address:10.0.0.1, IP Address:0:0:0:0:0:0:0:1\n/)
+  t.equal(stdout.match(/server\.crt\n/g)?.length, 2, 'the server’s chain is shown whole')
+
+  await writeFile(
+    join(folder, 'identity.json'),
+    JSON.stringify({ certificate: await readFile(join(out, 'pi-1.crt'), 'utf8') }),
+  )
+  t.match(await type('show', join(folder, 'identity.json')), { code: 0, stdout: /CN=system:node:pi-1/ })
+
+  const key = await readFile(join(out, 'server.key'), 'utf8')
+  t.match(await type('issue', 'server', 'x', ...to), {
+    code: 1,
+    stderr: /server.key is there already: --force replaces it/,
+  })
+  t.equal(await readFile(join(out, 'server.key'), 'utf8'), key)
+  t.equal((await type('issue', 'server', 'x', '--force', ...to)).code, 0)
+  t.not(await readFile(join(out, 'server.key'), 'utf8'), key)
+})
+
+test('it is a program too', async (t) => {
+  const program = fileURLToPath(new URL('./cli.js', import.meta.url))
+  t.match((await run(process.execPath, [program, '--help'])).stdout, /^Usage: bramble-certs/)
+  await t.rejects(run(process.execPath, [program, 'show', '/no/such/file']), {
+    code: 1,
+    stderr: /^Cannot read \/no\/such\/file: ENOENT/,
+  })
+})
+
+test('what cannot be done is said, with what was wrong', async (t) => {
+  const folder = t.testdir({
+    'empty.crt': '',
+    'bad.crt': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+  })
+  const to = ['--authority', join(folder, 'none'), '--out', join(folder, 'out')]
+  for (const [argv, code, expected] of [
+    [[], 64, /Say what to do/],
+    [['frobnicate'], 64, /Not understood: frobnicate/],
+    [['show'], 64, /The form is: bramble-certs show FILE\|FOLDER/],
+    [['show', '--colour', 'x'], 64, /--colour/],
+    [['issue', 'server', 'x'], 64, /Give --authority FOLDER and --out FOLDER/],
+    [['issue', 'king', ...to], 64, /server, admin or node/],
+    [['issue', 'server', ...to], 64, /Give the names/],
+    [['issue', 'node', 'No_good', ...to], 64, /Not a name that a node can have: "No_good"/],
+    [['issue', 'node', ...to], 64, /Not a name/],
+    [['issue', 'server', 'x', '--days', '0', ...to], 64, /--days must be/],
+    [['issue', 'server', 'x', ...to], 1, /There is no authority in .*none: 'bramble-certs authority FOLDER' makes one/],
+    [['show', join(folder, 'empty.crt')], 1, /There is no certificate in .*empty.crt/],
+    [['show', join(folder, 'bad.crt')], 1, /A certificate in bad.crt cannot be read/],
+    [['hash', join(folder, 'empty.crt')], 1, /no authority's certificate/],
+  ] as const) {
+    const said = await type(...argv)
+    t.equal(said.code, code, argv.join(' '))
+    t.match(said.stderr, expected)
+  }
+  t.same((await readdir(folder)).sort(), ['bad.crt', 'empty.crt'], 'nothing was made')
+})
