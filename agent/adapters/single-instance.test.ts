@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { AlreadyRunning, lockDirectory } from './single-instance.ts'
+
+const moduleUrl = new URL('./single-instance.js', import.meta.url).href
+
+/** Another process that takes the directory, says so, and then holds it. */
+async function holder(t: Test, directory: string): Promise<{ said: string; child: ChildProcess }> {
+  const program = `
+    const { lockDirectory } = await import(${JSON.stringify(moduleUrl)})
+    try { await lockDirectory(${JSON.stringify(directory)}); console.log('taken') }
+    catch (error) { console.log(error.name) }
+    setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  const [said] = await once(child.stdout, 'data')
+  return { said: String(said).trim(), child }
+}
+
+test('a second agent on one data directory is refused, and told by whom', async (t) => {
+  const directory = t.testdir({})
+  const first = await holder(t, directory)
+  t.equal(first.said, 'taken')
+  await t.rejects(lockDirectory(directory), new AlreadyRunning(first.child.pid ?? 0, directory))
+  first.child.kill('SIGKILL')
+  await once(first.child, 'exit')
+  const lock = await lockDirectory(directory)
+  t.equal(
+    (await readFile(join(directory, 'agent.lock'), 'utf8')).split(' ')[0],
+    String(process.pid),
+    'a killed one has let go',
+  )
+  await lock.release()
+  t.same(await readdir(directory), [], 'nothing is left behind')
+})
+
+test('another program with the number of a dead agent does not keep its place', async (t) => {
+  const directory = t.testdir({})
+  await writeFile(join(directory, 'agent.lock'), `${process.pid} earlier-boot/1\n`)
+  const lock = await lockDirectory(directory)
+  await lock.release()
+})
+
+test('a file cut short by a power cut is no owner', async (t) => {
+  const directory = t.testdir({})
+  await writeFile(join(directory, 'agent.lock'), '')
+  await (await lockDirectory(directory)).release()
+})
+
+test('of many that start at one moment on a dead one’s place exactly one runs', async (t) => {
+  const directory = t.testdir({})
+  await writeFile(join(directory, 'agent.lock'), '999999 earlier-boot/1\n')
+  const holders = await Promise.all(Array.from({ length: 4 }, () => holder(t, directory)))
+  t.same(holders.map(({ said }) => said).toSorted(), ['AlreadyRunning', 'AlreadyRunning', 'AlreadyRunning', 'taken'])
+})

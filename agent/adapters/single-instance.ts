@@ -1,0 +1,101 @@
+/**
+ * One agent for one data directory. A file names the process that has it, with the moment that process began, so that
+ * neither a killed agent nor another program with its number keeps the directory taken.
+ */
+import { randomBytes } from 'node:crypto'
+import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export interface InstanceLock {
+  release(): Promise<void>
+}
+
+/** Another agent has the directory. */
+export class AlreadyRunning extends Error {
+  override readonly name = 'AlreadyRunning'
+  readonly pid: number
+
+  constructor(pid: number, dataDirectory: string) {
+    super(`An agent is running on ${dataDirectory} already: process ${pid}`)
+    this.pid = pid
+  }
+}
+
+type Owner = { readonly pid: number; readonly began: string }
+
+const mostTries = 10
+
+/** Throws AlreadyRunning. */
+export async function lockDirectory(dataDirectory: string): Promise<InstanceLock> {
+  const path = join(dataDirectory, 'agent.lock')
+  const own = `${process.pid} ${(await beginOf(process.pid)) ?? ''}\n`
+  // Written aside and linked: the file is there whole or not at all, and for one of us only.
+  const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
+  await writeFile(aside, own, { mode: 0o600 })
+  try {
+    for (let tries = 0; tries < mostTries; tries++) {
+      if (await linked(aside, path)) return { release: () => release(path, own) }
+      const there = await textOf(path)
+      if (there === undefined) continue
+      const owner = ownerIn(there)
+      if (owner !== undefined && (await lives(owner))) throw new AlreadyRunning(owner.pid, dataDirectory)
+      await putAway(path, there)
+    }
+  } finally {
+    await unlink(aside).catch(() => undefined)
+  }
+  throw new Error(`Cannot lock ${dataDirectory}: others keep taking it`)
+}
+
+/** Takes a dead one's file out of the way; if a living one's came there in between it is put back. */
+async function putAway(path: string, expected: string): Promise<void> {
+  const away = `${path}.${randomBytes(4).toString('hex')}`
+  try {
+    await rename(path, away)
+  } catch {
+    return // another one was quicker
+  }
+  if ((await textOf(away)) !== expected) await linked(away, path)
+  await unlink(away).catch(() => undefined)
+}
+
+async function release(path: string, own: string): Promise<void> {
+  if ((await textOf(path)) === own) await unlink(path).catch(() => undefined)
+}
+
+async function linked(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to)
+    return true
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return false
+    throw new Error(`Cannot make ${to}`, { cause })
+  }
+}
+
+function ownerIn(text: string): Owner | undefined {
+  const match = /^(\d+) (\S+)\n$/.exec(text)
+  return match === null ? undefined : { pid: Number(match[1]), began: match[2] ?? '' }
+}
+
+async function lives({ pid, began }: Owner): Promise<boolean> {
+  return (await beginOf(pid)) === began
+}
+
+/** Which start of the machine, and how many clock ticks after it; undefined when there is no such process. */
+async function beginOf(pid: number): Promise<string | undefined> {
+  const stat = await textOf(`/proc/${pid}/stat`)
+  if (stat === undefined) return undefined
+  // The name, in brackets, may hold anything; the fields after it do not. The begin is field 22, the state field 3.
+  const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  if (state === 'Z') return undefined
+  return `${(await textOf('/proc/sys/kernel/random/boot_id'))?.trim() ?? ''}/${fields[18] ?? ''}`
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,115 @@
+/** What was typed after `bramble-agent` → what to do. */
+import { parseArgs } from 'node:util'
+import type { LogLevel } from '../daemon/log.ts'
+
+export const defaults = {
+  dataDir: '/var/lib/bramble/agent',
+  dockerSocket: '/var/run/docker.sock',
+  root: '/',
+} as const
+
+/** As Node's parseArgs wants them; `join` takes them too. */
+export const runOptions = {
+  'data-dir': { type: 'string' },
+  config: { type: 'string' },
+  'node-name': { type: 'string' },
+  'docker-socket': { type: 'string' },
+  'healthz-port': { type: 'string' },
+  root: { type: 'string' },
+  'log-format': { type: 'string' },
+  'log-level': { type: 'string' },
+  check: { type: 'boolean' },
+  version: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const
+
+export type RunRequest = {
+  readonly dataDir: string
+  readonly configPath: string | undefined
+  /** Must be the name the machine joined with. */
+  readonly nodeName: string | undefined
+  readonly dockerSocket: string
+  readonly healthzPort: number | undefined
+  readonly root: string
+  readonly logFormat: 'json' | 'text' | undefined
+  readonly logLevel: LogLevel
+  /** Only look whether everything needed to run is there. */
+  readonly check: boolean
+}
+
+export type CommandLine =
+  | { readonly want: 'run'; readonly request: RunRequest }
+  | { readonly want: 'join'; readonly argv: readonly string[] }
+  | { readonly want: 'help' | 'version' }
+  | { readonly want: 'refuse'; readonly why: string }
+
+export function readCommandLine(argv: readonly string[]): CommandLine {
+  const [first, ...rest] = argv
+  if (first === 'join') return { want: 'join', argv: rest }
+  return readRun(first === 'run' ? rest : argv)
+}
+
+const logLevels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug']
+
+export function readRun(argv: readonly string[]): CommandLine {
+  let values: ReturnType<typeof parsed>['values']
+  try {
+    values = parsed(argv).values
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+  if (values.help) return { want: 'help' }
+  if (values.version) return { want: 'version' }
+  const logFormat = values['log-format']
+  if (logFormat !== undefined && logFormat !== 'json' && logFormat !== 'text') {
+    return refuse(`--log-format must be json or text, not ${logFormat}`)
+  }
+  const logLevel = logLevels.find((level) => level === (values['log-level'] ?? 'info'))
+  if (logLevel === undefined) return refuse(`--log-level must be one of ${logLevels.join(', ')}`)
+  const port = values['healthz-port']
+  if (port !== undefined && !(/^\d+$/.test(port) && Number(port) <= 65535)) {
+    return refuse(`--healthz-port must be a port from 0 to 65535, not ${port}`)
+  }
+  return {
+    want: 'run',
+    request: {
+      dataDir: values['data-dir'] ?? defaults.dataDir,
+      configPath: values.config,
+      nodeName: values['node-name'],
+      dockerSocket: values['docker-socket'] ?? defaults.dockerSocket,
+      healthzPort: port === undefined ? undefined : Number(port),
+      root: values.root ?? defaults.root,
+      logFormat,
+      logLevel,
+      check: values.check ?? false,
+    },
+  }
+}
+
+function parsed(argv: readonly string[]) {
+  return parseArgs({ args: [...argv], options: runOptions, allowPositionals: false, strict: true })
+}
+
+function refuse(why: string): CommandLine {
+  return { want: 'refuse', why }
+}
+
+export const help = `Usage: bramble-agent [run] [options]
+       bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
+
+Makes this machine a node: reports how it is, and runs in Docker the pods that are bound to it.
+
+  --data-dir DIR        where its identity and its last wanted pods are kept (${defaults.dataDir})
+  --config FILE         an AgentConfiguration, with the kubelet's names for its fields
+  --node-name NAME      refuse to run as any other node
+  --docker-socket PATH  where Docker listens (${defaults.dockerSocket})
+  --healthz-port PORT   where the local endpoint listens on 127.0.0.1 (10248; 0: any that is free)
+  --root DIR            where /proc, /sys and /etc of the machine are read (${defaults.root})
+  --log-format FORMAT   json or text (text on a terminal, else json)
+  --log-level LEVEL     error, warn, info or debug (info)
+  --check               read the configuration and the identity, say what is wrong, and end
+  --version             print the version and end
+  --help                this text
+
+'bramble-agent join --help' tells how a machine becomes a node.
+`
