@@ -83,7 +83,7 @@ test('what was typed wrongly is named', async (t) => {
     [[], /Say what to do: create, list or delete/],
     [['make'], /Not understood: make/],
     [['create', 'abcdef'], /Not understood: create abcdef/],
-    [['create', '--ttl', '24'], /--ttl must be a length of time like 24h, 90m or 7d, or 0 for ever, not 24/],
+    [['create', '--ttl', '24'], /--ttl must be a length of time like 24h or 1h30m, or 0 for ever, not 24/],
     [['create', '--ttl=-1h'], /not -1h/],
     [['delete'], /Say which token to delete/],
     [['delete', 'ABC'], /Say which token to delete/],

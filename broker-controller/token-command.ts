@@ -14,12 +14,12 @@ import {
 } from '../api/bootstrap-token.ts'
 import { ConfigMapSchema } from '../api/config-map.ts'
 import { decode } from '../api/decode.ts'
-import { formatDuration, parseDuration } from '../api/duration.ts'
 import { list, object } from '../api/schema.ts'
 import { SecretSchema } from '../api/secret.ts'
 import { caHash } from '../certs/ca-hash.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
 import { rfc3339 } from '../daemon/clock.ts'
+import { formatDuration, parseDuration } from '../daemon/duration.ts'
 import { storyOf } from '../daemon/log.ts'
 import { type ApiAccess, currentCluster, parseKubeconfig, readKubeconfig } from './kubeconfig.ts'
 
@@ -95,7 +95,7 @@ function readArguments(argv: readonly string[], defaultDataDir: string): Argumen
   if (verb === 'create' && subject === undefined) {
     const ttlMs = parseDuration(values.ttl)
     if (ttlMs === undefined)
-      return refuse(`--ttl must be a length of time like 24h, 90m or 7d, or 0 for ever, not ${values.ttl}`)
+      return refuse(`--ttl must be a length of time like 24h or 1h30m, or 0 for ever, not ${values.ttl}`)
     const { description, 'print-join-command': printJoinCommand } = values
     return { want: 'create', ttlMs, description, printJoinCommand, kubeconfig }
   }
@@ -205,7 +205,7 @@ const help = `Usage: bramble-controller token create [--ttl 24h] [--description 
 
 Tokens let machines join the fleet.
 
-  --ttl DURATION          how long the token is good for (24h): 90m, 24h, 7d; 0 never expires
+  --ttl DURATION          how long the token is good for (24h): 90m, 168h; 0 never expires
   --description TEXT      what it is for
   --print-join-command    print the line to run on the machine that is to join
   --data-dir DIR          the controller's data directory, where the kubeconfig is (/var/lib/bramble/controller)

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { parseDuration } from './duration.ts'
+import { formatDuration, parseDuration } from './duration.ts'
 
 test('spans of time are read as Kubernetes writes them', async (t) => {
   const spans = {
@@ -18,4 +18,14 @@ test('spans of time are read as Kubernetes writes them', async (t) => {
 test('what is no span of time is not guessed at', async (t) => {
   for (const text of ['', '10', '10 s', '-5s', 's', '5x', '1m 30s', '..s', '1.s.'])
     t.equal(parseDuration(text), undefined, text)
+})
+
+test('a span is told in its two largest units', async (t) => {
+  t.equal(formatDuration(24 * 3600_000 - 1000), '23h59m')
+  t.equal(formatDuration(76 * 3600_000), '3d4h')
+  t.equal(formatDuration(24 * 3600_000), '1d')
+  t.equal(formatDuration(3600_000 + 5_000), '1h')
+  t.equal(formatDuration(12_900), '12s')
+  t.equal(formatDuration(900), '0s')
+  t.equal(formatDuration(-5), '0s')
 })

@@ -20,3 +20,17 @@ export function parseDuration(text: string): number | undefined {
     0,
   )
 }
+
+/** For people, in its two largest units: `23h59m`, `3d4h`, `12s`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  const counts = [
+    `${Math.floor(seconds / 86_400)}d`,
+    `${Math.floor(seconds / 3600) % 24}h`,
+    `${Math.floor(seconds / 60) % 60}m`,
+    `${seconds % 60}s`,
+  ]
+  const first = counts.findIndex((count) => !count.startsWith('0'))
+  const shown = counts.slice(first, first + 2).filter((count) => !count.startsWith('0'))
+  return shown.join('') || '0s'
+}
