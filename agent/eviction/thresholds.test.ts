@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Observation } from './observations.ts'
-import { defaultEvictionHard, parseThresholds, pressureOf, thresholdsMet } from './thresholds.ts'
+import { defaultEvictionHard, parseThresholds, pressureOf, reservedBelow, thresholdsMet } from './thresholds.ts'
 
 const mib = 2 ** 20
 const memory = (available: number): Observation => ({ signal: 'memory.available', available, capacity: 512 * mib })
@@ -65,4 +65,11 @@ test('memory, disks and processes each have their pressure', async (t) => {
   t.equal(pressureOf('memory.available'), 'MemoryPressure')
   t.equal(pressureOf('imagefs.inodesFree'), 'DiskPressure')
   t.equal(pressureOf('pid.available'), 'PIDPressure')
+})
+
+test('what lies below the thresholds of memory and disk is kept from pods', async (t) => {
+  const { thresholds } = parseThresholds(defaultEvictionHard)
+  const capacity = { memoryBytes: 512 * mib, ephemeralStorageBytes: 1000 * mib }
+  t.same(reservedBelow(thresholds, capacity), { memory: 100 * mib, 'ephemeral-storage': 100 * mib })
+  t.same(reservedBelow([], capacity), { memory: 0, 'ephemeral-storage': 0 })
 })

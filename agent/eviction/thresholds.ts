@@ -68,6 +68,19 @@ export function amountOf({ value }: Threshold, capacity: number): number {
   return 'quantity' in value ? value.quantity : (capacity * value.percentage) / 100
 }
 
+/** What no pod may use, so that the thresholds of memory and of our own disk are not reached. The others reserve nothing. */
+export function reservedBelow(
+  thresholds: readonly Threshold[],
+  capacity: { readonly memoryBytes: number; readonly ephemeralStorageBytes: number },
+): { readonly memory: number; readonly 'ephemeral-storage': number } {
+  const below = (signal: Signal, whole: number) =>
+    Math.ceil(Math.max(0, ...thresholds.filter((one) => one.signal === signal).map((one) => amountOf(one, whole))))
+  return {
+    memory: below('memory.available', capacity.memoryBytes),
+    'ephemeral-storage': below('nodefs.available', capacity.ephemeralStorageBytes),
+  }
+}
+
 /** What a met threshold means for the node. */
 export function pressureOf(signal: Signal): PressureType {
   switch (signal) {
