@@ -313,6 +313,8 @@ function sandboxRequest(nodeName: string, { identity, hostname, hostNetwork, por
     Image: sandboxImage,
     Labels: labelsOf(nodeName, identity),
     ...(hostNetwork ? {} : { Hostname: hostname }),
+    // It knows no other: an engine that stops would wait for it in vain.
+    StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     HostConfig: {
       NetworkMode: hostNetwork ? 'host' : 'default',
