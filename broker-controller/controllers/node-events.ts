@@ -1,6 +1,7 @@
 /** What `kubectl describe node` is told about a node's coming, failing and going. An event that cannot be written is logged. */
 import type { Log } from '../../daemon/log.ts'
 import type { EventRecorder, Occurrence } from '../store/event-recorder.ts'
+import { nodeReference, podReference } from '../store/references.ts'
 import type { StoredObject } from '../store/store.ts'
 
 export interface NodeEvents {
@@ -32,16 +33,6 @@ export function nodeEvents(events: EventRecorder, log: Log): NodeEvents {
     podNotReady: (pod) =>
       record({ object: podReference(pod), type: 'Warning', reason: 'NodeNotReady', message: 'Node is not ready' }),
   }
-}
-
-/** As the kubelet refers to nodes: by name also where a uid is meant, which is how kubectl finds them. */
-export function nodeReference(name: string): Occurrence['object'] {
-  return { kind: 'Node', apiVersion: 'v1', name, uid: name }
-}
-
-export function podReference({ metadata }: StoredObject<'pods'>): Occurrence['object'] {
-  const { name, uid, resourceVersion, namespace = '' } = metadata
-  return { kind: 'Pod', apiVersion: 'v1', namespace, name, uid, resourceVersion }
 }
 
 function eventText(node: StoredObject<'nodes'>, what: string): string {

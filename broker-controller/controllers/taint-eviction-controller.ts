@@ -10,9 +10,9 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
+import { podReference } from '../store/references.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
-import { podReference } from './node-events.ts'
 import { evictedPod, evictionStep, type PlannedEviction } from './taint-eviction.ts'
 
 export type TaintEvictionNeeds = {

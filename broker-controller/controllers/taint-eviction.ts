@@ -1,9 +1,9 @@
 /** Must this pod leave its node for the node's taints, and when? */
 import type { Taint } from '../../api/node.ts'
 import type { Pod, Toleration } from '../../api/pod.ts'
+import { withPodCondition } from '../../api/pod-conditions.ts'
 import { planPodDeletion } from '../../api/pod-deletion.ts'
 import { minimumTolerationSeconds, untolerated } from '../../api/tolerations.ts'
-import { withPodCondition } from './pod-readiness.ts'
 
 /** An eviction under way: when its count began, and when it ends. */
 export type PlannedEviction = { readonly startMs: number; readonly dueMs: number }

@@ -1,0 +1,120 @@
+import { test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { aNode, aPod, type NodeOverrides } from '../../api/testing/builders.ts'
+import { refusals, unschedulableMessage } from './filter.ts'
+import { type NodeLedger, nodeLedger } from './node-usage.ts'
+import { podNeeds } from './pod-needs.ts'
+
+function aLedger(over: NodeOverrides = {}, ...pods: readonly Pod[]): NodeLedger {
+  const ledger = nodeLedger(aNode(over))
+  for (const [i, pod] of pods.entries()) ledger.add(`p${i}`, podNeeds(pod), undefined)
+  return ledger
+}
+
+test('an empty Ready node takes an ordinary pod', async (t) => {
+  t.same(refusals(aPod(), aLedger()), [])
+})
+
+test('requests are held against what is allocatable and not yet requested', async (t) => {
+  const half = aPod({ requests: { cpu: '2', memory: '1Gi' } })
+  t.same(refusals(half, aLedger({}, half)), [], 'an exact fit is a fit')
+  t.same(refusals(aPod({ requests: { cpu: '2001m' } }), aLedger({}, half)), ['Insufficient cpu'])
+  t.same(refusals(aPod({ requests: { cpu: '9', memory: '9Gi' } }), aLedger()), [
+    'Insufficient cpu',
+    'Insufficient memory',
+  ])
+  t.same(refusals(aPod({ requests: { 'example.com/camera': '1' } }), aLedger()), ['Insufficient example.com/camera'])
+  t.same(refusals(aPod({ limits: { cpu: '5' } }), aLedger()), ['Insufficient cpu'], 'a limit alone is a request')
+  t.same(
+    refusals(aPod(), aLedger({}, aPod({ requests: { cpu: '9' } }))),
+    [],
+    'who asks for nothing fits an overfull node',
+  )
+})
+
+test('the most of init steps and the sum of containers counts, sidecars with both', async (t) => {
+  const asking = (cpu: string) => ({ name: `c${cpu}`, resources: { requests: { cpu } } })
+  const pod = aPod({
+    containers: [asking('500m'), asking('500m')],
+    spec: { initContainers: [{ ...asking('1'), restartPolicy: 'Always' }, asking('3')], overhead: { cpu: '10m' } },
+  })
+  t.equal(podNeeds(pod).requests.get('cpu'), 4010)
+})
+
+test('a node holds so many pods and no more', async (t) => {
+  t.same(refusals(aPod(), aLedger({ allocatable: { pods: '1' } }, aPod())), ['Too many pods'])
+})
+
+test('taints keep pods away that do not tolerate them', async (t) => {
+  const tainted = aLedger({ taints: [{ key: 'camera', value: 'hd', effect: 'NoSchedule' }] })
+  t.same(refusals(aPod(), tainted), ['node(s) had untolerated taint {camera: hd}'])
+  t.same(refusals(aPod({ tolerations: [{ key: 'camera', value: 'hd' }] }), tainted), [])
+  t.same(refusals(aPod(), aLedger({ taints: [{ key: 'a', effect: 'NoExecute' }] })), [
+    'node(s) had untolerated taint {a: }',
+  ])
+  t.same(refusals(aPod(), aLedger({ taints: [{ key: 'a', effect: 'PreferNoSchedule' }] })), [])
+})
+
+test('a cordoned node takes only what tolerates that', async (t) => {
+  const cordoned = aLedger({ unschedulable: true })
+  t.same(refusals(aPod(), cordoned), ['node(s) were unschedulable'])
+  t.same(refusals(aPod({ tolerations: [{ operator: 'Exists' }] }), cordoned), [])
+})
+
+test('selector and required affinity must both hold; terms are alternatives', async (t) => {
+  const arm = aLedger({ labels: { place: 'roof' } })
+  const no = ["node(s) didn't match Pod's node affinity/selector"]
+  const terms = (...values: string[]) => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: values.map((value) => ({
+            matchExpressions: [{ key: 'place', operator: 'In', values: [value] }],
+          })),
+        },
+      },
+    },
+  })
+  t.same(refusals(aPod({ nodeSelector: { place: 'roof' } }), arm), [])
+  t.same(refusals(aPod({ nodeSelector: { place: 'cellar' } }), arm), no)
+  t.same(refusals(aPod({ nodeSelector: { constructor: 'x' } }), arm), no)
+  t.same(refusals(aPod({ spec: terms('cellar', 'roof') }), arm), [])
+  t.same(refusals(aPod({ spec: terms('cellar') }), arm), no)
+  t.same(refusals(aPod({ spec: terms() }), arm), no, 'no term holds nowhere')
+})
+
+test('host ports meet on the same address, or on all', async (t) => {
+  const listening = (hostPort: number, hostIP?: string, protocol?: string) =>
+    aPod({
+      containers: [
+        {
+          name: 'c',
+          ports: [{ containerPort: 80, hostPort, ...(hostIP && { hostIP }), ...(protocol && { protocol }) }],
+        },
+      ],
+    })
+  const busy = aLedger({}, listening(80), listening(90, '10.0.0.1'))
+  const no = ["node(s) didn't have free ports for the requested pod ports"]
+  t.same(refusals(listening(80, '10.0.0.1'), busy), no)
+  t.same(refusals(listening(90), busy), no)
+  t.same(refusals(listening(90, '10.0.0.2'), busy), [])
+  t.same(refusals(listening(80, undefined, 'UDP'), busy), [])
+  t.same(refusals(aPod({ containers: [{ name: 'c', ports: [{ containerPort: 80 }] }] }), busy), [])
+})
+
+test('what is given back is free again', async (t) => {
+  const ledger = aLedger({}, aPod({ requests: { cpu: '4' } }))
+  t.same(refusals(aPod({ requests: { cpu: '1' } }), ledger), ['Insufficient cpu'])
+  ledger.remove('p0')
+  t.same([ledger.requested('cpu'), ledger.scored('memory'), ledger.podCount], [0, 0, 0])
+  t.same(refusals(aPod({ requests: { cpu: '4' } }), ledger), [])
+})
+
+test('the sentence counts the nodes by reason, in order', async (t) => {
+  const refused = [['node(s) were unschedulable'], ['Insufficient cpu', 'Too many pods'], ['Insufficient cpu']]
+  t.equal(
+    unschedulableMessage(refused),
+    '0/3 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, 2 Insufficient cpu.',
+  )
+  t.equal(unschedulableMessage([]), 'no nodes available to schedule pods')
+})

@@ -1,0 +1,82 @@
+/** What does a pod take up on a node? In numbers, worked out once a pod. */
+import type { Container, Pod, PodSpec } from '../../api/pod.ts'
+import { milliValue, quantityToNumber } from '../../api/quantity.ts'
+
+/** By resource name; cpu in thousandths, everything else in whole units. */
+export type Amounts = ReadonlyMap<string, number>
+
+export type HostPort = { readonly protocol: string; readonly ip: string; readonly port: number }
+
+export type PodNeeds = {
+  readonly requests: Amounts
+  /** With something assumed for containers that ask for nothing: for scoring only. */
+  readonly scored: Amounts
+  readonly ports: readonly HostPort[]
+}
+
+/** As Kubernetes assumes: 100m and 200 MiB. */
+const assumed: Amounts = new Map([
+  ['cpu', 100],
+  ['memory', 200 * 1024 * 1024],
+])
+const nothing: Amounts = new Map()
+
+const known = new WeakMap<PodSpec, PodNeeds>()
+
+export function podNeeds({ spec }: Pod): PodNeeds {
+  const before = known.get(spec)
+  if (before !== undefined) return before
+  const needs = { requests: total(spec, nothing), scored: total(spec, assumed), ports: hostPorts(spec) }
+  known.set(spec, needs)
+  return needs
+}
+
+export function amountsOf(quantities: { readonly [resource: string]: string | number } = {}): Amounts {
+  return new Map(
+    Object.entries(quantities).map(([name, quantity]) => [
+      name,
+      name === 'cpu' ? milliValue(quantity) : quantityToNumber(quantity),
+    ]),
+  )
+}
+
+/** Kubernetes' rule: the sum of the containers and sidecars, or the most that an init step needs at its time. */
+function total(spec: PodSpec, least: Amounts): Amounts {
+  let sidecars: Amounts = nothing
+  let most: Amounts = nothing
+  for (const container of spec.initContainers ?? []) {
+    const step = requestsOf(container, least)
+    if (container.restartPolicy === 'Always') sidecars = plus(sidecars, step)
+    most = larger(most, container.restartPolicy === 'Always' ? sidecars : plus(sidecars, step))
+  }
+  const regular = spec.containers.map((container) => requestsOf(container, least)).reduce(plus, nothing)
+  return plus(larger(most, plus(regular, sidecars)), amountsOf(spec.overhead))
+}
+
+/** A limit without a request is a request. */
+function requestsOf({ resources }: Container, least: Amounts): Amounts {
+  return new Map([...least, ...amountsOf({ ...resources?.limits, ...resources?.requests })])
+}
+
+function plus(a: Amounts, b: Amounts): Amounts {
+  const sum = new Map(a)
+  for (const [name, amount] of b) sum.set(name, (sum.get(name) ?? 0) + amount)
+  return sum
+}
+
+function larger(a: Amounts, b: Amounts): Amounts {
+  const most = new Map(a)
+  for (const [name, amount] of b) most.set(name, Math.max(most.get(name) ?? 0, amount))
+  return most
+}
+
+function hostPorts(spec: PodSpec): readonly HostPort[] {
+  return spec.containers
+    .flatMap(({ ports = [] }) => ports)
+    .map(({ protocol, hostIP, hostPort, containerPort }) => ({
+      protocol: protocol ?? 'TCP',
+      ip: hostIP ?? '',
+      port: hostPort ?? (spec.hostNetwork === true ? containerPort : 0),
+    }))
+    .filter(({ port }) => port > 0)
+}

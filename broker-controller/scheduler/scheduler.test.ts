@@ -1,0 +1,190 @@
+import { type Test, test } from 'tap'
+import type { PodOverrides } from '../../api/testing/builders.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import { type Fleet, fleet } from '../testing/fleet.ts'
+import { scheduler } from './scheduler.ts'
+import { schedulingQueue } from './scheduling-queue.ts'
+
+function opened(t: Test): Fleet {
+  const world = fleet(t)
+  t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
+  return world
+}
+
+const pending = (world: Fleet, over: PodOverrides) => world.run({ phase: 'Pending', status: {}, ...over })
+
+async function bound(world: Fleet, ...names: readonly string[]): Promise<readonly (string | undefined)[]> {
+  return Promise.all(names.map(async (name) => (await world.pod(name))?.spec.nodeName))
+}
+
+async function condition(world: Fleet, name: string) {
+  return (await world.pod(name))?.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+}
+
+test('a pending pod is bound to a node on which it fits, and an event says so', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', unschedulable: true }, { name: 'pi-2' })
+  await pending(world, { name: 'web' })
+  t.same(await bound(world, 'web'), ['pi-2'])
+  t.match(await condition(world, 'web'), { status: 'True' })
+  const [event] = (await world.store.list('events')).items
+  t.match(event, { reason: 'Scheduled', type: 'Normal', message: 'Successfully assigned default/web to pi-2' })
+})
+
+test('a pod that fits nowhere is told why, and bound when a node comes that has room', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } }, { name: 'pi-2', unschedulable: true })
+  await pending(world, { name: 'web', requests: { cpu: '2' } })
+  const message = '0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.'
+  t.match(await condition(world, 'web'), { status: 'False', reason: 'Unschedulable', message })
+  const [event] = (await world.store.list('events')).items
+  t.match(event, { reason: 'FailedScheduling', type: 'Warning', message })
+  await world.pass(2)
+  await world.join({ name: 'pi-3' })
+  await world.pass(1)
+  t.same(await bound(world, 'web'), ['pi-3'])
+  t.match(await condition(world, 'web'), { status: 'True' })
+})
+
+test('without any node a pod waits, and is bound when the first one joins', async (t) => {
+  const world = opened(t)
+  await pending(world, { name: 'web' })
+  t.match(await condition(world, 'web'), { message: 'no nodes available to schedule pods' })
+  await world.join({ name: 'pi-1' })
+  await world.pass(1)
+  t.same(await bound(world, 'web'), ['pi-1'])
+})
+
+test('pods that arrive together do not overfill a node', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '2' } }, { name: 'pi-2', allocatable: { cpu: '2' } })
+  const names = ['a', 'b', 'c', 'd', 'e']
+  for (const name of names) await pending(world, { name, requests: { cpu: '1' } })
+  t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
+  await world.clock.settle()
+  const where = await bound(world, ...names)
+  t.same([where.filter((name) => name === 'pi-1').length, where.filter((name) => name === 'pi-2').length], [2, 2])
+})
+
+test('the more important pod is placed first', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } })
+  await pending(world, { name: 'low', requests: { cpu: '1' } })
+  await pending(world, { name: 'high', requests: { cpu: '1' }, priority: 1000 })
+  t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
+  await world.clock.settle()
+  t.same(await bound(world, 'low', 'high'), [undefined, 'pi-1'])
+})
+
+test('room that becomes free is used: a pod deleted, a pod finished, a cordon lifted, a taint gone', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } })
+  const full = { requests: { cpu: '1' } }
+  await pending(world, { name: 'first', ...full })
+  await pending(world, { name: 'second', ...full })
+  t.same(await bound(world, 'first', 'second'), ['pi-1', undefined])
+  await world.store.delete('pods', { namespace: 'default', name: 'first' })
+  await world.pass(2)
+  t.same(await bound(world, 'second'), ['pi-1'])
+
+  await pending(world, { name: 'third', ...full })
+  const second = await world.pod('second')
+  if (second === undefined) return t.fail('the pod is gone')
+  await world.store.updateStatus('pods', { ...second, status: { phase: 'Succeeded' } })
+  await world.pass(2)
+  t.same(await bound(world, 'third'), ['pi-1'])
+
+  const node = await world.node('pi-1')
+  const cordoned = {
+    ...node,
+    spec: { unschedulable: true },
+    status: { ...node.status, allocatable: { cpu: '9', memory: '4Gi', pods: '9' } },
+  }
+  await world.store.update('nodes', cordoned)
+  await pending(world, { name: 'fourth' })
+  await world.pass(2)
+  t.same(await bound(world, 'fourth'), [undefined])
+  await world.store.update('nodes', { ...(await world.node('pi-1')), spec: {} })
+  await world.pass(2)
+  t.same(await bound(world, 'fourth'), ['pi-1'])
+})
+
+test('a pod for another scheduler, a gated one and a leaving one are left alone', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1' })
+  await pending(world, { name: 'other', spec: { schedulerName: 'mine' } })
+  await pending(world, { name: 'gated', spec: { schedulingGates: [{ name: 'wait' }] } })
+  await pending(world, {
+    name: 'leaving',
+    metadata: { name: 'leaving', namespace: 'default', deletionTimestamp: '2026-01-01T00:00:00Z' },
+  })
+  await world.pass(5)
+  t.same(await bound(world, 'other', 'gated', 'leaving'), [undefined, undefined, undefined])
+  const gated = await world.pod('gated')
+  if (gated === undefined) return t.fail('the pod is gone')
+  const { schedulingGates: _, ...spec } = gated.spec
+  await world.store.update('pods', { ...gated, spec })
+  await world.pass(1)
+  t.same(await bound(world, 'gated'), ['pi-1'])
+})
+
+test('a restarted scheduler reckons with what is bound', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } })
+  await world.run({ name: 'running', nodeName: 'pi-1', requests: { cpu: '1' } })
+  t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
+  await pending(world, { name: 'web', requests: { cpu: '1' } })
+  t.same(await bound(world, 'web'), [undefined])
+})
+
+test('the queue: back-off grows from 1 s to 10 s, news shortens the wait to it, five minutes are the longest', async (t) => {
+  const queue = schedulingQueue()
+  queue.add('a', aPod())
+  t.equal(queue.next(0)?.key, 'a')
+  queue.failed('a', 0)
+  t.equal(queue.nextMs(), 300_000)
+  queue.wake(() => false, 100)
+  t.equal(queue.nextMs(), 300_000)
+  queue.wake(() => true, 100)
+  t.equal(queue.nextMs(), 1_000)
+  t.equal(queue.next(999), undefined)
+  const waits: number[] = []
+  for (let now = 1_000, i = 0; i < 6; i++) {
+    t.equal(queue.next(now)?.key, 'a')
+    queue.retry('a', now)
+    waits.push((queue.nextMs() ?? 0) - now)
+    now = queue.nextMs() ?? 0
+  }
+  t.same(waits, [2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
+  queue.remove('a')
+  t.same([queue.size, queue.nextMs()], [0, undefined])
+})
+
+test('a fleet of five hundred: a thousand pods find their place, evenly', async (t) => {
+  const world = fleet(t)
+  await world.join(...Array.from({ length: 500 }, (_, i) => ({ name: `pi-${i}` })))
+  for (let i = 0; i < 1000; i++) await world.store.create('pods', podOf(i))
+  let seed = 1
+  const random = () => {
+    seed = (seed * 16807) % 2147483647
+    return seed / 2147483647
+  }
+  t.teardown(world.start(scheduler({ ...world, random })))
+  await world.pass(2)
+  const counts = new Map<string, number>()
+  for (const { spec } of (await world.store.list('pods')).items) {
+    counts.set(spec.nodeName ?? 'none', (counts.get(spec.nodeName ?? 'none') ?? 0) + 1)
+  }
+  t.equal(counts.get('none'), undefined)
+  t.ok(Math.max(...counts.values()) <= 4, `at most ${Math.max(...counts.values())} on a node`)
+})
+
+function podOf(i: number) {
+  const { metadata, ...pod } = aPod({
+    name: `p${i}`,
+    labels: { app: 'web' },
+    requests: { cpu: '100m', memory: '64Mi' },
+  })
+  const { name, namespace, labels = {} } = metadata
+  return { ...pod, metadata: { name, labels, ...(namespace !== undefined && { namespace }) } }
+}

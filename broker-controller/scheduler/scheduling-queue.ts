@@ -1,0 +1,121 @@
+/** Which pod is next? The most important first, then the one that waits longest; those that did not fit wait for news. */
+import { dueTimes } from '../../daemon/due-times.ts'
+import { heap } from '../../daemon/heap.ts'
+import type { StoredObject } from '../store/store.ts'
+
+type StoredPod = StoredObject<'pods'>
+
+export interface SchedulingQueue {
+  readonly size: number
+  has(key: string): boolean
+  /** A pod new to us, or one that changed so that it may fit now. */
+  add(key: string, pod: StoredPod): void
+  remove(key: string): void
+  /** Takes the next pod whose turn it is. End the attempt with `failed` or `remove`. */
+  next(nowMs: number): { readonly key: string; readonly pod: StoredPod } | undefined
+  /** It fits nowhere: it waits for `wake`, at the most five minutes. */
+  failed(key: string, nowMs: number): void
+  /** The attempt failed for no fault of the pod's: again after its back-off. */
+  retry(key: string, nowMs: number): void
+  /** Something changed that may help the pods that `mayFit`: each is tried again as soon as its back-off is over. */
+  wake(mayFit: (pod: StoredPod) => boolean, nowMs: number): void
+  /** When a pod comes due that is not yet. */
+  nextMs(): number | undefined
+}
+
+const firstBackoffMs = 1_000
+const maxBackoffMs = 10_000
+/** Pods that nothing woke are looked at again all the same. */
+const longestWaitMs = 5 * 60_000
+
+type Entry = {
+  readonly key: string
+  readonly pod: StoredPod
+  readonly attempts: number
+  readonly order: number
+  readonly state: 'active' | 'trying' | 'backoff' | 'unschedulable'
+  readonly backoffUntilMs: number
+}
+
+export function schedulingQueue(): SchedulingQueue {
+  const entries = new Map<string, Entry>()
+  const active = heap<Entry>(isBefore)
+  const due = dueTimes()
+  const unschedulable = new Set<string>()
+  let order = 0
+
+  const put = (entry: Entry) => {
+    entries.set(entry.key, entry)
+    if (entry.state === 'unschedulable') unschedulable.add(entry.key)
+    else unschedulable.delete(entry.key)
+    if (entry.state !== 'active') return
+    due.delete(entry.key)
+    active.push(entry)
+  }
+
+  const activate = (key: string) => {
+    const entry = entries.get(key)
+    if (entry !== undefined && entry.state !== 'active') put({ ...entry, state: 'active' })
+  }
+
+  const wait = (key: string, nowMs: number, state: 'backoff' | 'unschedulable') => {
+    const entry = entries.get(key)
+    if (entry === undefined || entry.state !== 'trying') return
+    const attempts = entry.attempts + 1
+    const backoffUntilMs = nowMs + Math.min(maxBackoffMs, firstBackoffMs * 2 ** (attempts - 1))
+    put({ ...entry, attempts, state, backoffUntilMs })
+    due.set(key, state === 'backoff' ? backoffUntilMs : nowMs + longestWaitMs)
+  }
+
+  return {
+    get size() {
+      return entries.size
+    },
+    has: (key) => entries.has(key),
+    add(key, pod) {
+      const before = entries.get(key)
+      put({
+        key,
+        pod,
+        attempts: before?.attempts ?? 0,
+        order: before?.order ?? order++,
+        state: 'active',
+        backoffUntilMs: 0,
+      })
+    },
+    remove(key) {
+      entries.delete(key)
+      unschedulable.delete(key)
+      due.delete(key)
+    },
+    next(nowMs) {
+      for (const key of due.take(nowMs)) activate(key)
+      for (let entry = active.pop(); entry !== undefined; entry = active.pop()) {
+        if (entries.get(entry.key) !== entry) continue
+        put({ ...entry, state: 'trying' })
+        return { key: entry.key, pod: entry.pod }
+      }
+      return undefined
+    },
+    failed: (key, nowMs) => wait(key, nowMs, 'unschedulable'),
+    retry: (key, nowMs) => wait(key, nowMs, 'backoff'),
+    wake(mayFit, nowMs) {
+      for (const key of [...unschedulable]) {
+        const entry = entries.get(key)
+        if (entry === undefined || !mayFit(entry.pod)) continue
+        if (entry.backoffUntilMs <= nowMs) activate(key)
+        else {
+          put({ ...entry, state: 'backoff' })
+          due.set(key, entry.backoffUntilMs)
+        }
+      }
+    },
+    nextMs: () => due.nextMs(),
+  }
+}
+
+/** Entries are replaced, never changed: one in the heap that is no longer the present one is passed over. */
+function isBefore(a: Entry, b: Entry): boolean {
+  const [left, right] = [a.pod.spec.priority ?? 0, b.pod.spec.priority ?? 0]
+  return left > right || (left === right && a.order < b.order)
+}

@@ -1,0 +1,99 @@
+import { test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
+import { cluster } from './cluster.ts'
+import { nodesToFind, placePod } from './placement.ts'
+import { podNeeds } from './pod-needs.ts'
+import { balancedAllocation, bestNode, leastAllocated } from './score.ts'
+
+type Bound = PodOverrides & { readonly nodeName: string }
+
+/** Where the pod goes, whatever chance says; undefined when chance decides. */
+function choice(pod: Pod, nodes: readonly NodeOverrides[], bound: readonly Bound[] = []): string | undefined {
+  const known = cluster()
+  for (const [i, over] of bound.entries()) known.place(`p${i}`, aPod({ ...over, name: `p${i}` }), over.nodeName)
+  for (const over of nodes) known.seeNode(aNode(over))
+  const chosen = [0, 0.5, 0.99].map((chance) => {
+    const placement = placePod(pod, known, 0, () => chance)
+    return placement.found ? placement.nodeName : placement.message
+  })
+  return chosen.every((name) => name === chosen[0]) ? chosen[0] : undefined
+}
+
+const two = [{ name: 'a' }, { name: 'b' }]
+
+test('the emptier node is better, and equals are drawn by lot', async (t) => {
+  const big = { requests: { cpu: '2', memory: '2Gi' } }
+  t.equal(choice(aPod(), two, [{ nodeName: 'a', ...big }]), 'b')
+  t.equal(choice(aPod(), two), undefined)
+  t.equal(choice(aPod(), two, [{ nodeName: 'a' }]), 'b', 'who asks for nothing counts a little')
+})
+
+test('what stays free and how even it is, in figures', async (t) => {
+  const known = cluster()
+  known.seeNode(aNode({ name: 'a', allocatable: { cpu: '4', memory: '4Gi' } }))
+  known.place('x', aPod({ requests: { cpu: '1', memory: '2Gi' } }), 'a')
+  const usage = known.node('a')
+  if (usage === undefined) return t.fail('the node is gone')
+  const needs = podNeeds(aPod({ requests: { cpu: '1', memory: '1Gi' } }))
+  t.equal(leastAllocated(needs, usage), 37, '(50 + 25) / 2')
+  t.equal(balancedAllocation(needs, usage), 87, '1 - |0.5 - 0.75| / 2')
+})
+
+test('PreferNoSchedule keeps away those who have a choice', async (t) => {
+  const tainted: NodeOverrides = { name: 'a', taints: [{ key: 'slow', effect: 'PreferNoSchedule' }] }
+  t.equal(choice(aPod(), [tainted, { name: 'b' }]), 'b')
+  t.equal(choice(aPod(), [tainted]), 'a')
+})
+
+test('preferred affinity draws', async (t) => {
+  const preference = { matchExpressions: [{ key: 'ssd', operator: 'Exists' }] }
+  const preferred = [{ weight: 10, preference }]
+  const pod = aPod({
+    spec: { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } },
+  })
+  t.equal(choice(pod, [{ name: 'a', labels: { ssd: 'yes' } }, { name: 'b' }]), 'a')
+})
+
+test('pods of one owner, or with the same labels, go to different machines, then to different zones', async (t) => {
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs-1', controller: true }
+  const ours = { metadata: { name: 'w', ownerReferences: [owner] } }
+  const other: Bound = { nodeName: 'b', requests: { cpu: '200m', memory: '256Mi' } }
+  t.equal(choice(aPod(ours), two, [{ nodeName: 'a', ...ours }, other]), 'b')
+  const labels = { app: 'web' }
+  t.equal(choice(aPod({ labels }), two, [{ nodeName: 'a', labels }, other]), 'b')
+  const zone = (name: string) => ({ 'topology.kubernetes.io/zone': name })
+  const zoned = [
+    { name: 'a', labels: zone('1') },
+    { name: 'b', labels: zone('1') },
+    { name: 'c', labels: zone('2') },
+  ]
+  t.equal(choice(aPod({ labels }), zoned, [{ nodeName: 'a', labels }, { nodeName: 'c' }]), 'c')
+})
+
+test('a large fleet is sampled, a small one is not', async (t) => {
+  t.same([1, 100, 101, 1000, 5000, 10_000].map(nodesToFind), [1, 100, 100, 420, 500, 500])
+})
+
+test('without a node there is nothing to choose', async (t) => {
+  t.throws(() => bestNode(aPod(), [], undefined, () => 0), RangeError)
+})
+
+test('counts stay right when nodes come late, move to another zone, and go', async (t) => {
+  const known = cluster()
+  const labels = { app: 'web' }
+  const zone = (name: string) => ({ 'topology.kubernetes.io/zone': name })
+  known.place('x', aPod({ labels, requests: { cpu: '1' } }), 'a')
+  t.equal(known.spread(aPod({ labels }))?.ofZone.size, 0)
+  known.seeNode(aNode({ name: 'a', labels: zone('1') }))
+  t.same([...(known.spread(aPod({ labels }))?.ofZone ?? [])], [['1', 1]])
+  known.seeNode(aNode({ name: 'a', labels: zone('2') }))
+  t.same([...(known.spread(aPod({ labels }))?.ofZone ?? [])], [['2', 1]])
+  t.equal(known.node('a')?.requested('cpu'), 1000)
+  known.forgetNode('a')
+  t.equal(known.spread(aPod({ labels }))?.ofZone.size, 0)
+  known.seeNode(aNode({ name: 'a' }))
+  t.equal(known.node('a')?.requested('cpu'), 1000)
+  known.remove('x')
+  t.same([known.node('a')?.requested('cpu'), known.node('a')?.podCount], [0, 0])
+})

@@ -1,0 +1,75 @@
+/** Of the nodes a pod can run on, which is best? Each view gives 0 to 100, weighed as Kubernetes weighs it. */
+import type { Pod } from '../../api/pod.ts'
+import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
+import { untolerated } from '../../api/tolerations.ts'
+import type { NodeUsage } from './node-usage.ts'
+import { type PodNeeds, podNeeds } from './pod-needs.ts'
+import { type Spread, spreadScores } from './spread.ts'
+
+/** One of the best, by chance. Throws RangeError when there is none. */
+export function bestNode(
+  pod: Pod,
+  fitting: readonly NodeUsage[],
+  spread: Spread | undefined,
+  random: () => number,
+): NodeUsage {
+  const scores = fitting.length === 1 ? [0] : totalScores(pod, fitting, spread)
+  const highest = Math.max(...scores)
+  const best = fitting.filter((_, i) => scores[i] === highest)
+  const chosen = best[Math.floor(random() * best.length)]
+  if (chosen === undefined) throw new RangeError('No node to choose from')
+  return chosen
+}
+
+export function totalScores(pod: Pod, nodes: readonly NodeUsage[], spread: Spread | undefined): number[] {
+  const needs = podNeeds(pod)
+  const views: readonly (readonly [weight: number, scores: readonly number[]])[] = [
+    [3, upsideDown(nodes.map((usage) => intolerable(pod, usage)))],
+    [2, ofHighest(nodes.map((usage) => preference(pod, usage)))],
+    [1, nodes.map((usage) => leastAllocated(needs, usage))],
+    [1, nodes.map((usage) => balancedAllocation(needs, usage))],
+    [2, spread === undefined ? nodes.map(() => 0) : spreadScores(nodes, spread)],
+  ]
+  return nodes.map((_, i) => views.reduce((sum, [weight, scores]) => sum + weight * (scores[i] ?? 0), 0))
+}
+
+/** The share of cpu and memory that stays free, the pod included. */
+export function leastAllocated({ scored }: PodNeeds, usage: NodeUsage): number {
+  const free = (name: string) => {
+    const capacity = usage.allocatable.get(name) ?? 0
+    const taken = usage.scored(name) + (scored.get(name) ?? 0)
+    return capacity === 0 || taken > capacity ? 0 : Math.floor(((capacity - taken) * 100) / capacity)
+  }
+  return Math.floor((free('cpu') + free('memory')) / 2)
+}
+
+/** How alike the used shares of cpu and memory would be. */
+export function balancedAllocation({ requests }: PodNeeds, usage: NodeUsage): number {
+  const used = (name: string) => {
+    const capacity = usage.allocatable.get(name) ?? 0
+    return capacity === 0 ? 1 : Math.min(1, (usage.requested(name) + (requests.get(name) ?? 0)) / capacity)
+  }
+  return Math.floor((1 - Math.abs(used('cpu') - used('memory')) / 2) * 100)
+}
+
+/** PreferNoSchedule taints that the pod does not tolerate. */
+function intolerable({ spec }: Pod, { taints }: NodeUsage): number {
+  return untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
+}
+
+function preference({ spec }: Pod, { node }: NodeUsage): number {
+  const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
+  return preferred
+    .filter((term) => matchesNodeSelectorTerm(term.preference, node))
+    .reduce((sum, { weight }) => sum + weight, 0)
+}
+
+function ofHighest(counts: readonly number[]): number[] {
+  const highest = Math.max(...counts)
+  return counts.map((count) => (highest === 0 ? 0 : Math.floor((100 * count) / highest)))
+}
+
+function upsideDown(counts: readonly number[]): number[] {
+  const highest = Math.max(...counts)
+  return counts.map((count) => (highest === 0 ? 100 : 100 - Math.floor((100 * count) / highest)))
+}
