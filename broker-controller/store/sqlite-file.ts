@@ -11,6 +11,10 @@ export type Row = {
   readonly body: string | null
 }
 
+export class StoreInUseError extends Error {
+  override readonly name = 'StoreInUseError'
+}
+
 export interface SqliteFile {
   rows(): Iterable<{ readonly resource: string; readonly body: string }>
   /** Every version up to this one may have been given. */
@@ -38,7 +42,8 @@ const migrations: readonly string[] = [
 
 /**
  * Opens or makes the file, readable by its owner only. Held alone: while it is open nobody else can open it, and the
- * lock goes with the process. Throws when it is in use, damaged, or written by a newer program.
+ * lock goes with the process. Throws StoreInUseError, or another error when it is damaged
+ * or written by a newer program.
  */
 export function openSqliteFile(path: string): SqliteFile {
   closeSync(openSync(path, 'a', 0o600))
@@ -52,7 +57,8 @@ export function openSqliteFile(path: string): SqliteFile {
     migrate(database, path)
   } catch (cause) {
     database.close()
-    throw new Error(isBusy(cause) ? `${path} is in use by another process` : `Cannot open ${path}`, { cause })
+    if (isBusy(cause)) throw new StoreInUseError(`${path} is in use by another process`, { cause })
+    throw new Error(`Cannot open ${path}`, { cause })
   }
 
   const put = database.prepare<Row>(

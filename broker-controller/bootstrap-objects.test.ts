@@ -1,0 +1,34 @@
+import { test } from 'tap'
+import { systemClock as clock } from '../daemon/clock.ts'
+import { ensureClusterInfo, ensureNamespaces } from './bootstrap-objects.ts'
+import { memoryStore } from './store/memory-store.ts'
+
+test('a fleet has its namespaces from the first start on, and keeps what was done to them', async (t) => {
+  const store = memoryStore({ clock })
+  await ensureNamespaces(store)
+  const { items } = await store.list('namespaces')
+  t.same(
+    items.map(({ metadata }) => metadata.name),
+    ['default', 'kube-node-lease', 'kube-public', 'kube-system'],
+  )
+  const version = await store.version()
+  await ensureNamespaces(store)
+  t.equal(await store.version(), version)
+})
+
+test('cluster-info follows the ports, and keeps what others wrote into it', async (t) => {
+  const store = memoryStore({ clock })
+  const info = { server: 'https://10.0.0.1:6443', mqttPort: 8883, ca: 'PEM', caHash: 'sha256:00' }
+  const key = { namespace: 'kube-public', name: 'cluster-info' }
+  await ensureClusterInfo({ store, clock }, info)
+  const first = await store.get('configmaps', key)
+  t.match(first?.data, { mqttPort: '8883', caHash: 'sha256:00', kubeconfig: /server: "https:\/\/10.0.0.1:6443"/ })
+  await store.update('configmaps', {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: key,
+    data: { ...first?.data, ours: '1' },
+  })
+  await ensureClusterInfo({ store, clock }, { ...info, mqttPort: 1234 })
+  t.match((await store.get('configmaps', key))?.data, { mqttPort: '1234', ours: '1' })
+})

@@ -1,0 +1,53 @@
+/** The objects every fleet has from its first moment. */
+import { isApiError } from '../api/api-error.ts'
+import type { ConfigMap } from '../api/config-map.ts'
+import { kubeconfigText } from '../certs/kubeconfig.ts'
+import type { Clock } from '../daemon/clock.ts'
+import { rewrite } from './store/rewrite.ts'
+import type { Store } from './store/store.ts'
+
+const namespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
+
+export async function ensureNamespaces(store: Store): Promise<void> {
+  await Promise.all(
+    namespaces.map(async (name) => {
+      if ((await store.get('namespaces', { namespace: '', name })) !== undefined) return
+      const labels = { 'kubernetes.io/metadata.name': name }
+      await store.create('namespaces', {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name, labels },
+        spec: { finalizers: ['kubernetes'] },
+        status: { phase: 'Active' },
+      })
+    }),
+  )
+}
+
+export type ClusterInfo = {
+  /** `https://HOST:PORT` as other machines reach it. */
+  readonly server: string
+  readonly mqttPort: number
+  /** The authority's certificate, PEM, and its hash. */
+  readonly ca: string
+  readonly caHash: string
+}
+
+/** ConfigMap kube-public/cluster-info: what a machine that joins is told, before it is anybody. */
+export async function ensureClusterInfo(
+  { store, clock }: { readonly store: Store; readonly clock: Clock },
+  { server, mqttPort, ca, caHash }: ClusterInfo,
+): Promise<void> {
+  const key = { namespace: 'kube-public', name: 'cluster-info' }
+  const data = { kubeconfig: kubeconfigText({ server, ca }), mqttPort: String(mqttPort), caHash }
+  const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
+  try {
+    await store.create('configmaps', map)
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error
+    await rewrite({ store, clock }, 'configmaps', {
+      key,
+      change: (present) => ({ ...present, data: { ...present.data, ...data } }),
+    })
+  }
+}

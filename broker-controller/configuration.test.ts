@@ -1,0 +1,81 @@
+import { test } from 'tap'
+import { decodeConfiguration } from '../daemon/configuration-file.ts'
+import { help, readCommandLine } from './command-line.ts'
+import { ControllerConfigurationSchema, controllerConfiguration, emptyConfiguration } from './configuration.ts'
+import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle-controller.ts'
+import { anyAddress, serverNames } from './server-names.ts'
+
+const header = 'apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\n'
+
+function configured(argv: readonly string[], yaml = '') {
+  const read = readCommandLine(argv)
+  if (read.want !== 'run') throw new Error(read.want)
+  const file = decodeConfiguration(`${header}${yaml}`, ControllerConfigurationSchema, 'test.yaml')
+  return controllerConfiguration({ flags: read.flags, file, isTerminal: false })
+}
+
+test('without a word everything has Kubernetes’ default', async (t) => {
+  const { flags } = { flags: readCommandLine([]) }
+  if (flags.want !== 'run') return t.fail()
+  const defaults = controllerConfiguration({ flags: flags.flags, file: emptyConfiguration, isTerminal: true })
+  t.same(defaults.listen, { apiPort: 6443, mqttPort: 8883, bindAddress: undefined })
+  t.same(defaults.log, { format: 'text', level: 'info' })
+  t.same(defaults.nodeLifecycle, defaultNodeLifecycleSettings)
+  t.equal(defaults.eventLifetimeMs, 3_600_000)
+})
+
+test('flags go before the file', async (t) => {
+  const file = 'apiPort: 1\nmqttPort: 2\nhosts: [pi.example]\nlogLevel: warn\nnodeMonitorGracePeriod: 1m30s\n'
+  const configuration = configured(['run', '--api-port', '0', '--host', '10.0.0.1', '--log-level', 'debug'], file)
+  t.same(configuration.listen, { apiPort: 0, mqttPort: 2, bindAddress: undefined })
+  t.same(configuration.hosts, ['10.0.0.1', 'pi.example'])
+  t.equal(configuration.log.level, 'debug')
+  t.equal(configuration.nodeLifecycle.nodeMonitorGracePeriodMs, 90_000)
+})
+
+test('everything that is wrong is told at once, each with its place', async (t) => {
+  const flags = ['--api-port', '70000', '--bind-address', 'here', '--host', 'no_name', '--log-format', 'xml']
+  const file = 'nodeMonitorPeriod: soon\nunhealthyZoneThreshold: 2\n'
+  const error = t.throws(() => configured(flags, file)) as { problems?: readonly string[] }
+  t.same(error.problems, [
+    'host "no_name" must be an IP address or a host name',
+    '--api-port: 70000 must be a port, 0 to 65535',
+    '--bind-address: "here" must be an IP address',
+    '--log-format: xml must be one of json, text',
+    'nodeMonitorPeriod: "soon" must be a length of time of at least 100ms (like 10s or 5m)',
+    'unhealthyZoneThreshold: 2 must be between 0 and 1',
+  ])
+  t.throws(() => configured([], 'nodeMonitorGracePeriode: 50s\n'), {
+    message: /nodeMonitorGracePeriode: Unknown field/,
+  })
+})
+
+test('the command line says what is wanted', async (t) => {
+  t.match(readCommandLine(['--check']), { want: 'check' })
+  t.match(readCommandLine(['--help']), { want: 'help' })
+  t.match(readCommandLine(['help']), { want: 'help' })
+  t.match(readCommandLine(['--version']), { want: 'version' })
+  t.match(readCommandLine(['token', 'create', '--ttl', '1h']), { want: 'token', argv: ['create', '--ttl', '1h'] })
+  t.match(readCommandLine(['start']), { want: 'refuse', why: 'Not understood: start' })
+  t.match(readCommandLine(['--api-prt', '1']), { want: 'refuse', why: /--api-prt/ })
+  for (const flag of ['--data-dir', '--config', '--kubeconfig', '--check']) t.match(help, flag)
+})
+
+test('a controller is known by every name and address of its machine', async (t) => {
+  const address = (address: string, family: 'IPv4' | 'IPv6', internal = false) =>
+    ({ address, family, internal, netmask: '', mac: '', cidr: null, scopeid: 0 }) as const
+  const interfaces = {
+    lo: [address('127.0.0.1', 'IPv4', true), address('::1', 'IPv6', true)],
+    eth0: [address('fe80::1', 'IPv6'), address('fd00::5', 'IPv6'), address('192.168.1.5', 'IPv4')],
+  }
+  const machine = { hostname: 'Pi-Main', interfaces }
+  const names = serverNames(machine, { advertiseAddress: undefined, hosts: ['fleet.example'] })
+  t.same(names.all, ['localhost', '127.0.0.1', '::1', 'pi-main', 'fd00::5', '192.168.1.5', 'fleet.example'])
+  t.equal(names.advertised, '192.168.1.5')
+  t.equal(serverNames(machine, { advertiseAddress: 'fd00::9', hosts: [] }).advertised, '[fd00::9]')
+  t.equal(
+    serverNames({ hostname: 'alone', interfaces: {} }, { advertiseAddress: undefined, hosts: [] }).advertised,
+    'alone',
+  )
+  t.same([anyAddress(machine), anyAddress({ interfaces: {} })], ['::', '0.0.0.0'])
+})

@@ -1,0 +1,158 @@
+/** ControllerConfiguration: flags before file before defaults, decoded once, every problem told at once. */
+import { isIP } from 'node:net'
+import { parseDuration } from '../api/duration.ts'
+import { dnsSubdomainProblem } from '../api/names.ts'
+import { type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
+import { ConfigurationError } from '../daemon/configuration-file.ts'
+import type { LogLevel } from '../daemon/log.ts'
+import type { Flags } from './command-line.ts'
+
+/** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
+export const ControllerConfigurationSchema = object({
+  apiVersion: oneOf('bramble.dev/v1alpha1'),
+  kind: oneOf('ControllerConfiguration'),
+  apiPort: optional(integer),
+  mqttPort: optional(integer),
+  bindAddress: optional(text),
+  advertiseAddress: optional(text),
+  hosts: optional(list(text)),
+  logFormat: optional(oneOf('json', 'text')),
+  logLevel: optional(oneOf('error', 'warn', 'info', 'debug')),
+  nodeMonitorPeriod: optional(text),
+  nodeMonitorGracePeriod: optional(text),
+  nodeStartupGracePeriod: optional(text),
+  nodeConnectionLossDebounce: optional(text),
+  nodeEvictionRate: optional(double),
+  secondaryNodeEvictionRate: optional(double),
+  unhealthyZoneThreshold: optional(double),
+  largeClusterSizeThreshold: optional(integer),
+  eventTTL: optional(text),
+})
+export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
+
+export type ControllerConfiguration = {
+  readonly listen: {
+    /** 0: any that is free. */
+    readonly apiPort: number
+    readonly mqttPort: number
+    /** undefined: all addresses. */
+    readonly bindAddress: string | undefined
+  }
+  /** undefined: this machine's first address. */
+  readonly advertiseAddress: string | undefined
+  /** Names and addresses beyond those of this machine. */
+  readonly hosts: readonly string[]
+  readonly log: { readonly format: 'json' | 'text'; readonly level: LogLevel }
+  readonly nodeLifecycle: {
+    readonly nodeMonitorPeriodMs: number
+    readonly nodeMonitorGracePeriodMs: number
+    readonly nodeStartupGracePeriodMs: number
+    readonly nodeConnectionLossDebounceMs: number
+    readonly nodeEvictionRate: number
+    readonly secondaryNodeEvictionRate: number
+    readonly unhealthyZoneThreshold: number
+    readonly largeClusterSizeThreshold: number
+  }
+  readonly eventLifetimeMs: number
+}
+
+export const emptyConfiguration: ControllerConfigurationFile = {
+  apiVersion: 'bramble.dev/v1alpha1',
+  kind: 'ControllerConfiguration',
+}
+
+type Given = {
+  readonly flags: Flags
+  readonly file: ControllerConfigurationFile
+  /** Without a word on it: is there a person in front? */
+  readonly isTerminal: boolean
+}
+
+/** Throws ConfigurationError with everything that is wrong. */
+export function controllerConfiguration({ flags, file, isTerminal }: Given): ControllerConfiguration {
+  const problems: string[] = []
+  const check = <T>(value: T, fine: boolean, problem: string): T => {
+    if (!fine) problems.push(problem)
+    return value
+  }
+  const port = (name: 'apiPort' | 'mqttPort', flag: string, otherwise: number) => {
+    const typed = flags[name]
+    const value = typed === undefined ? (file[name] ?? otherwise) : /^\d+$/.test(typed) ? Number(typed) : Number.NaN
+    const where = typed === undefined ? name : flag
+    return check(value, value >= 0 && value <= 65_535, `${where}: ${typed ?? value} must be a port, 0 to 65535`)
+  }
+  const span = (name: DurationName, otherwiseMs: number, leastMs: number) => {
+    const written = file[name]
+    const ms = written === undefined ? otherwiseMs : (parseDuration(written) ?? Number.NaN)
+    const least = leastMs > 0 ? ` of at least ${leastMs}ms` : ''
+    return check(
+      ms,
+      ms >= leastMs,
+      `${name}: ${JSON.stringify(written)} must be a length of time${least} (like 10s or 5m)`,
+    )
+  }
+  const share = (
+    name: 'nodeEvictionRate' | 'secondaryNodeEvictionRate' | 'unhealthyZoneThreshold',
+    otherwise: number,
+  ) => {
+    const value = file[name] ?? otherwise
+    const most = name === 'unhealthyZoneThreshold' ? 1 : 1000
+    return check(value, value >= 0 && value <= most, `${name}: ${value} must be between 0 and ${most}`)
+  }
+  const address = (name: 'bindAddress' | 'advertiseAddress', flag: string) => {
+    const value = flags[name] ?? file[name]
+    const fine = value === undefined || isIP(value) > 0 || (name === 'advertiseAddress' && isName(value))
+    const kind = name === 'bindAddress' ? 'an IP address' : 'an IP address or a host name'
+    return check(value, fine, `${flags[name] === undefined ? name : flag}: ${JSON.stringify(value)} must be ${kind}`)
+  }
+  const oneOfWords = <Word extends string>(flag: string, typed: string | undefined, words: readonly Word[]) => {
+    const found = words.find((word) => word === typed)
+    check(found, typed === undefined || found !== undefined, `${flag}: ${typed} must be one of ${words.join(', ')}`)
+    return found
+  }
+  const hosts = [...flags.hosts, ...(file.hosts ?? [])]
+  for (const host of hosts)
+    check(host, isIP(host) > 0 || isName(host), `host ${JSON.stringify(host)} must be an IP address or a host name`)
+  const large = file.largeClusterSizeThreshold ?? 50
+
+  const configuration: ControllerConfiguration = {
+    listen: {
+      apiPort: port('apiPort', '--api-port', 6443),
+      mqttPort: port('mqttPort', '--mqtt-port', 8883),
+      bindAddress: address('bindAddress', '--bind-address'),
+    },
+    advertiseAddress: address('advertiseAddress', '--advertise-address'),
+    hosts,
+    log: {
+      format:
+        oneOfWords('--log-format', flags.logFormat, ['json', 'text']) ??
+        file.logFormat ??
+        (isTerminal ? 'text' : 'json'),
+      level: oneOfWords('--log-level', flags.logLevel, ['error', 'warn', 'info', 'debug']) ?? file.logLevel ?? 'info',
+    },
+    nodeLifecycle: {
+      nodeMonitorPeriodMs: span('nodeMonitorPeriod', 5_000, 100),
+      nodeMonitorGracePeriodMs: span('nodeMonitorGracePeriod', 50_000, 1_000),
+      nodeStartupGracePeriodMs: span('nodeStartupGracePeriod', 60_000, 1_000),
+      nodeConnectionLossDebounceMs: span('nodeConnectionLossDebounce', 5_000, 0),
+      nodeEvictionRate: share('nodeEvictionRate', 0.1),
+      secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', 0.01),
+      unhealthyZoneThreshold: share('unhealthyZoneThreshold', 0.55),
+      largeClusterSizeThreshold: check(large, large >= 0, `largeClusterSizeThreshold: ${large} must not be negative`),
+    },
+    eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),
+  }
+  if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
+  return configuration
+}
+
+type DurationName =
+  | 'nodeMonitorPeriod'
+  | 'nodeMonitorGracePeriod'
+  | 'nodeStartupGracePeriod'
+  | 'nodeConnectionLossDebounce'
+  | 'eventTTL'
+
+function isName(text: string): boolean {
+  return dnsSubdomainProblem(text.toLowerCase()) === undefined
+}
