@@ -1,9 +1,9 @@
 /** ControllerConfiguration: flags before file before defaults, decoded once, every problem told at once. */
 import { isIP } from 'node:net'
-import { parseDuration } from '../api/duration.ts'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { ConfigurationError } from '../daemon/configuration-file.ts'
+import { parseDuration } from '../daemon/duration.ts'
 import type { LogLevel } from '../daemon/log.ts'
 import type { Flags } from './command-line.ts'
 
