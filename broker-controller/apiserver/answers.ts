@@ -1,0 +1,22 @@
+/** What a request is answered with, before it becomes bytes. */
+
+export type Answer =
+  | {
+      readonly kind: 'object'
+      readonly code: number
+      readonly body: unknown
+      readonly contentType?: string
+      /** Told to the user by kubectl, each on a line. */
+      readonly warnings?: readonly string[]
+    }
+  | { readonly kind: 'text'; readonly code: number; readonly text: string; readonly contentType: string }
+  /** A watch: each piece is sent at once; the answer ends with the iteration. */
+  | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string> }
+
+export function objectAnswer(body: unknown, code = 200, warnings: readonly string[] = []): Answer {
+  return { kind: 'object', code, body, warnings }
+}
+
+export function textAnswer(text: string, code = 200): Answer {
+  return { kind: 'text', code, text, contentType: 'text/plain; charset=utf-8' }
+}

@@ -1,0 +1,70 @@
+import { test } from 'tap'
+import { anonymous, nodeIdentity } from '../../api/identity.ts'
+import { authenticate, type ClientCertificate, type Credentials, refuseImpersonation } from './authentication.ts'
+
+const nowMs = Date.parse('2026-01-02T03:04:05Z')
+const token = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication' as const], groups: [] }
+const good: ClientCertificate = { trusted: true, identity: nodeIdentity('pi-01'), validUntilMs: nowMs + 1000 }
+
+const ask = (shown: Partial<Credentials>, expiration?: string) =>
+  authenticate(
+    { certificate: undefined, authorization: undefined, ...shown },
+    {
+      nowMs,
+      findToken: async (id) =>
+        id === token.id ? { ...token, ...(expiration !== undefined && { expiration }) } : undefined,
+    },
+  )
+
+test('who shows nothing is anonymous', async (t) => {
+  t.same(await ask({}), anonymous)
+})
+
+test('a good certificate says who someone is', async (t) => {
+  t.same(await ask({ certificate: good }), {
+    user: 'system:node:pi-01',
+    groups: ['system:nodes', 'system:authenticated'],
+  })
+  t.match(await ask({ certificate: good, authorization: 'Bearer nonsense' }), { user: 'system:node:pi-01' })
+})
+
+test('a certificate that is not good is told why, and never counts as none', async (t) => {
+  const expired = { ...good, validUntilMs: nowMs }
+  await t.rejects(ask({ certificate: expired }), {
+    code: 401,
+    message: 'the client certificate expired at 2026-01-02T03:04:05Z; the time here is 2026-01-02T03:04:05Z',
+  })
+  await t.rejects(ask({ certificate: { ...good, trusted: false } }), { code: 401, message: /not good here/ })
+  await t.rejects(ask({ certificate: { ...good, identity: undefined } }), { code: 401, message: /names nobody/ })
+  t.match(
+    await ask({ certificate: expired, authorization: 'Bearer abcdef.0123456789abcdef' }),
+    { user: 'system:bootstrap:abcdef' },
+    'a token beside it is looked at: that is how a machine whose certificate has ended joins again',
+  )
+})
+
+test('a bootstrap token makes a bootstrapper', async (t) => {
+  t.same(await ask({ authorization: 'Bearer abcdef.0123456789abcdef' }), {
+    user: 'system:bootstrap:abcdef',
+    groups: ['system:bootstrappers', 'system:authenticated'],
+  })
+})
+
+test('an expired token learns when it ended and what time it is here; a wrong one learns nothing of it', async (t) => {
+  await t.rejects(ask({ authorization: 'Bearer abcdef.0123456789abcdef' }, '2026-01-01T00:00:00Z'), {
+    code: 401,
+    message: /abcdef expired at 2026-01-01T00:00:00Z; .*2026-01-02T03:04:05Z/,
+  })
+  await t.rejects(ask({ authorization: 'Bearer abcdef.ffffffffffffffff' }, '2026-01-01T00:00:00Z'), {
+    code: 401,
+    message: /^(?!.*expired)/,
+  })
+  for (const authorization of ['Bearer xyz', 'Basic YTpi', 'Bearer']) {
+    await t.rejects(ask({ authorization }), { code: 401 }, authorization)
+  }
+})
+
+test('nobody acts as somebody else', async (t) => {
+  t.throws(() => refuseImpersonation(anonymous, ['accept', 'impersonate-user']), { code: 403 })
+  t.doesNotThrow(() => refuseImpersonation(anonymous, ['accept']))
+})

@@ -1,0 +1,76 @@
+/** Who is asking? A client certificate first, then a bootstrap token; with neither, nobody in particular. */
+import { ApiError } from '../../api/api-error.ts'
+import { type BootstrapToken, judgeToken, parseToken, tokenRefusal } from '../../api/bootstrap-token.ts'
+import { anonymous, authenticatedGroup, type Identity } from '../../api/identity.ts'
+
+/** A client's certificate as the TLS layer saw it. */
+export type ClientCertificate = {
+  /** Did our own authority sign it, for clients, and was it valid when the connection was made? */
+  readonly trusted: boolean
+  /** Undefined when its subject names nobody. */
+  readonly identity: Identity | undefined
+  readonly validUntilMs: number
+}
+
+export type Credentials = {
+  readonly certificate: ClientCertificate | undefined
+  /** The header of that name. */
+  readonly authorization: string | undefined
+}
+
+export type AuthenticationNeeds = {
+  readonly findToken: (id: string) => Promise<BootstrapToken | undefined>
+  readonly nowMs: number
+}
+
+/** Throws Unauthorized where something was shown that is not good: it never counts as having shown nothing. */
+export async function authenticate(
+  { certificate, authorization }: Credentials,
+  { findToken, nowMs }: AuthenticationNeeds,
+): Promise<Identity> {
+  const named = certificate && ofCertificate(certificate, nowMs)
+  if (named !== undefined) return authenticated(named)
+  if (authorization !== undefined) return ofToken(authorization, findToken, nowMs)
+  if (certificate !== undefined) throw new ApiError('Unauthorized', certificateRefusal(certificate, nowMs))
+  return anonymous
+}
+
+async function ofToken(
+  authorization: string,
+  findToken: AuthenticationNeeds['findToken'],
+  nowMs: number,
+): Promise<Identity> {
+  const [, text = ''] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
+  const parts = parseToken(text)
+  if (parts === undefined) throw new ApiError('Unauthorized', 'Unauthorized')
+  const judgement = judgeToken(await findToken(parts.id), parts, nowMs)
+  if (judgement.verdict !== 'ok') throw new ApiError('Unauthorized', tokenRefusal(judgement, parts.id, nowMs))
+  return authenticated(judgement)
+}
+
+/** A connection may outlive its certificate: its end is looked at again with each request. */
+function ofCertificate({ trusted, identity, validUntilMs }: ClientCertificate, nowMs: number): Identity | undefined {
+  return trusted && nowMs < validUntilMs ? identity : undefined
+}
+
+function authenticated({ user, groups }: Identity): Identity {
+  return { user, groups: [...groups, authenticatedGroup] }
+}
+
+function certificateRefusal({ trusted, validUntilMs }: ClientCertificate, nowMs: number): string {
+  const now = `the time here is ${told(nowMs)}`
+  if (nowMs >= validUntilMs) return `the client certificate expired at ${told(validUntilMs)}; ${now}`
+  return trusted ? 'the client certificate names nobody' : `the client certificate is not good here; ${now}`
+}
+
+function told(ms: number): string {
+  return Number.isNaN(ms) ? 'no date' : `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+const impersonation = /^impersonate-/i
+
+/** Acting as somebody else is not supported; ignoring the wish would run the command as the caller. */
+export function refuseImpersonation({ user }: Identity, headers: readonly string[]): void {
+  if (!headers.some((name) => impersonation.test(name))) return
+  throw new ApiError('Forbidden', `User "${user}" cannot impersonate: this API server does not support it`)
+}
