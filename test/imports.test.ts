@@ -53,7 +53,10 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^tap$/, at: /\.test\.ts$|\/testing\/|^test\// },
   { name: /^typebox/, at: /^api\// },
   { name: /^pino$/, at: /^daemon\/log\.ts$/ },
-  { name: /^yaml$/, at: /^daemon\/configuration-file\.ts$|^broker-controller\/kubeconfig\.ts$|^scripts\// },
+  {
+    name: /^yaml$/,
+    at: /^daemon\/configuration-file\.ts$|^broker-controller\/(kubeconfig|apiserver\/http-server)\.ts$|^scripts\//,
+  },
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^prom-client$/, at: /^broker-controller\// },

@@ -1,0 +1,139 @@
+/** create, and the one thing that is created inside an object: a pod's binding. */
+import { ApiError, alreadyExists, conflict, isApiError, notFound } from '../../api/api-error.ts'
+import { nodeOf } from '../../api/identity.ts'
+import { ObjectMetaSchema, ObjectReferenceSchema } from '../../api/meta.ts'
+import type { Pod } from '../../api/pod.ts'
+import { object, optional, text } from '../../api/schema.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import { rewrite } from '../store/rewrite.ts'
+import { prepareForCreate } from './admission.ts'
+import { type Answer, objectAnswer } from './answers.ts'
+import { nodeRestriction } from './node-restriction.ts'
+import { represent } from './representation.ts'
+import {
+  type AnyObject,
+  fieldValidation,
+  inNamespace,
+  isDryRun,
+  parseBody,
+  readAs,
+  readObject,
+} from './request-body.ts'
+import { forbid, keyOf, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
+import { successStatus } from './status-errors.ts'
+
+export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  if (request.route.subresource === 'binding') return bindPod(request, needs)
+  const { route, identity, query, contentType } = request
+  const { resource } = route
+  const wish = wishOf(request, needs)
+  const dryRun = isDryRun(query)
+  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const { value, warnings } = readObject(resource, input, fieldValidation(query))
+  const placed = inNamespace(value, route.namespace)
+  await refuseClosedNamespace(request, needs)
+  const prepare = () => {
+    const named = withName(placed, needs.random)
+    const prepared = prepareForCreate(resource, named, { nowMs: needs.clock.wallMs(), requester: identity })
+    const node = nodeOf(identity)
+    const problem = node && nodeRestriction(node, resource.name, prepared, undefined)
+    if (problem) throw forbid(resource, named.metadata.name ?? '', problem)
+    return prepared
+  }
+  const made = dryRun ? await rehearsed(prepare(), request, needs) : await created(prepare, placed, request, needs)
+  return objectAnswer(represent(resource, made, wish), 201, warnings)
+}
+
+const attempts = 8
+
+/** A name made up by us may be taken: then another one is tried. */
+async function created(
+  prepare: () => AnyObject,
+  { metadata }: AnyObject,
+  { route }: ResourceRequest,
+  { store }: ResourceNeeds,
+): Promise<AnyObject> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await store.create(route.resource.name, prepare())
+    } catch (error) {
+      const isOurName = (metadata.name ?? '') === ''
+      if (!isOurName || !isApiError(error, 'AlreadyExists') || attempt === attempts) throw error
+    }
+  }
+}
+
+async function rehearsed(prepared: AnyObject, { route }: ResourceRequest, { store, clock }: ResourceNeeds) {
+  const { name = '', namespace = '' } = prepared.metadata
+  const present = await store.get(route.resource.name, { namespace, name })
+  if (present !== undefined) throw alreadyExists(route.resource, name)
+  const metadata = { ...prepared.metadata, creationTimestamp: rfc3339(clock.wallMs()) }
+  return { ...prepared, metadata }
+}
+
+/** Letters and digits that make no words and are not mistaken for one another, as Kubernetes chooses them. */
+const suffixCharacters = 'bcdfghjklmnpqrstvwxz2456789'
+
+function withName(given: AnyObject, random: () => number): AnyObject {
+  const { name = '', generateName = '' } = given.metadata
+  if (name !== '' || generateName === '') return given
+  const suffix = Array.from({ length: 5 }, () => suffixCharacters[Math.floor(random() * suffixCharacters.length)])
+  return { ...given, metadata: { ...given.metadata, name: `${generateName}${suffix.join('')}` } }
+}
+
+async function refuseClosedNamespace({ route }: ResourceRequest, { store }: ResourceNeeds): Promise<void> {
+  const { resource, namespace } = route
+  if (!resource.namespaced) return
+  const found = await store.get('namespaces', { namespace: '', name: namespace })
+  if (found === undefined) throw notFound({ name: 'namespaces', group: '' }, namespace)
+  if (found.metadata.deletionTimestamp === undefined) return
+  const because = `unable to create new content in namespace ${namespace} because it is being terminated`
+  throw forbid(resource, '', because)
+}
+
+const BindingSchema = object({
+  apiVersion: optional(text),
+  kind: optional(text),
+  metadata: ObjectMetaSchema,
+  target: ObjectReferenceSchema,
+})
+
+/** What a scheduler of somebody else sends. A pod is bound once and for good. */
+async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query, contentType } = request
+  const dryRun = isDryRun(query)
+  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const { metadata, target } = readAs(BindingSchema, 'Binding', input)
+  const node = target.name ?? ''
+  if (node === '' || (target.kind ?? 'Node') !== 'Node') {
+    throw new ApiError('BadRequest', 'the target of a binding must be a node, by its name')
+  }
+  const change = (pod: Pod) => {
+    const problem = bindingProblem(pod)
+    const isOther = metadata.uid !== undefined && metadata.uid !== pod.metadata.uid
+    if (isOther) throw conflict({ name: 'pods/binding', group: '' }, route.name, 'this is another pod of that name')
+    if (problem !== undefined) throw conflict({ name: 'pods/binding', group: '' }, route.name, problem)
+    return dryRun ? undefined : bound(pod, node, rfc3339(needs.clock.wallMs()))
+  }
+  const written = await rewrite(needs, 'pods', { key: keyOf(route), change })
+  if (written === undefined && !dryRun) throw notFound(route.resource, route.name)
+  return objectAnswer(successStatus(), 201)
+}
+
+function bindingProblem({ metadata, spec }: Pod): string | undefined {
+  if (metadata.deletionTimestamp !== undefined) {
+    return `pod ${metadata.name} is being deleted, cannot be assigned to a host`
+  }
+  if (spec.nodeName) return `pod ${metadata.name} is already assigned to node "${spec.nodeName}"`
+  return undefined
+}
+
+function bound<P extends Pod>(pod: P, nodeName: string, now: string): P {
+  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: now } as const
+  const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== scheduled.type)
+  return {
+    ...pod,
+    spec: { ...pod.spec, nodeName },
+    status: { ...pod.status, conditions: [...others, scheduled] },
+  }
+}

@@ -1,0 +1,146 @@
+/** delete and deletecollection: what goes at once, what is only marked, what may not go. */
+import { conflict, isApiError, notFound } from '../../api/api-error.ts'
+import type { Namespace } from '../../api/namespace.ts'
+import type { Pod } from '../../api/pod.ts'
+import { planPodDeletion } from '../../api/pod-deletion.ts'
+import type { Resource } from '../../api/resources.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { ObjectKey, Store } from '../store/store.ts'
+import { type Answer, objectAnswer } from './answers.ts'
+import { selectionOf } from './list-options.ts'
+import { represent, representList } from './representation.ts'
+import { type AnyObject, type DeleteOptions, DeleteOptionsSchema, isDryRun, parseBody, readAs } from './request-body.ts'
+import { forbid, keyOf, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
+import { successStatus } from './status-errors.ts'
+import type { AnyStored } from './watch.ts'
+
+/** What becomes of an object that shall go. */
+export type Deletion =
+  | { readonly remove: true }
+  /** The very same object when nothing needs writing. */
+  | { readonly remove: false; readonly object: AnyObject }
+
+/** Pods end on their node first, namespaces when they are empty, and finalizers hold whatever they stand on. */
+export function planDeletion(object: AnyObject, gracePeriodSeconds: number | undefined, nowMs: number): Deletion {
+  if (isPod(object)) {
+    const plan = planPodDeletion(object, { gracePeriodSeconds, nowMs })
+    return plan.remove ? plan : { remove: false, object: plan.pod }
+  }
+  const { metadata } = object
+  if (!isNamespace(object) && (metadata.finalizers ?? []).length === 0) return { remove: true }
+  if (metadata.deletionTimestamp !== undefined) return { remove: false, object }
+  const marked = { ...metadata, deletionTimestamp: rfc3339(nowMs), deletionGracePeriodSeconds: 0 }
+  if (!isNamespace(object)) return { remove: false, object: { ...object, metadata: marked } }
+  const { deletionGracePeriodSeconds: _, ...terminating } = marked
+  return {
+    remove: false,
+    object: { ...object, metadata: terminating, status: { ...object.status, phase: 'Terminating' } },
+  }
+}
+
+export type DeletionRequest = {
+  readonly key: ObjectKey
+  readonly options?: DeleteOptions
+  readonly dryRun?: boolean
+}
+
+export type DeletionNeeds = { readonly store: Store; readonly clock: Clock }
+
+const waitsMs = [10, 20, 40, 80, 160]
+
+/** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
+export async function deleteOne(
+  resource: Resource,
+  { key, options = {}, dryRun = false }: DeletionRequest,
+  { store, clock }: DeletionNeeds,
+): Promise<{ readonly removed: boolean; readonly object: AnyStored | AnyObject }> {
+  refuseImmortal(resource, key.name)
+  for (let failures = 0; ; failures++) {
+    const present = await store.get(resource.name, key)
+    if (present === undefined) throw notFound(resource, key.name)
+    const { uid, resourceVersion } = present.metadata
+    refuseOther(resource, present, options)
+    const plan = planDeletion(present, options.gracePeriodSeconds, clock.wallMs())
+    try {
+      if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
+      if (plan.remove)
+        return { removed: true, object: await store.delete(resource.name, key, { uid, resourceVersion }) }
+      const isSame = plan.object === present
+      return { removed: false, object: isSame ? present : await store.update(resource.name, plan.object) }
+    } catch (error) {
+      const waitMs = waitsMs[failures]
+      if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
+      await clock.sleep(waitMs)
+    }
+  }
+}
+
+export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const { resource } = route
+  const wish = wishOf(request, needs)
+  const options = await deleteOptions(request, needs)
+  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun: isDryRun(query) }, needs)
+  // As Kubernetes: of a pod the last word, of other kinds that they are gone.
+  if (!removed || isPod(object)) return objectAnswer(represent(resource, object, wish))
+  const { name, group } = resource
+  const { uid } = object.metadata
+  return objectAnswer(successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) }))
+}
+
+export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const { resource, namespace } = route
+  const wish = wishOf(request, needs)
+  const { matches } = selectionOf(resource, query)
+  const options = await deleteOptions(request, needs)
+  const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
+  const ended: AnyObject[] = []
+  for (const { metadata } of items.filter(matches)) {
+    const key = { namespace: metadata.namespace ?? '', name: metadata.name }
+    try {
+      ended.push((await deleteOne(resource, { key, options, dryRun: isDryRun(query) }, needs)).object)
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error
+    }
+  }
+  return objectAnswer(representList(resource, ended, { resourceVersion }, wish))
+}
+
+/** In the body, or, as older clients do, in the query. */
+async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<DeleteOptions> {
+  const body = await request.readBody()
+  const seconds = request.query.get('gracePeriodSeconds')
+  if (body.trim() !== '')
+    return readAs(DeleteOptionsSchema, 'DeleteOptions', parseBody(body, request.contentType, parseYaml))
+  return seconds === null ? {} : readAs(DeleteOptionsSchema, 'DeleteOptions', { gracePeriodSeconds: Number(seconds) })
+}
+
+function refuseOther(resource: Resource, { metadata }: AnyStored, { preconditions = {} }: DeleteOptions): void {
+  const { uid, resourceVersion } = preconditions
+  if (uid && uid !== metadata.uid) {
+    const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`
+    throw conflict(resource, metadata.name, because)
+  }
+  if (resourceVersion && resourceVersion !== metadata.resourceVersion) {
+    const asked = `ResourceVersion in precondition: ${resourceVersion}`
+    const because = `Precondition failed: ${asked}, ResourceVersion in object meta: ${metadata.resourceVersion}`
+    throw conflict(resource, metadata.name, because)
+  }
+}
+
+/** The fleet stands on these. */
+const immortal = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
+
+function refuseImmortal(resource: Resource, name: string): void {
+  if (resource.name !== 'namespaces' || !immortal.includes(name)) return
+  throw forbid(resource, name, 'this namespace may not be deleted')
+}
+
+function isPod(object: AnyObject): object is Pod {
+  return object.kind === 'Pod'
+}
+
+function isNamespace(object: AnyObject): object is Namespace {
+  return object.kind === 'Namespace'
+}

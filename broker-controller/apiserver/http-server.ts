@@ -1,0 +1,217 @@
+/** The HTTPS listener that kubectl talks to: connections and bytes; what they mean is decided in `requests.ts`. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { Registry } from 'prom-client'
+import { parse as parseYaml } from 'yaml'
+import { ApiError } from '../../api/api-error.ts'
+import { identityOfSubject } from '../../api/identity.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Store } from '../store/store.ts'
+import { writeAnswer } from './answer-writer.ts'
+import type { ClientCertificate } from './authentication.ts'
+import { type RequestCounters, requestCounters } from './request-counters.ts'
+import { type ApiRequest, answerRequest, type RequestNeeds } from './requests.ts'
+import { type HealthCheck, within } from './system-paths.ts'
+
+export type ApiServerNeeds = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  /** Its counters are what /metrics shows; the server adds its own. */
+  readonly registry: Registry
+  /** PEM. `certificate` is the server's own; `ca` signed it and every client certificate we trust. */
+  readonly tls: { readonly certificate: string; readonly key: string; readonly ca: string }
+  readonly host: string
+  /** 0: the system picks. */
+  readonly port: number
+  /** Of this program, as in `0.1.0`. */
+  readonly version: string
+  /** Beside the store, what must be well before /readyz says so. */
+  readonly readiness?: readonly HealthCheck[]
+  readonly random?: () => number
+}
+
+export interface ApiServer {
+  /** Opens the port. Rejects when it cannot be had. */
+  listen(): Promise<{ readonly port: number }>
+  /** Serves until `signal` aborts, then ends the watches, lets short requests finish and closes. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is part of the address
+const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
+const keepAliveMs = 90_000 // kubectl and client libraries reuse connections for about a minute
+const handshakeMs = 10_000
+const closingMs = 5000
+const healthMs = 2000
+
+export function apiServer(needs: ApiServerNeeds): ApiServer {
+  const { store, clock, log, registry, tls, host, port, version, readiness = [], random = Math.random } = needs
+  const counters = requestCounters(registry)
+  const closing = new AbortController()
+  const requests: RequestNeeds = {
+    store,
+    clock,
+    log,
+    random,
+    version,
+    parseYaml,
+    metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
+    readiness: [within('store', () => store.version(), healthMs), ...readiness],
+  }
+  const server = createServer(
+    {
+      cert: chainOf(tls.certificate, tls.ca),
+      key: tls.key,
+      ca: tls.ca,
+      requestCert: true,
+      rejectUnauthorized: false, // bearer tokens come without a certificate: each request is judged by itself
+      minVersion: 'TLSv1.2',
+      maxHeaderSize: maxHeaderBytes,
+      handshakeTimeout: handshakeMs,
+      keepAliveTimeout: keepAliveMs,
+    },
+    (incoming, outgoing) => {
+      void serve(incoming, outgoing, requests, counters, log, closing.signal)
+    },
+  )
+  server.on('tlsClientError', (error) => log.debug('TLS handshake failed', { error }))
+
+  return {
+    listen: () =>
+      new Promise((resolve, reject) => {
+        const refuse = (cause: Error) => reject(new Error(`Cannot listen on ${host}:${port}`, { cause }))
+        server.once('error', refuse)
+        server.listen(port, host, () => {
+          server.off('error', refuse)
+          server.on('error', (error) => log.error('API listener failed', { error }))
+          resolve({ port: (server.address() as AddressInfo).port })
+        })
+      }),
+    async run(signal) {
+      await aborted(signal)
+      closing.abort()
+      await closed(server, clock)
+    },
+  }
+}
+
+async function serve(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  needs: RequestNeeds,
+  counters: RequestCounters,
+  log: Log,
+  closing: AbortSignal,
+): Promise<void> {
+  const startedMs = needs.clock.monotonicMs()
+  const gone = new AbortController()
+  const leave = () => gone.abort()
+  outgoing.once('close', leave)
+  outgoing.on('error', leave)
+  closing.addEventListener('abort', leave, { once: true })
+  if (closing.aborted) leave()
+  try {
+    const answered = await answerRequest(requestOf(incoming, gone.signal), needs)
+    const { answer } = answered
+    const isWatch = answer.kind === 'stream'
+    const code = isWatch ? 200 : answer.code
+    if (isWatch) counters.watches.inc()
+    else counters.seen(answered, code, needs.clock.monotonicMs() - startedMs)
+    try {
+      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, needs.clock)
+    } finally {
+      if (isWatch) {
+        counters.watches.dec()
+        counters.seen(answered, code)
+      }
+    }
+    const { method, url } = incoming
+    log.debug('Request answered', { method, url, code, user: answered.user })
+  } catch (error) {
+    log.error('Answer cut short', { method: incoming.method, url: incoming.url, error })
+    outgoing.destroy()
+  } finally {
+    closing.removeEventListener('abort', leave)
+  }
+}
+
+function requestOf(incoming: IncomingMessage, signal: AbortSignal): ApiRequest {
+  const [path = '/', query = ''] = splitOnce(incoming.url ?? '/', '?')
+  return {
+    method: incoming.method ?? 'GET',
+    path,
+    query: new URLSearchParams(query),
+    certificate: certificateOf(incoming.socket),
+    headers: incoming.headers,
+    readBody: () => bodyOf(incoming),
+    signal,
+  }
+}
+
+function splitOnce(text: string, at: string): [string, string?] {
+  const index = text.indexOf(at)
+  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
+}
+
+const certificates = new WeakMap<TLSSocket, { readonly certificate: ClientCertificate | undefined }>()
+
+/** Read once per connection: it is the same for all its requests. */
+function certificateOf(socket: unknown): ClientCertificate | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined
+  const known = certificates.get(socket)
+  if (known !== undefined) return known.certificate
+  const { subject, valid_to } = socket.getPeerCertificate()
+  // Without a certificate Node gives an empty object.
+  const certificate = subject && {
+    trusted: socket.authorized,
+    identity: identityOfSubject(subject),
+    validUntilMs: Date.parse(valid_to),
+  }
+  certificates.set(socket, { certificate })
+  return certificate
+}
+
+/** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
+function bodyOf(incoming: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    incoming.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maxBodyBytes) {
+        chunks.push(chunk)
+        return
+      }
+      chunks.length = 0
+      reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
+    })
+    incoming.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+    incoming.once('close', () => reject(new ApiError('BadRequest', 'the body of the request ended early')))
+    incoming.once('error', (cause) => {
+      reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
+    })
+  })
+}
+
+function chainOf(certificate: string, ca: string): string {
+  return certificate.includes(ca.trim()) ? certificate : `${certificate.trimEnd()}\n${ca}`
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+async function closed(server: Server, clock: Clock): Promise<void> {
+  const over = new AbortController()
+  const ended = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  await Promise.race([ended, clock.sleep(closingMs, over.signal)])
+  over.abort()
+  server.closeAllConnections()
+  await ended
+}

@@ -1,0 +1,123 @@
+/** One request from its credentials to its answer: who is it, what is asked, may they, then do it. */
+import { ApiError, isApiError } from '../../api/api-error.ts'
+import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstrap-token.ts'
+import { type Identity, nodeOf } from '../../api/identity.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Store } from '../store/store.ts'
+import type { Answer } from './answers.ts'
+import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
+import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
+import { exactFields } from './list-options.ts'
+import { resourceAnswer } from './resource-handlers.ts'
+import { type Route, routeOf } from './routes.ts'
+import { errorAnswer, methodNotAllowed } from './status-errors.ts'
+import { type SystemNeeds, systemAnswer } from './system-paths.ts'
+
+export type ApiRequest = {
+  readonly method: string
+  /** As in the request line, without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly certificate: ClientCertificate | undefined
+  readonly headers: { readonly [lowerCaseName: string]: string | readonly string[] | undefined }
+  /** Throws RequestEntityTooLarge. */
+  readonly readBody: () => Promise<string>
+  /** Aborts when the client is gone or the server closes. */
+  readonly signal: AbortSignal
+}
+
+export type RequestNeeds = SystemNeeds & {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly random: () => number
+  readonly parseYaml: (text: string) => unknown
+}
+
+/** With what was asked, for whoever counts. */
+export type Answered = { readonly answer: Answer; readonly route: Route; readonly user: string }
+
+/** Never rejects: what went wrong is the answer. */
+export async function answerRequest(request: ApiRequest, needs: RequestNeeds): Promise<Answered> {
+  const route = routeOf(request.method, request.path, request.query)
+  let user = ''
+  try {
+    const identity = await identify(request, needs)
+    user = identity.user
+    await permit(identity, route, request, needs.store)
+    return { answer: await answerTo(route, identity, request, needs), route, user }
+  } catch (error) {
+    if (!isApiError(error)) {
+      const { method, path } = request
+      needs.log.error('Request failed', { method, path, user, error })
+    }
+    return { answer: errorAnswer(error), route, user }
+  }
+}
+
+async function identify({ certificate, headers }: ApiRequest, { store, clock }: RequestNeeds): Promise<Identity> {
+  const identity = await authenticate(
+    { certificate, authorization: oneOf(headers['authorization']) },
+    {
+      nowMs: clock.wallMs(),
+      findToken: async (id) => {
+        const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
+        return secret && decodeToken(secret)
+      },
+    },
+  )
+  refuseImpersonation(identity, Object.keys(headers))
+  return identity
+}
+
+async function permit(identity: Identity, route: Route, request: ApiRequest, store: Store): Promise<void> {
+  const attributes = attributesOf(route, request)
+  const node = nodeOf(identity)
+  const boundPods =
+    node !== undefined && dependsOnPods(identity, attributes)
+      ? (await store.list('pods')).items.filter((pod) => pod.spec.nodeName === node)
+      : []
+  const decision = authorize(identity, attributes, boundPods)
+  if (decision.allowed) return
+  const { kind } = attributes
+  const details = kind === 'path' ? {} : { name: attributes.name, group: attributes.group, kind: attributes.resource }
+  throw new ApiError('Forbidden', decision.message, details)
+}
+
+function attributesOf(route: Route, { method, query }: ApiRequest): Attributes {
+  if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
+  const { verb, resource, namespace, subresource } = route
+  const fields = route.name === '' ? exactFields(resource, query) : new Map<string, string>()
+  const isSearch = verb === 'list' || verb === 'watch' || verb === 'deletecollection'
+  const name = isSearch ? (fields.get('metadata.name') ?? '') : route.name
+  return {
+    kind: 'resource',
+    verb,
+    group: resource.group,
+    resource: resource.name,
+    subresource,
+    namespace,
+    name,
+    fields,
+  }
+}
+
+function answerTo(route: Route, identity: Identity, request: ApiRequest, needs: RequestNeeds): Promise<Answer> {
+  const { query, headers, readBody, signal } = request
+  const accept = oneOf(headers['accept'])
+  switch (route.kind) {
+    case 'not-allowed':
+      throw methodNotAllowed()
+    case 'path':
+      return systemAnswer({ verb: route.verb, path: route.path, query, accept }, needs)
+    case 'resource': {
+      const contentType = oneOf(headers['content-type'])
+      return resourceAnswer({ route, identity, query, accept, contentType, readBody, signal }, needs)
+    }
+  }
+}
+
+function oneOf(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : value?.[0]
+}

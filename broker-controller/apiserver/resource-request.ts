@@ -1,0 +1,53 @@
+/** A permitted request about objects, and what answering it takes. */
+import { ApiError, notFound } from '../../api/api-error.ts'
+import type { Identity } from '../../api/identity.ts'
+import type { Resource } from '../../api/resources.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { ObjectKey, Store } from '../store/store.ts'
+import { answerForm } from './content-negotiation.ts'
+import type { Wish } from './representation.ts'
+import type { ResourceRoute } from './routes.ts'
+import type { AnyStored } from './watch.ts'
+
+export type ResourceRequest = {
+  readonly route: ResourceRoute
+  readonly identity: Identity
+  readonly query: URLSearchParams
+  readonly accept: string | undefined
+  readonly contentType: string | undefined
+  readonly readBody: () => Promise<string>
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal
+}
+
+export type ResourceNeeds = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: () => number
+  readonly parseYaml: (text: string) => unknown
+}
+
+export function keyOf({ namespace, name }: ResourceRoute): ObjectKey {
+  return { namespace, name }
+}
+
+/** The object the path names. Throws NotFound. */
+export async function presentObject({ route }: ResourceRequest, { store }: ResourceNeeds): Promise<AnyStored> {
+  const object = await store.get(route.resource.name, keyOf(route))
+  if (object === undefined) throw notFound(route.resource, route.name)
+  return object
+}
+
+/** How the client wants to read the answer. */
+export function wishOf({ accept, query }: ResourceRequest, { clock }: ResourceNeeds): Wish {
+  const asked = query.get('includeObject')
+  const includeObject = asked === 'Object' || asked === 'None' ? asked : 'Metadata'
+  return { form: answerForm(accept), includeObject, nowMs: clock.wallMs() }
+}
+
+/** 403 for one who may do such things in general, but not this one. */
+export function forbid({ name: kind, group }: Resource, name: string, because: string): ApiError {
+  const what = group === '' ? kind : `${kind}.${group}`
+  const details = { ...(name !== '' && { name }), ...(group !== '' && { group }), kind }
+  return new ApiError('Forbidden', `${what} "${name}" is forbidden: ${because}`, details)
+}

@@ -1,0 +1,134 @@
+/** Everything that is no object: which version this is, whether it is well, its counters, its description. */
+import { ApiError } from '../../api/api-error.ts'
+import { type Answer, objectAnswer, textAnswer } from './answers.ts'
+import { prefersJson } from './content-negotiation.ts'
+import { discoveryAnswer, discoveryPaths } from './discovery.ts'
+import { methodNotAllowed, unknownPath } from './status-errors.ts'
+
+/** Rejects, with the reason, where something is not well. */
+export type HealthCheck = { readonly name: string; readonly check: () => Promise<void> }
+
+export type SystemNeeds = {
+  /** Ours, as in `0.1.0`. */
+  readonly version: string
+  readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
+  readonly readiness: readonly HealthCheck[]
+}
+
+export type SystemRequest = {
+  readonly verb: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly accept: string | undefined
+}
+
+export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<Answer> {
+  const { verb, path, query, accept } = request
+  const answer = await answerAt(path, query, accept, needs)
+  if (answer === undefined) throw unknownPath()
+  if (verb !== 'get') throw methodNotAllowed()
+  return answer
+}
+
+async function answerAt(
+  path: string,
+  query: URLSearchParams,
+  accept: string | undefined,
+  needs: SystemNeeds,
+): Promise<Answer | undefined> {
+  switch (path) {
+    case '/':
+      return objectAnswer({
+        paths: [...discoveryPaths(), ...healthPaths, '/metrics', '/openapi/v2', '/version'].sort(),
+      })
+    case '/version':
+      return objectAnswer(versionInfo(needs.version))
+    case '/healthz':
+    case '/livez':
+      return healthAnswer(path.slice(1), [], query)
+    case '/readyz':
+      return healthAnswer('readyz', needs.readiness, query)
+    case '/metrics': {
+      const { text, contentType } = await needs.metrics()
+      return { kind: 'text', code: 200, text, contentType }
+    }
+    case '/openapi/v2':
+      return openApi(accept, needs.version)
+    default:
+      return discoveryAnswer(path, accept)
+  }
+}
+
+const healthPaths = ['/healthz', '/livez', '/readyz']
+
+/** The Kubernetes release whose API this is; clients choose their manners by it. */
+const kubernetesRelease = { major: '1', minor: '32', patch: '4' }
+
+function versionInfo(version: string) {
+  const { major, minor, patch } = kubernetesRelease
+  return {
+    major,
+    minor,
+    gitVersion: `v${major}.${minor}.${patch}-bramble.${version}`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: `node${process.versions.node}`,
+    compiler: 'v8',
+    platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+  }
+}
+
+async function healthAnswer(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): Promise<Answer> {
+  const results = await Promise.all([{ name: 'ping', check: async () => undefined }, ...checks].map(resultOf))
+  const failed = results.filter(({ problem }) => problem !== undefined)
+  if (failed.length === 0 && !query.has('verbose')) return textAnswer('ok')
+  const lines = results.map(({ name, problem }) =>
+    problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`,
+  )
+  const verdict = failed.length === 0 ? 'passed' : 'failed'
+  return textAnswer(`${[...lines, `${endpoint} check ${verdict}`].join('\n')}\n`, failed.length === 0 ? 200 : 500)
+}
+
+async function resultOf({ name, check }: HealthCheck): Promise<{ name: string; problem: string | undefined }> {
+  try {
+    await check()
+    return { name, problem: undefined }
+  } catch (error) {
+    return { name, problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/**
+ * An empty document is a valid one: kubectl then leaves all validation to us. In its own form, protobuf, that is no
+ * bytes at all. The type is spelled with a dot: with the `@` of the request kubectl cannot parse it.
+ */
+function openApi(accept: string | undefined, version: string): Answer {
+  if (prefersJson(accept)) {
+    return objectAnswer({ swagger: '2.0', info: { title: 'Bramble', version }, paths: {}, definitions: {} })
+  }
+  return {
+    kind: 'text',
+    code: 200,
+    text: '',
+    contentType: 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
+  }
+}
+
+/** A check that does not answer in time has failed. */
+export function within(name: string, check: () => Promise<unknown>, deadlineMs: number): HealthCheck {
+  return {
+    name,
+    check: async () => {
+      const late = AbortSignal.timeout(deadlineMs)
+      await Promise.race([
+        check(),
+        new Promise((_, reject) => {
+          late.addEventListener('abort', () => reject(new ApiError('ServiceUnavailable', 'no answer in time')), {
+            once: true,
+          })
+        }),
+      ])
+    },
+  }
+}
