@@ -90,7 +90,11 @@ export function planPod(pod: Pod, facts: PodFacts): PodPlan {
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 
   const choices = pod.spec.containers.map((container) => choose(pod, container, found, facts))
-  const stops = [...choices.flatMap(({ stop }) => stop ?? []), ...strangers(pod, found, facts)]
+  const stops = [
+    ...choices.flatMap(({ stop }) => stop ?? []),
+    ...strangers(pod, found, facts),
+    ...twins(pod, found, facts),
+  ]
   const starting = choices.flatMap(({ start }) => start ?? [])
   if (stops.length > 0) return merge(choices, stops)
   if (starting.length === 0) return merge(choices, leaveSandbox(found, facts))
@@ -138,8 +142,12 @@ type Choice = {
 
 function choose(pod: Pod, container: Container, found: PodContainers, facts: PodFacts): Choice {
   const [newest, ...older] = found.histories.get(container.name) ?? []
-  const tidy = older.slice(1).map((target): PodStep => ({ step: 'remove', target }))
+  const tidy = older
+    .slice(1)
+    .filter(hasEnded)
+    .map((target): PodStep => ({ step: 'remove', target }))
   if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }
+  if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
   const changed = newest.identity.specHash !== containerHash(container)
   if (isRunning(newest)) {
     const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
@@ -173,7 +181,8 @@ function chooseStart(
   const creating: Waiting = { reason: 'ContainerCreating', message: '' }
   const trouble = memory.troubles.get(container.name)
   if (trouble !== undefined && trouble.retryAtMs > nowMs) {
-    return { waiting: [container.name, trouble], againInMs: trouble.retryAtMs - nowMs, start: () => [] }
+    const { reason, message } = trouble
+    return { waiting: [container.name, { reason, message }], againInMs: trouble.retryAtMs - nowMs, start: () => [] }
   }
   const image = container.image ?? ''
   const policy = pullPolicyOf(container.imagePullPolicy, image)
@@ -191,9 +200,9 @@ function chooseStart(
     case 'pull':
       return { waiting, first: { step: 'pullImage', image, container }, start: () => [] }
     case 'wait': {
-      const { retryInMs } = answer
+      const { reason, message, retryInMs } = answer
       return {
-        waiting: [container.name, answer],
+        waiting: [container.name, { reason, message }],
         ...(retryInMs === undefined ? {} : { againInMs: retryInMs }),
         start: () => [],
       }
@@ -222,6 +231,15 @@ function strangers(pod: Pod, found: PodContainers, facts: PodFacts): readonly Po
       ),
     )
     .flatMap((step) => step ?? [])
+}
+
+/** Older ones of a container that exists anew: two never run side by side. */
+function twins(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodStep[] {
+  return [...found.histories].flatMap(([name, [, ...older]]) =>
+    older
+      .filter(isRunning)
+      .flatMap((target) => stopOf(target, stopGraceSeconds(pod), facts, `Stopping container ${name}`) ?? []),
+  )
 }
 
 /** No container is left to run: the sandbox need not wait for one. Its address is free again. */

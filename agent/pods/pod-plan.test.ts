@@ -1,0 +1,312 @@
+import { test } from 'tap'
+import type { Container, Pod } from '../../api/pod.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import type { ImageFacts } from './images.ts'
+import {
+  nothingRemembered,
+  type PodFacts,
+  type PodPlan,
+  type PodStep,
+  planEnding,
+  planPod,
+  planRemoval,
+} from './pod-plan.ts'
+import type { RuntimeContainer } from './runtime.ts'
+import { containerHash } from './spec-hash.ts'
+
+const image = 'busybox:1.36'
+const here: ImageFacts = { present: true, pull: { state: 'none' } }
+
+function wanted(over: Parameters<typeof aPod>[0] = {}, ...names: readonly string[]): Pod {
+  const containers = (names.length === 0 ? ['main'] : names).map((name): Container => ({ name, image }))
+  return aPod({ name: 'web', containers, ...over })
+}
+
+function facts(containers: readonly RuntimeContainer[], over: Partial<PodFacts> = {}): PodFacts {
+  const images = new Map(['main', 'a', 'b', 'c'].map((name) => [name, here]))
+  return { containers, images, memory: nothingRemembered, nowMs: 1_000_000, ...over }
+}
+
+let made = 0
+function found(
+  containerName: string,
+  over: Partial<RuntimeContainer> & { attempt?: number; hash?: string } = {},
+): RuntimeContainer {
+  const { attempt = 0, hash = containerHash({ name: containerName, image }), ...rest } = over
+  const kind = containerName === '' ? 'sandbox' : 'container'
+  return {
+    id: `${containerName || 'sandbox'}-${attempt}-${++made}`,
+    identity: {
+      kind,
+      containerName,
+      podName: 'web',
+      podNamespace: 'default',
+      podUID: 'uid-of-web',
+      attempt,
+      specHash: hash,
+      gracePeriodSeconds: 7,
+    },
+    sandboxID: kind === 'sandbox' ? undefined : 'sandbox-0',
+    image,
+    imageID: '',
+    state: 'running',
+    exitCode: 0,
+    oomKilled: false,
+    error: '',
+    createdAt: '2026-01-01T00:00:00Z',
+    startedAt: '2026-01-01T00:00:01Z',
+    finishedAt: undefined,
+    ip: undefined,
+    ...rest,
+  }
+}
+
+const sandbox = found('', { id: 'sandbox-0' })
+const exited = { state: 'exited', exitCode: 1, finishedAt: '2026-01-01T00:00:09Z' } as const
+
+/** `start main 1`, `stop a-0-3 30`: a plan as one reads it. */
+function told({ steps }: PodPlan): readonly string[] {
+  return steps.map(stepText)
+}
+
+function stepText(step: PodStep): string {
+  switch (step.step) {
+    case 'lookForImage':
+    case 'pullImage':
+      return `${step.step} ${step.image}`
+    case 'runSandbox':
+      return `${step.step} ${step.attempt}`
+    case 'startContainer':
+      return `start ${step.container.name} ${step.attempt}`
+    case 'stop':
+      return `stop ${step.target.id} ${step.graceSeconds}`
+    case 'remove':
+      return `remove ${step.target.id}`
+  }
+}
+
+test('a new pod gets its sandbox first, then its containers', async (t) => {
+  t.same(told(planPod(wanted(), facts([], { images: new Map() }))), ['lookForImage busybox:1.36', 'runSandbox 0'])
+  t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox]))), ['start a 0', 'start b 0'])
+})
+
+test('what runs as wanted is taken over', async (t) => {
+  const plan = planPod(wanted(), facts([sandbox, found('main')]))
+  t.same(told(plan), [])
+  t.equal(plan.waiting.size, 0)
+})
+
+test('an image is looked for, pulled when it is missing, and waited for', async (t) => {
+  const absent = (pull: ImageFacts['pull']) =>
+    facts([sandbox], { images: new Map([['main', { present: false, pull }]]) })
+  t.same(told(planPod(wanted(), absent({ state: 'none' }))), ['pullImage busybox:1.36'])
+  const pulling = planPod(wanted(), absent({ state: 'pulling' }))
+  t.same(told(pulling), [])
+  t.same([...pulling.waiting], [['main', { reason: 'ContainerCreating', message: '' }]], 'while it pulls')
+  const failed = planPod(
+    wanted(),
+    absent({ state: 'failed', message: 'no such host', failedMsAgo: 6_000, retryInMs: 4_000 }),
+  )
+  t.match(failed.waiting.get('main'), {
+    reason: 'ImagePullBackOff',
+    message: 'Back-off pulling image "busybox:1.36": ErrImagePull: no such host',
+  })
+  t.equal(failed.againInMs, 4_000)
+})
+
+test('who asks for the impossible waits with the reason', async (t) => {
+  const bad = aPod({ name: 'web', containers: [{ name: 'main', image: 'Not An Image' }] })
+  const plan = planPod(bad, facts([sandbox], { images: new Map() }))
+  t.same(told(plan), [])
+  t.equal(plan.waiting.get('main')?.reason, 'InvalidImageName')
+})
+
+test('a container that ended is started again as the policy says', async (t) => {
+  const failed = [sandbox, found('main', exited)]
+  const done = [sandbox, found('main', { ...exited, exitCode: 0 })]
+  const plan = (restartPolicy: 'Always' | 'OnFailure' | 'Never', containers: readonly RuntimeContainer[]) =>
+    told(planPod(wanted({ restartPolicy }), facts(containers)))
+  t.same(plan('Always', failed), ['start main 1'])
+  t.same(plan('Always', done), ['start main 1'])
+  t.same(plan('OnFailure', failed), ['start main 1'])
+  t.same(plan('OnFailure', done), ['stop sandbox-0 0'], 'the sandbox need not stay for it')
+  t.same(plan('Never', failed), ['stop sandbox-0 0'])
+})
+
+test('one that keeps failing waits longer', async (t) => {
+  const ended = found('main', exited)
+  const key = `main/${containerHash({ name: 'main', image })}`
+  const memory = {
+    ...nothingRemembered,
+    exits: new Map([[ended.id, 990_000]]),
+    backoffs: new Map([[key, { waitMs: 40_000, restartedAtMs: 900_000 }]]),
+  }
+  const plan = planPod(wanted(), facts([sandbox, ended], { memory }))
+  t.same(told(plan), [])
+  t.equal(plan.againInMs, 30_000)
+  t.same(plan.waiting.get('main'), {
+    reason: 'CrashLoopBackOff',
+    message: 'back-off 40s restarting failed container=main pod=web_default(uid-of-web)',
+  })
+  t.same(told(planPod(wanted(), facts([sandbox, ended], { memory, nowMs: 1_030_000 }))), ['start main 1'])
+})
+
+test('without its sandbox everything starts again, in a new one', async (t) => {
+  const lost = found('', { ...exited, id: 'sandbox-0' })
+  const running = found('main')
+  t.same(told(planPod(wanted(), facts([lost, running]))), [`stop ${running.id} 30`])
+  const memory = { ...nothingRemembered, stopping: new Map([[running.id, 1_030_000]]) }
+  t.same(told(planPod(wanted(), facts([lost, running], { memory }))), [], 'it is being stopped')
+  const ended = { ...running, ...exited }
+  t.same(told(planPod(wanted(), facts([lost, ended]))), ['runSandbox 1'])
+  const next = found('', { attempt: 1 })
+  t.same(told(planPod(wanted(), facts([lost, ended, next]))), ['remove sandbox-0', 'start main 1'])
+  t.same(told(planPod(wanted({ restartPolicy: 'Never' }), facts([lost, ended]))), [], 'what may not restart needs none')
+})
+
+test('a new image replaces the container, whatever the policy', async (t) => {
+  const old = found('main', { hash: 'another' })
+  const pod = wanted({ restartPolicy: 'Never' })
+  t.same(told(planPod(pod, facts([sandbox, old]))), [`stop ${old.id} 30`])
+  t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }]))), ['start main 1'])
+})
+
+test('what an interrupted agent left half made goes first; one dead container each is kept', async (t) => {
+  const half = found('main', { state: 'created', startedAt: undefined })
+  t.same(told(planPod(wanted(), facts([sandbox, half]))), [`remove ${half.id}`])
+  const [oldest, older] = [found('main', exited), found('main', { ...exited, attempt: 1 })]
+  t.same(told(planPod(wanted(), facts([sandbox, oldest, older, found('main', { attempt: 2 })]))), [
+    `remove ${oldest.id}`,
+  ])
+})
+
+test('a container the engine could not start counts as one that failed', async (t) => {
+  const broken = found('main', { state: 'created', startedAt: undefined, error: 'no such file' })
+  t.same(told(planPod(wanted(), facts([sandbox, broken]))), ['start main 1'])
+  t.same(told(planPod(wanted({ restartPolicy: 'Never' }), facts([sandbox, broken]))), ['stop sandbox-0 0'])
+})
+
+test('restarts are counted on when the engine has forgotten the container', async (t) => {
+  const memory = { ...nothingRemembered, restartCounts: new Map([['main', 4]]) }
+  t.same(told(planPod(wanted(), facts([sandbox], { memory }))), ['start main 5'])
+})
+
+test('what could not be made is tried again later', async (t) => {
+  const trouble = { reason: 'CreateContainerError', message: 'no', retryAtMs: 1_004_000 }
+  const memory = { ...nothingRemembered, troubles: new Map([['main', trouble]]) }
+  const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox], { memory }))
+  t.same(told(plan), ['start b 0'], 'the other one does not wait for it')
+  t.equal(plan.againInMs, 4_000)
+  t.match(plan.waiting.get('main'), { reason: 'CreateContainerError', message: 'no' })
+})
+
+test('a removed pod’s containers end with their grace, then all of it goes, the sandbox last', async (t) => {
+  const [a, b] = [found('a'), found('b', exited)]
+  const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
+  t.same(told(planRemoval(leaving, facts([sandbox, a, b]))), [`stop ${a.id} 5`])
+  t.same(told(planRemoval(undefined, facts([sandbox, a, b]))), [`stop ${a.id} 7`], 'its own, from its label')
+  const ended = { ...a, ...exited }
+  t.same(told(planRemoval(leaving, facts([sandbox, ended, b]))), [
+    `remove ${a.id}`,
+    `remove ${b.id}`,
+    'remove sandbox-0',
+  ])
+})
+
+test('a second, shorter grace is heard, a longer one is not', async (t) => {
+  const a = found('a')
+  const memory = { ...nothingRemembered, stopping: new Map([[a.id, 1_020_000]]) }
+  const leaving = (deletionGracePeriodSeconds: number) =>
+    wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds } })
+  t.same(told(planRemoval(leaving(60), facts([sandbox, a], { memory }))), [])
+  t.same(told(planRemoval(leaving(0), facts([sandbox, a], { memory }))), [`stop ${a.id} 2`], 'at least two seconds')
+})
+
+test('a pod that is over stops, and stays to be looked at', async (t) => {
+  const a = found('a')
+  t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 3)), [`stop ${a.id} 3`])
+  t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, { ...a, ...exited }]), 3)), ['stop sandbox-0 0'])
+  t.same(
+    told(
+      planEnding(
+        wanted({}, 'a'),
+        facts([
+          { ...sandbox, ...exited },
+          { ...a, ...exited },
+        ]),
+        3,
+      ),
+    ),
+    [],
+  )
+})
+
+test('from any state, following the plan ends in an empty plan', async (t) => {
+  const random = seeded(7)
+  for (let round = 0; round < 2000; round++) {
+    const policy = pick(random, ['Always', 'OnFailure', 'Never'] as const)
+    const pod = wanted({ restartPolicy: policy }, 'a', 'b')
+    const start = randomContainers(random)
+    for (const plan of [
+      (given: PodFacts) => planPod(pod, given),
+      (given: PodFacts) => planRemoval(pod, given),
+      (given: PodFacts) => planEnding(pod, given, undefined),
+    ]) {
+      let containers = start
+      let steps: readonly string[] = ['begin']
+      for (let visit = 0; visit < 12 && steps.length > 0; visit++) {
+        const now = plan(facts(containers))
+        steps = told(now)
+        containers = now.steps.reduce(followed, containers)
+      }
+      if (steps.length > 0) t.fail('it does not settle', { policy, start, steps })
+      const names = containers.filter(({ state }) => state === 'running').map(({ identity }) => identity.containerName)
+      if (new Set(names).size !== names.length) t.fail('the same container runs twice', { policy, start, names })
+    }
+  }
+  t.pass('2000 states')
+})
+
+/** What the world is after a step; containers that are started run on, those stopped end. */
+function followed(containers: readonly RuntimeContainer[], step: PodStep): readonly RuntimeContainer[] {
+  switch (step.step) {
+    case 'runSandbox':
+      return [...containers, found('', { attempt: step.attempt })]
+    case 'startContainer':
+      return [...containers, found(step.container.name, { attempt: step.attempt, sandboxID: step.sandbox.id })]
+    case 'stop':
+      return containers.map((one) => (one.id === step.target.id ? { ...one, state: 'exited', exitCode: 137 } : one))
+    case 'remove':
+      return containers.filter(({ id }) => id !== step.target.id)
+    default:
+      return containers
+  }
+}
+
+function randomContainers(random: () => number): readonly RuntimeContainer[] {
+  const states = ['running', 'exited', 'created', 'dead', 'paused'] as const
+  const count = Math.floor(random() * 6)
+  return Array.from({ length: count }, () => {
+    const name = pick(random, ['', 'a', 'b', 'gone'])
+    return found(name, {
+      state: pick(random, states),
+      exitCode: pick(random, [0, 1]),
+      error: pick(random, ['', 'no such file']),
+      attempt: Math.floor(random() * 4),
+      sandboxID: pick(random, ['sandbox-0', 'elsewhere']),
+      ...(pick(random, [true, false]) ? { hash: 'another' } : {}),
+    })
+  })
+}
+
+function pick<T>(random: () => number, choices: readonly T[]): T {
+  return choices[Math.floor(random() * choices.length)] as T
+}
+
+function seeded(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff
+    return state / 0x80000000
+  }
+}

@@ -1,0 +1,31 @@
+import { test } from 'tap'
+import { afterRestart, type CrashBackoff, crashWaitMs, durationText, shouldRestart } from './restarts.ts'
+
+test('the restart policy decides by the exit code', async (t) => {
+  t.same([shouldRestart('Always', 0), shouldRestart('OnFailure', 0), shouldRestart('Never', 0)], [true, false, false])
+  t.same([shouldRestart('Always', 1), shouldRestart('OnFailure', 1), shouldRestart('Never', 1)], [true, true, false])
+})
+
+test('the first restart is at once, then waits double up to five minutes', async (t) => {
+  let last: CrashBackoff | undefined
+  let nowMs = 0
+  const waits: number[] = []
+  for (let i = 0; i < 8; i++) {
+    const waitMs = crashWaitMs(last, nowMs)
+    waits.push(waitMs / 1000)
+    last = afterRestart(last, nowMs, nowMs + waitMs)
+    nowMs += waitMs + 1_000 // it runs for a second
+  }
+  t.same(waits, [0, 10, 20, 40, 80, 160, 300, 300])
+})
+
+test('a container that ran for ten minutes starts a new story', async (t) => {
+  const last = { waitMs: 160_000, restartedAtMs: 1_000 }
+  t.equal(crashWaitMs(last, 601_000), 160_000)
+  t.equal(crashWaitMs(last, 601_001), 0)
+  t.same(afterRestart(last, 601_001, 601_001), { waitMs: 10_000, restartedAtMs: 601_001 })
+})
+
+test('durations read as Kubernetes writes them', async (t) => {
+  t.same([10_000, 60_000, 160_000, 300_000].map(durationText), ['10s', '1m0s', '2m40s', '5m0s'])
+})

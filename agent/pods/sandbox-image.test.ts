@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { test } from 'tap'
+import { pauseProgram, sandboxLayer } from './sandbox-image.ts'
+
+test('the program of the sandbox is an executable of a few bytes for every board', async (t) => {
+  for (const [architecture, machine] of [
+    ['amd64', 62],
+    ['arm64', 183],
+    ['arm', 40],
+  ] as const) {
+    const program = pauseProgram(architecture)
+    t.ok(program.length < 300, `${architecture}: ${program.length} bytes`)
+    t.equal(program.toString('latin1', 0, 4), '\x7fELF')
+    t.equal(program.readUInt16LE(18), machine)
+  }
+})
+
+test('it sleeps until it is told to end', { skip: process.arch !== 'x64' && 'written for x64' }, async (t) => {
+  const path = join(t.testdir(), 'pause')
+  await writeFile(path, pauseProgram('amd64'), { mode: 0o755 })
+  const child = spawn(path, { stdio: 'ignore' })
+  t.teardown(() => child.kill('SIGKILL'))
+  await once(child, 'spawn')
+  const inPause = async () => (await readFile(`/proc/${child.pid}/syscall`, 'utf8').catch(() => '')).startsWith('34 ')
+  for (let tries = 0; !(await inPause()) && tries < 200; tries++) await delay(10)
+  t.equal(await inPause(), true)
+  child.kill('SIGTERM')
+  t.same(await once(child, 'exit'), [null, 'SIGTERM'])
+})
+
+test('its image is one layer with that one file', async (t) => {
+  const layer = sandboxLayer('arm64')
+  t.equal(layer.length % 512, 0)
+  t.equal(layer.toString('latin1', 0, 6), 'pause\0')
+  t.ok(layer.subarray(512).indexOf(pauseProgram('arm64')) === 0)
+})
