@@ -9,7 +9,6 @@ import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow } from '../store/follow.ts'
-import { podsByNode } from '../store/pods-by-node.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { silentNode } from './node-conditions.ts'
@@ -25,7 +24,7 @@ import {
 import { withStableLabels } from './node-labels.ts'
 import { judgedFromMs, nodeRoster, type RosterSettings } from './node-roster.ts'
 import { noExecuteStep, withConditionTaints, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
-import { notReadyPod } from './pod-readiness.ts'
+import { podMarker } from './pod-marker.ts'
 import { zoneQueues } from './zone-queues.ts'
 import {
   defaultLargeClusterSizeThreshold,
@@ -75,12 +74,9 @@ async function runNodeLifecycle(
   const tell = nodeEvents(events, log)
   const roster = nodeRoster(settings)
   const queues = zoneQueues(settings.nodeEvictionRate)
-  const byNode = podsByNode()
   const [monitorBell, queueBell] = [alarm(clock), alarm(clock)]
-  /** Nodes never looked at, those whose pods are still to be marked, and single pods to be marked. */
+  const marker = podMarker({ store, clock, log, tell, isIll: (name) => isIll(roster.get(name)?.node) })
   const unseen = new Set<string>()
-  const failed = new Set<string>()
-  const lateComers = new Map<string, StoredObject<'pods'>>()
   const gone: StoredObject<'nodes'>[] = []
   let zones = noZones
   let started = false
@@ -106,12 +102,7 @@ async function runNodeLifecycle(
     else if (roster.seeLease(present, now())) monitorBell.ring()
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
-    byNode.tell(present, previous)
-    if (present === undefined || !present.spec.nodeName || present.spec.nodeName === previous?.spec.nodeName) return
-    const entry = roster.get(present.spec.nodeName)
-    if (entry === undefined || isReady(entry.node)) return
-    lateComers.set(present.metadata.uid, present)
-    monitorBell.ring()
+    if (marker.told(present, previous)) monitorBell.ring()
   })
 
   const monitor = async () => {
@@ -120,7 +111,7 @@ async function runNodeLifecycle(
     for (; !signal.aborted; started = true) {
       const names = roster.take(clock.monotonicMs())
       await inParallel(names, writesAtOnce, (name) => look(name, isNewcomer()).catch((error) => retryLook(name, error)))
-      await inParallel(takeAll(lateComers), writesAtOnce, (pod) => markLateComer(pod))
+      await marker.markLateComers()
       for (const node of gone.splice(0)) await tell.removed(node)
       await judgeZones()
       await monitorBell.sleep(waitMs(roster.nextMs(), clock.monotonicMs()), signal)
@@ -142,7 +133,7 @@ async function runNodeLifecycle(
     }
     await markIfSilent(name)
     await change(name, (node) => settled(node, name))
-    if (failed.has(name)) await markPods(name)
+    await marker.markNode(name)
     enqueue(name)
   }
 
@@ -167,7 +158,7 @@ async function runNodeLifecycle(
     roster.seeNode(written, now())
     log.info('Node is silent', { node: name, silence })
     if (!wasReady) return
-    failed.add(name)
+    marker.failed(name)
     await tell.notReady(written)
   }
 
@@ -206,24 +197,6 @@ async function runNodeLifecycle(
     const written = await rewrite({ store, clock }, 'nodes', { key: { namespace: '', name }, uid, change: wanted })
     if (written !== undefined) roster.seeNode(written, now())
   }
-
-  const markPods = async (name: string) => {
-    const entry = roster.get(name)
-    if (entry !== undefined && !isReady(entry.node)) await inParallel(byNode.of(name), writesAtOnce, markPod)
-    failed.delete(name)
-  }
-
-  const markPod = async ({ metadata: { name, namespace = '', uid } }: StoredObject<'pods'>) => {
-    const key = { namespace, name }
-    const change = (pod: StoredObject<'pods'>) => notReadyPod(pod, stamp())
-    const written = await rewrite({ store, clock }, 'pods', { key, uid, part: 'status', change })
-    if (written !== undefined) await tell.podNotReady(written)
-  }
-
-  const markLateComer = (pod: StoredObject<'pods'>) =>
-    markPod(pod).catch((error) => {
-      log.warn('Pod of a failed node not marked', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, error })
-    })
 
   const judgeZones = async () => {
     const plan = planZones(zones, roster.counts(), settings)
@@ -270,8 +243,6 @@ async function runNodeLifecycle(
   await runLoops(loops, signal, log)
 }
 
-function takeAll<Item>(from: Map<string, Item>): readonly Item[] {
-  const items = [...from.values()]
-  from.clear()
-  return items
+function isIll(node: Node | undefined): boolean {
+  return node !== undefined && !isReady(node)
 }
