@@ -60,7 +60,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     version,
     parseYaml,
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
-    readiness: [within('store', () => store.version(), healthMs), ...readiness],
+    readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }
   const server = createServer(
     {

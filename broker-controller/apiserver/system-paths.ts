@@ -1,5 +1,5 @@
 /** Everything that is no object: which version this is, whether it is well, its counters, its description. */
-import { ApiError } from '../../api/api-error.ts'
+import type { Clock } from '../../daemon/clock.ts'
 import { type Answer, objectAnswer, textAnswer } from './answers.ts'
 import { prefersJson } from './content-negotiation.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
@@ -116,19 +116,20 @@ function openApi(accept: string | undefined, version: string): Answer {
 }
 
 /** A check that does not answer in time has failed. */
-export function within(name: string, check: () => Promise<unknown>, deadlineMs: number): HealthCheck {
+export function within(name: string, check: () => Promise<unknown>, clock: Clock, deadlineMs: number): HealthCheck {
   return {
     name,
     check: async () => {
-      const late = AbortSignal.timeout(deadlineMs)
-      await Promise.race([
-        check(),
-        new Promise((_, reject) => {
-          late.addEventListener('abort', () => reject(new ApiError('ServiceUnavailable', 'no answer in time')), {
-            once: true,
-          })
-        }),
-      ])
+      const over = new AbortController()
+      const late = clock.sleep(deadlineMs, over.signal).then(() => {
+        throw new Error('no answer in time')
+      })
+      try {
+        await Promise.race([check(), late])
+      } finally {
+        late.catch(() => undefined)
+        over.abort()
+      }
     },
   }
 }

@@ -1,0 +1,34 @@
+import { test } from 'tap'
+import { aPod } from '../../api/testing/builders.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import { namespaceDeletion } from './namespace-deletion.ts'
+
+test('a namespace goes when the last pod in it has ended', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const stopping = new AbortController()
+  const running = namespaceDeletion({ store, clock, log: quietLog(t) }).run(stopping.signal)
+  const key = { namespace: '', name: 'team' }
+  const namespace = await store.create('namespaces', {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z' },
+    status: { phase: 'Terminating' },
+  })
+  const pod = { namespace: 'team', name: 'web' }
+  await store.create('pods', aPod({ ...pod, nodeName: 'pi-01', phase: 'Running' }))
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'team', name: 'a' } })
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'other', name: 'a' } })
+  await clock.advance(5000)
+  t.match(await store.get('pods', pod), { metadata: { deletionGracePeriodSeconds: 30 } }, 'its node ends it')
+  t.equal(await store.get('configmaps', { namespace: 'team', name: 'a' }), undefined)
+  t.match(await store.get('namespaces', key), { metadata: { uid: namespace.metadata.uid } }, 'still there')
+  await store.delete('pods', pod)
+  await clock.advance(5000)
+  t.equal(await store.get('namespaces', key), undefined)
+  t.match(await store.get('configmaps', { namespace: 'other', name: 'a' }), {}, 'others are left alone')
+  stopping.abort()
+  await running
+})

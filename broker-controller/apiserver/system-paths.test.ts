@@ -1,0 +1,31 @@
+import { test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { type HealthCheck, type SystemNeeds, systemAnswer, within } from './system-paths.ts'
+
+const get = (path: string, readiness: readonly HealthCheck[] = []) => {
+  const [at = '', query = ''] = path.split('?')
+  const needs: SystemNeeds = {
+    version: '0.1.0',
+    metrics: async () => ({ text: '', contentType: 'text/plain' }),
+    readiness,
+  }
+  return systemAnswer({ verb: 'get', path: at, query: new URLSearchParams(query), accept: undefined }, needs)
+}
+
+test('we are ready when everything we need is well; until then every part is told', async (t) => {
+  const well: HealthCheck = { name: 'store', check: async () => undefined }
+  const broken: HealthCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
+  t.match(await get('/readyz', [well]), { code: 200, text: 'ok' })
+  t.match(await get('/readyz', [well, broken]), {
+    code: 500,
+    text: '[+]ping ok\n[+]store ok\n[-]broker failed: the port is not open yet\nreadyz check failed\n',
+  })
+  t.match(await get('/livez', [broken]), { code: 200 }, 'not being ready is no reason to be restarted')
+})
+
+test('a check that does not answer in time has failed', async (t) => {
+  const clock = fakeClock()
+  const asked = get('/readyz', [within('store', () => new Promise(() => undefined), clock, 2000)])
+  await clock.advance(2000)
+  t.match(await asked, { code: 500, text: /\[-\]store failed: no answer in time/ })
+})
