@@ -78,7 +78,10 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     version: '0.1.0',
     ...over,
   })
-  const { port } = await api.listen()
+  const { port } = await api.listen().catch(async (error: unknown) => {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  })
   const stopping = new AbortController()
   const loops = [{ name: 'api', run: api.run }, namespaceDeletion({ store, clock, log })]
   const running = runLoops(loops, stopping.signal, log)
