@@ -56,3 +56,299 @@ test('a wanted pod runs, and says so', async (t) => {
     source: { host: 'pi-01' },
   })
 })
+
+test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  runtime.registry.add('slow:1')
+  const release = runtime.holdPulls()
+  world.want(
+    running('slow', listening, { containers: [{ name: 'main', image: 'slow:1' }] }),
+    running('deaf', ['sleep', '1000']),
+  )
+  await clock.advance(1_000)
+  t.match(world.status('slow'), {
+    phase: 'Pending',
+    containerStatuses: [{ state: { waiting: { reason: 'ContainerCreating' } } }],
+  })
+  t.equal(world.status('deaf')?.phase, 'Running')
+  world.want(running('slow', listening, { containers: [{ name: 'main', image: 'slow:1' }] }), running('quick'))
+  await clock.advance(1_000)
+  t.equal(world.status('quick')?.phase, 'Running')
+  t.same(world.gone, [], 'the deaf one still has its time')
+  release()
+  await clock.advance(30_000)
+  t.equal(world.status('slow')?.phase, 'Running')
+  t.same(world.gone, ['uid-of-deaf'])
+  t.ok(world.told().includes('Pulling: Pulling image "slow:1"'))
+  t.match(world.told(), /Pulled: Successfully pulled image "slow:1" in 2\.000s/)
+})
+
+test('an image that cannot be had is tried again, further and further apart', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.want(running('web', listening, { containers: [{ name: 'main', image: 'absent:1' }] }))
+  const reason = () => world.status('web')?.containerStatuses?.[0]?.state?.waiting?.reason
+  await clock.advance(1_000)
+  t.equal(reason(), 'ErrImagePull')
+  await clock.advance(5_000)
+  t.equal(reason(), 'ImagePullBackOff')
+  await clock.advance(60_000)
+  const pulls = () => runtime.calls.filter(({ method }) => method === 'pullImage').length
+  t.equal(pulls(), 3, 'at 0, 10 and 30 s')
+  t.ok(world.told().includes('Failed: Failed to pull image "absent:1": manifest for absent:1 not found'))
+  t.ok(world.told().includes('BackOff: Back-off pulling image "absent:1"'))
+  runtime.registry.add('absent:1')
+  await clock.advance(10_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
+
+test('a container that crashes waits as Kubernetes makes it wait', async (t) => {
+  const { clock, runtime, running: up, world } = aNode(t)
+  world.want(running('web'))
+  await clock.advance(1_000)
+  const crash = async () => {
+    const container = up().find(({ identity }) => identity.kind === 'container')
+    runtime.exit(container?.id ?? '', 1)
+    await clock.advance(100)
+  }
+  const restarts = () => world.status('web')?.containerStatuses?.[0]?.restartCount
+  await crash()
+  t.equal(restarts(), 1, 'the first time at once')
+  await crash()
+  t.match(world.status('web')?.containerStatuses?.[0], {
+    restartCount: 1,
+    state: {
+      waiting: {
+        reason: 'CrashLoopBackOff',
+        message: 'back-off 10s restarting failed container=main pod=web_default(uid-of-web)',
+      },
+    },
+    lastState: { terminated: { exitCode: 1 } },
+  })
+  await clock.advance(9_800)
+  t.equal(restarts(), 1)
+  await clock.advance(200)
+  t.equal(restarts(), 2)
+  t.equal(
+    runtime.containers.filter(({ identity }) => identity.kind === 'container').length,
+    2,
+    'the one before is kept',
+  )
+})
+
+test('after a power cut a node with nobody to ask runs what it ran', async (t) => {
+  const { clock, runtime, checkpoint, start, running: up, world } = aNode(t)
+  const job = running('job', ['sh', '-c', 'exit 0'], { restartPolicy: 'OnFailure' })
+  world.want(
+    running('web', listening, { containers: [{ name: 'main', image, imagePullPolicy: 'Always', command: listening }] }),
+    job,
+  )
+  runtime.registry.add(image)
+  await clock.advance(1_000)
+  t.equal(world.status('web')?.phase, 'Running')
+  await world.stop()
+  runtime.powerCut()
+  runtime.registry.clear()
+  t.equal(checkpoint.content?.desired.pods.length, 2)
+  clock.setWall(0) // no clock chip: it is 1970 again
+  const next = start()
+  await clock.advance(1_000)
+  t.match(next.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 1 }] })
+  t.equal(next.status('job')?.phase, 'Succeeded', 'what is done stays done')
+  t.same(
+    up().map(({ identity }) => identity.podName),
+    ['web', 'web'],
+  )
+})
+
+test('an agent that starts again takes over and starts nothing', async (t) => {
+  const { clock, runtime, start, world } = aNode(t)
+  world.want(running('web'), running('over', ['sh', '-c', 'exit 2'], { restartPolicy: 'Never' }))
+  await clock.advance(1_000)
+  const before = [world.status('web'), world.status('over')]
+  await world.stop()
+  const made = runtime.containers.map(({ id }) => id)
+  const next = start()
+  await clock.advance(61_000)
+  t.same([next.status('web'), next.status('over')], before)
+  t.same(
+    runtime.containers.map(({ id }) => id),
+    made,
+  )
+  t.same(next.events, [])
+})
+
+test('without any word from a controller, ever, nothing is touched', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.want(running('web'))
+  await clock.advance(1_000)
+  await world.stop()
+  const lost = startPods({ runtime, clock, log: quietLog(t) })
+  t.teardown(() => lost.stop())
+  await clock.advance(200_000)
+  t.equal(runtime.containers.filter(({ state }) => state === 'running').length, 2)
+  t.same(lost.gone, [])
+  lost.say({ epoch: 'two', pods: [] })
+  await clock.advance(40_000)
+  t.same(runtime.containers, [], 'but when it says that nothing is wanted, it is heard')
+  t.same(lost.gone, ['uid-of-web'])
+})
+
+test('old news is ignored, a new controller is heard', async (t) => {
+  const { clock, world } = aNode(t)
+  world.say({ version: 5, pods: [running('web')] })
+  world.say({ version: 4, pods: [] })
+  await clock.advance(1_000)
+  t.equal(world.status('web')?.phase, 'Running')
+  t.equal(world.manager.pods().length, 1)
+  world.say({ epoch: 'two', version: 1, pods: [] })
+  await clock.advance(1_000)
+  t.same(world.gone, ['uid-of-web'])
+})
+
+test('a deleted pod is said to be gone until that is heard', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.want(running('web'))
+  await clock.advance(1_000)
+  const leaving = running('web', listening, {
+    metadata: { deletionTimestamp: '2026-01-01T00:00:31Z', deletionGracePeriodSeconds: 30 },
+  })
+  world.want(leaving)
+  await clock.advance(1_000)
+  t.same(runtime.containers, [])
+  t.same(world.gone, ['uid-of-web'])
+  world.want(leaving)
+  await clock.advance(1_000)
+  t.same(world.gone, ['uid-of-web', 'uid-of-web'])
+  t.equal(world.told().filter((told) => told.startsWith('Killing')).length, 1)
+})
+
+test('a pod whose phase is final is not run again', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.say({ pods: [running('done', listening, { phase: 'Succeeded' })] })
+  await clock.advance(1_000)
+  t.same(runtime.containers, [])
+  t.equal(world.status('done'), undefined, 'and who knows that needs not be told')
+})
+
+test('an engine that is away is waited for, and statuses stand meanwhile', async (t) => {
+  const { clock, runtime, log, world } = aNode(t)
+  world.want(running('web'))
+  await clock.advance(1_000)
+  const before = world.status('web')
+  runtime.setReachable(false)
+  world.want(running('web'), running('late'))
+  await clock.advance(300_000)
+  t.same(world.status('web'), before)
+  t.equal(log.messages('warn').filter((message) => message === 'Container engine does not answer').length, 1)
+  runtime.setReachable(true)
+  await clock.advance(31_000)
+  t.equal(world.status('late')?.phase, 'Running')
+  t.ok(log.messages('info').includes('Container engine is back'))
+})
+
+test('an engine that goes away at any step delays a pod, and no more', async (t) => {
+  for (const method of ['listContainers', 'hasImage', 'runSandbox', 'createContainer', 'startContainer'] as const) {
+    const { clock, runtime, running: up, world } = aNode(t)
+    runtime.failNext(method, 'Unreachable')
+    world.want(running('web'))
+    await clock.advance(60_000)
+    t.equal(world.status('web')?.phase, 'Running', method)
+    t.equal(up().length, 2)
+    t.same(world.status('web')?.containerStatuses?.[0]?.restartCount, 0)
+    runtime.failNext('stopContainer', 'Unreachable')
+    runtime.failNext('removeContainer', 'Unreachable')
+    world.want()
+    await clock.advance(60_000)
+    t.same(runtime.containers, [])
+  }
+})
+
+test('what the engine refuses is shown on the pod, and tried again', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  runtime.failNext('runSandbox', 'PortTaken', 'Port 80 is taken')
+  runtime.failNext('createContainer', 'Failed', 'Minimum memory limit allowed is 6MB')
+  world.want(running('web'))
+  await clock.advance(5_000)
+  t.match(world.status('web')?.containerStatuses?.[0]?.state?.waiting, {
+    reason: 'CreateContainerError',
+    message: 'Minimum memory limit allowed is 6MB',
+  })
+  t.ok(world.told().includes('FailedCreatePodSandBox: Failed to create pod sandbox: Port 80 is taken'))
+  await clock.advance(10_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
+
+test('a pod that does not fit is refused, and stays refused', async (t) => {
+  const { clock, runtime, start, world } = aNode(t, { allocatable: { cpu: '1', pods: '10' } })
+  const big = (name: string, creationTimestamp: string) =>
+    aPod({ name, image, requests: { cpu: '700m' }, metadata: { creationTimestamp } })
+  world.want(big('younger', '2026-01-01T00:00:02Z'), big('older', '2026-01-01T00:00:01Z'))
+  await clock.advance(1_000)
+  t.equal(world.status('older')?.phase, 'Running')
+  t.match(world.status('younger'), {
+    phase: 'Failed',
+    reason: 'OutOfcpu',
+    message: /^Pod was rejected: Node didn't have enough/,
+  })
+  world.want(big('younger', '2026-01-01T00:00:02Z'))
+  await clock.advance(60_000)
+  await world.stop()
+  const next = start()
+  await clock.advance(1_000)
+  t.equal(next.status('younger')?.phase, 'Failed', 'for the next agent too')
+  t.same(runtime.containers, [])
+})
+
+test('a pod that is ended stops in the time given, and says why', async (t) => {
+  const { clock, running: up, world } = aNode(t)
+  world.want(running('web', ['sleep', '1000']))
+  await clock.advance(1_000)
+  world.manager.endPod('uid-of-web', {
+    reason: 'Evicted',
+    message: 'The node was low on memory',
+    gracePeriodSeconds: 5,
+  })
+  await clock.advance(4_000)
+  t.match(world.status('web'), { phase: 'Running', reason: 'Evicted' })
+  await clock.advance(2_000)
+  t.match(world.status('web'), { phase: 'Failed', reason: 'Evicted', message: 'The node was low on memory' })
+  t.same(up(), [])
+})
+
+test('what a person removed by hand comes back', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.want(running('web'))
+  await clock.advance(1_000)
+  for (const { id, identity } of runtime.containers) if (identity.kind === 'container') runtime.lose(id)
+  await clock.advance(1_000)
+  t.match(world.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 1 }] })
+})
+
+test('in a quiet hour the engine is asked once a minute', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.want(running('a'), running('b'), running('c'))
+  await clock.advance(61_000)
+  const before = runtime.calls.length
+  await clock.advance(3_600_000)
+  t.same([...new Set(runtime.calls.slice(before).map(({ method }) => method))], ['listContainers'])
+  t.ok(runtime.calls.length - before <= 61, `${runtime.calls.length - before} calls`)
+})
+
+test('a disk that refuses to be written holds up no pod', async (t) => {
+  let failing = true
+  const kept = memoryCheckpoint()
+  const checkpoint = {
+    load: kept.load,
+    save: async (remembered: Parameters<typeof kept.save>[0]) => {
+      if (failing) throw new Error('Read-only file system')
+      await kept.save(remembered)
+    },
+  }
+  const { clock, world } = aNode(t, { checkpoint })
+  world.want(running('web'))
+  await clock.advance(1_000)
+  t.equal(world.status('web')?.phase, 'Running')
+  failing = false
+  await clock.advance(31_000)
+  t.equal(kept.content?.desired.pods.length, 1)
+})

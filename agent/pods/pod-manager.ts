@@ -2,6 +2,7 @@
  * The loop that makes the machine run what is wanted of it. Woken by news of what is wanted, by the engine's events and
  * by time; each pod is visited by itself, a few at once, and nothing slow is waited for in a visit.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -92,6 +93,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const { runtime, controlPlane, checkpoint, clock, random, log } = needs
   const queue = workQueue(clock, random)
   const known = new Map<string, Known>()
+  const goneTold = new Set<string>()
   let desired: DesiredMessage | undefined
   let wanted: ReadonlyMap<string, Pod> = new Map()
   let early: DesiredMessage | undefined
@@ -143,17 +145,22 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     desired = message
     wanted = podsByUID(message)
     for (const uid of changed) known.get(uid)?.worker.forgetTroubles()
-    const leaving = [...wanted]
-      .filter(([, { metadata }]) => metadata.deletionTimestamp !== undefined)
-      .map(([uid]) => uid)
+    const leaving = [...wanted].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
+    // Whoever still names a pod that is gone has not heard of it.
+    for (const uid of leaving) goneTold.delete(uid)
+    if (surveyed) admitNew()
     visit([...changed, ...leaving])
     keeping.wake()
   }
 
-  /** The oldest first: where not all fit, they have the older right. */
   const visit = (uids: readonly string[]) => {
+    for (const uid of oldestFirst([...new Set(uids)])) queue.add(uid)
+  }
+
+  /** Where not all fit, the older ones have the older right. */
+  const oldestFirst = (uids: readonly string[]) => {
     const born = (uid: string) => wanted.get(uid)?.metadata.creationTimestamp ?? ''
-    for (const uid of [...new Set(uids)].sort((a, b) => born(a).localeCompare(born(b)))) queue.add(uid)
+    return [...uids].sort((a, b) => born(a).localeCompare(born(b)))
   }
 
   const end = (uid: string, status: PodStatus) => {
@@ -181,30 +188,37 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
 
   const gone = (uid: string, { pod, reported }: Known) => {
     const news = known.delete(uid)
+    if (!news && (!wanted.has(uid) || goneTold.has(uid))) return
+    goneTold.add(uid)
     controlPlane.reportPodGone(uid)
     if (news && pod !== undefined) log.info('Pod gone', { pod: pathOf(pod) })
     if (reported !== undefined) keeping.wake()
   }
 
-  /** Refused pods are over before they began. */
-  const isAdmitted = (uid: string, pod: Pod, here: Known, found: readonly RuntimeContainer[]): boolean => {
-    if (here.admitted || found.length > 0) {
-      change(uid, { admitted: true })
-      return true
+  /** Who comes new is let in, the oldest first, or refused: over before it began. */
+  const admitNew = () => {
+    for (const uid of oldestFirst([...wanted.keys()])) {
+      const pod = wanted.get(uid)
+      const here = knownOf(uid)
+      if (pod === undefined || here === undefined || here.admitted || isLeaving(pod) || isOver(pod, here)) continue
+      const others = [...known]
+        .filter(([other, { admitted, ended }]) => other !== uid && admitted && ended === undefined)
+        .flatMap(([other, { pod: last }]) => wanted.get(other) ?? last ?? [])
+      const answer = admit(pod, others, needs.node.allocatable())
+      if (answer.admit) change(uid, { admitted: true })
+      else refuse(uid, pod, answer)
     }
-    const others = [...known]
-      .filter(([other, { admitted, ended }]) => other !== uid && admitted && ended === undefined)
-      .flatMap(([other, { pod: one }]) => wanted.get(other) ?? one ?? [])
-    const answer = admit(pod, others, needs.node.allocatable())
-    if (answer.admit) {
-      change(uid, { admitted: true })
-      return true
-    }
-    event(pod, { type: 'Warning', reason: answer.reason, message: answer.message })
-    const status = refusedStatus(pod, answer, clock.wallMs())
+  }
+
+  const refuse = (
+    uid: string,
+    pod: Pod,
+    { reason, message }: { readonly reason: string; readonly message: string },
+  ) => {
+    event(pod, { type: 'Warning', reason, message })
+    const status = refusedStatus(pod, { reason, message }, clock.wallMs())
     report(uid, pod, status)
     end(uid, status)
-    return false
   }
 
   const planFor = (pod: Pod | undefined, here: Known, containers: readonly RuntimeContainer[]): PodPlan => {
@@ -212,7 +226,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
     const facts = { containers, images, memory: worker.memory, nowMs: clock.monotonicMs() }
     if (pod === undefined) return planRemoval(here.pod, facts)
-    if (pod.metadata.deletionTimestamp !== undefined) return planRemoval(pod, facts)
+    if (isLeaving(pod)) return planRemoval(pod, facts)
     if (isOver(pod, here)) return planEnding(pod, facts, here.graceSeconds)
     return planPod(pod, facts)
   }
@@ -228,7 +242,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     const found = podStatus(pod, { containers, waiting, last, hostIP: needs.node.hostIP(), nowWallMs: clock.wallMs() })
     const status = over ? endedStatus(found, last ?? {}) : found
     report(uid, pod, status)
-    if (isFinal(status.phase) && here.ended === undefined) end(uid, status)
+    if (isFinal(status.phase) && !isDeepStrictEqual(status, here.ended)) end(uid, status)
   }
 
   /** Looks, plans, acts, and looks again until the plan is empty. Gives when time will change it. */
@@ -241,14 +255,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       const here = knownOf(uid)
       if (here === undefined) return undefined
       here.worker.observe(containers)
-      const leaving = pod === undefined || pod.metadata.deletionTimestamp !== undefined
+      const leaving = pod === undefined || isLeaving(pod)
       if (leaving && containers.length === 0) {
         gone(uid, { ...here, ...(pod === undefined ? {} : { pod }) })
         return undefined
       }
       change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
-      if (pod !== undefined && !leaving && !isOver(pod, here) && !isAdmitted(uid, pod, here, containers))
-        return undefined
       const plan = planFor(pod, here, containers)
       if (pod !== undefined) {
         here.worker.tellWaiting(pod, plan)
@@ -295,8 +307,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     if (!surveyed) for (const uid of byPod.keys()) change(uid, { admitted: true })
     const uids = [...new Set([...byPod.keys(), ...wanted.keys(), ...known.keys()])]
     const differs = (uid: string) => known.get(uid)?.seen !== fingerprint(byPod.get(uid) ?? [])
+    goneTold.clear()
     const first = !surveyed
     surveyed = true
+    if (first) admitNew()
     visit(first ? uids : uids.filter(differs))
   }
 
@@ -347,6 +361,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       queue.add(uid)
     },
   }
+}
+
+function isLeaving({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined
 }
 
 function isOver(pod: Pod, { ended }: Known): boolean {
