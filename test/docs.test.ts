@@ -1,0 +1,85 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test } from 'tap'
+import { AgentConfigurationSchema } from '../agent/configuration.ts'
+import { type Topic, topicName, topicRules } from '../api/topics.ts'
+import { ControllerConfigurationSchema } from '../broker-controller/configuration.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name)),
+].filter((path) => path.endsWith('.md'))
+const textOf = (page: string) => readFileSync(join(root, page), 'utf8')
+
+test('every path a page names exists', async (t) => {
+  const named = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/`((?:agent|api|broker-controller|certs|daemon|docs|scripts|systemd|test)\/[^`\s]*)`/g)]
+      .map(([, path = '']) => path)
+      .filter((path) => !/[A-Z]{3}|\*/.test(path))
+      .map((path) => ({ page, path })),
+  )
+  t.ok(named.length > 30)
+  t.same(
+    named.filter(({ path }) => !existsSync(join(root, path))),
+    [],
+  )
+})
+
+test('every link of a page leads somewhere', async (t) => {
+  const links = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, to = '']) => ({ page, to })),
+  )
+  t.ok(links.length > 5)
+  t.same(
+    links.filter(({ page, to }) => !existsSync(join(root, dirname(page), to))),
+    [],
+  )
+})
+
+test('the page about the wire says what the code does', async (t) => {
+  const rows = textOf('docs/mqtt.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+    .map(([, topic = '', from = '', qos, retained]) => ({
+      topic: topic.replaceAll('`', ''),
+      from: from.startsWith('agent') ? 'node' : 'controller',
+      qos: Number(qos),
+      retain: retained === 'yes',
+    }))
+  const kinds = Object.keys(topicRules) as Topic['kind'][]
+  const wanted = kinds.map((kind) => {
+    const { from, qos, retain } = topicRules[kind]
+    return { topic: topicName(anyTopic(kind)), from, qos, retain }
+  })
+  t.same(rows.sort(byTopic), wanted.sort(byTopic))
+})
+
+test('the page about configuration lists every field', async (t) => {
+  const [, agent = '', controller = ''] = textOf('docs/configuration.md').split(/^## /m)
+  t.same(fieldsListed(agent), fieldsOf(AgentConfigurationSchema))
+  t.same(fieldsListed(controller), fieldsOf(ControllerConfigurationSchema))
+})
+
+function fieldsListed(section: string): string[] {
+  return [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, field = '']) => field).sort()
+}
+
+function fieldsOf(schema: { readonly properties: object }): string[] {
+  return Object.keys(schema.properties)
+    .filter((field) => field !== 'apiVersion' && field !== 'kind')
+    .sort()
+}
+
+function anyTopic(kind: Topic['kind']): Topic {
+  if (kind === 'controller') return { kind }
+  return kind === 'pod' ? { kind, node: 'NODE', uid: 'UID' } : { kind, node: 'NODE' }
+}
+
+function byTopic(a: { readonly topic: string }, b: { readonly topic: string }): number {
+  return a.topic.localeCompare(b.topic)
+}
