@@ -1,6 +1,7 @@
 /**
  * Bundles each program into one file under dist/bundle/, so that a Pi reads one file at start instead of three thousand,
- * and prints how large each is and what weighs most in it. Types are tsc's business; this only needs esbuild.
+ * and prints how large each is and what weighs most in it. Types are tsc's business; this only needs esbuild. Arguments
+ * name the programs to bundle; without any: all.
  */
 import { chmod, copyFile, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -12,7 +13,7 @@ type Program = { readonly name: string; readonly entry: string; readonly launche
 const programs: readonly Program[] = [
   { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent' },
   { name: 'bramble-controller', entry: 'broker-controller/main.ts', launcher: 'scripts/bramble-controller' },
-  { name: 'bramble-certs', entry: 'certs/cli.ts' },
+  { name: 'bramble-certs', entry: 'certs/cli.ts', launcher: 'scripts/bramble-certs' },
   { name: 'quickstart-probe', entry: 'scripts/quickstart-probe.ts' },
 ]
 
@@ -44,7 +45,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const out = join(root, 'dist/bundle')
 
 await mkdir(out, { recursive: true })
-for (const program of programs) {
+const asked = process.argv.slice(2)
+for (const program of programs.filter(({ name }) => asked.length === 0 || asked.includes(name))) {
   report(program.name, await bundle(program))
   if (program.launcher !== undefined) await place(join(root, program.launcher), join(out, program.name))
 }

@@ -75,13 +75,15 @@ main() {
   trap 'exit 130' INT TERM
   step 'Looking at what is installed'
   install_what_is_missing
+  export BRAMBLE_NODE
+  BRAMBLE_NODE=$(command -v node)
   step 'Building'
   ensure_modules run
   ensure_bundles
-  step 'Docker'
-  ensure_docker
   step 'Broker-controller'
   ensure_controller
+  step 'Docker'
+  ensure_docker
   step 'Agent'
   ensure_agent
   step "Node $node_name is Ready ($SECONDS s)"
@@ -196,8 +198,8 @@ ensure_agent() {
 join_if_needed() {
   joined >/dev/null && return
   local line log=$logs/join.log
-  line=$(scripts/bramble-controller token create --data-dir "$controller_mark" --ttl 1h --print-join-command \
-    --description 'quickstart' 2>"$log") || fail 'No token could be made' 'The broker-controller runs; see its log.' "$log"
+  line=$(scripts/bramble-controller token create --kubeconfig "$data/kubeconfig" --ttl 1h \
+    --description 'quickstart' --print-join-command 2>"$log") || fail 'No token could be made' 'The broker-controller runs; see its log.' "$log"
   say '    Joining this machine to the fleet'
   # bramble-agent join https://HOST:PORT --token … --ca-hash …; from here the host is this machine.
   read -ra line <<<"$line"
@@ -220,7 +222,7 @@ Try:
     kubectl get pods -o wide --watch
 
 Another machine joins with the line this prints:
-    scripts/bramble-controller token create --data-dir $controller_mark --print-join-command
+    scripts/bramble-controller token create --kubeconfig $data/kubeconfig --print-join-command
 
 TXT
 }

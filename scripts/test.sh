@@ -72,8 +72,8 @@ install_for_tests() {
   want git 'a fresh clone is tested too'
   want ca-certificates 'to fetch packages safely'
   want python3 'to compile better-sqlite3 where no ready-made file is found'
-  want make 'the same'
-  want g++ 'the same'
+  want make 'to compile it'
+  want g++ 'to compile it'
   want shellcheck 'to check the shell scripts'
   plan_test_kubectl
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists

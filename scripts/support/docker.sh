@@ -4,8 +4,6 @@
 
 # The system's Docker where there is one; where there is no systemd to run it, a dockerd of our own.
 ensure_docker() {
-  export BRAMBLE_NODE
-  BRAMBLE_NODE=$(command -v node)
   if systemd_runs && command -v dockerd >/dev/null && ! systemctl --quiet is-active docker; then
     say '    Starting the docker service'
     as_root systemctl start docker || fail 'The docker service does not start' 'See: systemctl status docker; journalctl -u docker'

@@ -156,11 +156,11 @@ modules_are_there() {
 
 compile_with_tools() {
   refresh_package_lists
-  want python3 'to compile better-sqlite3, for which no ready-made file was found'
-  want make 'the same'
-  want g++ 'the same'
+  want python3 'to compile better-sqlite3: no ready-made file was found'
+  want make 'to compile it'
+  want g++ 'to compile it'
   if [ "$(readlink -f -- "$(command -v node)")" = /usr/bin/node ] && is_installed nodejs; then
-    [ -z "$(candidate_of libnode-dev)" ] || [ -d /usr/include/node ] || want libnode-dev "the same: this Node.js's headers"
+    [ -z "$(candidate_of libnode-dev)" ] || [ -d /usr/include/node ] || want libnode-dev "this Node.js's headers, to compile it"
   fi
   [ "${#missing_packages[@]}" -gt 0 ] || return 1
   install_missing
