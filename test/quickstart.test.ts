@@ -1,0 +1,179 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import tap, { type Test, test } from 'tap'
+import { whyNoDockerd } from './support/dockerd.ts'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const skip = await whyNotHere()
+
+// better-sqlite3 is compiled where no ready-made file can be had: a minute by itself.
+tap.setTimeout(600_000)
+const firstStartMs = 6 * 60_000
+const nextStartMs = 60_000
+
+test('a fresh clone becomes a Ready node, and nothing is left of it afterwards', {
+  skip,
+  timeout: 600_000,
+}, async (t) => {
+  const { data, quickstart } = await freshClone(t)
+  const ports = ['--api-port', '0', '--mqtt-port', '0']
+
+  const first = await quickstart(firstStartMs, '--yes', '--background', '--node-name', 'fresh', ...ports)
+  t.equal(first.code, 0, 'it starts') || t.comment(first.output)
+  t.match(first.output, /Node fresh is Ready/)
+  t.match(first.output, `export KUBECONFIG=${data}/kubeconfig`, 'and says what to try')
+  t.equal(await ready(data, 'fresh'), 'True', 'kubectl sees it')
+  const pids = await pidsOf(data)
+  t.hasProps(pids, ['controller', 'agent'])
+
+  const second = await quickstart(nextStartMs, '--yes', '--background')
+  t.equal(second.code, 0, 'a second start changes nothing') || t.comment(second.output)
+  t.same(await pidsOf(data), pids)
+  t.ok(second.tookMs < 30_000, `and takes seconds: ${second.tookMs} ms`)
+
+  process.kill(Number(pids['agent']), 'SIGKILL')
+  await writeFile(join(data, 'agent.pid'), `${process.pid}\n`)
+  const third = await quickstart(nextStartMs, '--yes', '--background')
+  t.equal(third.code, 0, 'what is missing is started, whoever has its old number') || t.comment(third.output)
+  const { agent, ...rest } = await pidsOf(data)
+  const { agent: before, ...restBefore } = pids
+  t.same(rest, restBefore, 'the rest is left alone')
+  t.notSame(agent, before)
+  t.equal(await ready(data, 'fresh'), 'True')
+
+  const stopped = await quickstart(nextStartMs, '--stop')
+  t.equal(stopped.code, 0)
+  t.match(stopped.output, /agent.*controller/s, 'in order')
+  t.same(await processesOf(data), [], 'nothing runs any more')
+  t.same(await pidsOf(data), {})
+
+  await t.test('a taken port is said with its remedy', async (t) => {
+    const server = createServer().listen(0)
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const refused = await quickstart(nextStartMs, '--yes', '--background', '--api-port', String(port))
+    t.equal(refused.code, 1)
+    t.match(refused.output, new RegExp(`Port ${port}.*Remedy: .*--api-port`, 's'))
+    t.same(await processesOf(data), [], 'and nothing is left running')
+  })
+
+  await t.test('Ctrl-C ends what was started, in order', async (t) => {
+    const going = quickstart.start('--yes')
+    await going.said(/It runs until Ctrl-C/, nextStartMs)
+    t.equal(await ready(data, 'fresh'), 'True', 'the same node, without joining again')
+    going.process.kill('SIGINT')
+    await going.ended
+    const order = [...going.output().matchAll(/Stopping (\w+)/g)].map(([, name]) => name)
+    t.same(order.slice(0, 2), ['agent', 'controller'])
+    t.same(await processesOf(data), [])
+  })
+})
+
+type Ended = { readonly code: number | null; readonly output: string; readonly tookMs: number }
+type Going = {
+  readonly process: ChildProcess
+  output(): string
+  said(words: RegExp, withinMs: number): Promise<void>
+  readonly ended: Promise<number | null>
+}
+type Quickstart = {
+  (timeoutMs: number, ...args: string[]): Promise<Ended>
+  start(...args: string[]): Going
+}
+
+async function freshClone(t: Test): Promise<{ readonly data: string; readonly quickstart: Quickstart }> {
+  const folder = await mkdtemp(join(tmpdir(), 'bq-'))
+  const data = join(folder, 'd')
+  const clone = join(folder, 'bramble')
+  await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', root, clone])
+  const start = (...args: string[]) => going(join(clone, 'scripts/quickstart.sh'), [...args, '--data', data])
+  const quickstart = Object.assign(
+    async (timeoutMs: number, ...args: string[]) => {
+      const beganMs = performance.now()
+      const script = start(...args)
+      const late = setTimeout(() => script.process.kill('SIGTERM'), timeoutMs)
+      const code = await script.ended
+      clearTimeout(late)
+      return { code, output: script.output(), tookMs: Math.round(performance.now() - beganMs) }
+    },
+    { start },
+  )
+  t.teardown(async () => {
+    await quickstart(60_000, '--stop')
+    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  })
+  return { data, quickstart }
+}
+
+function going(command: string, args: readonly string[]): Going {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  let heard: () => void = () => undefined
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (part: string) => {
+      text += part
+      heard()
+    })
+  }
+  // 'exit', not 'close': what goes on running in the background must not keep us.
+  const ended = once(child, 'exit').then(([code]) => {
+    heard()
+    return code as number | null
+  })
+  return {
+    process: child,
+    output: () => text,
+    ended,
+    async said(words, withinMs) {
+      const late = AbortSignal.timeout(withinMs)
+      while (!words.test(text)) {
+        if (late.aborted || child.exitCode !== null) throw new Error(`It did not say ${words}:\n${text}`)
+        await new Promise<void>((resolve) => {
+          heard = resolve
+          late.addEventListener('abort', () => resolve(), { once: true })
+        })
+      }
+    },
+  }
+}
+
+async function ready(data: string, node: string): Promise<string> {
+  const path = '{.status.conditions[?(@.type=="Ready")].status}'
+  const { stdout } = await run('kubectl', [
+    ...['--kubeconfig', join(data, 'kubeconfig')],
+    ...['get', 'node', node, '-o', `jsonpath=${path}`],
+  ])
+  return stdout
+}
+
+async function pidsOf(data: string): Promise<{ readonly [name: string]: string }> {
+  const files = (await readdir(data)).filter((name) => name.endsWith('.pid'))
+  const pids = files.map(async (name) => [name.slice(0, -4), (await readFile(join(data, name), 'utf8')).trim()])
+  return Object.fromEntries(await Promise.all(pids))
+}
+
+/** Command lines of living processes that name the data folder. */
+async function processesOf(data: string): Promise<readonly string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return lines.filter((line) => line.includes(`${data}/`)).map((line) => line.replaceAll('\0', ' '))
+}
+
+async function whyNotHere(): Promise<string | false> {
+  if (!existsSync(join(root, '.git'))) return 'this is no clone of the repository'
+  try {
+    await run('kubectl', ['version', '--client'])
+  } catch {
+    return 'no kubectl here'
+  }
+  return whyNoDockerd()
+}
