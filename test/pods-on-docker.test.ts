@@ -128,6 +128,25 @@ test('pods on a real engine', { skip: whyNoDockerd(), timeout: 110_000 }, async 
     })
   })
 
+  t.test('a pod whose limits are its requests is the last the kernel kills', async (t) => {
+    const { pods, runtime } = agent(t, dockerd)
+    const resources = { limits: { cpu: '100m', memory: '32Mi' }, requests: { cpu: '100m', memory: '32Mi' } }
+    pods.want(pod('guaranteed', listening, { container: { resources } }))
+    const status = await pods.until('guaranteed', ({ phase }) => phase === 'Running')
+    t.equal(status.qosClass, 'Guaranteed')
+    const main = (await runtime.listContainers()).find(({ identity }) => identity.kind === 'container')
+    const { State } = await dockerd.docker.getContainer(main?.id ?? '').inspect()
+    t.equal((await readFile(`/proc/${State.Pid}/oom_score_adj`, 'utf8')).trim(), '-997')
+  })
+
+  t.test('an image that cannot be had is told in the registry’s words', async (t) => {
+    const { pods } = agent(t, dockerd)
+    pods.want(pod('absent', listening, { container: { image: '127.0.0.1:1/absent:1' } }))
+    const status = await pods.until('absent', (one) => waitingOf(one)?.reason === 'ErrImagePull')
+    t.match(waitingOf(status)?.message, /127\.0\.0\.1:1.*connection refused/)
+    t.equal(status.phase, 'Pending')
+  })
+
   t.test('a deleted pod is told to end, has its time, and leaves nothing', async (t) => {
     const { pods, runtime } = agent(t, dockerd)
     const since = Math.floor(Date.now() / 1000)

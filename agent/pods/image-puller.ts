@@ -11,6 +11,8 @@ export interface ImagePuller {
   stateOf(image: string, sinceMs: number): PullState
   /** How long the last pull took. */
   tookMs(image: string): number | undefined
+  /** Until `signal` aborts: pulls under way are then called off. */
+  run(signal: AbortSignal): Promise<void>
 }
 
 export type ImagePullerNeeds = {
@@ -31,9 +33,8 @@ type History = {
   readonly failure?: { readonly atMs: number; readonly waitMs: number; readonly message: string }
 }
 
-/** `signal`: when it aborts, pulls under way are called off. */
-export function imagePuller(needs: ImagePullerNeeds, parallel: number, signal: AbortSignal): ImagePuller {
-  const { runtime, clock, log } = needs
+export function imagePuller({ runtime, clock, log }: ImagePullerNeeds, parallel: number): ImagePuller {
+  const calledOff = new AbortController()
   const images = new Map<string, History>()
   let line: readonly string[] = []
   let busy = 0
@@ -41,14 +42,14 @@ export function imagePuller(needs: ImagePullerNeeds, parallel: number, signal: A
   const pullNow = async (image: string) => {
     const beganMs = clock.monotonicMs()
     try {
-      await runtime.pullImage(image, signal)
+      await runtime.pullImage(image, calledOff.signal)
       const nowMs = clock.monotonicMs()
       settle(image, { pulledAtMs: nowMs, tookMs: nowMs - beganMs })
       log.info('Image pulled', { image, tookMs: Math.round(nowMs - beganMs) })
     } catch (error) {
       const failure = nextFailure(images.get(image)?.failure, storyOf(error), clock.monotonicMs())
       settle(image, { failure })
-      if (!signal.aborted) log.warn('Image not pulled', { image, retryInMs: failure.waitMs, error })
+      if (!calledOff.signal.aborted) log.warn('Image not pulled', { image, retryInMs: failure.waitMs, error })
     }
   }
 
@@ -86,6 +87,11 @@ export function imagePuller(needs: ImagePullerNeeds, parallel: number, signal: A
       return { state: 'failed', message: failure.message, failedMsAgo, retryInMs: failure.waitMs - failedMsAgo }
     },
     tookMs: (image) => images.get(image)?.tookMs,
+    async run(signal) {
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      line = []
+      calledOff.abort()
+    },
   }
 }
 

@@ -2,8 +2,7 @@
  * The loop that makes the machine run what is wanted of it. Woken by news of what is wanted, by the engine's events and
  * by time; each pod is visited by itself, a few at once, and nothing slow is waited for in a visit.
  */
-import { isDeepStrictEqual } from 'node:util'
-import type { Pod, PodStatus } from '../../api/pod.ts'
+import type { Pod } from '../../api/pod.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -13,13 +12,13 @@ import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.t
 import { type Allocatable, admit } from './admission.ts'
 import { changedPods, isNews, podsByUID } from './desired-pods.ts'
 import { engineWatch } from './engine-watch.ts'
-import { type ImagePuller, imagePuller } from './image-puller.ts'
-import type { ImageFacts } from './images.ts'
+import { imagePuller } from './image-puller.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
-import { type PodPlan, planEnding, planPod, planRemoval } from './pod-plan.ts'
-import { endedStatus, isFinal, podStatus, refusedStatus } from './pod-status.ts'
-import { isUnreachable, type PodWorker, pathOf, podWorker } from './pod-worker.ts'
-import { keeper, type PodCheckpoint, type Remembered } from './remembered.ts'
+import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
+import { refusedStatus } from './pod-status.ts'
+import { fingerprint, visitPod } from './pod-visit.ts'
+import { isUnreachable, podWorker } from './pod-worker.ts'
+import { keeper, type PodCheckpoint } from './remembered.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 
 export type PodManagerNeeds = {
@@ -68,144 +67,75 @@ export interface PodManager extends Loop, ControlPlaneListener {
   endPod(uid: string, ending: Ending): void
 }
 
-/** What is known of a pod between two visits. */
-type Known = {
-  readonly worker: PodWorker
-  /** As last wanted. */
-  readonly pod?: Pod
-  /** What the last look found. */
-  readonly seen: string
-  readonly status?: PodStatus
-  readonly reported?: string
-  readonly admitted: boolean
-  /** Set once the pod is over. */
-  readonly ended?: PodStatus
-  readonly graceSeconds?: number
-}
-
-/** A pod that does not settle is left alone this long. */
-const unsettledMs = 30_000
+/** The engine may take long over a call; the next agent takes up whatever is half done. */
 const lastVisitsMs = 2_000
-/** A plan is followed this many rounds in one visit: more than any pod needs. */
-const maxRounds = 12
 
 export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings): PodManager {
   const { runtime, controlPlane, checkpoint, clock, random, log } = needs
   const queue = workQueue(clock, random)
-  const known = new Map<string, Known>()
-  const goneTold = new Set<string>()
+  const puller = imagePuller({ runtime, clock, log }, settings.parallelPulls)
   let desired: DesiredMessage | undefined
   let wanted: ReadonlyMap<string, Pod> = new Map()
+  /** What came before the checkpoint was read. */
   let early: DesiredMessage | undefined
   let loaded = false
-  let puller: ImagePuller | undefined
-  let events = 0
   /** Until everything was looked at once, nobody knows what is here already: nothing is decided. */
   let surveyed = false
+  let events = 0
 
   const event = (pod: Pod, news: PodNews) => {
     controlPlane.reportEvent(podEvent(pod, news, settings.nodeName, clock.wallMs(), events++))
   }
-
-  const newWorker = (images: ImagePuller) =>
-    podWorker({
-      runtime,
-      puller: images,
-      clock,
-      log,
-      event,
-      again: (uid, afterMs = 0) => queue.addAfter(uid, afterMs),
-      sources: () => ({
-        hostIP: needs.node.hostIP(),
-        memoryCapacityBytes: needs.node.memoryCapacityBytes(),
-        configMaps: desired?.configMaps ?? [],
-        secrets: desired?.secrets ?? [],
-      }),
-    })
-
-  const knownOf = (uid: string): Known | undefined => {
-    const found = known.get(uid)
-    if (found !== undefined || puller === undefined) return found
-    return { worker: newWorker(puller), seen: '', admitted: false }
-  }
-
-  const change = (uid: string, changes: Partial<Known>) => {
-    const now = knownOf(uid)
-    if (now !== undefined) known.set(uid, { ...now, ...changes })
-  }
-
-  const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: endingsOf(known) }))
+  const sources = () => ({
+    hostIP: needs.node.hostIP(),
+    memoryCapacityBytes: needs.node.memoryCapacityBytes(),
+    configMaps: desired?.configMaps ?? [],
+    secrets: desired?.secrets ?? [],
+  })
+  const again = (uid: string, afterMs = 0) => queue.addAfter(uid, afterMs)
+  const newWorker = () => podWorker({ runtime, puller, clock, log, event, again, sources })
+  const ledger = podLedger({ controlPlane, newWorker, log })
+  const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: ledger.endings() }))
 
   const take = (message: DesiredMessage) => {
-    if (!isNews(desired, message))
-      return log.debug('Old news ignored', { epoch: message.epoch, version: message.version })
+    if (!isNews(desired, message)) {
+      log.debug('Old news ignored', { epoch: message.epoch, version: message.version })
+      return
+    }
     const changed = changedPods(desired, message)
     // Until now nobody knew what to do with what is here.
     if (desired === undefined) engine.wake()
     desired = message
     wanted = podsByUID(message)
-    for (const uid of changed) known.get(uid)?.worker.forgetTroubles()
     const leaving = [...wanted].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
-    // Whoever still names a pod that is gone has not heard of it.
-    for (const uid of leaving) goneTold.delete(uid)
+    ledger.forgetGone(leaving)
+    for (const uid of changed) ledger.get(uid)?.worker.forgetTroubles()
     if (surveyed) admitNew()
     visit([...changed, ...leaving])
     keeping.wake()
   }
 
-  const visit = (uids: readonly string[]) => {
-    for (const uid of oldestFirst([...new Set(uids)])) queue.add(uid)
+  const visit = (uids: Iterable<string>) => {
+    for (const uid of oldestFirst(uids)) queue.add(uid)
   }
 
   /** Where not all fit, the older ones have the older right. */
-  const oldestFirst = (uids: readonly string[]) => {
+  const oldestFirst = (uids: Iterable<string>) => {
     const born = (uid: string) => wanted.get(uid)?.metadata.creationTimestamp ?? ''
-    return [...uids].sort((a, b) => born(a).localeCompare(born(b)))
+    return [...new Set(uids)].sort((a, b) => born(a).localeCompare(born(b)))
   }
 
-  const end = (uid: string, status: PodStatus) => {
-    change(uid, { ended: status })
-    keeping.wake()
-  }
-
-  const report = (uid: string, pod: Pod, status: PodStatus) => {
-    const { name = '', namespace = 'default', resourceVersion = '' } = pod.metadata
-    const message = { namespace, name, uid, observedResourceVersion: resourceVersion, status }
-    const text = JSON.stringify(message)
-    const before = known.get(uid)
-    if (before?.reported === text) return
-    if (before?.status?.phase !== status.phase) {
-      log.info('Pod changed', {
-        pod: pathOf(pod),
-        phase: status.phase,
-        ...(status.reason ? { reason: status.reason } : {}),
-      })
-    }
-    before?.worker.reported(status)
-    change(uid, { status, reported: text })
-    controlPlane.reportPod(message)
-  }
-
-  const gone = (uid: string, { pod, reported }: Known) => {
-    const news = known.delete(uid)
-    if (!news && (!wanted.has(uid) || goneTold.has(uid))) return
-    goneTold.add(uid)
-    controlPlane.reportPodGone(uid)
-    if (news && pod !== undefined) log.info('Pod gone', { pod: pathOf(pod) })
-    if (reported !== undefined) keeping.wake()
-  }
-
-  /** Who comes new is let in, the oldest first, or refused: over before it began. */
+  /** Who comes new is let in, or refused: over before it began. */
   const admitNew = () => {
-    for (const uid of oldestFirst([...wanted.keys()])) {
+    for (const uid of oldestFirst(wanted.keys())) {
       const pod = wanted.get(uid)
-      const here = knownOf(uid)
-      if (pod === undefined || here === undefined || here.admitted || isLeaving(pod) || isOver(pod, here)) continue
-      const others = [...known]
-        .filter(([other, { admitted, ended }]) => other !== uid && admitted && ended === undefined)
+      const known = ledger.of(uid)
+      if (pod === undefined || known.admitted || isLeaving(pod) || isOver(pod, known)) continue
+      const others = [...ledger.entries]
+        .filter(([, other]) => other.admitted && other.ended === undefined)
         .flatMap(([other, { pod: last }]) => wanted.get(other) ?? last ?? [])
       const answer = admit(pod, others, needs.node.allocatable())
-      if (answer.admit) change(uid, { admitted: true })
+      if (answer.admit) ledger.change(uid, { admitted: true })
       else refuse(uid, pod, answer)
     }
   }
@@ -217,67 +147,19 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   ) => {
     event(pod, { type: 'Warning', reason, message })
     const status = refusedStatus(pod, { reason, message }, clock.wallMs())
-    report(uid, pod, status)
-    end(uid, status)
-  }
-
-  const planFor = (pod: Pod | undefined, here: Known, containers: readonly RuntimeContainer[]): PodPlan => {
-    const { worker } = here
-    const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
-    const facts = { containers, images, memory: worker.memory, nowMs: clock.monotonicMs() }
-    if (pod === undefined) return planRemoval(here.pod, facts)
-    if (isLeaving(pod)) return planRemoval(pod, facts)
-    if (isOver(pod, here)) return planEnding(pod, facts, here.graceSeconds)
-    return planPod(pod, facts)
-  }
-
-  const tellStatus = (uid: string, pod: Pod, here: Known, containers: readonly RuntimeContainer[], plan: PodPlan) => {
-    const over = isOver(pod, here)
-    const last = here.ended ?? here.status ?? (over ? pod.status : undefined)
-    if (over && containers.length === 0) {
-      if (here.ended !== undefined) report(uid, pod, here.ended)
-      return
-    }
-    const { waiting } = plan
-    const found = podStatus(pod, { containers, waiting, last, hostIP: needs.node.hostIP(), nowWallMs: clock.wallMs() })
-    const status = over ? endedStatus(found, last ?? {}) : found
-    report(uid, pod, status)
-    if (isFinal(status.phase) && !isDeepStrictEqual(status, here.ended)) end(uid, status)
-  }
-
-  /** Looks, plans, acts, and looks again until the plan is empty. Gives when time will change it. */
-  const reconcile = async (uid: string, signal: AbortSignal): Promise<number | undefined> => {
-    if (desired === undefined || !surveyed) return undefined
-    knownOf(uid)?.worker.forgetImages()
-    for (let round = 0; round < maxRounds && !signal.aborted; round++) {
-      const containers = await runtime.listContainers(uid)
-      const pod = wanted.get(uid)
-      const here = knownOf(uid)
-      if (here === undefined) return undefined
-      here.worker.observe(containers)
-      const leaving = pod === undefined || isLeaving(pod)
-      if (leaving && containers.length === 0) {
-        gone(uid, { ...here, ...(pod === undefined ? {} : { pod }) })
-        return undefined
-      }
-      change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
-      const plan = planFor(pod, here, containers)
-      if (pod !== undefined) {
-        here.worker.tellWaiting(pod, plan)
-        tellStatus(uid, pod, known.get(uid) ?? here, containers, plan)
-      }
-      if (plan.steps.length === 0) return plan.againInMs
-      for (const step of plan.steps) {
-        if (!signal.aborted) await here.worker.execute(uid, pod ?? here.pod, step)
-      }
-    }
-    if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
-    return unsettledMs
+    ledger.report(uid, pod, status)
+    ledger.change(uid, { ended: status })
+    keeping.wake()
   }
 
   const visitOne = async (uid: string, signal: AbortSignal) => {
+    const visitNeeds = { runtime, ledger, clock, log, hostIP: needs.node.hostIP, ended: keeping.wake }
     try {
-      queue.done(uid, await reconcile(uid, signal))
+      const ready = desired !== undefined && surveyed
+      const dueInMs = ready
+        ? await visitPod(uid, { ...visitNeeds, wanted: (one) => wanted.get(one) }, signal)
+        : undefined
+      queue.done(uid, dueInMs)
     } catch (error) {
       const retryInMs = queue.failed(uid)
       // That the engine is away is told once, by who watches it.
@@ -293,7 +175,6 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       visits.add(one)
       if (visits.size >= settings.parallelPods) await Promise.race(visits)
     }
-    // The engine may take long over a call; the next agent takes up whatever is half done.
     await Promise.race([Promise.all(visits), clock.sleep(lastVisitsMs)])
   }
 
@@ -304,14 +185,14 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       const { podUID } = container.identity
       byPod.set(podUID, [...(byPod.get(podUID) ?? []), container])
     }
-    if (!surveyed) for (const uid of byPod.keys()) change(uid, { admitted: true })
-    const uids = [...new Set([...byPod.keys(), ...wanted.keys(), ...known.keys()])]
-    const differs = (uid: string) => known.get(uid)?.seen !== fingerprint(byPod.get(uid) ?? [])
-    goneTold.clear()
-    const first = !surveyed
+    const uids = [...byPod.keys(), ...wanted.keys(), ...ledger.entries.keys()]
+    const differs = (uid: string) => ledger.get(uid)?.seen !== fingerprint(byPod.get(uid) ?? [])
+    ledger.forgetGone()
+    if (surveyed) return visit(uids.filter(differs))
     surveyed = true
-    if (first) admitNew()
-    visit(first ? uids : uids.filter(differs))
+    for (const uid of byPod.keys()) ledger.change(uid, { admitted: true })
+    admitNew()
+    visit(uids)
   }
 
   const engine = engineWatch(
@@ -320,7 +201,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       survey,
       changed: (podUID) => queue.add(podUID),
       // What failed while it was away need not wait any longer.
-      opened: () => visit([...wanted.keys(), ...known.keys()]),
+      opened: () => visit([...wanted.keys(), ...ledger.entries.keys()]),
     },
   )
 
@@ -330,7 +211,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     if (remembered !== undefined) {
       desired = remembered.desired
       wanted = podsByUID(remembered.desired)
-      for (const [uid, status] of Object.entries(remembered.endings)) change(uid, { ended: status, status })
+      for (const [uid, status] of Object.entries(remembered.endings)) ledger.change(uid, { ended: status, status })
       log.info('Wanted pods known from before', { pods: wanted.size })
     }
     if (early !== undefined) take(early)
@@ -339,9 +220,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   return {
     name: 'pods',
     async run(signal) {
-      puller = imagePuller({ runtime, clock, log }, settings.parallelPulls, signal)
       await load()
-      await Promise.all([work(signal), engine.run(signal), keeping.run(signal)])
+      await Promise.all([work(signal), puller.run(signal), engine.run(signal), keeping.run(signal)])
     },
     desired(message) {
       if (loaded) take(message)
@@ -349,36 +229,18 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     },
     pods: () =>
       [...wanted].map(([uid, pod]) => {
-        const status = known.get(uid)?.status ?? pod.status
+        const status = ledger.get(uid)?.status ?? pod.status
         return status === undefined ? pod : { ...pod, status }
       }),
     endPod(uid, { reason, message, gracePeriodSeconds }) {
       const pod = wanted.get(uid)
-      const here = knownOf(uid)
-      if (pod === undefined || here === undefined || isOver(pod, here)) return
-      if (gracePeriodSeconds !== undefined) change(uid, { graceSeconds: gracePeriodSeconds })
-      end(uid, { ...here.status, phase: 'Failed', reason, message })
+      if (pod === undefined) return
+      const known = ledger.of(uid)
+      if (isOver(pod, known)) return
+      const ended = { ...known.status, phase: 'Failed', reason, message } as const
+      ledger.change(uid, { ended, ...(gracePeriodSeconds === undefined ? {} : { graceSeconds: gracePeriodSeconds }) })
+      keeping.wake()
       queue.add(uid)
     },
   }
-}
-
-function isLeaving({ metadata }: Pod): boolean {
-  return metadata.deletionTimestamp !== undefined
-}
-
-function isOver(pod: Pod, { ended }: Known): boolean {
-  return ended !== undefined || isFinal(pod.status?.phase)
-}
-
-/** Equal as long as nothing happened to the containers. */
-function fingerprint(containers: readonly RuntimeContainer[]): string {
-  return containers
-    .map(({ id, state, startedAt }) => `${id} ${state} ${startedAt}`)
-    .sort()
-    .join('\n')
-}
-
-function endingsOf(known: ReadonlyMap<string, Known>): Remembered['endings'] {
-  return Object.fromEntries([...known].flatMap(([uid, { ended }]) => (ended === undefined ? [] : [[uid, ended]])))
 }

@@ -1,0 +1,95 @@
+/** One visit to one pod: look, plan, act, and look again until the plan is empty. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Pod } from '../../api/pod.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { ImageFacts } from './images.ts'
+import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
+import { type PodPlan, planEnding, planPod, planRemoval } from './pod-plan.ts'
+import { endedStatus, isFinal, podStatus } from './pod-status.ts'
+import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
+
+export type VisitNeeds = {
+  readonly runtime: Pick<ContainerRuntime, 'listContainers'>
+  readonly ledger: PodLedger
+  /** The pod as it is wanted now. */
+  readonly wanted: (uid: string) => Pod | undefined
+  /** The pod is over, or gone: worth remembering. */
+  readonly ended: () => void
+  readonly hostIP: () => string | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A plan is followed this many rounds in one visit: more than any pod needs. */
+const maxRounds = 12
+/** A pod that does not settle is left alone this long. */
+const unsettledMs = 30_000
+
+/** Gives when time will change the plan; undefined when only news will. */
+export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSignal): Promise<number | undefined> {
+  const { runtime, ledger, log } = needs
+  ledger.of(uid).worker.forgetImages()
+  for (let round = 0; round < maxRounds && !signal.aborted; round++) {
+    const containers = await runtime.listContainers(uid)
+    const pod = needs.wanted(uid)
+    if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
+      ledger.gone(uid, pod !== undefined)
+      needs.ended()
+      return undefined
+    }
+    ledger.change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
+    const known = ledger.of(uid)
+    known.worker.observe(containers)
+    const plan = planFor(pod, known, containers, needs.clock)
+    if (pod !== undefined) {
+      known.worker.tellWaiting(pod, plan)
+      tellStatus(uid, pod, containers, plan, needs)
+    }
+    if (plan.steps.length === 0) return plan.againInMs
+    for (const step of plan.steps) {
+      if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)
+    }
+  }
+  if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
+  return unsettledMs
+}
+
+/** Equal as long as nothing happened to the containers. */
+export function fingerprint(containers: readonly RuntimeContainer[]): string {
+  return containers
+    .map(({ id, state, startedAt }) => `${id} ${state} ${startedAt}`)
+    .sort()
+    .join('\n')
+}
+
+function planFor(pod: Pod | undefined, known: Known, containers: readonly RuntimeContainer[], clock: Clock): PodPlan {
+  const { worker, graceSeconds } = known
+  const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
+  const facts = { containers, images, memory: worker.memory, nowMs: clock.monotonicMs() }
+  if (pod === undefined || isLeaving(pod)) return planRemoval(pod ?? known.pod, facts)
+  return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
+}
+
+function tellStatus(
+  uid: string,
+  pod: Pod,
+  containers: readonly RuntimeContainer[],
+  { waiting }: PodPlan,
+  { ledger, hostIP, clock, ended }: VisitNeeds,
+): void {
+  const known = ledger.of(uid)
+  const over = isOver(pod, known)
+  if (over && containers.length === 0) {
+    // Nothing is left to be looked at but the words. Those of the control plane itself it need not be told.
+    if (known.ended !== undefined) ledger.report(uid, pod, known.ended)
+    return
+  }
+  const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
+  const found = podStatus(pod, { containers, waiting, last, hostIP: hostIP(), nowWallMs: clock.wallMs() })
+  const status = over ? endedStatus(found, last ?? {}) : found
+  ledger.report(uid, pod, status)
+  if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return
+  ledger.change(uid, { ended: status })
+  ended()
+}
