@@ -1,0 +1,233 @@
+/** The broker-controller: reads what is wanted, builds the parts, and runs them until told to stop. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { hostname, networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { type Authority, openAuthority } from '../certs/authority.ts'
+import { checkNodeCSR, signNodeCSR } from '../certs/csr.ts'
+import { type Issued, issueAdmin, issueServer } from '../certs/issue.ts'
+import { kubeconfigText } from '../certs/kubeconfig.ts'
+import { systemClock as clock } from '../daemon/clock.ts'
+import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
+import { replaceFile } from '../daemon/durable-file.ts'
+import { type Log, openLog, storyOf } from '../daemon/log.ts'
+import { type Loop, runLoops } from '../daemon/run.ts'
+import { version } from '../daemon/version.ts'
+import { apiServer } from './apiserver/http-server.ts'
+import { ensureClusterInfo, ensureNamespaces } from './bootstrap-objects.ts'
+import { openMqttBroker } from './broker/mqtt-broker.ts'
+import { nodeInbox } from './broker/node-inbox.ts'
+import { nodeOutbox } from './broker/node-outbox.ts'
+import { defaultDataDir, type Flags, help, readCommandLine } from './command-line.ts'
+import {
+  type ControllerConfiguration,
+  ControllerConfigurationSchema,
+  controllerConfiguration,
+  emptyConfiguration,
+} from './configuration.ts'
+import { certificateController } from './controllers/certificate-controller.ts'
+import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
+import { nodeLifecycleController } from './controllers/node-lifecycle-controller.ts'
+import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
+import { tokenCleaner } from './controllers/token-cleaner.ts'
+import { scheduler } from './scheduler/scheduler.ts'
+import { anyAddress, type ServerNames, serverNames } from './server-names.ts'
+import { eventRecorder } from './store/event-recorder.ts'
+import { StoreInUseError } from './store/sqlite-file.ts'
+import { openSqliteStore } from './store/sqlite-store.ts'
+import type { Store } from './store/store.ts'
+import { tokenCommand } from './token-command.ts'
+
+const exitCode = { fine: 0, failed: 1, usage: 64, configuration: 78 } as const // as sysexits.h
+const pidFileName = 'controller.pid'
+
+process.exit(await main(process.argv.slice(2), stopSignal()))
+
+async function main(argv: readonly string[], signal: AbortSignal): Promise<number> {
+  const wanted = readCommandLine(argv)
+  switch (wanted.want) {
+    case 'help':
+      process.stdout.write(help)
+      return exitCode.fine
+    case 'version':
+      process.stdout.write(`bramble-controller ${version}\n`)
+      return exitCode.fine
+    case 'refuse':
+      process.stderr.write(`${wanted.why}\nTry 'bramble-controller --help'.\n`)
+      return exitCode.usage
+    case 'token':
+      return tokenCommand(wanted.argv, {
+        stdout: (text) => void process.stdout.write(text),
+        stderr: (text) => void process.stderr.write(text),
+        signal,
+        randomBytes,
+        defaults: { dataDir: defaultDataDir },
+      })
+    case 'check':
+    case 'run':
+      return configured(wanted.want, wanted.flags, signal)
+  }
+}
+
+async function configured(want: 'run' | 'check', flags: Flags, signal: AbortSignal): Promise<number> {
+  let configuration: ControllerConfiguration
+  try {
+    const { config } = flags
+    const file =
+      config === undefined ? emptyConfiguration : await readConfigurationFile(config, ControllerConfigurationSchema)
+    configuration = controllerConfiguration({ flags, file, isTerminal: process.stdout.isTTY })
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error
+    process.stderr.write(`${storyOf(error)}\n`)
+    return exitCode.configuration
+  }
+  if (want === 'check') {
+    process.stdout.write('The configuration is valid\n')
+    return exitCode.fine
+  }
+  const log = openLog({ ...configuration.log, write: (line) => void process.stdout.write(line) })
+  try {
+    await run(configuration, flags, log, signal)
+    log.info('Controller stopped')
+    return exitCode.fine
+  } catch (error) {
+    log.error('Controller failed', { error })
+    return exitCode.failed
+  }
+}
+
+/** Resolves when `signal` aborted and everything is closed; rejects with what made it impossible to go on. */
+async function run(configuration: ControllerConfiguration, flags: Flags, log: Log, signal: AbortSignal): Promise<void> {
+  const { dataDir } = flags
+  const { listen } = configuration
+  log.info('Controller starts', { version, dataDir, pid: process.pid })
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const closing: (() => Promise<void>)[] = []
+  try {
+    const store = await openStore(dataDir, log)
+    closing.unshift(() => store.close())
+    const pidFile = join(dataDir, pidFileName)
+    await replaceFile(pidFile, `${process.pid}\n`, 0o644)
+    closing.unshift(() => rm(pidFile, { force: true }))
+
+    const machine = { hostname: hostname(), interfaces: networkInterfaces() }
+    const names = serverNames(machine, configuration)
+    const authority = await openFleetAuthority(join(dataDir, 'authority'), log)
+    const server = await issueServerFiles(authority, names, dataDir)
+    await ensureNamespaces(store)
+
+    const registry = new Registry()
+    collectDefaultMetrics({ register: registry })
+    const needs = { store, events: eventRecorder({ store, clock }), clock, log }
+    const tls = { ca: authority.certificate, certificate: server.certificate, key: server.key }
+    const host = listen.bindAddress ?? anyAddress(machine)
+
+    const api = apiServer({ ...needs, registry, tls, host, port: listen.apiPort, version })
+    const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
+    closing.unshift(() => api.run(AbortSignal.abort()))
+
+    const broker = await openMqttBroker({ tls, clock, log, registry })
+    closing.unshift(() => broker.close())
+    const outbox = nodeOutbox({ ...needs, broker, epoch: randomUUID() })
+    const inbox = nodeInbox({ ...needs, broker, podsOf: outbox.podsOf, registry })
+    const mqttPort = await opening(
+      'MQTT',
+      listen.mqttPort,
+      '--mqtt-port',
+      broker.listen({ port: listen.mqttPort, host }, inbox),
+    )
+
+    const { certificate: ca, hash: caHash } = authority
+    await ensureClusterInfo(needs, { server: `https://${names.advertised}:${opened.port}`, mqttPort, ca, caHash })
+    const kubeconfig = await writeKubeconfigs(authority, `https://127.0.0.1:${opened.port}`, flags)
+    log.info('Controller ready', {
+      api: `https://127.0.0.1:${opened.port}`,
+      mqtt: `mqtts://127.0.0.1:${mqttPort}`,
+      kubeconfig,
+      caHash,
+    })
+
+    const loops: readonly Loop[] = [
+      { name: 'api', run: api.run },
+      outbox,
+      nodeLifecycleController(needs, configuration.nodeLifecycle),
+      taintEvictionController(needs),
+      scheduler({ ...needs, random: Math.random }),
+      certificateController({ ...needs, signer: signerOf(authority) }, configuration.nodeLifecycle),
+      tokenCleaner(needs),
+      eventCleanup(needs, { ...defaultEventCleanup, lifetimeMs: configuration.eventLifetimeMs }),
+    ]
+    await runLoops(loops, signal, log)
+  } finally {
+    for (const close of closing) await close()
+  }
+}
+
+/** The open store is also the lock on the data directory. */
+async function openStore(dataDir: string, log: Log): Promise<Store> {
+  try {
+    return await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
+  } catch (cause) {
+    if (!(cause instanceof StoreInUseError)) throw cause
+    const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')
+    throw new Error(`Another controller (pid ${pid.trim()}) uses ${dataDir}`, { cause })
+  }
+}
+
+async function openFleetAuthority(folder: string, log: Log): Promise<Authority> {
+  const authority = await openAuthority(folder, clock.wallMs())
+  if (authority.created) log.info('Authority made', { folder, caHash: authority.hash })
+  for (const path of authority.tightened) log.warn('File was readable by others', { path })
+  return authority
+}
+
+/** Issued anew at each start, for addresses change. */
+async function issueServerFiles(authority: Authority, names: ServerNames, dataDir: string): Promise<Issued> {
+  const issued = issueServer(authority, { names: names.all, nowMs: clock.wallMs() })
+  const whole = { ...issued, certificate: `${issued.certificate.trimEnd()}\n${authority.certificate}` }
+  await replaceFile(join(dataDir, 'server.key'), whole.key, 0o600)
+  await replaceFile(join(dataDir, 'server.crt'), whole.certificate, 0o644)
+  return whole
+}
+
+/** In the data directory, and where the flag says; gives the latter's path. */
+async function writeKubeconfigs(authority: Authority, server: string, flags: Flags): Promise<string> {
+  const admin = issueAdmin(authority, { nowMs: clock.wallMs() })
+  const text = kubeconfigText({ server, ca: authority.certificate, ...admin })
+  const path = join(flags.dataDir, 'kubeconfig')
+  for (const wanted of new Set([path, flags.kubeconfig ?? path])) await replaceFile(wanted, text, 0o600)
+  return flags.kubeconfig ?? path
+}
+
+function signerOf(authority: Authority) {
+  return {
+    check: checkNodeCSR,
+    sign: (pem: string, terms: { readonly expirationSeconds?: number }) =>
+      signNodeCSR(authority, pem, { nowMs: clock.wallMs(), ...terms }),
+  }
+}
+
+/** A port that cannot be had is told with the flag that chooses another. */
+async function opening<T>(what: string, port: number, flag: string, opened: Promise<T>): Promise<T> {
+  try {
+    return await opened
+  } catch (cause) {
+    const inUse = storyOf(cause).includes('EADDRINUSE')
+    throw new Error(`Port ${port} (${what}) ${inUse ? 'is in use' : 'cannot be opened'}: choose another with ${flag}`, {
+      cause,
+    })
+  }
+}
+
+/** The first signal ends everything in order; a second one at once. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController()
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      if (stop.signal.aborted) process.exit(exitCode.failed)
+      stop.abort()
+    })
+  }
+  return stop.signal
+}
