@@ -152,8 +152,8 @@ ensure_controller() {
   news "$log" "$began" >"$log.now"
   grep -q 'Controller ready' "$log.now" ||
     fail 'The broker-controller does not get ready' 'Its own words are above; if its data is damaged, keep a copy and start with another --data.' "$log.now"
-  api_port=$(sed -n 's/.*Controller ready.*https:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$log.now" | tail -n 1)
-  mqtt_port=$(sed -n 's/.*Controller ready.*mqtts:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$log.now" | tail -n 1)
+  api_port=$(sed -n '/Controller ready/s/.*"https:\/\/[^"]*:\([0-9]*\)".*/\1/p' "$log.now" | tail -n 1)
+  mqtt_port=$(sed -n '/Controller ready/s/.*"mqtts:\/\/[^"]*:\([0-9]*\)".*/\1/p' "$log.now" | tail -n 1)
   rm -f -- "$log.now"
   printf 'api_port=%s\nmqtt_port=%s\n' "$api_port" "$mqtt_port" >"$data/ports"
   say "    Kubernetes API on port $api_port, MQTT on port $mqtt_port"
