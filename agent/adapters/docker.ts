@@ -1,22 +1,24 @@
 /** Docker as the pod manager needs it, on dockerode. Docker's options, words and status codes stop in this folder. */
 import { randomBytes } from 'node:crypto'
+import { Agent } from 'node:http'
 import { Readable } from 'node:stream'
 import Dockerode from 'dockerode'
 import { parseImageName } from '../pods/images.ts'
 import {
   type ContainerIdentity,
-  type ContainerOptions,
   type ContainerRuntime,
   type ImageReference,
-  type PortMapping,
   type RuntimeContainer,
   RuntimeError,
-  type RuntimeInfo,
   type SandboxOptions,
 } from '../pods/runtime.ts'
 import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../pods/sandbox-image.ts'
-import { failureOf, runtimeError } from './docker-errors.ts'
-import { containerName, identityOf, labelFilter, labelsOf, sandboxOf } from './docker-labels.ts'
+import { containerOf, infoOf } from './docker-answers.ts'
+import { call, messages } from './docker-call.ts'
+import { runtimeError } from './docker-errors.ts'
+import { containerName, identityOf, labelFilter } from './docker-labels.ts'
+import { pull } from './docker-pull.ts'
+import { containerRequest, sandboxRequest } from './docker-requests.ts'
 
 export type DockerSettings = {
   readonly socketPath: string
@@ -27,20 +29,16 @@ export type DockerSettings = {
 const askMs = 30_000
 /** Making and starting may wait for a slow card. */
 const actMs = 120_000
-/** A pull that gets nothing for this long is given up, as by the kubelet. */
-const pullStallMs = 60_000
-/** As the kubelet rotates: 10 Mi, five files. */
-const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
-/** The agent restarts containers, nobody else. */
-const noRestart = { Name: 'no' }
-const cpuPeriodUs = 100_000
-const leastCpuQuotaUs = 1_000
 
 export function dockerRuntime({ socketPath, nodeName }: DockerSettings): ContainerRuntime {
-  // Said out loud, or dockerode takes them from DOCKER_HOST and its like.
-  const docker = new Dockerode({ socketPath, host: undefined, protocol: 'http', timeout: undefined })
+  // A dockerd that shuts down closes its door first, but goes on serving who is inside: containers started then are
+  // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
+  const agent = new Agent({ keepAlive: false })
+  const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
+  const docker = new Dockerode(link)
   const inspected = new Map<string, { readonly state: string; readonly container: RuntimeContainer }>()
   const imageNames = new Map<string, string>()
+  let protects: boolean | undefined
 
   const create = async (tried: string, identity: ContainerIdentity, options: Dockerode.ContainerCreateOptions) => {
     const named = (name: string) =>
@@ -122,6 +120,27 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
     }
   }
 
+  /**
+   * An engine without CAP_SYS_RESOURCE (inside another container, say) cannot start what it is to protect from the
+   * kernel. Asked once, by trying, when a container first wants it.
+   */
+  const mayProtect = async (): Promise<boolean> => {
+    if (protects !== undefined) return protects
+    const tried = 'Cannot try whether Docker may lower an OOM score'
+    const request = { Image: sandboxImage, HostConfig: { OomScoreAdj: -1, NetworkMode: 'none', AutoRemove: true } }
+    const { id } = await call(tried, actMs, (abortSignal) => docker.createContainer({ ...request, abortSignal }))
+    try {
+      await start(tried, id)
+      protects = true
+    } catch (error) {
+      if (error instanceof RuntimeError && error.reason === 'Unreachable') throw error
+      protects = false // The same image has just run as a sandbox; some engines do not say what was refused.
+    } finally {
+      await remove(id)
+    }
+    return protects
+  }
+
   return {
     async info() {
       return infoOf(await call('Cannot ask Docker how it is', askMs, () => docker.info()))
@@ -150,10 +169,12 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
       return id
     },
 
-    createContainer(options) {
+    async createContainer(options) {
       const { identity } = options
       const tried = `Cannot create container ${identity.containerName} of pod ${podOf(identity)}`
-      return create(tried, identity, containerRequest(nodeName, options))
+      const unprotected = options.oomScoreAdj < 0 && !(await mayProtect())
+      const request = containerRequest(nodeName, unprotected ? { ...options, oomScoreAdj: 0 } : options)
+      return await create(tried, identity, request)
     },
 
     startContainer: (id) => start(`Cannot start container ${id}`, id),
@@ -221,204 +242,6 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
         if (!signal.aborted) throw runtimeError(tried, error)
       }
     },
-  }
-}
-
-async function pull(
-  docker: Dockerode,
-  image: string,
-  source: { readonly fromImage: string; readonly tag: string },
-  signal: AbortSignal,
-): Promise<void> {
-  const tried = `Cannot pull image ${image}`
-  const stalled = new AbortController()
-  const stop = AbortSignal.any([signal, stalled.signal])
-  const watchdog = setTimeout(() => stalled.abort(), pullStallMs)
-  try {
-    const stream = await docker.createImage({ ...source, abortSignal: stop })
-    for await (const progress of messages(stream)) {
-      watchdog.refresh()
-      if (typeof progress['error'] === 'string') throw new Error(progress['error'])
-    }
-  } catch (error) {
-    const { status, text } = failureOf(error)
-    if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('It was called off') })
-    if (stalled.signal.aborted) {
-      const cause = new Error(`No progress for ${pullStallMs / 1000} s`)
-      throw new RuntimeError('ImagePull', tried, { cause })
-    }
-    if (status === undefined && isLinkError(error)) throw runtimeError(tried, error)
-    throw new RuntimeError('ImagePull', tried, { cause: new Error(text) })
-  } finally {
-    clearTimeout(watchdog)
-  }
-}
-
-/** The engine itself did not answer, as against the registry behind it. */
-function isLinkError(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error
-}
-
-/**
- * Ends within `ms`, whatever becomes of the answer: dockerode waits for ever for the rest of one that was cut off.
- * The statuses in `fine` say that the work was done before: the answer is then undefined.
- */
-async function call<T>(tried: string, ms: number, work: (abortSignal: AbortSignal) => Promise<T>): Promise<T>
-async function call<T>(
-  tried: string,
-  ms: number,
-  work: (abortSignal: AbortSignal) => Promise<T>,
-  ...fine: readonly number[]
-): Promise<T | undefined>
-async function call<T>(
-  tried: string,
-  ms: number,
-  work: (abortSignal: AbortSignal) => Promise<T>,
-  ...fine: readonly number[]
-): Promise<T | undefined> {
-  const deadline = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`Docker did not answer within ${ms / 1000} s`))
-      deadline.abort()
-    }, ms)
-  })
-  try {
-    return await Promise.race([work(deadline.signal), late])
-  } catch (error) {
-    if (fine.includes(failureOf(error).status ?? 0)) return undefined
-    throw runtimeError(tried, error)
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-type Message = { readonly [name: string]: unknown }
-
-/** One JSON object a line. */
-async function* messages(stream: NodeJS.ReadableStream): AsyncIterable<Message> {
-  let rest = ''
-  stream.setEncoding('utf8')
-  for await (const chunk of stream) {
-    const lines = (rest + String(chunk)).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as Message
-  }
-  if (rest.trim() !== '') yield JSON.parse(rest) as Message
-}
-
-function sandboxRequest(nodeName: string, { identity, hostname, hostNetwork, ports }: SandboxOptions) {
-  return {
-    Image: sandboxImage,
-    Labels: labelsOf(nodeName, identity),
-    ...(hostNetwork ? {} : { Hostname: hostname }),
-    // It knows no other: an engine that stops would wait for it in vain.
-    StopSignal: 'SIGKILL',
-    ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
-    HostConfig: {
-      NetworkMode: hostNetwork ? 'host' : 'default',
-      IpcMode: 'shareable',
-      PortBindings: bindings(ports),
-      CpuShares: 2,
-      ReadonlyRootfs: true,
-      LogConfig: { Type: 'none', Config: {} },
-      RestartPolicy: noRestart,
-    },
-  }
-}
-
-function containerRequest(nodeName: string, options: ContainerOptions): Dockerode.ContainerCreateOptions {
-  const { identity, sandboxID, command, args, limits, requests } = options
-  const joined = `container:${sandboxID}`
-  return {
-    Image: options.image,
-    Labels: labelsOf(nodeName, identity, sandboxID),
-    ...(command === undefined ? {} : { Entrypoint: [...command] }),
-    ...(args === undefined ? {} : { Cmd: [...args] }),
-    ...(options.workingDir === undefined ? {} : { WorkingDir: options.workingDir }),
-    Env: options.env.map(({ name, value }) => `${name}=${value}`),
-    Tty: options.tty,
-    OpenStdin: options.stdin,
-    HostConfig: {
-      NetworkMode: joined,
-      IpcMode: joined,
-      CpuShares: requests.cpuShares,
-      // Not NanoCpus: Docker refuses more of those than the machine has, Kubernetes does not.
-      ...(limits.nanoCPUs === 0
-        ? {}
-        : {
-            CpuPeriod: cpuPeriodUs,
-            CpuQuota: Math.max(leastCpuQuotaUs, Math.round((limits.nanoCPUs / 1e9) * cpuPeriodUs)),
-          }),
-      ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
-      OomScoreAdj: options.oomScoreAdj,
-      LogConfig: logs,
-      RestartPolicy: noRestart,
-    },
-  }
-}
-
-function portKey({ containerPort, protocol }: PortMapping): string {
-  return `${containerPort}/${protocol.toLowerCase()}`
-}
-
-function bindings(ports: readonly PortMapping[]): { [port: string]: { HostIp: string; HostPort: string }[] } {
-  const byPort: { [port: string]: { HostIp: string; HostPort: string }[] } = {}
-  for (const port of ports) {
-    const binding = { HostIp: port.hostIP, HostPort: String(port.hostPort) }
-    byPort[portKey(port)] = [...(byPort[portKey(port)] ?? []), binding]
-  }
-  return byPort
-}
-
-function containerOf(
-  { Id, State, Config, Created, NetworkSettings }: Dockerode.ContainerInspectInfo,
-  identity: ContainerIdentity,
-  imageID: string,
-): RuntimeContainer {
-  const [ip] = Object.values(NetworkSettings.Networks).flatMap(({ IPAddress }) => IPAddress || [])
-  return {
-    id: Id,
-    identity,
-    sandboxID: sandboxOf(Config.Labels),
-    image: Config.Image,
-    imageID,
-    state: stateOf(State.Status),
-    exitCode: State.ExitCode,
-    oomKilled: State.OOMKilled,
-    error: State.Error,
-    createdAt: Created,
-    startedAt: instant(State.StartedAt),
-    finishedAt: instant(State.FinishedAt),
-    ip,
-  }
-}
-
-function stateOf(status: string): RuntimeContainer['state'] {
-  switch (status) {
-    case 'created':
-    case 'running':
-    case 'paused':
-    case 'restarting':
-    case 'exited':
-      return status
-    default: // dead, removing
-      return 'dead'
-  }
-}
-
-/** Docker writes the year one for what has not happened. */
-function instant(text: string): string | undefined {
-  return text.startsWith('0001-') || text === '' ? undefined : text
-}
-
-function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
-  return {
-    version: `docker://${info['ServerVersion']}`,
-    rootDirectory: String(info['DockerRootDir']),
-    cgroupVersion: String(info['CgroupVersion'] ?? '1'),
-    storageDriver: String(info['Driver']),
   }
 }
 

@@ -278,6 +278,31 @@ test('what the engine refuses is shown on the pod, and tried again', async (t) =
   t.equal(world.status('web')?.phase, 'Running')
 })
 
+test('a sandbox that cannot be made is tried ever more seldom, whatever noise the tries make', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  const tries = () => runtime.calls.filter(({ method }) => method === 'runSandbox').length
+  for (let i = 0; i < 50; i++) runtime.failNext('runSandbox')
+  world.want(running('web'))
+  for (let second = 0; second < 60; second++) {
+    world.say({ pods: [running('web')], secrets: [] })
+    await clock.advance(1_000)
+  }
+  t.equal(tries(), 6, 'at 0, 1, 3, 7, 15 and 31 s')
+})
+
+test('what the engine cannot remove stands in nobody’s way', async (t) => {
+  const { clock, runtime, running: up, world } = aNode(t)
+  world.want(running('web'))
+  await clock.advance(1_000)
+  runtime.powerCut()
+  runtime.failNext('removeContainer', 'Failed', 'device or resource busy')
+  await clock.advance(1_000)
+  t.equal(up().length, 2)
+  t.equal(world.status('web')?.phase, 'Running')
+  await clock.advance(31_000)
+  t.equal(runtime.containers.filter(({ identity }) => identity.kind === 'sandbox').length, 1, 'it goes later')
+})
+
 test('a pod that does not fit is refused, and stays refused', async (t) => {
   const { clock, runtime, start, world } = aNode(t, { allocatable: { cpu: '1', pods: '10' } })
   const big = (name: string, creationTimestamp: string) =>

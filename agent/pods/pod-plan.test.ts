@@ -2,15 +2,8 @@ import { test } from 'tap'
 import type { Container, Pod } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import type { ImageFacts } from './images.ts'
-import {
-  nothingRemembered,
-  type PodFacts,
-  type PodPlan,
-  type PodStep,
-  planEnding,
-  planPod,
-  planRemoval,
-} from './pod-plan.ts'
+import { planEnding, planPod, planRemoval } from './pod-plan.ts'
+import { nothingRemembered, type PodFacts, type PodPlan, type PodStep } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
 
@@ -160,7 +153,7 @@ test('without its sandbox everything starts again, in a new one', async (t) => {
   const ended = { ...running, ...exited }
   t.same(told(planPod(wanted(), facts([lost, ended]))), ['runSandbox 1'])
   const next = found('', { attempt: 1 })
-  t.same(told(planPod(wanted(), facts([lost, ended, next]))), ['remove sandbox-0', 'start main 1'])
+  t.same(told(planPod(wanted(), facts([lost, ended, next]))), ['start main 1', 'remove sandbox-0'])
   t.same(told(planPod(wanted({ restartPolicy: 'Never' }), facts([lost, ended]))), [], 'what may not restart needs none')
 })
 

@@ -3,90 +3,48 @@
  * looked at again, the next plan goes on from there, and in the end is empty. Whatever interrupts it, the next plan
  * starts from what is there.
  */
-import type { Container, Pod } from '../../api/pod.ts'
-import { answerImage, type ImageFacts, parseImageName, pullPolicyOf } from './images.ts'
+import type { Pod } from '../../api/pod.ts'
+import { type Choice, choose, stopOf } from './container-choice.ts'
 import {
-  exitCodeOf,
   hasEnded,
   isHalfMade,
   isRunning,
-  leastGraceSeconds,
   type PodContainers,
   sortContainers,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import { type CrashBackoff, crashWaitMs, durationText, restartPolicyOf, shouldRestart } from './restarts.ts'
+import type { PodFacts, PodMemory, PodPlan, PodStep } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
-import { containerHash } from './spec-hash.ts'
-
-export type PodStep =
-  | { readonly step: 'lookForImage'; readonly image: string }
-  | { readonly step: 'pullImage'; readonly image: string; readonly container: Container }
-  | { readonly step: 'runSandbox'; readonly attempt: number; readonly lost: boolean }
-  | {
-      readonly step: 'startContainer'
-      readonly container: Container
-      readonly attempt: number
-      readonly sandbox: RuntimeContainer
-      readonly imagePulled: boolean
-      /** What this one comes after. */
-      readonly previous: RuntimeContainer | undefined
-    }
-  /** Begins to stop it; the world changes later. */
-  | { readonly step: 'stop'; readonly target: RuntimeContainer; readonly graceSeconds: number; readonly why: string }
-  | { readonly step: 'remove'; readonly target: RuntimeContainer }
-
-/** Why a container does not run although it should, in Kubernetes' words. */
-export type Waiting = { readonly reason: string; readonly message: string }
-
-export type PodPlan = {
-  readonly steps: readonly PodStep[]
-  /** By container name. */
-  readonly waiting: ReadonlyMap<string, Waiting>
-  /** When time alone changes the plan. */
-  readonly againInMs: number | undefined
-}
-
-/** What is remembered of a pod between two looks. Times are on the monotonic clock. */
-export type PodMemory = {
-  /** By container name and hash: see `backoffKey`. */
-  readonly backoffs: ReadonlyMap<string, CrashBackoff>
-  /** By container id: when it ended. */
-  readonly exits: ReadonlyMap<string, number>
-  /** By container name: it could not be made. */
-  readonly troubles: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
-  /** By container id: being stopped, at the latest at this time. */
-  readonly stopping: ReadonlyMap<string, number>
-  /** By container name: restarts known although the engine has no such container any more. */
-  readonly restartCounts: ReadonlyMap<string, number>
-}
-
-export const nothingRemembered: PodMemory = {
-  backoffs: new Map(),
-  exits: new Map(),
-  troubles: new Map(),
-  stopping: new Map(),
-  restartCounts: new Map(),
-}
-
-export type PodFacts = {
-  readonly containers: readonly RuntimeContainer[]
-  /** By container name, of those images that were looked for. */
-  readonly images: ReadonlyMap<string, ImageFacts>
-  readonly memory: PodMemory
-  readonly nowMs: number
-}
 
 const nothing: PodPlan = { steps: [], waiting: new Map(), againInMs: undefined }
 
-export function backoffKey(container: Container): string {
-  return `${container.name}/${containerHash(container)}`
-}
-
 /** The pod shall run, as its restart policy says. */
 export function planPod(pod: Pod, facts: PodFacts): PodPlan {
+  return withoutStuck(planRun(pod, facts), facts)
+}
+
+/** Nothing of the pod shall be left: containers first, each with its grace, then the sandbox. */
+export function planRemoval(pod: Pod | undefined, facts: PodFacts): PodPlan {
+  return withoutStuck(planGone(pod, facts), facts)
+}
+
+/** The pod is over: nothing of it runs any more, and what is left is kept to be looked at. */
+export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): PodPlan {
+  return withoutStuck(planOver(pod, facts, graceSeconds), facts)
+}
+
+/** What the engine could not remove is tried again later, and stands in nobody's way. */
+function withoutStuck(plan: PodPlan, { memory, nowMs }: PodFacts): PodPlan {
+  const waitMs = (step: PodStep) => (step.step === 'remove' ? (memory.stuck.get(step.target.id) ?? nowMs) - nowMs : 0)
+  const waits = plan.steps.map(waitMs).filter((ms) => ms > 0)
+  if (waits.length === 0) return plan
+  const againInMs = Math.min(plan.againInMs ?? Number.POSITIVE_INFINITY, ...waits)
+  return { ...plan, steps: plan.steps.filter((step) => waitMs(step) <= 0), againInMs }
+}
+
+function planRun(pod: Pod, facts: PodFacts): PodPlan {
   const found = sortContainers(facts.containers)
-  const halfMade = facts.containers.filter(isHalfMade)
+  const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.memory.stuck.has(one.id))
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 
   const choices = pod.spec.containers.map((container) => choose(pod, container, found, facts))
@@ -96,23 +54,34 @@ export function planPod(pod: Pod, facts: PodFacts): PodPlan {
     ...twins(pod, found, facts),
   ]
   const starting = choices.flatMap(({ start }) => start ?? [])
-  if (stops.length > 0) return merge(choices, stops)
-  if (starting.length === 0) return merge(choices, leaveSandbox(found, facts))
-  if (found.sandbox === undefined || !isRunning(found.sandbox)) {
-    const attempt = (found.sandbox?.identity.attempt ?? -1) + 1
-    const running = [...found.histories.values()].flat().filter(isRunning)
-    if (running.length > 0) return merge(choices, [])
-    return merge(choices, [{ step: 'runSandbox', attempt, lost: attempt > 0 }])
-  }
+  const steps = stops.length > 0 ? stops : starting.length === 0 ? leaveSandbox(found, facts) : undefined
+  if (steps !== undefined) return merge(choices, [...steps, ...outdated(found)])
   const { sandbox } = found
-  return merge(choices, [
-    ...found.olderSandboxes.map((target): PodStep => ({ step: 'remove', target })),
-    ...starting.flatMap((start) => start(sandbox)),
-  ])
+  if (sandbox === undefined || !isRunning(sandbox)) return merge(choices, [], sandboxPlan(found, facts))
+  return merge(choices, [...starting.flatMap((start) => start(sandbox)), ...outdated(found)])
 }
 
-/** Nothing of the pod shall be left: containers first, each with its grace, then the sandbox. */
-export function planRemoval(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts): PodPlan {
+/** A new sandbox, once nothing runs on the network of the last one. */
+function sandboxPlan({ sandbox, histories }: PodContainers, { memory, nowMs }: PodFacts): Partial<PodPlan> {
+  if ([...histories.values()].flat().some(isRunning)) return {}
+  const againInMs = (memory.sandboxRetryAtMs ?? 0) - nowMs
+  if (againInMs > 0) return { againInMs }
+  const attempt = (sandbox?.identity.attempt ?? -1) + 1
+  return { steps: [{ step: 'runSandbox', attempt, lost: attempt > 0 }] }
+}
+
+/** Older sandboxes nothing runs on any more. */
+function outdated({ olderSandboxes, histories }: PodContainers): readonly PodStep[] {
+  const used = new Set(
+    [...histories.values()]
+      .flat()
+      .filter(isRunning)
+      .map(({ sandboxID }) => sandboxID),
+  )
+  return olderSandboxes.filter(({ id }) => !used.has(id)).map((target) => ({ step: 'remove', target }))
+}
+
+function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts): PodPlan {
   const { stops, running } = stopAll(pod, containers, memory, nowMs, 'Stopping container')
   if (running) return { ...nothing, steps: stops }
   const last = (container: RuntimeContainer) => (container.identity.kind === 'sandbox' ? 1 : 0)
@@ -120,102 +89,12 @@ export function planRemoval(pod: Pod | undefined, { containers, memory, nowMs }:
   return { ...nothing, steps: inOrder.map((target) => ({ step: 'remove', target })) }
 }
 
-/** The pod is over: nothing of it runs any more, and what is left is kept to be looked at. */
-export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): PodPlan {
+function planOver(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): PodPlan {
   const { containers, memory, nowMs } = facts
   const halfMade = containers.filter(isHalfMade).map((target): PodStep => ({ step: 'remove', target }))
   const { stops, running } = stopAll(pod, containers, memory, nowMs, 'Stopping container', graceSeconds)
   if (running || halfMade.length > 0) return { ...nothing, steps: [...halfMade, ...stops] }
   return { ...nothing, steps: leaveSandbox(sortContainers(containers), facts) }
-}
-
-type Choice = {
-  readonly waiting?: readonly [string, Waiting]
-  readonly againInMs?: number
-  /** What is to be known or fetched first. */
-  readonly first?: PodStep
-  readonly stop?: PodStep
-  /** It is to run; what to do for it now, given a sandbox. Nothing while it waits. */
-  readonly start?: (sandbox: RuntimeContainer) => readonly PodStep[]
-  readonly tidy?: readonly PodStep[]
-}
-
-function choose(pod: Pod, container: Container, found: PodContainers, facts: PodFacts): Choice {
-  const [newest, ...older] = found.histories.get(container.name) ?? []
-  const tidy = older
-    .slice(1)
-    .filter(hasEnded)
-    .map((target): PodStep => ({ step: 'remove', target }))
-  if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }
-  if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
-  const changed = newest.identity.specHash !== containerHash(container)
-  if (isRunning(newest)) {
-    const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
-    if (!changed && !stray) return { tidy }
-    const why = changed
-      ? `Container ${container.name} definition changed, will be restarted`
-      : `Stopping container ${container.name}`
-    const stop = stopOf(newest, stopGraceSeconds(pod), facts, why)
-    return { tidy, ...(stop ? { stop } : {}), start: () => [] }
-  }
-  if (!changed && !shouldRestart(restartPolicyOf(pod.spec.restartPolicy), exitCodeOf(newest))) return { tidy }
-  const exitedAtMs = facts.memory.exits.get(newest.id) ?? facts.nowMs
-  const waitMs = changed ? 0 : crashWaitMs(facts.memory.backoffs.get(backoffKey(container)), exitedAtMs)
-  const leftMs = exitedAtMs + waitMs - facts.nowMs
-  if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
-  const { name, namespace = 'default', uid } = pod.metadata
-  const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
-  return {
-    tidy,
-    againInMs: leftMs,
-    waiting: [container.name, { reason: 'CrashLoopBackOff', message }],
-    start: () => [],
-  }
-}
-
-function chooseStart(
-  container: Container,
-  previous: RuntimeContainer | undefined,
-  { images, memory, nowMs }: PodFacts,
-): Choice {
-  const creating: Waiting = { reason: 'ContainerCreating', message: '' }
-  const trouble = memory.troubles.get(container.name)
-  if (trouble !== undefined && trouble.retryAtMs > nowMs) {
-    const { reason, message } = trouble
-    return { waiting: [container.name, { reason, message }], againInMs: trouble.retryAtMs - nowMs, start: () => [] }
-  }
-  const image = container.image ?? ''
-  const policy = pullPolicyOf(container.imagePullPolicy, image)
-  const known = memory.restartCounts.get(container.name)
-  const ranBefore = previous !== undefined || known !== undefined
-  const facts = images.get(container.name)
-  const look = facts === undefined && parseImageName(image) !== undefined
-  const answer = look
-    ? { answer: 'look' as const }
-    : answerImage({ image, policy, ranBefore }, facts ?? { present: false, pull: { state: 'none' } })
-  const waiting: readonly [string, Waiting] = [container.name, creating]
-  switch (answer.answer) {
-    case 'look':
-      return { waiting, first: { step: 'lookForImage', image }, start: () => [] }
-    case 'pull':
-      return { waiting, first: { step: 'pullImage', image, container }, start: () => [] }
-    case 'wait': {
-      const { reason, message, retryInMs } = answer
-      return {
-        waiting: [container.name, { reason, message }],
-        ...(retryInMs === undefined ? {} : { againInMs: retryInMs }),
-        start: () => [],
-      }
-    }
-    case 'ready': {
-      const attempt = Math.max(previous?.identity.attempt ?? -1, known ?? -1) + 1
-      const imagePulled = answer.pulled
-      return {
-        waiting,
-        start: (sandbox) => [{ step: 'startContainer', container, attempt, sandbox, imagePulled, previous }],
-      }
-    }
-  }
 }
 
 /** Containers the pod does not name (any more). */
@@ -268,24 +147,11 @@ function stopAll(
   return { stops, running: running.length > 0 }
 }
 
-/** undefined when it is being stopped already, and no later than this. */
-function stopOf(
-  target: RuntimeContainer,
-  graceSeconds: number,
-  { memory, nowMs }: Pick<PodFacts, 'memory' | 'nowMs'>,
-  why: string,
-): PodStep | undefined {
-  const grace = Math.max(leastGraceSeconds, graceSeconds)
-  const until = memory.stopping.get(target.id)
-  if (until !== undefined && until <= nowMs + grace * 1000) return undefined
-  return { step: 'stop', target, graceSeconds: grace, why }
-}
-
-function merge(choices: readonly Choice[], steps: readonly PodStep[]): PodPlan {
-  const waits = choices.flatMap(({ againInMs }) => againInMs ?? [])
+function merge(choices: readonly Choice[], steps: readonly PodStep[], more: Partial<PodPlan> = {}): PodPlan {
+  const waits = [...choices, more].flatMap(({ againInMs }) => againInMs ?? [])
   const looks = new Map(choices.flatMap(({ first }) => (first === undefined ? [] : [[JSON.stringify(first), first]])))
   return {
-    steps: [...choices.flatMap(({ tidy }) => tidy ?? []), ...looks.values(), ...steps],
+    steps: [...choices.flatMap(({ tidy }) => tidy ?? []), ...looks.values(), ...steps, ...(more.steps ?? [])],
     waiting: new Map(choices.flatMap(({ waiting }) => (waiting === undefined ? [] : [waiting]))),
     againInMs: waits.length === 0 ? undefined : Math.min(...waits),
   }

@@ -2,7 +2,7 @@
 import type { ContainerState, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../api/pod.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { exitCodeOf, hasEnded, isRunning, type PodContainers, sortContainers } from './pod-containers.ts'
-import type { Waiting } from './pod-plan.ts'
+import type { Waiting } from './pod-steps.ts'
 import { qosClass } from './qos.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'

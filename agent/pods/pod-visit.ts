@@ -5,8 +5,9 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ImageFacts } from './images.ts'
 import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
-import { type PodPlan, planEnding, planPod, planRemoval } from './pod-plan.ts'
+import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import { endedStatus, isFinal, podStatus } from './pod-status.ts'
+import type { PodPlan } from './pod-steps.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 
 export type VisitNeeds = {

@@ -2,6 +2,7 @@
 import type { ConfigMap } from '../../api/config-map.ts'
 import type { Container, Pod, PodStatus } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
+import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions, sandboxOptions } from './container-options.ts'
@@ -9,7 +10,7 @@ import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
 import { hasEnded } from './pod-containers.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
-import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep } from './pod-plan.ts'
+import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep } from './pod-steps.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
 
@@ -50,6 +51,9 @@ export interface PodWorker {
 
 /** As the kubelet tries again what could not be made. */
 const troubleMs = 10_000
+/** What the engine cannot remove stands in nobody's way meanwhile. */
+const stuckMs = 30_000
+const sandboxRetry = { firstMs: 1_000, maxMs: 30_000 }
 
 export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const { runtime, puller, clock, log } = needs
@@ -61,6 +65,9 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const present = new Map<string, boolean>()
   const pullsAskedAtMs = new Map<string, number>()
   const toldWaiting = new Map<string, string>()
+  const stuck = new Map(nothingRemembered.stuck)
+  let sandboxFailures = 0
+  let sandboxRetryAtMs: number | undefined
 
   const trouble = (pod: Pod, { name }: Container, reason: string, message: string) => {
     troubles.set(name, { reason, message, retryAtMs: clock.monotonicMs() + troubleMs })
@@ -68,17 +75,19 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   }
 
   const runSandbox = async (pod: Pod, step: PodStep & { step: 'runSandbox' }) => {
-    if (step.lost) {
+    if (step.lost && sandboxFailures === 0) {
       needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
     }
     try {
       await runtime.runSandbox(sandboxOptions(pod, step.attempt))
+      sandboxFailures = 0
     } catch (error) {
-      if (!isUnreachable(error)) {
-        const message = `Failed to create pod sandbox: ${storyOf(error)}`
-        needs.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
-      }
-      throw error
+      if (isUnreachable(error)) throw error
+      const waitMs = backoffMs(sandboxFailures++, sandboxRetry, () => 1)
+      sandboxRetryAtMs = clock.monotonicMs() + waitMs
+      const message = `Failed to create pod sandbox: ${storyOf(error)}`
+      needs.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
+      log.warn('Sandbox not started', { pod: pathOf(pod), retryInMs: waitMs, error })
     }
   }
 
@@ -154,6 +163,17 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     )
   }
 
+  const remove = async (uid: string, { id, identity }: RuntimeContainer) => {
+    try {
+      await runtime.removeContainer(id)
+      stuck.delete(id)
+    } catch (error) {
+      if (isUnreachable(error)) throw error
+      stuck.set(id, clock.monotonicMs() + stuckMs)
+      log.warn('Container not removed', { podUID: uid, container: identity.containerName, id: id.slice(0, 12), error })
+    }
+  }
+
   const pull = (uid: string, pod: Pod, image: string, containerName: string) => {
     needs.event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
     present.delete(image)
@@ -161,7 +181,9 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   }
 
   return {
-    memory: { backoffs, exits, troubles, stopping, restartCounts },
+    get memory() {
+      return { backoffs, exits, troubles, sandboxRetryAtMs, stopping, stuck, restartCounts }
+    },
     forgetImages() {
       present.clear()
     },
@@ -175,7 +197,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     },
     observe(containers) {
       const ids = new Set(containers.map(({ id }) => id))
-      for (const id of [...exits.keys()]) if (!ids.has(id)) exits.delete(id)
+      for (const map of [exits, stuck]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)
       for (const container of containers) {
         if (!hasEnded(container) || exits.has(container.id)) continue
         const agoMs = clock.wallMs() - Date.parse(container.finishedAt ?? container.createdAt)
@@ -192,6 +214,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     },
     forgetTroubles() {
       troubles.clear()
+      sandboxRetryAtMs = undefined
     },
     tellWaiting(pod, { waiting }) {
       for (const { name, image = '' } of pod.spec.containers) {
@@ -203,7 +226,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     },
     async execute(uid, pod, step) {
       if (step.step === 'stop') return stop(uid, pod, step)
-      if (step.step === 'remove') return runtime.removeContainer(step.target.id)
+      if (step.step === 'remove') return await remove(uid, step.target)
       if (step.step === 'lookForImage') {
         present.set(step.image, await runtime.hasImage(step.image))
         return

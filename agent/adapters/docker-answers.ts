@@ -1,0 +1,54 @@
+/** What Docker tells of containers and of itself, in the runtime's words. */
+import type Dockerode from 'dockerode'
+import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime.ts'
+import { sandboxOf } from './docker-labels.ts'
+
+export function containerOf(
+  { Id, State, Config, Created, NetworkSettings }: Dockerode.ContainerInspectInfo,
+  identity: ContainerIdentity,
+  imageID: string,
+): RuntimeContainer {
+  const [ip] = Object.values(NetworkSettings.Networks).flatMap(({ IPAddress }) => IPAddress || [])
+  return {
+    id: Id,
+    identity,
+    sandboxID: sandboxOf(Config.Labels),
+    image: Config.Image,
+    imageID,
+    state: stateOf(State.Status),
+    exitCode: State.ExitCode,
+    oomKilled: State.OOMKilled,
+    error: State.Error,
+    createdAt: Created,
+    startedAt: instant(State.StartedAt),
+    finishedAt: instant(State.FinishedAt),
+    ip,
+  }
+}
+
+function stateOf(status: string): RuntimeContainer['state'] {
+  switch (status) {
+    case 'created':
+    case 'running':
+    case 'paused':
+    case 'restarting':
+    case 'exited':
+      return status
+    default: // dead, removing
+      return 'dead'
+  }
+}
+
+/** Docker writes the year one for what has not happened. */
+function instant(text: string): string | undefined {
+  return text.startsWith('0001-') || text === '' ? undefined : text
+}
+
+export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
+  return {
+    version: `docker://${info['ServerVersion']}`,
+    rootDirectory: String(info['DockerRootDir']),
+    cgroupVersion: String(info['CgroupVersion'] ?? '1'),
+    storageDriver: String(info['Driver']),
+  }
+}

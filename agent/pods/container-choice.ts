@@ -1,0 +1,118 @@
+/** One container of a pod that shall run: is it as wanted, is it to stop, to start, to wait, and for what? */
+import type { Container, Pod } from '../../api/pod.ts'
+import { answerImage, parseImageName, pullPolicyOf } from './images.ts'
+import {
+  exitCodeOf,
+  hasEnded,
+  isRunning,
+  leastGraceSeconds,
+  type PodContainers,
+  stopGraceSeconds,
+} from './pod-containers.ts'
+import { backoffKey, type PodFacts, type PodStep, type Waiting } from './pod-steps.ts'
+import { crashWaitMs, durationText, restartPolicyOf, shouldRestart } from './restarts.ts'
+import type { RuntimeContainer } from './runtime.ts'
+import { containerHash } from './spec-hash.ts'
+
+export type Choice = {
+  readonly waiting?: readonly [string, Waiting]
+  readonly againInMs?: number
+  /** What is to be known or fetched first. */
+  readonly first?: PodStep
+  readonly stop?: PodStep
+  /** It is to run; what to do for it now, given a sandbox. Nothing while it waits. */
+  readonly start?: (sandbox: RuntimeContainer) => readonly PodStep[]
+  readonly tidy?: readonly PodStep[]
+}
+
+/** What one container of a pod that shall run asks for, by itself. */
+export function choose(pod: Pod, container: Container, found: PodContainers, facts: PodFacts): Choice {
+  const [newest, ...older] = found.histories.get(container.name) ?? []
+  const tidy = older
+    .slice(1)
+    .filter(hasEnded)
+    .map((target): PodStep => ({ step: 'remove', target }))
+  if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }
+  if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
+  const changed = newest.identity.specHash !== containerHash(container)
+  if (isRunning(newest)) {
+    const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
+    if (!changed && !stray) return { tidy }
+    const why = changed
+      ? `Container ${container.name} definition changed, will be restarted`
+      : `Stopping container ${container.name}`
+    const stop = stopOf(newest, stopGraceSeconds(pod), facts, why)
+    return { tidy, ...(stop ? { stop } : {}), start: () => [] }
+  }
+  if (!changed && !shouldRestart(restartPolicyOf(pod.spec.restartPolicy), exitCodeOf(newest))) return { tidy }
+  const exitedAtMs = facts.memory.exits.get(newest.id) ?? facts.nowMs
+  const waitMs = changed ? 0 : crashWaitMs(facts.memory.backoffs.get(backoffKey(container)), exitedAtMs)
+  const leftMs = exitedAtMs + waitMs - facts.nowMs
+  if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
+  const { name, namespace = 'default', uid } = pod.metadata
+  const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
+  return {
+    tidy,
+    againInMs: leftMs,
+    waiting: [container.name, { reason: 'CrashLoopBackOff', message }],
+    start: () => [],
+  }
+}
+
+function chooseStart(
+  container: Container,
+  previous: RuntimeContainer | undefined,
+  { images, memory, nowMs }: PodFacts,
+): Choice {
+  const creating: Waiting = { reason: 'ContainerCreating', message: '' }
+  const trouble = memory.troubles.get(container.name)
+  if (trouble !== undefined && trouble.retryAtMs > nowMs) {
+    const { reason, message } = trouble
+    return { waiting: [container.name, { reason, message }], againInMs: trouble.retryAtMs - nowMs, start: () => [] }
+  }
+  const image = container.image ?? ''
+  const policy = pullPolicyOf(container.imagePullPolicy, image)
+  const known = memory.restartCounts.get(container.name)
+  const ranBefore = previous !== undefined || known !== undefined
+  const facts = images.get(container.name)
+  const look = facts === undefined && parseImageName(image) !== undefined
+  const answer = look
+    ? { answer: 'look' as const }
+    : answerImage({ image, policy, ranBefore }, facts ?? { present: false, pull: { state: 'none' } })
+  const waiting: readonly [string, Waiting] = [container.name, creating]
+  switch (answer.answer) {
+    case 'look':
+      return { waiting, first: { step: 'lookForImage', image }, start: () => [] }
+    case 'pull':
+      return { waiting, first: { step: 'pullImage', image, container }, start: () => [] }
+    case 'wait': {
+      const { reason, message, retryInMs } = answer
+      return {
+        waiting: [container.name, { reason, message }],
+        ...(retryInMs === undefined ? {} : { againInMs: retryInMs }),
+        start: () => [],
+      }
+    }
+    case 'ready': {
+      const attempt = Math.max(previous?.identity.attempt ?? -1, known ?? -1) + 1
+      const imagePulled = answer.pulled
+      return {
+        waiting,
+        start: (sandbox) => [{ step: 'startContainer', container, attempt, sandbox, imagePulled, previous }],
+      }
+    }
+  }
+}
+
+/** undefined when it is being stopped already, and no later than this. */
+export function stopOf(
+  target: RuntimeContainer,
+  graceSeconds: number,
+  { memory, nowMs }: Pick<PodFacts, 'memory' | 'nowMs'>,
+  why: string,
+): PodStep | undefined {
+  const grace = Math.max(leastGraceSeconds, graceSeconds)
+  const until = memory.stopping.get(target.id)
+  if (until !== undefined && until <= nowMs + grace * 1000) return undefined
+  return { step: 'stop', target, graceSeconds: grace, why }
+}

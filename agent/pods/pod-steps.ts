@@ -1,0 +1,74 @@
+/** What a plan for a pod is made of: the facts it is drawn from, and the steps it gives. */
+import type { Container } from '../../api/pod.ts'
+import type { ImageFacts } from './images.ts'
+import type { CrashBackoff } from './restarts.ts'
+import type { RuntimeContainer } from './runtime.ts'
+import { containerHash } from './spec-hash.ts'
+
+export type PodStep =
+  | { readonly step: 'lookForImage'; readonly image: string }
+  | { readonly step: 'pullImage'; readonly image: string; readonly container: Container }
+  | { readonly step: 'runSandbox'; readonly attempt: number; readonly lost: boolean }
+  | {
+      readonly step: 'startContainer'
+      readonly container: Container
+      readonly attempt: number
+      readonly sandbox: RuntimeContainer
+      readonly imagePulled: boolean
+      /** What this one comes after. */
+      readonly previous: RuntimeContainer | undefined
+    }
+  /** Begins to stop it; the world changes later. */
+  | { readonly step: 'stop'; readonly target: RuntimeContainer; readonly graceSeconds: number; readonly why: string }
+  | { readonly step: 'remove'; readonly target: RuntimeContainer }
+
+/** Why a container does not run although it should, in Kubernetes' words. */
+export type Waiting = { readonly reason: string; readonly message: string }
+
+export type PodPlan = {
+  readonly steps: readonly PodStep[]
+  /** By container name. */
+  readonly waiting: ReadonlyMap<string, Waiting>
+  /** When time alone changes the plan. */
+  readonly againInMs: number | undefined
+}
+
+/** What is remembered of a pod between two looks. Times are on the monotonic clock. */
+export type PodMemory = {
+  /** By container name and hash: see `backoffKey`. */
+  readonly backoffs: ReadonlyMap<string, CrashBackoff>
+  /** By container id: when it ended. */
+  readonly exits: ReadonlyMap<string, number>
+  /** By container name: it could not be made. */
+  readonly troubles: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
+  /** The sandbox could not be made: not before this time again. */
+  readonly sandboxRetryAtMs: number | undefined
+  /** By container id: being stopped, at the latest at this time. */
+  readonly stopping: ReadonlyMap<string, number>
+  /** By container id: it could not be removed, not before this time again. */
+  readonly stuck: ReadonlyMap<string, number>
+  /** By container name: restarts known although the engine has no such container any more. */
+  readonly restartCounts: ReadonlyMap<string, number>
+}
+
+export const nothingRemembered: PodMemory = {
+  backoffs: new Map(),
+  exits: new Map(),
+  troubles: new Map(),
+  sandboxRetryAtMs: undefined,
+  stopping: new Map(),
+  stuck: new Map(),
+  restartCounts: new Map(),
+}
+
+export type PodFacts = {
+  readonly containers: readonly RuntimeContainer[]
+  /** By container name, of those images that were looked for. */
+  readonly images: ReadonlyMap<string, ImageFacts>
+  readonly memory: PodMemory
+  readonly nowMs: number
+}
+
+export function backoffKey(container: Container): string {
+  return `${container.name}/${containerHash(container)}`
+}
