@@ -102,7 +102,7 @@ function parsed(json: string): unknown {
 
 export type RegistrationNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'patch'>
-  /** What is to be registered; asked once, when it is needed. */
+  /** What is to be registered; asked once. */
   readonly facts: () => Promise<RegistrationFacts>
   /** The first status, which the new Node starts with. */
   readonly status: () => Promise<NodeStatus>
@@ -155,9 +155,10 @@ export function registration(needs: RegistrationNeeds): { run(signal: AbortSigna
 
   return {
     async run(signal) {
+      const facts = await needs.facts()
       for (let failures = 0; !signal.aborted; failures++) {
         try {
-          await register(await needs.facts(), signal)
+          await register(facts, signal)
           needs.registered()
           break
         } catch (error) {
