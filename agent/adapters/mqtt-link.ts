@@ -61,6 +61,7 @@ export async function openLink(
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
+    writeCache: false, // else 65,536 small buffers are made at the first packet: 7 MB
     connectTimeout: connectMs,
     will: { topic: settings.will.topic, payload: Buffer.from(settings.will.body), qos: 1, retain: true },
   })
