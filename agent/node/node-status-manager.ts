@@ -17,7 +17,7 @@ export type NodeStatusNeeds = {
   readonly addresses: () => Promise<readonly NodeAddress[]>
   /** Undefined until the machine was looked at for the first time. */
   readonly pressures: () => readonly PressureType[] | undefined
-  readonly runtime: Pick<RuntimeHealth, 'problems' | 'info' | 'images'>
+  readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images'>
   readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'reportEvent'>
   readonly clock: Clock
   readonly random: () => number
@@ -46,6 +46,9 @@ export interface NodeStatusManager {
   first(): Promise<NodeStatus>
   run(signal: AbortSignal): Promise<void>
 }
+
+/** Until there is a first status; whoever is waited for wakes us, too. */
+const firstMs = 1_000
 
 export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSettings): NodeStatusManager {
   const { machine, system, runtime, controlPlane, clock, random, log } = needs
@@ -87,7 +90,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
 
   const pass = async () => {
     const pressures = needs.pressures()
-    if (pressures === undefined) return
+    if (pressures === undefined || !runtime.looked()) return
     await lookAtAddresses()
     const before = status?.conditions ?? []
     const health = { pressures, problems: [...runtime.problems(), ...unable] }
@@ -134,7 +137,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
       }
       while (!signal.aborted) {
         await pass()
-        await wake.sleep(settings.updateMs * (1 + 0.04 * random()), signal)
+        await wake.sleep(status === undefined ? firstMs : settings.updateMs * (1 + 0.04 * random()), signal)
       }
     },
   }

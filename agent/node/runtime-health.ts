@@ -1,5 +1,4 @@
 /** Loop: does the container engine answer, and what does it say of itself? */
-import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../pods/runtime.ts'
@@ -13,16 +12,18 @@ export type RuntimeHealthNeeds = {
 }
 
 export interface RuntimeHealth {
+  /** The engine was asked once, or is so slow that there is nothing to wait for. */
+  looked(): boolean
   /** Why the node cannot be Ready for the engine's sake, now; none when it can. */
   problems(): readonly string[]
   /** What the engine last said, even when it is silent now. */
   info(): RuntimeInfo | undefined
   images(): readonly ImageReference[]
-  /** Someone met an engine that does not answer: look now. */
-  suspect(): void
   run(signal: AbortSignal): Promise<void>
 }
 
+/** A status without the engine's first word would call a node unready that is not; one that hangs is not waited for. */
+const patienceMs = 2_000
 /** As the kubelet: this long without an answer is an engine that is down. */
 const downAfterMs = 30_000
 const healthyPeriodMs = 10_000
@@ -31,58 +32,59 @@ const unhealthyPeriodMs = 1_000
 const imagesPeriodMs = 5 * 60_000
 
 export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNeeds): RuntimeHealth {
-  const wake = alarm(clock)
   let startedMs: number | undefined
   let answeredMs: number | undefined
   let answering: boolean | undefined
   let told: readonly string[] = []
   let info: RuntimeInfo | undefined
   let images: readonly ImageReference[] = []
-  let imagesMs: number | undefined
+  let imagesMs = Number.NEGATIVE_INFINITY
 
-  const look = async () => {
+  /** True when something that is shown of the engine changed. */
+  const look = async (): Promise<boolean> => {
     try {
       const before = info
       info = await runtime.info()
       answeredMs = clock.monotonicMs()
-      if (answering !== true) log.info('Container engine answers', { version: info.version })
-      if (answering !== true || info.version !== before?.version || info.rootDirectory !== before.rootDirectory)
-        changed()
+      const back = answering !== true
       answering = true
-      await lookAtImages()
+      if (back) log.info('Container engine answers', { version: info.version })
+      const other = info.version !== before?.version || info.rootDirectory !== before.rootDirectory
+      return (await lookAtImages(back)) || back || other
     } catch (error) {
       if (answering !== false) {
         log.warn('Container engine does not answer; is Docker running? Trying again until it does', { error })
       }
       answering = false
-      imagesMs = undefined
+      return false
     }
   }
 
-  const lookAtImages = async () => {
+  /** True when there are others than before. They are only shown, so failing to list them is nobody's trouble. */
+  const lookAtImages = async (now: boolean): Promise<boolean> => {
     const nowMs = clock.monotonicMs()
-    if (imagesMs !== undefined && nowMs - imagesMs < imagesPeriodMs) return
-    const before = images
-    images = await runtime.listImages()
+    if (!now && nowMs - imagesMs < imagesPeriodMs) return false
     imagesMs = nowMs
-    if (images.length !== before.length) changed()
+    const before = images
+    images = await runtime.listImages().catch(() => before)
+    return JSON.stringify(images) !== JSON.stringify(before)
   }
 
   const problems = () => problemsOf(answeredMs, startedMs, clock.monotonicMs())
 
   return {
+    looked: () => answering !== undefined || (startedMs !== undefined && clock.monotonicMs() - startedMs >= patienceMs),
     problems,
     info: () => info,
     images: () => images,
-    suspect: () => wake.ring(),
     async run(signal) {
       startedMs ??= clock.monotonicMs()
       while (!signal.aborted) {
-        await look()
+        const news = await look()
         const now = problems()
-        if (now.join() !== told.join()) changed()
+        if (news || now.join() !== told.join()) changed()
         told = now
-        await wake.sleep(answering ? healthyPeriodMs : unhealthyPeriodMs, signal)
+        await clock.sleep(answering ? healthyPeriodMs : unhealthyPeriodMs, signal)
       }
     },
   }

@@ -1,0 +1,151 @@
+import { type Test, test } from 'tap'
+import type { PressureType } from '../../api/node.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import type { RuntimeInfo } from '../pods/runtime.ts'
+import { fakeControlPlane } from '../testing/fake-control-plane.ts'
+import { nodeStatusManager } from './node-status-manager.ts'
+
+const engine: RuntimeInfo = {
+  version: 'docker://20.10.24',
+  rootDirectory: '/var/lib/docker',
+  cgroupVersion: '2',
+  storageDriver: 'overlay2',
+}
+
+function node(t: Test, { rebooted = false, looked = true } = {}) {
+  const [clock, log, controlPlane] = [fakeClock(), quietLog(t), fakeControlPlane()]
+  const world = {
+    pressures: [] as PressureType[] | undefined,
+    looked,
+    problems: [] as string[],
+    ip: '192.168.1.7' as string | undefined,
+  }
+  const manager = nodeStatusManager(
+    {
+      machine: { cpus: 4, memoryBytes: 2 ** 30, ephemeralStorageBytes: 2 ** 33, hugePageBytes: {} },
+      system: {
+        machineID: 'm',
+        systemUUID: 'u',
+        bootID: 'b2',
+        kernelVersion: 'k',
+        osImage: 'Debian',
+        operatingSystem: 'linux',
+        architecture: 'arm64',
+      },
+      addresses: async () => {
+        if (world.ip === undefined) throw new Error('No address')
+        return [{ type: 'InternalIP', address: world.ip }]
+      },
+      pressures: () => world.pressures,
+      runtime: {
+        looked: () => world.looked,
+        problems: () => world.problems,
+        info: () => engine,
+        images: () => [],
+      },
+      controlPlane,
+      clock,
+      random: () => 0,
+      log,
+    },
+    {
+      nodeName: 'pi-7',
+      agentVersion: 'v1',
+      maxPods: 110,
+      podsPerCore: 0,
+      reserved: [{ memory: 2 ** 20 * 100 }],
+      updateMs: 10_000,
+      reportMs: 300_000,
+      rebooted,
+    },
+  )
+  const stopping = new AbortController()
+  const done = manager.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await done
+  })
+  const ready = () => controlPlane.statuses.at(-1)?.conditions?.find(({ type }) => type === 'Ready')
+  return { world, manager, clock, log, controlPlane, ready }
+}
+
+const reasons = ({ controlPlane }: ReturnType<typeof node>) => controlPlane.events.map(({ reason }) => reason)
+
+test('a node says once that it started and how it is, then only every five minutes as long as nothing changes', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  t.equal(pi.controlPlane.statuses.length, 1)
+  t.match(pi.controlPlane.statuses[0], { allocatable: { memory: `${(1024 - 100) * 1024}Ki` } })
+  t.same(reasons(pi), [
+    'Starting',
+    'NodeHasSufficientMemory',
+    'NodeHasNoDiskPressure',
+    'NodeHasSufficientPID',
+    'NodeReady',
+  ])
+  await pi.clock.advance(299_000)
+  t.equal(pi.controlPlane.statuses.length, 1)
+  await pi.clock.advance(2_000)
+  t.equal(pi.controlPlane.statuses.length, 2)
+  t.equal(pi.controlPlane.events.length, 5)
+})
+
+test('a change is told when it is looked for, or at once when someone says so', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  pi.world.pressures = ['MemoryPressure']
+  await pi.clock.advance(9_999)
+  t.equal(pi.controlPlane.statuses.length, 1)
+  await pi.clock.advance(1)
+  t.equal(pi.controlPlane.statuses.length, 2)
+  pi.world.problems = ['container runtime is down']
+  pi.manager.wake()
+  await pi.clock.settle()
+  t.match(pi.ready(), { status: 'False', reason: 'KubeletNotReady', message: 'container runtime is down' })
+  t.same(reasons(pi).slice(5), ['NodeHasInsufficientMemory', 'NodeNotReady'])
+  t.match(pi.controlPlane.events.at(-1), {
+    message: 'Node pi-7 status is now: NodeNotReady',
+    involvedObject: { kind: 'Node', uid: 'pi-7' },
+    metadata: { namespace: 'default' },
+  })
+})
+
+test('nothing is said of a machine nobody has looked at yet', async (t) => {
+  const pi = node(t, { looked: false })
+  await pi.clock.advance(5_000)
+  t.equal(pi.controlPlane.statuses.length, 0)
+  pi.world.looked = true
+  await pi.clock.advance(1_000)
+  t.equal(pi.controlPlane.statuses.length, 1)
+})
+
+test('after a registration the same status is said again', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  pi.manager.report()
+  await pi.clock.settle()
+  t.equal(pi.controlPlane.statuses.length, 2)
+})
+
+test('without a network the last address stays, and the loss is told once', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  pi.world.ip = undefined
+  await pi.clock.advance(60_000)
+  t.same(pi.manager.status()?.addresses, [{ type: 'InternalIP', address: '192.168.1.7' }])
+  t.same(pi.log.messages('warn'), ['Cannot tell the node its address'])
+  pi.world.ip = '192.168.1.8'
+  await pi.clock.advance(10_000)
+  t.same(pi.controlPlane.statuses.at(-1)?.addresses, [{ type: 'InternalIP', address: '192.168.1.8' }])
+})
+
+test('a reboot is an event', async (t) => {
+  const pi = node(t, { rebooted: true })
+  await pi.clock.settle()
+  t.match(pi.controlPlane.events[1], {
+    type: 'Warning',
+    reason: 'Rebooted',
+    message: 'Node pi-7 has been rebooted, boot id: b2',
+  })
+})

@@ -1,0 +1,90 @@
+import { type Test, test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { RuntimeError, type RuntimeInfo } from '../pods/runtime.ts'
+import { runtimeHealth } from './runtime-health.ts'
+
+const info: RuntimeInfo = {
+  version: 'docker://20.10.24',
+  rootDirectory: '/var/lib/docker',
+  cgroupVersion: '2',
+  storageDriver: 'overlay2',
+}
+
+function engine(t: Test, up: boolean) {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const world = { up, hangs: false, asked: 0, listed: 0, changes: 0 }
+  const health = runtimeHealth({
+    runtime: {
+      async info() {
+        world.asked++
+        if (world.hangs) return new Promise<RuntimeInfo>(() => undefined)
+        if (!world.up) throw new RuntimeError('Unreachable', 'Cannot ask Docker how it is')
+        return info
+      },
+      async listImages() {
+        world.listed++
+        return [{ id: 'i', digests: [], tags: ['web:1'], sizeBytes: 1 }]
+      },
+    },
+    clock,
+    log,
+    changed: () => world.changes++,
+  })
+  const stopping = new AbortController()
+  const done = health.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    if (!world.hangs) await done
+  })
+  return { world, health, clock, log }
+}
+
+test('an engine that answers is no problem, and its images are listed now and then', async (t) => {
+  const { world, health, clock } = engine(t, true)
+  await clock.advance(299_999)
+  t.same(health.problems(), [])
+  t.match(health.info(), { rootDirectory: '/var/lib/docker' })
+  t.equal(health.images().length, 1)
+  t.equal(world.listed, 1)
+  t.equal(world.changes, 1, 'nothing changed since the first answer')
+  await clock.advance(10_000)
+  t.equal(world.listed, 2)
+})
+
+test('an engine that stops answering is down after thirty seconds, and back at once', async (t) => {
+  const { world, health, clock, log } = engine(t, true)
+  await clock.advance(5_000)
+  world.up = false
+  await clock.advance(24_999)
+  t.same(health.problems(), [])
+  await clock.advance(1)
+  t.same(health.problems(), ['container runtime is down'])
+  await clock.advance(1_000)
+  const changes = world.changes
+  t.equal(changes, 2, 'whoever shows it was told')
+  world.up = true
+  await clock.advance(1_000)
+  t.same(health.problems(), [])
+  t.equal(world.changes, changes + 1)
+  t.equal(log.messages('warn').length, 1, 'told once, not at each try')
+  t.same(log.messages('info'), ['Container engine answers', 'Container engine answers'])
+})
+
+test('an engine that never answered is first waited for, then down', async (t) => {
+  const { health, clock } = engine(t, false)
+  await clock.settle()
+  t.equal(health.looked(), true)
+  t.same(health.problems(), ['container runtime status check may not have completed yet'])
+  await clock.advance(30_000)
+  t.same(health.problems(), ['container runtime is down'])
+  t.equal(health.info(), undefined)
+})
+
+test('an engine that hangs is not waited for', async (t) => {
+  const { world, health, clock } = engine(t, true)
+  world.hangs = true
+  t.equal(health.looked(), false)
+  await clock.advance(2_000)
+  t.equal(health.looked(), true)
+})

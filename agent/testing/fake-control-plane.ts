@@ -1,0 +1,32 @@
+/** A control plane that holds what a node last said, and everything it said in order. */
+import type { Event } from '../../api/event.ts'
+import type { NodeStatus } from '../../api/node.ts'
+import type { PodMessage } from '../../api/topics.ts'
+import type { ControlPlane } from '../node/control-plane.ts'
+
+export interface FakeControlPlane extends ControlPlane {
+  connected: boolean
+  readonly statuses: NodeStatus[]
+  readonly pods: Map<string, PodMessage>
+  readonly events: Event[]
+  readonly heartbeats: { count: number }
+}
+
+export function fakeControlPlane(): FakeControlPlane {
+  const fake: FakeControlPlane = {
+    connected: true,
+    statuses: [],
+    pods: new Map(),
+    events: [],
+    heartbeats: { count: 0 },
+    reportNodeStatus: (status) => void fake.statuses.push(status),
+    reportPod: (pod) => void fake.pods.set(pod.uid, pod),
+    reportPodGone: (uid) => void fake.pods.delete(uid),
+    reportEvent: (event) => void fake.events.push(event),
+    renewLease() {
+      if (fake.connected) fake.heartbeats.count++
+      return fake.connected
+    },
+  }
+  return fake
+}

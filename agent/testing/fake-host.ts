@@ -1,0 +1,35 @@
+/** A machine whose memory, disks and processes are as a test says. */
+import type { Observation, Observations, Signal, SignalSource } from '../eviction/observations.ts'
+
+export interface FakeHost extends SignalSource {
+  /** So much is left, of 1 Gi, a million inodes or 10,000 processes. */
+  leave(signal: Signal, available: number): void
+  /** The signal cannot be read from now on. */
+  hide(signal: Signal, because: string): void
+}
+
+const gib = 2 ** 30
+const whole: { readonly [S in Signal]: number } = {
+  'memory.available': gib,
+  'nodefs.available': gib,
+  'nodefs.inodesFree': 1_000_000,
+  'imagefs.available': gib,
+  'imagefs.inodesFree': 1_000_000,
+  'pid.available': 10_000,
+}
+
+/** Nothing is used yet. */
+export function fakeHost(): FakeHost {
+  const left = new Map<Signal, number>(Object.entries(whole) as [Signal, number][])
+  const hidden = new Map<Signal, string>()
+  return {
+    leave: (signal, available) => void left.set(signal, available),
+    hide: (signal, because) => void hidden.set(signal, because),
+    async observe(): Promise<Observations> {
+      const observed: Observation[] = [...left]
+        .filter(([signal]) => !hidden.has(signal))
+        .map(([signal, available]) => ({ signal, available, capacity: whole[signal] }))
+      return { observed, unread: [...hidden].map(([signal, because]) => ({ signal, because })) }
+    },
+  }
+}
