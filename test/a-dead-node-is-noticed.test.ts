@@ -1,0 +1,85 @@
+/** A node that dies is noticed: early by its last will, surely by its lease; its pods go where they can be run. */
+import { join } from 'node:path'
+import { test } from 'tap'
+import { startDockerd } from './support/dockerd.ts'
+import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { eventually } from './support/wait.ts'
+
+const image = 'test.local/busybox:1'
+
+test('one of two nodes is killed: noticed early, tainted, its pod evicted, and welcome back', async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const start = (name: string) => startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket })
+  for (const name of ['pi-1', 'pi-2']) await joinFleet(controller, name, join(folder, name))
+  const [victim] = await Promise.all([start('pi-1'), start('pi-2')])
+  await controller.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=30s')
+
+  const tolerations = ['not-ready', 'unreachable'].map((key) => ({
+    key: `node.kubernetes.io/${key}`,
+    operator: 'Exists',
+    effect: 'NoExecute',
+    tolerationSeconds: 1,
+  }))
+  const hasty = podManifest({ name: 'hasty', image, spec: { tolerations, nodeName: 'pi-1' } })
+  const patient = podManifest({ name: 'patient', image, spec: { nodeName: 'pi-1' } })
+  for (const pod of [hasty, patient]) await controller.kubectlWith(pod, 'apply', '-f', '-')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/hasty', 'pod/patient', '--timeout=30s')
+
+  const killedAt = performance.now()
+  victim.kill('SIGKILL')
+  await controller.kubectl('wait', '--for=condition=Ready=Unknown', 'node/pi-1', '--timeout=30s')
+  t.ok(performance.now() - killedAt < 30_000, 'its last will told long before its lease could')
+  t.match(await controller.kubectl('get', 'nodes'), /pi-1\s+NotReady/)
+
+  await eventually('the pod that tolerates it for one second is marked for deletion', async () => {
+    const pod = JSON.parse(await controller.kubectl('get', 'pod', 'hasty', '-o', 'json'))
+    return pod.metadata.deletionTimestamp !== undefined
+  })
+  const node = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+  const taints = node.spec.taints.map((taint: { key: string; effect: string }) => `${taint.key}:${taint.effect}`)
+  t.same(
+    taints.sort(),
+    ['node.kubernetes.io/unreachable:NoExecute', 'node.kubernetes.io/unreachable:NoSchedule'],
+    'the node carries the unreachable taints and no others',
+  )
+  const waiting = JSON.parse(await controller.kubectl('get', 'pod', 'patient', '-o', 'json'))
+  t.equal(waiting.metadata.deletionTimestamp, undefined, 'the pod with the default tolerations waits')
+  t.match(
+    waiting.status.conditions.find((condition: { type: string }) => condition.type === 'Ready'),
+    { status: 'False' },
+    'but is no longer called ready',
+  )
+  const container = waiting.status.containerStatuses[0]
+
+  await start('pi-1')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/patient', '--timeout=30s')
+  const after = JSON.parse(await controller.kubectl('get', 'pod', 'patient', '-o', 'json')).status.containerStatuses[0]
+  t.same(after, container, 'the same container still runs, with the same start time')
+  await controller.kubectl('wait', '--for=delete', 'pod/hasty', '--timeout=60s')
+  await eventually('the taints are gone', async () => {
+    const back = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+    return (back.spec.taints ?? []).length === 0
+  })
+})
+
+test('a node that goes silent without a word is noticed by the age of its lease', async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  const controller = await startController(t, {
+    dataDir: join(folder, 'controller'),
+    settings: { nodeConnectionLossDebounce: '1h' },
+  })
+  await joinFleet(controller, 'pi-1', join(folder, 'agent'))
+  const agent = await startAgent(t, { dataDir: join(folder, 'agent'), dockerSocket: docker.socket })
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
+  agent.kill('SIGKILL')
+  await controller.kubectl('wait', '--for=condition=Ready=Unknown', 'node/pi-1', '--timeout=60s')
+  const node = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+  const ready = node.status.conditions.find((condition: { type: string }) => condition.type === 'Ready')
+  t.match(ready, { reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' })
+})

@@ -1,0 +1,140 @@
+/** A machine joins with one printed line; every way that can go wrong says so and leaves nothing behind. */
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { startDockerd } from './support/dockerd.ts'
+import { agentCommand, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { eventually } from './support/wait.ts'
+
+test('a machine joins with the printed line', async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const dataDir = join(folder, 'agent')
+
+  const line = await controller.joinLine('--ttl', '24h')
+  t.same(line.slice(0, 2), ['join', controller.apiUrl], 'the line names the command and the controller')
+  const joined = await agentCommand(...line, '--no-run', '--node-name', 'pi-1', '--data-dir', dataDir)
+  t.equal(joined.code, 0, joined.stderr)
+  t.equal((await stat(join(dataDir, 'identity.json'))).mode & 0o777, 0o600, 'the key is for its owner alone')
+
+  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  await agent.said('Node status posted')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
+
+  await t.test('kubectl shows the machine as it is', async (t) => {
+    const node = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+    t.match(node.metadata.labels, { 'kubernetes.io/hostname': String, 'kubernetes.io/os': 'linux' })
+    t.match(node.status.nodeInfo, { containerRuntimeVersion: /^docker:\/\//, operatingSystem: 'linux' })
+    t.match(node.status.capacity, { cpu: /^\d+$/, memory: /Ki$/, pods: '110', 'ephemeral-storage': String })
+    t.same(
+      node.status.conditions.map((condition: { type: string; status: string }) => [condition.type, condition.status]),
+      [
+        ['MemoryPressure', 'False'],
+        ['DiskPressure', 'False'],
+        ['PIDPressure', 'False'],
+        ['Ready', 'True'],
+      ],
+    )
+    t.match(await controller.kubectl('describe', 'node', 'pi-1'), /KubeletReady/)
+    t.match(await controller.kubectl('get', 'leases', '-n', 'kube-node-lease'), /pi-1\s+pi-1/)
+    t.match(await controller.kubectl('get', 'csr'), /Approved,Issued/)
+  })
+
+  await t.test('a second agent on the same machine joins under another name', async (t) => {
+    const second = join(folder, 'second')
+    const joinedToo = await agentCommand(...line, '--no-run', '--node-name', 'pi-2', '--data-dir', second)
+    t.equal(joinedToo.code, 0, joinedToo.stderr)
+    await startAgent(t, { dataDir: second, dockerSocket: docker.socket })
+    await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-2', '--timeout=30s')
+    t.match(await controller.kubectl('get', 'nodes', '-o', 'name'), 'node/pi-1\nnode/pi-2')
+  })
+
+  await t.test('joining again just works, and the fresh certificate serves', async (t) => {
+    const again = await agentCommand(...line, '--no-run', '--node-name', 'pi-1', '--data-dir', dataDir)
+    t.equal(again.code, 0, again.stderr)
+    await agent.stop()
+    const restarted = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+    await restarted.said('Node status posted')
+  })
+
+  await t.test('a second agent in the same folder is refused while the first runs', async (t) => {
+    const third = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+    t.not(await third.ended, 0, 'it ended with an error')
+    t.match(third.lines.at(-1)?.message ?? '', /./, 'and said why')
+  })
+
+  await t.test('a name in use by another live machine is refused with both identities', async (t) => {
+    const root = await machineCalled(t, 'abc0000000000001')
+    const dir = join(folder, 'other-machine')
+    const refused = await agentCommand(...line, '--no-run', '--node-name', 'pi-1', '--data-dir', dir, '--root', root)
+    t.not(refused.code, 0)
+    t.match(refused.stderr, /abc0000000000001/, 'it names this machine')
+    t.match(refused.stderr, /pi-1/)
+    await nothingLeft(t, dir)
+  })
+})
+
+test('every way of joining that cannot work says why', async (t) => {
+  const folder = await temporaryFolder(t)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const [, url = '', ...options] = await controller.joinLine()
+  const [, token = '', , hash = ''] = options
+  const attempt = async (name: string, args: readonly string[], nodeName = 'pi-9') => {
+    const dir = join(folder, name)
+    const { code, stderr } = await agentCommand(
+      'join',
+      ...args,
+      ...['--no-run', '--node-name', nodeName, '--data-dir', dir],
+    )
+    t.not(code, 0, `${name}: it fails`)
+    await nothingLeft(t, dir)
+    return stderr
+  }
+
+  const wrong = `sha256:${'0'.repeat(64)}`
+  const hashError = await attempt('wrong hash', [url, '--token', token, '--ca-hash', wrong])
+  t.match(hashError, wrong, 'it shows what was expected')
+  t.match(hashError, hash, 'and what it found')
+
+  t.match(await attempt('unknown token', [url, '--token', 'aaaaaa.0123456789abcdef', '--ca-hash', hash]), /aaaaaa/)
+  t.match(await attempt('malformed token', [url, '--token', 'nonsense', '--ca-hash', hash]), /token/)
+
+  const short = await controller.joinLine('--ttl', '1s')
+  const expiredToken = short[3] ?? ''
+  const expired = await eventually('the token expires', async () => {
+    const said = await attempt('expired token', [url, '--token', expiredToken, '--ca-hash', hash])
+    return said.includes('expired') && said
+  })
+  t.match(expired, /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, 'it shows when')
+
+  const closed = await closedPort()
+  const unreachable = await attempt('unreachable', [`https://127.0.0.1:${closed}`, '--token', token, '--ca-hash', hash])
+  t.match(unreachable, String(closed), 'it names the address')
+  t.match(await attempt('bad name', [url, '--token', token, '--ca-hash', hash], 'no_good!'), /node/i)
+  t.notMatch(await controller.kubectl('get', 'nodes', '-o', 'name'), 'pi-9', 'no node has come to be')
+})
+
+/** A root folder whose board says it has this serial number. */
+async function machineCalled(t: Parameters<typeof temporaryFolder>[0], serial: string): Promise<string> {
+  const root = await temporaryFolder(t)
+  await mkdir(join(root, 'proc/device-tree'), { recursive: true })
+  await writeFile(join(root, 'proc/device-tree/serial-number'), `${serial}\0`)
+  await mkdir(join(root, 'etc'), { recursive: true })
+  await writeFile(join(root, 'etc/machine-id'), `${'f'.repeat(32)}\n`)
+  return root
+}
+
+async function nothingLeft(t: Test, dir: string): Promise<void> {
+  const left = await readdir(dir).catch(() => [])
+  t.same(left, [], 'nothing is left behind')
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}

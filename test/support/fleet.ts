@@ -1,0 +1,156 @@
+/** A controller and agents as real processes in a temporary folder, with the real kubectl in front. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type LogLine, type Program, startProgram } from './program.ts'
+
+const repository = fileURLToPath(new URL('../../../', import.meta.url))
+const run = promisify(execFile)
+
+export type Teardown = { teardown(end: () => Promise<unknown>): void }
+
+export type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string }
+
+export type Controller = {
+  readonly program: Program
+  readonly dataDir: string
+  readonly kubeconfig: string
+  readonly apiUrl: string
+  readonly mqttPort: number
+  readonly caHash: string
+  /** kubectl with the administrator's kubeconfig: what it printed. Throws when it fails. */
+  kubectl(...args: readonly string[]): Promise<string>
+  /** The same, with something on its standard input. */
+  kubectlWith(input: string, ...args: readonly string[]): Promise<string>
+  /** The same, for a command that may fail. */
+  tryKubectl(...args: readonly string[]): Promise<Outcome>
+  /** `bramble-controller …` as an administrator types it. */
+  command(...args: readonly string[]): Promise<Outcome>
+  /** The printed join line's arguments after `bramble-agent`. */
+  joinLine(...args: readonly string[]): Promise<readonly string[]>
+}
+
+/** A folder of its own, removed at the end. */
+export async function temporaryFolder(t: Teardown): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'bramble-test-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  return folder
+}
+
+export type ControllerOptions = {
+  readonly dataDir: string
+  readonly settings?: Readonly<Record<string, unknown>>
+  readonly apiPort?: number
+  readonly mqttPort?: number
+}
+
+/** Starts a controller and waits until both its ports are open. */
+export async function startController(t: Teardown, options: ControllerOptions): Promise<Controller> {
+  const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
+  const config = `${dataDir}.yaml`
+  await writeFile(
+    config,
+    JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', ...settings }),
+  )
+  const program = startProgram(
+    [
+      controllerCommand,
+      'run',
+      ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', '127.0.0.1'],
+      ...['--advertise-address', '127.0.0.1', '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
+    ],
+    (end) => t.teardown(end),
+  )
+  const ready = await program.said('Controller ready')
+  const kubeconfig = fact(ready, 'kubeconfig')
+  const cache = join(dataDir, '..', 'kube-cache')
+  const tryKubectl = (args: readonly string[], input?: string) =>
+    outcome('kubectl', ['--kubeconfig', kubeconfig, '--cache-dir', cache, ...args], input)
+  const kubectl = async (args: readonly string[], input?: string) => {
+    const { code, stdout, stderr } = await tryKubectl(args, input)
+    if (code !== 0) throw new Error(`kubectl ${args.join(' ')} failed: ${stderr}`)
+    return stdout
+  }
+  const command = (...args: readonly string[]) => outcome(controllerCommand, args)
+  return {
+    program,
+    dataDir,
+    kubeconfig,
+    apiUrl: fact(ready, 'api'),
+    mqttPort: Number(new URL(fact(ready, 'mqtt')).port),
+    caHash: fact(ready, 'caHash'),
+    kubectl: (...args) => kubectl(args),
+    kubectlWith: (input, ...args) => kubectl(args, input),
+    tryKubectl: (...args) => tryKubectl(args),
+    command,
+    async joinLine(...args) {
+      const made = await command('token', 'create', '--kubeconfig', kubeconfig, '--print-join-command', ...args)
+      const line = made.stdout.split('\n').find((one) => one.startsWith('bramble-agent join '))
+      if (line === undefined) throw new Error(`No join line: ${made.stdout}${made.stderr}`)
+      return line.trim().split(' ').slice(1)
+    },
+  }
+}
+
+/** `bramble-agent …` as typed, to its end. */
+export function agentCommand(...args: readonly string[]): Promise<Outcome> {
+  return outcome(agentLauncher, args)
+}
+
+export type AgentOptions = {
+  readonly dataDir: string
+  readonly dockerSocket: string
+  readonly settings?: Readonly<Record<string, unknown>>
+}
+
+/** Starts an agent that has joined before. */
+export async function startAgent(
+  t: Teardown,
+  { dataDir, dockerSocket, settings = {} }: AgentOptions,
+): Promise<Program> {
+  const config = `${dataDir}.yaml`
+  await writeFile(
+    config,
+    JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'AgentConfiguration', ...settings }),
+  )
+  return startProgram(
+    [
+      agentLauncher,
+      'run',
+      ...['--data-dir', dataDir, '--config', config, '--docker-socket', dockerSocket],
+      ...['--healthz-port', '0', '--log-format', 'json'],
+    ],
+    (end) => t.teardown(end),
+  )
+}
+
+/** Joins under this name, without starting. Throws with what the command said when it fails. */
+export async function joinFleet(controller: Controller, nodeName: string, dataDir: string): Promise<void> {
+  const line = await controller.joinLine()
+  const joined = await agentCommand(...line, '--no-run', '--node-name', nodeName, '--data-dir', dataDir)
+  if (joined.code !== 0) throw new Error(`Joining failed: ${joined.stdout}${joined.stderr}`)
+}
+
+const controllerCommand = join(repository, 'scripts/bramble-controller')
+const agentLauncher = join(repository, 'scripts/bramble-agent')
+
+async function outcome(file: string, args: readonly string[], input?: string): Promise<Outcome> {
+  const running = run(file, [...args], { timeout: 90_000, maxBuffer: 16 * 1024 * 1024 })
+  running.child.stdin?.end(input ?? '')
+  try {
+    return { code: 0, ...(await running) }
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code?: unknown; stdout?: string; stderr?: string }
+    if (typeof code !== 'number') throw new Error(`${file} ${args.join(' ')} did not end by itself`, { cause: error })
+    return { code, stdout: stdout ?? '', stderr: stderr ?? '' }
+  }
+}
+
+function fact(line: LogLine, name: string): string {
+  const value = line[name]
+  if (typeof value !== 'string') throw new Error(`The log line "${line.message}" has no ${name}`)
+  return value
+}

@@ -1,0 +1,92 @@
+/** Our programs as a user starts them: real processes, their log read line by line, ended by their own ids. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+export type LogLine = { readonly level: string; readonly message: string; readonly [fact: string]: unknown }
+
+export type Program = {
+  readonly pid: number
+  /** Every line of its log so far. */
+  readonly lines: readonly LogLine[]
+  /** The first line with this message, now or later. Throws when the program ends before, or after `withinMs`. */
+  said(message: string, withinMs?: number): Promise<LogLine>
+  kill(signal: NodeJS.Signals): void
+  /** Exit status, or the signal's name. */
+  readonly ended: Promise<number | string>
+  /** SIGTERM, and SIGKILL after ten seconds. */
+  stop(): Promise<number | string>
+}
+
+/** Starts `command`; `teardown` is told how to end it. What it wrote is shown when the program fails to say something. */
+export function startProgram(
+  command: readonly string[],
+  teardown: (end: () => Promise<unknown>) => void,
+  env: NodeJS.ProcessEnv = {},
+): Program {
+  const [file, ...args] = command
+  if (file === undefined) throw new Error('There is no command to start')
+  const child: ChildProcess = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+  const lines: LogLine[] = []
+  const raw: string[] = []
+  const waiting = new Set<() => void>()
+  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as number | string)
+  let over = false
+  void ended.then(() => {
+    over = true
+    for (const look of waiting) look()
+  })
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream === null) continue
+    createInterface({ input: stream }).on('line', (line) => {
+      raw.push(line)
+      const parsed = parse(line)
+      if (parsed !== undefined) lines.push(parsed)
+      for (const look of waiting) look()
+    })
+  }
+
+  const stop = async () => {
+    if (over) return ended
+    child.kill('SIGTERM')
+    const kill = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    const how = await ended
+    clearTimeout(kill)
+    return how
+  }
+  teardown(stop)
+
+  return {
+    pid: child.pid ?? -1,
+    lines,
+    said: (message, withinMs = 30_000) =>
+      new Promise((resolve, reject) => {
+        const finish = (settle: () => void) => {
+          clearTimeout(timer)
+          waiting.delete(look)
+          settle()
+        }
+        const fail = (why: string) =>
+          finish(() => reject(new Error(`${command.join(' ')} ${why} "${message}":\n${raw.slice(-40).join('\n')}`)))
+        const look = () => {
+          const line = lines.find((one) => one.message === message)
+          if (line !== undefined) finish(() => resolve(line))
+          else if (over) fail('ended without saying')
+        }
+        const timer = setTimeout(() => fail(`did not say in ${withinMs} ms`), withinMs)
+        waiting.add(look)
+        look()
+      }),
+    kill: (signal) => child.kill(signal),
+    ended,
+    stop,
+  }
+}
+
+function parse(line: string): LogLine | undefined {
+  try {
+    return JSON.parse(line) as LogLine
+  } catch {
+    return undefined
+  }
+}

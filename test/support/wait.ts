@@ -1,0 +1,26 @@
+/** Waiting for the world to become as it should: by looking again, never by sleeping and hoping. */
+import { setTimeout as pause } from 'node:timers/promises'
+
+/**
+ * What `look` gives once it gives something. Looks every `everyMs`; after `withinMs` it throws, naming `what` and the
+ * last error seen.
+ */
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  { withinMs = 30_000, everyMs = 200 }: { withinMs?: number; everyMs?: number } = {},
+): Promise<T> {
+  const end = performance.now() + withinMs
+  let last: unknown
+  do {
+    try {
+      const seen = await look()
+      if (seen !== undefined && seen !== false) return seen
+      last = undefined
+    } catch (error) {
+      last = error
+    }
+    await pause(everyMs)
+  } while (performance.now() < end)
+  throw new Error(`Waited ${withinMs} ms in vain: ${what}`, { cause: last })
+}
