@@ -12,10 +12,19 @@ test('one of two nodes is killed: noticed early, tainted, its pod evicted, and w
   const folder = await temporaryFolder(t)
   const docker = await startDockerd(t)
   await docker.importImage(image)
-  const controller = await startController(t, { dataDir: join(folder, 'controller') })
-  const start = (name: string) => startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket })
+  const controller = await startController(t, {
+    dataDir: join(folder, 'controller'),
+    settings: { nodeMonitorGracePeriod: '12s' },
+  })
+  const start = (name: string) =>
+    startAgent(t, {
+      dataDir: join(folder, name),
+      dockerSocket: docker.socket,
+      settings: { nodeLeaseDurationSeconds: 8 },
+    })
   for (const name of ['pi-1', 'pi-2']) await joinFleet(controller, name, join(folder, name))
-  const [victim] = await Promise.all([start('pi-1'), start('pi-2')])
+  const [victim, other] = await Promise.all([start('pi-1'), start('pi-2')])
+  await Promise.all([victim, other].map((agent) => agent.said('Node status posted')))
   await controller.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=30s')
 
   const tolerations = ['not-ready', 'unreachable'].map((key) => ({
@@ -76,6 +85,7 @@ test('a node that goes silent without a word is noticed by the age of its lease'
   })
   await joinFleet(controller, 'pi-1', join(folder, 'agent'))
   const agent = await startAgent(t, { dataDir: join(folder, 'agent'), dockerSocket: docker.socket })
+  await agent.said('Node status posted')
   await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
   agent.kill('SIGKILL')
   await controller.kubectl('wait', '--for=condition=Ready=Unknown', 'node/pi-1', '--timeout=60s')

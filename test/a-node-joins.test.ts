@@ -12,6 +12,7 @@ test('a machine joins with the printed line', async (t) => {
   const docker = await startDockerd(t)
   const controller = await startController(t, { dataDir: join(folder, 'controller') })
   const dataDir = join(folder, 'agent')
+  const fleet = t
 
   const line = await controller.joinLine('--ttl', '24h')
   t.same(line.slice(0, 2), ['join', controller.apiUrl], 'the line names the command and the controller')
@@ -46,7 +47,8 @@ test('a machine joins with the printed line', async (t) => {
     const second = join(folder, 'second')
     const joinedToo = await agentCommand(...line, '--no-run', '--node-name', 'pi-2', '--data-dir', second)
     t.equal(joinedToo.code, 0, joinedToo.stderr)
-    await startAgent(t, { dataDir: second, dockerSocket: docker.socket })
+    const other = await startAgent(t, { dataDir: second, dockerSocket: docker.socket })
+    await other.said('Node status posted')
     await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-2', '--timeout=30s')
     t.match(await controller.kubectl('get', 'nodes', '-o', 'name'), 'node/pi-1\nnode/pi-2')
   })
@@ -55,7 +57,7 @@ test('a machine joins with the printed line', async (t) => {
     const again = await agentCommand(...line, '--no-run', '--node-name', 'pi-1', '--data-dir', dataDir)
     t.equal(again.code, 0, again.stderr)
     await agent.stop()
-    const restarted = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+    const restarted = await startAgent(fleet, { dataDir, dockerSocket: docker.socket })
     await restarted.said('Node status posted')
   })
 

@@ -17,6 +17,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   const dataDir = join(folder, 'agent')
   await joinFleet(first, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  await agent.said('Node status posted')
   await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
 
   await first.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
@@ -75,7 +76,8 @@ test('what a pod asks for is what it gets', async (t) => {
   const controller = await startController(t, { dataDir: join(folder, 'controller') })
   const dataDir = join(folder, 'agent')
   await joinFleet(controller, 'pi-1', dataDir)
-  await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  await agent.said('Node status posted')
   await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
   const apply = (text: string) => controller.kubectlWith(text, 'apply', '-f', '-')
 

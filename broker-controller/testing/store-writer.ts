@@ -16,7 +16,7 @@ writeSync(1, 'open\n')
 
 async function writer(name: string): Promise<void> {
   for (let round = 0; ; round++) {
-    const data = { round: `${round}`, padding: 'x'.repeat(Number(padding)) }
+    const data = { round: `${round}`, writer: `${process.pid}`, padding: 'x'.repeat(Number(padding)) }
     const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data }
     const present = await store.get('configmaps', { namespace: 'default', name })
     try {
