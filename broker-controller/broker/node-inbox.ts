@@ -64,9 +64,9 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
     return undefined
   }
 
-  const writeLease = async (node: string, news: LeaseNews): Promise<void> => {
+  const writeLease = async (node: string, news: LeaseNews, address: string | undefined): Promise<void> => {
     const key = { namespace: nodeLeaseNamespace, name: node }
-    const facts = () => ({ nowMs: clock.wallMs(), address: addresses.get(node) })
+    const facts = () => ({ nowMs: clock.wallMs(), address })
     const before = await store.get('leases', key)
     if (before !== undefined) {
       await rewrite({ store, clock }, 'leases', { key, change: (present) => leaseAfter(node, present, news, facts()) })
@@ -75,11 +75,12 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
     const first = leaseAfter(node, undefined, news, facts())
     if (first !== undefined) await store.create('leases', first)
   }
-  /** One news of a node after the other, so that none is told of a lease that is no more. */
-  const lease = (node: string, news: LeaseNews) => inOrder(node, () => writeLease(node, news))
   const leases = new Map<string, Promise<void>>()
-  const inOrder = (node: string, work: () => Promise<void>) => {
-    const done = (leases.get(node) ?? Promise.resolve()).catch(() => undefined).then(work)
+  /** One piece of news of a node after the other: the end of a connection must not be told before its last heartbeat. */
+  const lease = (node: string, news: LeaseNews) => {
+    const address = addresses.get(node)
+    const before = leases.get(node)?.catch(() => undefined) ?? Promise.resolve()
+    const done = before.then(() => writeLease(node, news, address))
     leases.set(node, done)
     return done
   }

@@ -1,6 +1,5 @@
 /** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
 
-import { isApiError } from '../../api/api-error.ts'
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -9,6 +8,7 @@ import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
+import { removeIfThere } from '../store/remove.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import {
   answeredRequest,
@@ -118,17 +118,9 @@ async function runCertificates(
     await requests.listed
     while (!signal.aborted) {
       const history = [...requests.all()].filter((csr) => isHistory(csr, clock.wallMs()))
-      for (const { metadata } of history) await remove(metadata.name, metadata.uid)
+      for (const csr of history) await removeIfThere(store, 'certificatesigningrequests', csr)
+      if (history.length > 0) log.info('Old certificate requests removed', { count: history.length })
       await clock.sleep(cleanUpPeriodMs, signal)
-    }
-  }
-
-  const remove = async (name: string, uid: string) => {
-    try {
-      await store.delete('certificatesigningrequests', { namespace: '', name }, { uid })
-      log.debug('Old certificate request removed', { csr: name })
-    } catch (error) {
-      if (!isApiError(error, 'NotFound')) log.warn('Old certificate request not removed', { csr: name, error })
     }
   }
 

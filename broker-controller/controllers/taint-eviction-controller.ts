@@ -11,9 +11,9 @@ import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
 import { podReference } from '../store/references.ts'
-import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
-import { evictedPod, evictionStep, type PlannedEviction } from './taint-eviction.ts'
+import { removePod } from './pod-removal.ts'
+import { disruptedPod, evictionStep, type PlannedEviction } from './taint-eviction.ts'
 
 export type TaintEvictionNeeds = {
   readonly store: Store
@@ -85,24 +85,13 @@ async function runTaintEviction({ store, events, clock, log }: TaintEvictionNeed
   }
 
   const evict = async (pod: StoredPod) => {
-    const { name, namespace = '', uid } = pod.metadata
-    const key = { namespace, name }
-    await tell(pod, `Marking for deletion Pod ${keyText(key)}`)
-    let remove = false
-    const marked = await rewrite({ store, clock }, 'pods', {
-      key,
-      uid,
-      change: (fresh) => {
-        if (fresh.metadata.deletionTimestamp !== undefined) return undefined
-        const plan = evictedPod(fresh, clock.wallMs(), rfc3339(clock.wallMs()))
-        remove = plan.remove
-        return plan.remove ? undefined : plan.pod
-      },
-    })
-    if (remove) await store.delete('pods', key, { uid })
-    if (remove || marked !== undefined)
-      log.info('Pod evicted for a taint', { pod: keyText(key), node: pod.spec.nodeName })
-    forget(keyText(key))
+    const key = keyText(pod.metadata)
+    await tell(pod, `Marking for deletion Pod ${key}`)
+    const change = (fresh: StoredPod) =>
+      fresh.metadata.deletionTimestamp === undefined ? disruptedPod(fresh, rfc3339(clock.wallMs())) : undefined
+    const isLeaving = await removePod({ store, clock }, pod, { change })
+    if (isLeaving) log.info('Pod evicted for a taint', { pod: key, node: pod.spec.nodeName })
+    forget(key)
   }
 
   const tell = async (pod: StoredPod, message: string) => {

@@ -2,7 +2,6 @@
 import type { Taint } from '../../api/node.ts'
 import type { Pod, Toleration } from '../../api/pod.ts'
 import { withPodCondition } from '../../api/pod-conditions.ts'
-import { planPodDeletion } from '../../api/pod-deletion.ts'
 import { minimumTolerationSeconds, untolerated } from '../../api/tolerations.ts'
 
 /** An eviction under way: when its count began, and when it ends. */
@@ -37,13 +36,13 @@ export function evictionStep(
   return seconds <= 0 ? { step: 'evict' } : { step: 'plan', planned: { startMs: nowMs, dueMs: nowMs + seconds * 1000 } }
 }
 
-/** The pod as it is when this controller has asked it to leave; `remove` when there is nobody to wait for. */
-export function evictedPod<P extends Pod>(pod: P, nowMs: number, now: string): ReturnType<typeof planPodDeletion<P>> {
+/** The pod with the word of who asked it to leave, and why. */
+export function disruptedPod<P extends Pod>(pod: P, now: string): P {
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',
     reason: 'DeletionByTaintManager',
     message: 'Taint manager: deleting due to NoExecute taint',
   } as const
-  return planPodDeletion(withPodCondition(pod, condition, now) ?? pod, { nowMs })
+  return withPodCondition(pod, condition, now) ?? pod
 }

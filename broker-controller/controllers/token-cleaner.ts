@@ -1,10 +1,10 @@
 /** Loop: bootstrap tokens that have expired are removed. They are refused from the moment they expire; this only tidies up. */
-import { isApiError } from '../../api/api-error.ts'
 import { decodeToken, tokenNamespace, tokenSecretType } from '../../api/bootstrap-token.ts'
 import type { Secret } from '../../api/secret.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
+import { removeIfThere } from '../store/remove.ts'
 import type { Store } from '../store/store.ts'
 
 export type TokenCleanerNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
@@ -24,13 +24,9 @@ export function isExpiredToken(secret: Secret, nowMs: number): boolean {
 async function runTokenCleaner({ store, clock, log }: TokenCleanerNeeds, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const { items } = await store.list('secrets', tokenNamespace)
-    for (const { metadata } of items.filter((secret) => isExpiredToken(secret, clock.wallMs()))) {
-      const { name, namespace = '', uid } = metadata
-      try {
-        await store.delete('secrets', { name, namespace }, { uid })
-        log.info('Expired bootstrap token removed', { secret: name })
-      } catch (error) {
-        if (!isApiError(error, 'NotFound')) log.warn('Expired bootstrap token not removed', { secret: name, error })
+    for (const secret of items.filter((item) => isExpiredToken(item, clock.wallMs()))) {
+      if (await removeIfThere(store, 'secrets', secret)) {
+        log.info('Expired bootstrap token removed', { secret: secret.metadata.name })
       }
     }
     await clock.sleep(periodMs, signal)

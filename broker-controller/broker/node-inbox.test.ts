@@ -1,0 +1,201 @@
+import { Registry } from 'prom-client'
+import { type Test, test } from 'tap'
+import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
+import type { Pod } from '../../api/pod.ts'
+import { aNode, aPod } from '../../api/testing/builders.ts'
+import { type NodeTopic, topicName } from '../../api/topics.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { eventRecorder } from '../store/event-recorder.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+import { newestFirst } from './newest-first.ts'
+import { nodeInbox } from './node-inbox.ts'
+
+const nowMs = Date.parse('2026-01-01T00:00:00Z')
+const key = { namespace: 'default', name: 'web' }
+
+test('a status reaches the node object, and pods their status', async (t) => {
+  const { store, say } = await inbox(t)
+  await say(
+    { kind: 'status', node: 'pi-1' },
+    { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] },
+  )
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  t.match(node?.status?.conditions?.at(-1), {
+    type: 'Ready',
+    status: 'True',
+    lastHeartbeatTime: '2026-01-01T00:00:00Z',
+  })
+  await say(aPodTopic, aPodMessage)
+  t.equal((await store.get('pods', key))?.status?.phase, 'Running')
+})
+
+test('what is not understood is dropped, counted, and told once', async (t) => {
+  const { log, say, dropped } = await inbox(t)
+  for (let i = 0; i < 3; i++)
+    await say({ kind: 'status', node: 'pi-1' }, { conditions: [{ type: 'Ready', status: 'Maybe' }] })
+  await say({ kind: 'connection', node: 'pi-1' }, 'no json {')
+  t.equal(await dropped('status', 'NotUnderstood'), 3)
+  t.equal(await dropped('connection', 'NotUnderstood'), 1)
+  t.same(log.messages('warn'), ['Message of a node dropped', 'Message of a node dropped'])
+  t.match(log.lines[0]?.facts, { node: 'pi-1', problems: [/status.conditions\[0\].status|conditions\[0\].status/] })
+})
+
+test('a pod of another node, or one that was before, is not touched', async (t) => {
+  const { store, say, dropped } = await inbox(t)
+  await say({ ...aPodTopic, node: 'pi-2' }, aPodMessage)
+  await say({ ...aPodTopic, uid: 'u0' }, { ...aPodMessage, uid: 'u0' })
+  t.equal((await store.get('pods', key))?.status?.phase, 'Pending')
+  t.equal((await dropped('pod', 'AnotherNode')) + (await dropped('pod', 'AnotherPod')), 2)
+})
+
+test('a pod that is being deleted goes when its node has nothing left of it, and not before', async (t) => {
+  const { store, say } = await inbox(t)
+  await say(aPodTopic, '')
+  const pod = await store.get('pods', key)
+  t.ok(pod, 'it is still wanted')
+  if (pod === undefined) return
+  await store.update('pods', { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z' } })
+  await say({ ...aPodTopic, node: 'pi-2' }, '')
+  t.ok(await store.get('pods', key), 'another node has no say in it')
+  await say(aPodTopic, '')
+  t.equal(await store.get('pods', key), undefined)
+})
+
+test('heartbeats and the end of the connection are told in the order they came', async (t) => {
+  const { store, listener, say } = await inbox(t)
+  listener.connected('pi-1', '10.0.0.5')
+  const beats = [1, 2, 3].map((seq) => say({ kind: 'lease', node: 'pi-1' }, { seq, digest: emptyDigest }))
+  listener.disconnected('pi-1')
+  await Promise.all(beats)
+  await say({ kind: 'stats', node: 'pi-1' }, {})
+  const lease = await store.get('leases', { namespace: 'kube-node-lease', name: 'pi-1' })
+  t.match(lease?.metadata.annotations, { 'bramble.dev/connection': 'lost', 'bramble.dev/address': '10.0.0.5' })
+  t.equal(lease?.spec?.renewTime, '2026-01-01T00:00:00.000000Z')
+})
+
+test('a node whose digest differs twice in a row is asked for its whole state', async (t) => {
+  const { say, published } = await inbox(t)
+  const status = { conditions: [{ type: 'Ready', status: 'True' }] }
+  await say({ kind: 'status', node: 'pi-1' }, status)
+  const name = topicName({ kind: 'status', node: 'pi-1' })
+  const right = foldDigest(emptyDigest, digestText(name, JSON.stringify(status)))
+  const beat = (digest: string) => say({ kind: 'lease', node: 'pi-1' }, { seq: 1, digest })
+  await beat(right)
+  await beat(emptyDigest)
+  await beat(right)
+  await beat(emptyDigest)
+  t.same(published, [], 'one may have overtaken the other')
+  await beat(emptyDigest)
+  t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report' }]])
+  await say({ kind: 'status', node: 'pi-1' }, status)
+  await beat(right)
+  await beat(right)
+  t.equal(published.length, 1, 'it said everything, and all is well')
+})
+
+test('a status for which there is no node yet is asked for again', async (t) => {
+  const { say, published, dropped } = await inbox(t)
+  const topic = { kind: 'status', node: 'pi-9' } as const
+  await say(topic, {})
+  t.equal(await dropped('status', 'NoSuchNode'), 1)
+  const digest = foldDigest(emptyDigest, digestText(topicName(topic), '{}'))
+  for (const seq of [1, 2]) await say({ kind: 'lease', node: 'pi-9' }, { seq, digest })
+  t.equal(published.length, 1)
+})
+
+test('events are stored with the controller’s time, counted, and only about the sender’s own', async (t) => {
+  const { store, say, dropped } = await inbox(t)
+  const event = {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: 'x', namespace: 'default' },
+    involvedObject: { kind: 'Pod', namespace: 'default', name: 'web', uid: 'u1' },
+    reason: 'Pulled',
+    message: 'Image is there',
+    type: 'Normal',
+    source: { component: 'kubelet', host: 'pi-1' },
+    firstTimestamp: '1970-01-01T00:00:00Z',
+  }
+  await say({ kind: 'events', node: 'pi-1' }, event)
+  await say({ kind: 'events', node: 'pi-1' }, event)
+  await say({ kind: 'events', node: 'pi-2' }, event)
+  const { items } = await store.list('events')
+  t.match(items, [{ count: 2, firstTimestamp: '2026-01-01T00:00:00Z', source: { component: 'kubelet', host: 'pi-1' } }])
+  t.equal(items.length, 1)
+  t.equal(await dropped('events', 'NotItsObject'), 1)
+})
+
+test('what the store does not take is told of, and asked for again', async (t) => {
+  const { store, say, published, log, listener } = await inbox(t)
+  await store.close()
+  await say(aPodTopic, aPodMessage)
+  t.same(log.messages('warn'), ['Message of a node not stored'])
+  listener.disconnected('pi-1')
+  t.same(published, [])
+})
+
+test('of work that waits only the newest is done, one at a time', async (t) => {
+  const queue = newestFirst()
+  const done: string[] = []
+  let release = () => {}
+  const first = queue.run('key', async () => {
+    await new Promise<void>((resolve) => {
+      release = resolve
+    })
+    done.push('first')
+  })
+  const waiting = ['second', 'third', 'fourth'].map((name) => queue.run('key', async () => void done.push(name)))
+  await queue.run('other', async () => void done.push('other'))
+  release()
+  await Promise.all([first, ...waiting])
+  t.same(done, ['other', 'first', 'fourth'])
+  await t.rejects(
+    queue.run('key', () => Promise.reject(new Error('failed'))),
+    { message: 'failed' },
+  )
+  await queue.run('key', async () => void done.push('again'))
+  t.equal(done.at(-1), 'again')
+})
+
+const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
+const aPodMessage = { ...key, uid: 'u1', observedResourceVersion: '1', status: { phase: 'Running' } }
+
+/** An inbox over a store with node pi-1, and pod default/web with uid u1 on it. */
+async function inbox(t: Test) {
+  const clock = fakeClock(nowMs)
+  const log = quietLog(t)
+  const store = memoryStore({ clock })
+  await store.create('nodes', unstamped(aNode({ name: 'pi-1' })))
+  const { metadata, ...pod } = aPod({ name: 'web', nodeName: 'pi-1' })
+  const { resourceVersion: _, ...given } = { ...metadata, uid: 'u1' }
+  const stored = await store.create('pods', { ...pod, metadata: given } as Pod)
+  const registry = new Registry()
+  const published: [string, unknown][] = []
+  const listener = nodeInbox({
+    store,
+    clock,
+    log,
+    registry,
+    events: eventRecorder({ store, clock }),
+    podsOf: (node) => (node === 'pi-1' ? [stored] : []),
+    broker: {
+      publish: async (topic, body) => {
+        published.push([topicName(topic), JSON.parse(body)])
+      },
+    },
+  })
+  const dropped = async (kind: string, reason: string) => {
+    const found = await registry.getSingleMetric('bramble_inbox_dropped_total')?.get()
+    return found?.values.find(({ labels }) => labels['kind'] === kind && labels['reason'] === reason)?.value ?? 0
+  }
+  const say = (topic: NodeTopic, body: unknown) =>
+    listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })
+  return { store: store as Store, log, listener, published, dropped, say }
+}
+
+function unstamped(node: StoredObject<'nodes'>) {
+  const { resourceVersion: _, ...metadata } = node.metadata
+  return { ...node, metadata }
+}

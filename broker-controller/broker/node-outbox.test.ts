@@ -1,0 +1,140 @@
+import { type Test, test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { aNode, aPod, type PodOverrides } from '../../api/testing/builders.ts'
+import { type DesiredMessage, topicName } from '../../api/topics.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import { projectPod } from './desired.ts'
+import { nodeOutbox } from './node-outbox.ts'
+
+test('a node is told of all its pods, and of nobody else’s', async (t) => {
+  const { start, bind, desired } = await outbox(t)
+  await bind({ name: 'b', nodeName: 'pi-1' })
+  await bind({ name: 'a', nodeName: 'pi-1' })
+  await bind({ name: 'c', nodeName: 'pi-2' })
+  await bind({ name: 'unbound' })
+  await start()
+  t.same(
+    desired('pi-1')
+      .at(-1)
+      ?.pods.map(({ metadata }) => metadata.name),
+    ['a', 'b'],
+  )
+  t.same(
+    desired('pi-2')
+      .at(-1)
+      ?.pods.map(({ metadata }) => metadata.name),
+    ['c'],
+  )
+})
+
+test('a node without pods is told so, but nothing is told before all pods are known', async (t) => {
+  const { start, bind, desired, published } = await outbox(t, 'pi-1', 'pi-empty')
+  await bind({ name: 'a', nodeName: 'pi-1' })
+  await start()
+  t.same(
+    desired('pi-empty').map(({ pods }) => pods),
+    [[]],
+  )
+  t.same(
+    desired('pi-1').map(({ pods }) => pods.length),
+    [1],
+    'never that it had none',
+  )
+  t.match(published[0], { topic: 'bramble/v1/controller', body: { state: 'online', epoch: 'epoch-1' } })
+})
+
+test('what a node reports does not come back to it; what is changed for it does', async (t) => {
+  const { start, bind, desired, store, pass } = await outbox(t)
+  const pod = await bind({ name: 'a', nodeName: 'pi-1' })
+  await start()
+  await store.updateStatus('pods', { ...pod, status: { phase: 'Running', podIP: '10.0.0.1' } })
+  await pass()
+  t.equal(desired('pi-1').length, 1)
+  const present = await store.get('pods', { namespace: 'default', name: 'a' })
+  if (present === undefined) return t.fail()
+  const deletion = { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 30 }
+  await store.update('pods', { ...present, metadata: { ...present.metadata, ...deletion } })
+  await pass()
+  t.match(desired('pi-1').at(-1)?.pods[0]?.metadata, deletion)
+  await store.delete('pods', { namespace: 'default', name: 'a' })
+  await pass()
+  t.same(
+    desired('pi-1').map(({ version, pods }) => [version, pods.length]),
+    [
+      [1, 1],
+      [2, 1],
+      [3, 0],
+    ],
+  )
+})
+
+test('changes that come together are told together', async (t) => {
+  const { start, bind, desired, pass } = await outbox(t)
+  await start()
+  await Promise.all([1, 2, 3, 4, 5].map((i) => bind({ name: `pod-${i}`, nodeName: 'pi-1' })))
+  await pass()
+  t.same(
+    desired('pi-1').map(({ pods }) => pods.length),
+    [5],
+  )
+})
+
+test('a controller that stops says so last', async (t) => {
+  const { start, published } = await outbox(t)
+  const stop = await start()
+  await stop()
+  t.match(published.at(-1), { topic: 'bramble/v1/controller', body: { state: 'lost', epoch: 'epoch-1' } })
+})
+
+test('a node is told of the end of a pod, and of no other status', async (t) => {
+  const running = aPod({ phase: 'Running', status: { podIP: '10.0.0.1' } })
+  t.equal(projectPod(running).status, undefined)
+  const failed = aPod({ phase: 'Failed', status: { reason: 'Evicted', message: 'because', podIP: '10.0.0.1' } })
+  t.same(projectPod(failed).status, { phase: 'Failed', reason: 'Evicted', message: 'because' })
+  const { metadata } = projectPod(aPod({ metadata: { managedFields: [], finalizers: ['a/b'], generation: 3 } }))
+  t.same(Object.keys(metadata), ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'])
+})
+
+async function outbox(t: Test, ...nodes: readonly string[]) {
+  const clock = fakeClock()
+  const log = quietLog(t)
+  const store = memoryStore({ clock })
+  for (const name of nodes) {
+    const { resourceVersion: _, ...metadata } = aNode({ name }).metadata
+    await store.create('nodes', { ...aNode({ name }), metadata })
+  }
+  const published: { topic: string; body: unknown }[] = []
+  const broker = {
+    publish: async (topic: Parameters<typeof topicName>[0], body: string) => {
+      published.push({ topic: topicName(topic), body: JSON.parse(body) })
+    },
+  }
+  const loop = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1' })
+  const pass = () => clock.advance(50)
+  return {
+    store,
+    published,
+    pass,
+    bind: (over: PodOverrides) => {
+      const { metadata, ...pod } = aPod(over)
+      const { resourceVersion: _, ...given } = metadata
+      return store.create('pods', { ...pod, metadata: given } as Pod)
+    },
+    desired: (node: string) =>
+      published
+        .filter(({ topic }) => topic === topicName({ kind: 'desired', node }))
+        .map(({ body }) => body as DesiredMessage),
+    async start() {
+      const stop = new AbortController()
+      const ended = loop.run(stop.signal)
+      t.teardown(() => stop.abort())
+      await pass()
+      return async () => {
+        stop.abort()
+        await ended
+      }
+    },
+  }
+}

@@ -1,0 +1,148 @@
+import { test } from 'tap'
+import type { NodeStatus } from '../../api/node.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import type { PodMessage } from '../../api/topics.ts'
+import { leaseAfter, mayRemove, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+
+const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
+const now = '2026-01-01T00:10:00Z'
+const connection = (state: 'online' | 'lost' | 'goodbye', more = {}) =>
+  ({ news: 'connection', message: { state, bootID: 'boot-1', agentVersion: '1', ...more } }) as const
+
+test('a heartbeat renews the lease by the controller’s clock and keeps what stands there', async (t) => {
+  const first = leaseAfter('pi-1', undefined, { news: 'heartbeat' }, { nowMs, address: '10.0.0.5' })
+  t.match(first, {
+    metadata: {
+      name: 'pi-1',
+      namespace: 'kube-node-lease',
+      annotations: { 'bramble.dev/connection': 'online', 'bramble.dev/address': '10.0.0.5' },
+    },
+    spec: { holderIdentity: 'pi-1', leaseDurationSeconds: 40, renewTime: '2026-01-01T00:10:00.500000Z' },
+  })
+  const longer = { ...first, metadata: { ...first?.metadata, labels: { a: 'b' } }, spec: { leaseDurationSeconds: 90 } }
+  const second = leaseAfter('pi-1', longer as typeof first, { news: 'heartbeat' }, { nowMs })
+  t.match(second, { metadata: { labels: { a: 'b' } }, spec: { leaseDurationSeconds: 90 } })
+})
+
+test('what becomes of the connection is kept on the lease', async (t) => {
+  const state = (lease: ReturnType<typeof leaseAfter>) => lease?.metadata.annotations
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  t.same(state(online), { 'bramble.dev/connection': 'online', 'bramble.dev/boot-id': 'boot-1' })
+  const lost = leaseAfter('pi-1', online, connection('lost'), { nowMs: nowMs + 5000 })
+  t.equal(state(lost)?.['bramble.dev/connection'], 'lost')
+  t.equal(lost?.spec?.renewTime, online?.spec?.renewTime, 'a will is no sign of life')
+  const goodbye = leaseAfter('pi-1', online, connection('goodbye', { reason: 'reboot', expectedBackSeconds: 90 }), {
+    nowMs,
+  })
+  t.match(state(goodbye), { 'bramble.dev/connection-reason': 'reboot', 'bramble.dev/expected-back-seconds': '90' })
+  t.same(state(leaseAfter('pi-1', goodbye, connection('online'), { nowMs })), state(online), 'back: the reasons go')
+})
+
+test('a connection that ends without a word is lost, unless it took leave', async (t) => {
+  const after = (state: 'online' | 'goodbye') => {
+    const before = leaseAfter('pi-1', undefined, connection(state), { nowMs })
+    return leaseAfter('pi-1', before, { news: 'disconnected' }, { nowMs })?.metadata.annotations
+  }
+  t.match(after('online'), { 'bramble.dev/connection': 'lost', 'bramble.dev/connection-reason': 'connection-closed' })
+  t.equal(after('goodbye'), undefined)
+  t.equal(leaseAfter('pi-1', undefined, { news: 'disconnected' }, { nowMs }), undefined)
+})
+
+test('conditions are stamped here: heard now, changed when their status did', async (t) => {
+  const before: NodeStatus = {
+    conditions: [
+      { type: 'NetworkUnavailable', status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z' },
+      { type: 'MemoryPressure', status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z' },
+      { type: 'Ready', status: 'Unknown', lastTransitionTime: '2026-01-01T00:05:00Z' },
+    ],
+  }
+  const report: NodeStatus = {
+    capacity: { pods: '110' },
+    conditions: [
+      { type: 'MemoryPressure', status: 'False', lastTransitionTime: '1970-01-01T00:00:07Z', reason: 'r' },
+      { type: 'Ready', status: 'True', lastHeartbeatTime: '1970-01-01T00:00:07Z' },
+    ],
+  }
+  t.same(nodeStatusAfter(before, report, nowMs), {
+    capacity: { pods: '110' },
+    conditions: [
+      before.conditions?.[0],
+      {
+        type: 'MemoryPressure',
+        status: 'False',
+        reason: 'r',
+        lastHeartbeatTime: now,
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+      { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now },
+    ],
+  })
+})
+
+test('a node speaks of its own pods only, and of the one that is there now', async (t) => {
+  const pod = aPod({ name: 'web', uid: 'u1', nodeName: 'pi-1' })
+  const why = (node: string, uid: string, message: Partial<PodMessage>, of: typeof pod | undefined) => {
+    const answer = podStatusAfter(node, uid, aMessage(message), of)
+    return answer.take ? 'taken' : answer.because
+  }
+  t.equal(why('pi-1', 'u1', {}, pod), 'taken')
+  t.equal(why('pi-2', 'u1', {}, pod), 'AnotherNode')
+  t.equal(why('pi-1', 'u0', { uid: 'u0' }, pod), 'AnotherPod', 'an older pod of that name')
+  t.equal(why('pi-1', 'u0', { uid: 'u1' }, pod), 'AnotherPod', 'topic and body disagree')
+  t.equal(why('pi-1', 'u1', {}, undefined), 'NoSuchPod')
+})
+
+test('a report keeps what others wrote, and never revives a pod that has ended', async (t) => {
+  const pod = aPod({
+    uid: 'u1',
+    nodeName: 'pi-1',
+    phase: 'Failed',
+    status: { qosClass: 'Burstable', reason: 'Evicted', conditions: [{ type: 'PodScheduled', status: 'True' }] },
+  })
+  const report = { phase: 'Running', podIP: '10.1.0.2', conditions: [{ type: 'Ready', status: 'True' }] } as const
+  t.same(podStatusAfter('pi-1', 'u1', aMessage({ status: report }), pod), {
+    take: true,
+    status: {
+      qosClass: 'Burstable',
+      phase: 'Failed',
+      reason: 'Evicted',
+      podIP: '10.1.0.2',
+      conditions: [
+        { type: 'PodScheduled', status: 'True' },
+        { type: 'Ready', status: 'True' },
+      ],
+    },
+  })
+})
+
+test('a pod of which nothing is left may go when it is being deleted and nothing holds it', async (t) => {
+  const deletionTimestamp = now
+  t.notOk(mayRemove(aPod()))
+  t.ok(mayRemove(aPod({ metadata: { deletionTimestamp } })))
+  t.notOk(mayRemove(aPod({ metadata: { deletionTimestamp, finalizers: ['example.com/hold'] } })))
+})
+
+test('an event is about the node that sends it, or one of its pods', async (t) => {
+  const pods = [aPod({ name: 'web', uid: 'u1', nodeName: 'pi-1' })]
+  const about = (involvedObject: object) => {
+    const event = { apiVersion: 'v1', kind: 'Event', metadata: {}, involvedObject } as const
+    return subjectOf('pi-1', event, pods) !== undefined
+  }
+  t.ok(about({ kind: 'Node', name: 'pi-1', uid: 'pi-1' }))
+  t.notOk(about({ kind: 'Node', name: 'pi-2' }))
+  t.ok(about({ kind: 'Pod', namespace: 'default', name: 'web', uid: 'u1', fieldPath: 'spec.containers{main}' }))
+  t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'other', uid: 'u1' }))
+  t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'web', uid: 'u2' }))
+  t.notOk(about({ kind: 'Secret', namespace: 'default', name: 'web' }))
+})
+
+function aMessage(over: Partial<PodMessage>): PodMessage {
+  return {
+    namespace: 'default',
+    name: 'web',
+    uid: 'u1',
+    observedResourceVersion: '1',
+    status: { phase: 'Running' },
+    ...over,
+  }
+}
