@@ -2,7 +2,9 @@ import { test } from 'tap'
 import { decodeConfiguration } from '../daemon/configuration-file.ts'
 import { help, readCommandLine } from './command-line.ts'
 import { ControllerConfigurationSchema, controllerConfiguration, emptyConfiguration } from './configuration.ts'
+import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle-controller.ts'
+import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
 import { anyAddress, serverNames } from './server-names.ts'
 
 const header = 'apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\n'
@@ -21,7 +23,8 @@ test('without a word everything has Kubernetes’ default', async (t) => {
   t.same(defaults.listen, { apiPort: 6443, mqttPort: 8883, bindAddress: undefined })
   t.same(defaults.log, { format: 'text', level: 'info' })
   t.same(defaults.nodeLifecycle, defaultNodeLifecycleSettings)
-  t.equal(defaults.eventLifetimeMs, 3_600_000)
+  t.equal(defaults.terminatedPodGCThreshold, defaultTerminatedPodGCThreshold)
+  t.equal(defaults.eventLifetimeMs, defaultEventCleanup.lifetimeMs)
 })
 
 test('flags go before the file', async (t) => {

@@ -26,6 +26,7 @@ export const ControllerConfigurationSchema = object({
   secondaryNodeEvictionRate: optional(double),
   unhealthyZoneThreshold: optional(double),
   largeClusterSizeThreshold: optional(integer),
+  terminatedPodGCThreshold: optional(integer),
   eventTTL: optional(text),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
@@ -53,6 +54,8 @@ export type ControllerConfiguration = {
     readonly unhealthyZoneThreshold: number
     readonly largeClusterSizeThreshold: number
   }
+  /** Finished pods beyond so many are removed, the oldest first; 0: none. */
+  readonly terminatedPodGCThreshold: number
   readonly eventLifetimeMs: number
 }
 
@@ -99,6 +102,10 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     const most = name === 'unhealthyZoneThreshold' ? 1 : 1000
     return check(value, value >= 0 && value <= most, `${name}: ${value} must be between 0 and ${most}`)
   }
+  const count = (name: 'largeClusterSizeThreshold' | 'terminatedPodGCThreshold', otherwise: number) => {
+    const value = file[name] ?? otherwise
+    return check(value, value >= 0, `${name}: ${value} must not be negative`)
+  }
   const address = (name: 'bindAddress' | 'advertiseAddress', flag: string) => {
     const value = flags[name] ?? file[name]
     const fine = value === undefined || isIP(value) > 0 || (name === 'advertiseAddress' && isName(value))
@@ -113,7 +120,6 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
   const hosts = [...flags.hosts, ...(file.hosts ?? [])]
   for (const host of hosts)
     check(host, isIP(host) > 0 || isName(host), `host ${JSON.stringify(host)} must be an IP address or a host name`)
-  const large = file.largeClusterSizeThreshold ?? 50
 
   const configuration: ControllerConfiguration = {
     listen: {
@@ -138,8 +144,9 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
       nodeEvictionRate: share('nodeEvictionRate', 0.1),
       secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', 0.01),
       unhealthyZoneThreshold: share('unhealthyZoneThreshold', 0.55),
-      largeClusterSizeThreshold: check(large, large >= 0, `largeClusterSizeThreshold: ${large} must not be negative`),
+      largeClusterSizeThreshold: count('largeClusterSizeThreshold', 50),
     },
+    terminatedPodGCThreshold: count('terminatedPodGCThreshold', 12_500),
     eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)

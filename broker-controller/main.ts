@@ -29,6 +29,7 @@ import {
 import { certificateController } from './controllers/certificate-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
 import { nodeLifecycleController } from './controllers/node-lifecycle-controller.ts'
+import { podCleanupController } from './controllers/pod-cleanup-controller.ts'
 import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
 import { tokenCleaner } from './controllers/token-cleaner.ts'
 import { scheduler } from './scheduler/scheduler.ts'
@@ -150,9 +151,11 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
 
     const loops: readonly Loop[] = [
       { name: 'api', run: api.run },
+      inbox,
       outbox,
       nodeLifecycleController(needs, configuration.nodeLifecycle),
       taintEvictionController(needs),
+      podCleanupController(needs, configuration),
       scheduler({ ...needs, random: Math.random }),
       certificateController({ ...needs, signer: signerOf(authority) }, configuration.nodeLifecycle),
       tokenCleaner(needs),

@@ -249,5 +249,6 @@ function subjectOf(socket: TLSSocket): { readonly CN?: unknown; readonly O?: unk
 }
 
 function addressOf(connection: Connection): string | undefined {
-  return 'remoteAddress' in connection ? connection.remoteAddress : undefined
+  // A listener for both kinds tells IPv4 addresses in IPv6's clothes.
+  return 'remoteAddress' in connection ? connection.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') : undefined
 }

@@ -95,14 +95,19 @@ test('a node whose digest differs twice in a row is asked for its whole state', 
   t.equal(published.length, 1, 'it said everything, and all is well')
 })
 
-test('a status for which there is no node yet is asked for again', async (t) => {
-  const { say, published, dropped } = await inbox(t)
-  const topic = { kind: 'status', node: 'pi-9' } as const
-  await say(topic, {})
+test('a node that speaks before it is registered is asked to say it again once it is', async (t) => {
+  const { store, listener, clock, say, published, dropped } = await inbox(t)
+  const stop = new AbortController()
+  const ended = listener.run(stop.signal)
+  await say({ kind: 'status', node: 'pi-9' }, {})
   t.equal(await dropped('status', 'NoSuchNode'), 1)
-  const digest = foldDigest(emptyDigest, digestText(topicName(topic), '{}'))
-  for (const seq of [1, 2]) await say({ kind: 'lease', node: 'pi-9' }, { seq, digest })
-  t.equal(published.length, 1)
+  await clock.settle()
+  t.same(published, [])
+  await store.create('nodes', unstamped(aNode({ name: 'pi-9' })))
+  await clock.settle()
+  t.match(published, [['bramble/v1/nodes/pi-9/calls', { call: 'report' }]])
+  stop.abort()
+  await ended
 })
 
 test('events are stored with the controller’s time, counted, and only about the sender’s own', async (t) => {
@@ -192,7 +197,7 @@ async function inbox(t: Test) {
   }
   const say = (topic: NodeTopic, body: unknown) =>
     listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })
-  return { store: store as Store, log, listener, published, dropped, say }
+  return { store: store as Store, clock, log, listener, published, dropped, say }
 }
 
 function unstamped(node: StoredObject<'nodes'>) {

@@ -16,7 +16,9 @@ import {
 } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
+import { follow } from '../store/follow.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { Broker, NodeListener, NodeMessage } from './broker.ts'
@@ -34,11 +36,15 @@ export type NodeInboxNeeds = {
   readonly registry: Registry
 }
 
-export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
+export interface NodeInbox extends NodeListener, Loop {}
+
+export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const { store, broker, events, podsOf, clock, log, registry } = needs
   const addresses = new Map<string, string>()
   const digests = nodeDigests()
   const told = new Set<string>()
+  /** Nodes that speak, but have no Node object yet. */
+  const unregistered = new Set<string>()
   const queue = newestFirst()
   const dropped = new Counter({
     name: 'bramble_inbox_dropped_total',
@@ -85,6 +91,12 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
     return done
   }
 
+  const askForReport = async (node: string, reason: string) => {
+    log.info('Node asked for its whole state', { node, reason })
+    const call: CallMessage = { call: 'report', reason }
+    await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
+  }
+
   const connection = async (message: NodeMessage) => {
     const said = understood(ConnectionMessageSchema, message)
     if (said === undefined) return
@@ -97,10 +109,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
     const said = understood(LeaseMessageSchema, message)
     if (said === undefined) return
     await lease(message.node, { news: 'heartbeat' })
-    if (!digests.differs(message.node, said.digest)) return
-    log.info('Node asked for its whole state', { node: message.node })
-    const call: CallMessage = { call: 'report', reason: 'digest differs' }
-    await broker.publish({ kind: 'calls', node: message.node }, JSON.stringify(call))
+    if (digests.differs(message.node, said.digest)) await askForReport(message.node, 'digest differs')
   }
 
   const status = async (message: NodeMessage) => {
@@ -112,8 +121,8 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
       change: (node) => ({ ...node, status: nodeStatusAfter(node.status, report, clock.wallMs()) }),
     })
     if (written !== undefined) return
-    drop(message, 'NoSuchNode')
-    // It may be registering at this moment: let it say this again.
+    dropped.inc({ kind: 'status', reason: 'NoSuchNode' })
+    unregistered.add(message.node)
     digests.lost(message.node, topicName(message.topic))
   }
 
@@ -194,6 +203,13 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
   }
 
   return {
+    name: 'node-inbox',
+    /** A node may speak before it is registered: it is asked to say it again when it is. */
+    run: (signal) =>
+      follow({ store, clock, log }, 'nodes', (present) => {
+        const node = present?.metadata.name
+        if (node !== undefined && unregistered.delete(node)) void askForReport(node, 'just registered')
+      }).run(signal),
     message: (message) => take(message).catch((error) => failed(message, error)),
     connected(node, address) {
       digests.forget(node)
@@ -201,6 +217,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeListener {
     },
     disconnected(node) {
       addresses.delete(node)
+      unregistered.delete(node)
       const topic = { kind: 'connection', node } as const
       void lease(node, { news: 'disconnected' }).catch((error) => failed({ node, topic }, error))
     },

@@ -11,13 +11,14 @@ const notReady: Occurrence = {
   component: 'node-lifecycle-controller',
 }
 
-test('an event is counted when it happens again, also by a recorder started later', async (t) => {
+test('an event is counted when it happens again', async (t) => {
   let wallMs = Date.parse('2026-01-01T00:00:00Z')
   const clock = { ...systemClock, wallMs: () => wallMs }
   const store = memoryStore({ clock })
-  await eventRecorder({ store, clock }).record(notReady)
+  const recorder = eventRecorder({ store, clock })
+  await recorder.record(notReady)
   wallMs += 90_000
-  await eventRecorder({ store, clock }).record(notReady)
+  await recorder.record(notReady)
   const { items } = await store.list('events', 'default')
   t.equal(items.length, 1)
   t.match(items[0], {
@@ -47,4 +48,28 @@ test('events recorded at one moment are all counted', async (t) => {
   const recorder = eventRecorder({ store, clock: systemClock })
   await Promise.all([1, 2, 3, 4].map(() => recorder.record(notReady)))
   t.equal((await store.list('events')).items[0]?.count, 4)
+})
+
+test('an event that has expired begins anew', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  const recorder = eventRecorder({ store, clock: systemClock })
+  await recorder.record(notReady)
+  const [first] = (await store.list('events')).items
+  await store.delete('events', { namespace: 'default', name: first?.metadata.name ?? '' })
+  await recorder.record(notReady)
+  const [second] = (await store.list('events')).items
+  t.equal(second?.count, 1)
+  t.not(second?.metadata.name, first?.metadata.name)
+})
+
+test('names sort as the events happened, however fast they come', async (t) => {
+  const clock = { ...systemClock, wallMs: () => Date.parse('2026-01-01T00:00:00Z') }
+  const store = memoryStore({ clock })
+  const recorder = eventRecorder({ store, clock })
+  const messages = ['zero', 'one', 'two', 'three', 'four']
+  await Promise.all(messages.map((message) => recorder.record({ ...notReady, message })))
+  t.same(
+    (await store.list('events')).items.map(({ message }) => message),
+    messages,
+  )
 })

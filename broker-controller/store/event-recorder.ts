@@ -1,10 +1,9 @@
 /** Events: what happened to an object, for whoever runs `kubectl describe`. Equal ones are counted, not repeated. */
-import { createHash } from 'node:crypto'
 import { isApiError } from '../../api/api-error.ts'
 import type { Event } from '../../api/event.ts'
 import type { ObjectReference } from '../../api/meta.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import type { Store, StoredObject } from './store.ts'
+import type { Store } from './store.ts'
 
 export type Occurrence = {
   readonly object: ObjectReference
@@ -22,43 +21,84 @@ export interface EventRecorder {
   record(occurrence: Occurrence): Promise<void>
 }
 
+/** So many kinds of events are remembered to be counted: as Kubernetes' recorder. */
+const mostRemembered = 4096
+
 export function eventRecorder({ store, clock }: { readonly store: Store; readonly clock: Clock }): EventRecorder {
+  /** What was last written of each kind of event; the promise keeps equal ones in order. The oldest come first. */
+  const written = new Map<string, Promise<string | undefined>>()
+  const serial = eventSerial(clock)
+
+  const write = async (occurrence: Occurrence, earlier: string | undefined): Promise<string> => {
+    const now = rfc3339(clock.wallMs())
+    if (earlier !== undefined && (await countAgain(store, occurrence, earlier, now))) return earlier
+    const fresh = eventOf(occurrence, { now, serial: serial() })
+    await store.create('events', fresh)
+    return fresh.metadata.name ?? ''
+  }
+
   return {
     async record(occurrence) {
-      for (let tries = 1; ; tries++) {
-        const now = rfc3339(clock.wallMs())
-        const fresh = eventOf(occurrence, now)
-        const { name = '', namespace = '' } = fresh.metadata
-        const before = await store.get('events', { namespace, name })
-        try {
-          await (before === undefined ? store.create('events', fresh) : store.update('events', again(before, now)))
-          return
-        } catch (error) {
-          if (tries === 5 || !isLate(error)) throw error
-        }
-      }
+      const key = likenessOf(occurrence)
+      const earlier = written.get(key)?.catch(() => undefined) ?? Promise.resolve(undefined)
+      const done = earlier.then((name) => write(occurrence, name))
+      written.delete(key)
+      written.set(key, done)
+      const [oldest] = written.keys()
+      if (written.size > mostRemembered && oldest !== undefined) written.delete(oldest)
+      await done
     },
   }
 }
 
-/** Someone else wrote the same event, or its expiry removed it, between reading and writing. */
-function isLate(error: unknown): boolean {
-  return isApiError(error, 'Conflict') || isApiError(error, 'AlreadyExists') || isApiError(error, 'NotFound')
+/** False when the event is there no more. */
+async function countAgain(store: Store, { object }: Occurrence, name: string, now: string): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    const before = await store.get('events', { namespace: namespaceOf(object), name })
+    if (before === undefined) return false
+    try {
+      await store.update('events', { ...before, count: (before.count ?? 1) + 1, lastTimestamp: now })
+      return true
+    } catch (error) {
+      if (tries === 5 || !isLate(error)) throw error
+    }
+  }
 }
 
-/**
- * The first event of its like. Its name is OBJECT.HEX as Kubernetes writes it, with the digits made of all that makes
- * two events equal, so that counting goes on after a restart.
- */
-export function eventOf({ object, type, reason, message, component, host }: Occurrence, now: string): Event {
-  const { resourceVersion: _, ...lasting } = object
-  const alike = [lasting.kind, lasting.namespace, lasting.name, lasting.uid, lasting.apiVersion, lasting.fieldPath]
-  const key = JSON.stringify([...alike, type, reason, message, component, host])
-  const digits = createHash('sha256').update(key).digest('hex').slice(0, 16)
+/** Nanoseconds since 1970 in hexadecimal, each later than the one before: names then sort as their events happened. */
+function eventSerial(clock: Clock): () => string {
+  let last = 0n
+  return () => {
+    const now = BigInt(Math.round(clock.wallMs())) * 1_000_000n
+    last = now > last ? now : last + 1n
+    return last.toString(16)
+  }
+}
+
+/** Someone else wrote the event, or its expiry removed it, between reading and writing. */
+function isLate(error: unknown): boolean {
+  return isApiError(error, 'Conflict') || isApiError(error, 'NotFound')
+}
+
+/** Equal for events that are one event seen again, as Kubernetes counts them. */
+function likenessOf({ object, type, reason, message, component, host }: Occurrence): string {
+  const { kind, namespace, name, uid, apiVersion, fieldPath } = object
+  return JSON.stringify([kind, namespace, name, uid, apiVersion, fieldPath, type, reason, message, component, host])
+}
+
+function namespaceOf(object: ObjectReference): string {
+  return object.namespace || 'default'
+}
+
+/** The first event of its like, named OBJECT.SERIAL. */
+export function eventOf(
+  { object, type, reason, message, component, host }: Occurrence,
+  { now, serial }: { readonly now: string; readonly serial: string },
+): Event {
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name: `${object.name ?? ''}.${digits}`, namespace: object.namespace || 'default' },
+    metadata: { name: `${object.name ?? ''}.${serial}`, namespace: namespaceOf(object) },
     involvedObject: object,
     reason,
     message,
@@ -70,9 +110,4 @@ export function eventOf({ object, type, reason, message, component, host }: Occu
     reportingComponent: component,
     reportingInstance: host ?? '',
   }
-}
-
-/** The event seen once more. */
-export function again(event: StoredObject<'events'>, now: string): StoredObject<'events'> {
-  return { ...event, count: (event.count ?? 1) + 1, lastTimestamp: now }
 }
