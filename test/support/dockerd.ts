@@ -76,7 +76,11 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
   const start = async () => {
     bridge ??= await makeBridge(`bd${id}`)
     const log = await open(join(folder, 'log'), 'a')
-    const started = spawn(command, args(bridge.name), { stdio: ['ignore', log.fd, log.fd], env: ownEnvironment() })
+    // Should the test die without its teardown, its dockerd is told to end.
+    const started = spawn('setpriv', ['--pdeathsig', 'TERM', command, ...args(bridge.name)], {
+      stdio: ['ignore', log.fd, log.fd],
+      env: ownEnvironment(),
+    })
     await log.close()
     child = started
     const until = Date.now() + 40_000
