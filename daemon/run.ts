@@ -1,4 +1,5 @@
 /** Runs a program's loops together: the first failure, or the signal, ends all of them. */
+import { setMaxListeners } from 'node:events'
 import type { Log } from './log.ts'
 
 export type Loop = { readonly name: string; readonly run: (signal: AbortSignal) => Promise<void> }
@@ -10,6 +11,7 @@ export type Loop = { readonly name: string; readonly run: (signal: AbortSignal) 
 export async function runLoops(loops: readonly Loop[], signal: AbortSignal, log: Log): Promise<void> {
   const failed = new AbortController()
   const together = AbortSignal.any([signal, failed.signal])
+  setMaxListeners(0, together) // every loop, and every call it waits for, listens: many is no leak
   let first: Error | undefined
   await Promise.all(
     loops.map(async ({ name, run }) => {
