@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import { apiClient } from '../daemon/api-client.ts'
+import { readKubeconfig } from './kubeconfig.ts'
+
+const program = fileURLToPath(new URL('./main.js', import.meta.url))
+
+test('a controller starts in an empty folder, is one of its kind there, and stops when told to', async (t) => {
+  const dataDir = t.testdir()
+  const first = started(t, dataDir)
+  const { api, mqtt, kubeconfig, caHash } = await first.ready()
+  t.match(api, /^https:\/\/127\.0\.0\.1:\d+$/)
+  t.match(mqtt, /^mqtts:\/\/127\.0\.0\.1:\d+$/)
+  t.match(caHash, /^sha256:[0-9a-f]{64}$/)
+  t.equal(kubeconfig, join(dataDir, 'kubeconfig'))
+  for (const name of ['kubeconfig', 'server.key', 'store.db', 'authority/ca.key']) {
+    t.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name)
+  }
+  const answer = await get(kubeconfig, '/api/v1/namespaces/kube-public/configmaps/cluster-info')
+  t.match(answer, { data: { mqttPort: new URL(mqtt).port, caHash, kubeconfig: /server: "https:/ } })
+
+  const second = started(t, dataDir)
+  t.equal(await second.ended, 1)
+  t.match(second.output(), `Another controller (pid ${first.child.pid}) uses ${dataDir}`)
+
+  const apiPort = new URL(api).port
+  const third = started(t, join(dataDir, 'other'), '--api-port', apiPort)
+  t.equal(await third.ended, 1)
+  t.match(third.output(), `Port ${apiPort} (Kubernetes API) is in use: choose another with --api-port`)
+
+  first.child.kill('SIGTERM')
+  t.equal(await first.ended, 0)
+  t.match(first.output(), 'Controller stopped')
+})
+
+test('a controller that was killed is back at once with the same fleet', async (t) => {
+  const dataDir = t.testdir()
+  const first = started(t, dataDir)
+  const { caHash, kubeconfig } = await first.ready()
+  const namespaces = await get(kubeconfig, '/api/v1/namespaces')
+  first.child.kill('SIGKILL')
+  await first.ended
+  const began = performance.now()
+  const second = started(t, dataDir, '--kubeconfig', join(dataDir, 'another'))
+  t.equal((await second.ready()).caHash, caHash)
+  t.ok(performance.now() - began < 5000, `it took ${Math.round(performance.now() - began)} ms`)
+  const names = (list: unknown) =>
+    (list as { items: { metadata: { uid: string } }[] }).items.map(({ metadata }) => metadata.uid)
+  t.same(names(await get(join(dataDir, 'another'), '/api/v1/namespaces')), names(namespaces))
+  second.child.kill('SIGINT')
+  t.equal(await second.ended, 0)
+})
+
+test('a configuration that is wrong ends with status 78, every mistake told; --check only looks', async (t) => {
+  const dataDir = t.testdir()
+  const config = join(dataDir, 'config.yaml')
+  writeFileSync(
+    config,
+    'apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\nunhealthyZoneThreshold: 2\neventTTL: soon\n',
+  )
+  const wrong = started(t, dataDir, '--config', config)
+  t.equal(await wrong.ended, 78)
+  t.match(wrong.output(), /unhealthyZoneThreshold: 2 must be.*\n.*eventTTL: "soon" must be a length of time/)
+  const missing = started(t, dataDir, '--config', join(dataDir, 'none.yaml'))
+  t.equal(await missing.ended, 78)
+  const checked = started(t, dataDir, '--check')
+  t.equal(await checked.ended, 0)
+  t.throws(() => readFileSync(join(dataDir, 'store.db')), { code: 'ENOENT' })
+  const mistyped = started(t, dataDir, '--prot', '1')
+  t.equal(await mistyped.ended, 64)
+})
+
+type Ready = { readonly api: string; readonly mqtt: string; readonly kubeconfig: string; readonly caHash: string }
+
+function started(t: Test, dataDir: string, ...more: readonly string[]) {
+  const ports = ['--api-port', '0', '--mqtt-port', '0', '--bind-address', '127.0.0.1', '--log-format', 'json']
+  const child: ChildProcess = spawn(process.execPath, [program, 'run', '--data-dir', dataDir, ...ports, ...more])
+  let output = ''
+  let wake = () => {}
+  const heard = (part: Buffer) => {
+    output += part.toString()
+    wake()
+  }
+  child.stdout?.on('data', heard)
+  child.stderr?.on('data', heard)
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  void ended.then(() => wake())
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  return {
+    child,
+    ended,
+    output: () => output,
+    async ready(): Promise<Ready> {
+      for (;;) {
+        const line = output.split('\n').find((line) => line.endsWith('}') && line.includes('"Controller ready"'))
+        if (line !== undefined) return JSON.parse(line) as Ready
+        if (child.exitCode !== null) throw new Error(`It ended: ${output}`)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+  }
+}
+
+async function get(kubeconfig: string, path: string): Promise<unknown> {
+  const { status, body } = await apiClient(await readKubeconfig(kubeconfig)).get(path, AbortSignal.timeout(10_000))
+  if (status !== 200) throw new Error(`${path}: ${status}`)
+  return body
+}
