@@ -42,6 +42,16 @@ const createdPod = (spec?: Partial<PodSpec>, container?: Partial<Container>): Po
   return made
 }
 
+test('a new node is not ready until a controller has seen it Ready, whatever it says of itself', async (t) => {
+  const notReady = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' } as const
+  const camera = { key: 'camera', effect: 'NoExecute' } as const
+  const { metadata, ...pi } = aNode({ ready: 'True', taints: [camera] })
+  const node = { ...pi, metadata: { name: metadata.name } }
+  t.match(create('nodes', node), { spec: { taints: [camera, notReady] } })
+  t.match(create('nodes', { ...node, spec: { taints: [notReady] } }), { spec: { taints: [notReady] } })
+  t.same(update('nodes', aNode(), aNode({ taints: [camera] })), aNode({ taints: [camera] }), 'only at its creation')
+})
+
 test('a new pod gets what its author left out', async (t) => {
   const made = createdPod(
     {},

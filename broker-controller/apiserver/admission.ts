@@ -5,6 +5,7 @@
 import { ApiError } from '../../api/api-error.ts'
 import { authenticatedGroup, type Identity } from '../../api/identity.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
+import type { Node } from '../../api/node.ts'
 import { invalidObject, type Problem } from '../../api/problem.ts'
 import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
@@ -77,6 +78,8 @@ function asNew(object: AnyObject, requester: Identity): AnyObject {
   switch (object.kind) {
     case 'Pod':
       return newPod(object)
+    case 'Node':
+      return withNotReadyTaint(object)
     case 'Namespace':
       return { ...object, status: { phase: 'Active' } }
     case 'CertificateSigningRequest': {
@@ -88,6 +91,15 @@ function asNew(object: AnyObject, requester: Identity): AnyObject {
     default:
       return object
   }
+}
+
+const notReadyKey = 'node.kubernetes.io/not-ready'
+
+/** Nothing is placed on a new node before a controller has seen it Ready and takes the taint off again. */
+function withNotReadyTaint(node: Node): Node {
+  const taints = node.spec?.taints ?? []
+  if (taints.some(({ key, effect }) => key === notReadyKey && effect === 'NoSchedule')) return node
+  return { ...node, spec: { ...node.spec, taints: [...taints, { key: notReadyKey, effect: 'NoSchedule' }] } }
 }
 
 function withDefaults(object: AnyObject): AnyObject {

@@ -26,6 +26,8 @@ export type Claimed = {
   readonly lease: Lease | undefined
   readonly nowMs: number
   readonly graceMs: number
+  /** How long this controller has run: leases are in memory only, so it first has to hear who is there. */
+  readonly sinceStartMs: number
 }
 
 export type CertificateStep =
@@ -101,10 +103,14 @@ function isAutomatic(csr: CertificateSigningRequest): boolean {
   return (csr.spec.groups ?? []).includes(bootstrappersGroup) || expectedNodeName(csr) !== undefined
 }
 
-/** Ready, and its lease renewed within the grace, by the date of this controller, which wrote both. */
-function isLive({ node, lease, nowMs, graceMs }: Claimed): boolean {
+/**
+ * Ready, and its lease renewed within the grace, by the date of this controller, which wrote both. A node that was Ready
+ * when the controller was started has a whole grace to be heard of.
+ */
+function isLive({ node, lease, nowMs, graceMs, sinceStartMs }: Claimed): boolean {
+  if (node === undefined || !isReady(node)) return false
   const renewTime = lease?.spec?.renewTime
-  return node !== undefined && isReady(node) && renewTime !== undefined && nowMs - Date.parse(renewTime) <= graceMs
+  return sinceStartMs <= graceMs || (renewTime !== undefined && nowMs - Date.parse(renewTime) <= graceMs)
 }
 
 /** Something unreadable identifies nothing. */

@@ -90,6 +90,18 @@ test('the name of a dead machine is free', async (t) => {
   t.same((await answer(world, 'spare')).conditions, ['Approved AutoApproved'])
 })
 
+test('right after a restart, when no lease is known, a Ready node’s name is taken for one grace more', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', annotations: hardware('one') })
+  world.silence('pi-1')
+  await world.store.delete('leases', { namespace: 'kube-node-lease', name: 'pi-1' })
+  await ask(world, { name: 'clone', asks: 'pi-1', board: 'two' })
+  t.same((await answer(world, 'clone')).conditions, ['Denied NodeNameInUse'])
+  await world.pass(51)
+  await ask(world, { name: 'spare', asks: 'pi-1', board: 'two' })
+  t.same((await answer(world, 'spare')).conditions, ['Approved AutoApproved'])
+})
+
 test('a node renews its own certificate and asks for no other’s', async (t) => {
   const world = opened(t)
   const node = { user: 'system:node:pi-1', groups: ['system:nodes'] }

@@ -55,6 +55,7 @@ async function runCertificates(
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
+  const startedMs = clock.monotonicMs()
   const queue = workQueue(clock)
   const requests = follow({ store, clock, log }, 'certificatesigningrequests', (present) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
@@ -80,6 +81,7 @@ async function runCertificates(
       lease: checked.ok ? await store.get('leases', { namespace: nodeLeaseNamespace, name }) : undefined,
       nowMs: clock.wallMs(),
       graceMs: settings.nodeMonitorGracePeriodMs,
+      sinceStartMs: clock.monotonicMs() - startedMs,
     })
   }
 

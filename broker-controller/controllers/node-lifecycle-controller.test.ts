@@ -213,7 +213,7 @@ test('a node that never reported: Unknown after the start-up grace, unless its l
   const world = await watched(t, { name: 'pi-1' }, { name: 'new', conditions: [] })
   world.silence('new')
   await world.pass(45)
-  t.equal(await world.state('new'), 'nothing')
+  t.equal(await world.state('new'), 'nothing not-ready:NoSchedule')
   await world.pass(15)
   t.match(await world.state('new'), /^Unknown/)
   const ready = (await world.node('new')).status?.conditions?.find(({ type }) => type === 'Ready')

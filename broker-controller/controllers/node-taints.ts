@@ -20,10 +20,14 @@ const ownKeys: ReadonlySet<string> = new Set([
   unschedulableTaint,
 ])
 
-/** The keys of the NoSchedule taints this node should carry, of those that are ours to set. */
+/**
+ * The keys of the NoSchedule taints this node should carry, of those that are ours to set. One that has never reported
+ * is not ready: it keeps the taint it was given when its object was made.
+ */
 export function conditionTaints(node: Node): string[] {
   const earned = (node.status?.conditions ?? []).flatMap(({ type, status }) => byCondition[type]?.[status] ?? [])
-  return node.spec?.unschedulable === true ? [...earned, unschedulableTaint] : earned
+  const unreported = readyCondition(node) === undefined ? [notReadyTaint] : []
+  return [...earned, ...unreported, ...(node.spec?.unschedulable === true ? [unschedulableTaint] : [])]
 }
 
 /** The node with exactly those NoSchedule taints; other keys and effects are nobody's business here. Undefined: it has them. */
