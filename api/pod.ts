@@ -241,7 +241,7 @@ export const NodeSelectorTermSchema = object({
 })
 export type NodeSelectorTerm = Described<typeof NodeSelectorTermSchema>
 
-const podAffinityTerm = object({
+export const PodAffinityTermSchema = object({
   labelSelector: optional(LabelSelectorSchema),
   namespaces: optional(list(text)),
   topologyKey: text,
@@ -249,9 +249,13 @@ const podAffinityTerm = object({
   matchLabelKeys: optional(list(text)),
   mismatchLabelKeys: optional(list(text)),
 })
+export type PodAffinityTerm = Described<typeof PodAffinityTermSchema>
+
 const podAffinity = object({
-  requiredDuringSchedulingIgnoredDuringExecution: optional(list(podAffinityTerm)),
-  preferredDuringSchedulingIgnoredDuringExecution: optional(list(object({ weight: integer, podAffinityTerm }))),
+  requiredDuringSchedulingIgnoredDuringExecution: optional(list(PodAffinityTermSchema)),
+  preferredDuringSchedulingIgnoredDuringExecution: optional(
+    list(object({ weight: integer, podAffinityTerm: PodAffinityTermSchema })),
+  ),
 })
 
 export const AffinitySchema = object({
@@ -269,6 +273,18 @@ export const AffinitySchema = object({
   podAntiAffinity: optional(podAffinity),
 })
 export type Affinity = Described<typeof AffinitySchema>
+
+export const TopologySpreadConstraintSchema = object({
+  maxSkew: integer,
+  topologyKey: text,
+  whenUnsatisfiable: text,
+  labelSelector: optional(LabelSelectorSchema),
+  minDomains: optional(integer),
+  nodeAffinityPolicy: optional(text),
+  nodeTaintsPolicy: optional(text),
+  matchLabelKeys: optional(list(text)),
+})
+export type TopologySpreadConstraint = Described<typeof TopologySpreadConstraintSchema>
 
 export const PodSpecSchema = object({
   volumes: optional(listBy('name', VolumeSchema)),
@@ -328,21 +344,7 @@ export const PodSpecSchema = object({
   runtimeClassName: optional(text),
   enableServiceLinks: optional(bool),
   overhead: optional(mapOf(quantity)),
-  topologySpreadConstraints: optional(
-    listBy(
-      'topologyKey',
-      object({
-        maxSkew: integer,
-        topologyKey: text,
-        whenUnsatisfiable: text,
-        labelSelector: optional(LabelSelectorSchema),
-        minDomains: optional(integer),
-        nodeAffinityPolicy: optional(text),
-        nodeTaintsPolicy: optional(text),
-        matchLabelKeys: optional(list(text)),
-      }),
-    ),
-  ),
+  topologySpreadConstraints: optional(listBy('topologyKey', TopologySpreadConstraintSchema)),
   os: optional(object({ name: text })),
   schedulingGates: optional(listBy('name', object({ name: text }))),
   resourceClaims: optional(listBy('name', anything)),

@@ -9,6 +9,7 @@ import { type Lease, LeaseSchema } from './lease.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
 import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
+import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 
@@ -22,6 +23,7 @@ export type ResourceTypes = {
   events: Event
   leases: Lease
   certificatesigningrequests: CertificateSigningRequest
+  priorityclasses: PriorityClass
 }
 export type ResourceName = keyof ResourceTypes
 
@@ -66,6 +68,9 @@ export const resources: { readonly [Name in ResourceName]: Resource & { readonly
     CertificateSigningRequestSchema,
     { shortNames: ['csr'], subresources: ['status', 'approval'] },
   ),
+  priorityclasses: row('priorityclasses', 'PriorityClass', 'scheduling.k8s.io', 'v1', PriorityClassSchema, {
+    shortNames: ['pc'],
+  }),
 }
 
 /** `v1`, `coordination.k8s.io/v1`. */

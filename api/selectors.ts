@@ -115,6 +115,7 @@ const selectableFields: { readonly [R in ResourceName]: readonly string[] } = {
   ],
   leases: [],
   certificatesigningrequests: ['spec.signerName'],
+  priorityclasses: [],
 }
 
 /** `status.phase!=Running,spec.nodeName=pi-01`; a comma, equals sign or backslash in a value comes after a backslash. */

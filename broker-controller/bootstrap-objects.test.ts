@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
-import { ensureClusterInfo, ensureNamespaces } from './bootstrap-objects.ts'
+import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { memoryStore } from './store/memory-store.ts'
 
 test('a fleet has its namespaces from the first start on, and keeps what was done to them', async (t) => {
@@ -13,6 +13,22 @@ test('a fleet has its namespaces from the first start on, and keeps what was don
   )
   const version = await store.version()
   await ensureNamespaces(store)
+  t.equal(await store.version(), version)
+})
+
+test('a fleet has the two classes of the system', async (t) => {
+  const store = memoryStore({ clock })
+  await ensurePriorityClasses(store)
+  const { items } = await store.list('priorityclasses')
+  t.same(
+    items.map(({ metadata, value }) => [metadata.name, value]),
+    [
+      ['system-cluster-critical', 2_000_000_000],
+      ['system-node-critical', 2_000_001_000],
+    ],
+  )
+  const version = await store.version()
+  await ensurePriorityClasses(store)
   t.equal(await store.version(), version)
 })
 

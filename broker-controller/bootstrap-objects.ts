@@ -1,6 +1,7 @@
 /** The objects every fleet has from its first moment. */
 import { isApiError } from '../api/api-error.ts'
 import type { ConfigMap } from '../api/config-map.ts'
+import { systemPriorityClasses } from '../api/priority-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import type { Clock } from '../daemon/clock.ts'
 import { rewrite } from './store/rewrite.ts'
@@ -20,6 +21,17 @@ export async function ensureNamespaces(store: Store): Promise<void> {
         spec: { finalizers: ['kubernetes'] },
         status: { phase: 'Active' },
       })
+    }),
+  )
+}
+
+/** The two classes the system's own pods name. */
+export async function ensurePriorityClasses(store: Store): Promise<void> {
+  await Promise.all(
+    systemPriorityClasses.map(async (priorityClass) => {
+      const name = priorityClass.metadata.name ?? ''
+      if ((await store.get('priorityclasses', { namespace: '', name })) !== undefined) return
+      await store.create('priorityclasses', priorityClass)
     }),
   )
 }

@@ -168,6 +168,24 @@ test('all that is wrong with a pod is said at once, with the field', async (t) =
   )
 })
 
+test('a gated pod says so, and may only be let through or become choosier; its priority is kept for it', async (t) => {
+  const gated = createdPod({ schedulingGates: [{ name: 'a' }, { name: 'b' }], priority: 7 })
+  t.match(gated.status?.conditions, [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }])
+  const { priority: _, ...plain } = gated.spec
+  const changed = (spec: Partial<PodSpec>) =>
+    fields(() => update('pods', gated, { ...gated, spec: { ...plain, ...spec } }))
+  const nodeAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [] }
+  t.same(changed({ schedulingGates: [{ name: 'b' }], nodeSelector: { a: 'b' }, affinity: { nodeAffinity } }), [])
+  t.same(changed({ schedulingGates: [{ name: 'c' }] }), ['spec.schedulingGates[0].name'])
+  t.same(changed({ restartPolicy: 'Never' }), ['spec.restartPolicy'])
+  t.match(update('pods', gated, { ...gated, spec: plain }), { spec: { priority: 7 } })
+  const free = createdPod()
+  t.same(
+    fields(() => update('pods', free, { ...free, spec: { ...free.spec, nodeSelector: { a: 'b' } } })),
+    ['spec.nodeSelector'],
+  )
+})
+
 test('what our nodes cannot do yet is refused by name', async (t) => {
   const asked = pod(
     {
@@ -177,8 +195,6 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
       securityContext: { runAsUser: 0 },
       dnsPolicy: 'None',
       os: { name: 'windows' },
-      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } },
-      priority: 5,
     },
     {
       volumeMounts: [{ name: 'v', mountPath: '/v' }],
@@ -199,8 +215,6 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
       'spec.dnsPolicy',
       'spec.hostPID',
       'spec.securityContext.runAsUser',
-      'spec.affinity.nodeAffinity',
-      'spec.priority',
       'spec.os.name',
       'spec.containers[0].env[1].valueFrom',
       'spec.containers[0].volumeMounts',

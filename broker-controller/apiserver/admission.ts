@@ -9,6 +9,7 @@ import type { Node } from '../../api/node.ts'
 import { invalidObject, type Problem } from '../../api/problem.ts'
 import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
 import {
   configMapChangeProblems,
   configMapProblems,
@@ -21,8 +22,9 @@ import {
   secretProblems,
 } from './kind-validation.ts'
 import { metadataChangeProblems, metadataProblems } from './metadata-validation.ts'
-import { newPod, withPodDefaults } from './pod-defaults.ts'
+import { changedPod, newPod, withPodDefaults } from './pod-defaults.ts'
 import { podChangeProblems, podProblems } from './pod-validation.ts'
+import { priorityClassChangeProblems, priorityClassProblems } from './priority.ts'
 import { unsupportedFields } from './unsupported-fields.ts'
 
 type AnyObject = ResourceTypes[ResourceName]
@@ -30,12 +32,12 @@ type AnyObject = ResourceTypes[ResourceName]
 export type CreateFacts = { readonly nowMs: number; readonly requester: Identity }
 
 /** The object as it shall be stored. It has its name and namespace already. Throws ApiError Invalid or BadRequest. */
-export function prepareForCreate(resource: Resource, object: AnyObject, { requester }: CreateFacts): AnyObject {
+export function prepareForCreate(resource: Resource, object: AnyObject, facts: CreateFacts): AnyObject {
   if (object.metadata.resourceVersion) {
     throw new ApiError('BadRequest', 'resourceVersion should not be set on objects to be created')
   }
   const named = withMetadata(object, clientsMetadata(object.metadata))
-  const prepared = withDefaults(asNew(named, requester))
+  const prepared = withDefaults(asNew(named, facts))
   const unsupported = prepared.kind === 'Pod' ? unsupportedFields(prepared) : []
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
@@ -47,13 +49,18 @@ export function prepareForCreate(resource: Resource, object: AnyObject, { reques
 
 /** `now` as it shall be stored in place of `old`. Throws ApiError Invalid. */
 export function prepareForUpdate(resource: Resource, old: AnyObject, now: AnyObject): AnyObject {
-  const prepared = withDefaults(withMetadata(now, serversMetadata(old.metadata, now.metadata)))
+  const prepared = withDefaults(withMetadata(keptFrom(old, now), serversMetadata(old.metadata, now.metadata)))
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...metadataChangeProblems(old.metadata, prepared.metadata),
     ...changeProblems(withDefaults(old), prepared),
   ])
   return prepared
+}
+
+/** What the server once said of an object stays when a client leaves it out. */
+function keptFrom(old: AnyObject, now: AnyObject): AnyObject {
+  return old.kind === 'Pod' && now.kind === 'Pod' ? changedPod(old, now) : now
 }
 
 function refuse(resource: Resource, { metadata }: AnyObject, problems: readonly Problem[]): void {
@@ -74,10 +81,10 @@ function serversMetadata(old: ObjectMeta, now: ObjectMeta): ObjectMeta {
 }
 
 /** The object before anything has happened to it, whatever its author says of that. */
-function asNew(object: AnyObject, requester: Identity): AnyObject {
+function asNew(object: AnyObject, { requester, nowMs }: CreateFacts): AnyObject {
   switch (object.kind) {
     case 'Pod':
-      return newPod(object)
+      return newPod(object, rfc3339(nowMs))
     case 'Node':
       return withNotReadyTaint(object)
     case 'Namespace':
@@ -108,6 +115,8 @@ function withDefaults(object: AnyObject): AnyObject {
       return { ...object, spec: withPodDefaults(object.spec) }
     case 'Secret':
       return withSecretDefaults(object)
+    case 'PriorityClass':
+      return { ...object, preemptionPolicy: object.preemptionPolicy || 'PreemptLowerPriority' }
     case 'Namespace': {
       const named = { 'kubernetes.io/metadata.name': object.metadata.name ?? '' }
       return { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, ...named } } }
@@ -139,6 +148,8 @@ function problemsOf(object: AnyObject): readonly Problem[] {
       return leaseProblems(object)
     case 'CertificateSigningRequest':
       return requestProblems(object)
+    case 'PriorityClass':
+      return priorityClassProblems(object)
     case 'Namespace':
     case 'Event':
       return []
@@ -156,6 +167,7 @@ function changeProblems(old: AnyObject, now: AnyObject): readonly Problem[] {
   if (old.kind === 'CertificateSigningRequest' && now.kind === 'CertificateSigningRequest') {
     return requestChangeProblems(old, now)
   }
+  if (old.kind === 'PriorityClass' && now.kind === 'PriorityClass') return priorityClassChangeProblems(old, now)
   return problemsOf(now)
 }
 

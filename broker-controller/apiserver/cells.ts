@@ -3,7 +3,7 @@
 export type Cell = string | number | boolean
 export type Column = {
   readonly name: string
-  readonly type: 'string' | 'integer'
+  readonly type: 'string' | 'integer' | 'boolean'
   readonly format?: 'name'
   /** 0: always shown; 1: only with `-o wide`. */
   readonly priority: 0 | 1

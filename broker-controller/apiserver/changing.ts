@@ -8,6 +8,7 @@ import { type Answer, objectAnswer } from './answers.ts'
 import { patchForm } from './content-negotiation.ts'
 import { nodeRestriction } from './node-restriction.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
+import { admitPriorityClass } from './priority.ts'
 import { represent } from './representation.ts'
 import {
   type AnyObject,
@@ -38,6 +39,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
     refuseOther(request, value, present)
     const next = changed(request, present, inNamespace(value, route.namespace), needs.clock.wallMs())
     try {
+      await refuseSecondDefault(request, next, needs)
       const result = dryRun ? next : await written(request, present, next, needs)
       return objectAnswer(represent(route.resource, result, wish), 200, warnings)
     } catch (error) {
@@ -47,6 +49,12 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
       await needs.clock.sleep(waitMs, request.signal)
     }
   }
+}
+
+async function refuseSecondDefault({ route }: ResourceRequest, next: AnyObject, needs: ResourceNeeds): Promise<void> {
+  if (next.kind !== 'PriorityClass') return
+  const admitted = admitPriorityClass(next, (await needs.store.list('priorityclasses')).items)
+  if (!admitted.ok) throw forbid(route.resource, route.name, admitted.because)
 }
 
 /** What the client wants, worked out from what is there. */

@@ -3,12 +3,15 @@ import { ApiError, alreadyExists, conflict, isApiError, notFound } from '../../a
 import { nodeOf } from '../../api/identity.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../api/meta.ts'
 import type { Pod } from '../../api/pod.ts'
+import type { PriorityClass } from '../../api/priority-class.ts'
+import type { Resource } from '../../api/resources.ts'
 import { object, optional, text } from '../../api/schema.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { nodeRestriction } from './node-restriction.ts'
+import { type Admitted, admitPriorityClass, withPriority } from './priority.ts'
 import { represent } from './representation.ts'
 import {
   type AnyObject,
@@ -32,9 +35,11 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const { value, warnings } = readObject(resource, input, fieldValidation(query))
   const placed = inNamespace(value, route.namespace)
   await refuseClosedNamespace(request, needs)
+  const classes = await priorityClassesFor(resource, needs)
   const prepare = () => {
     const named = withName(placed, needs.random)
-    const prepared = prepareForCreate(resource, named, { nowMs: needs.clock.wallMs(), requester: identity })
+    const admitted = withRank(resource, named, classes)
+    const prepared = prepareForCreate(resource, admitted, { nowMs: needs.clock.wallMs(), requester: identity })
     const node = nodeOf(identity)
     const problem = node && nodeRestriction(node, resource.name, prepared, undefined)
     if (problem) throw forbid(resource, named.metadata.name ?? '', problem)
@@ -42,6 +47,29 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   }
   const made = dryRun ? await rehearsed(prepare(), request, needs) : await created(prepare, placed, request, needs)
   return objectAnswer(represent(resource, made, wish), 201, warnings)
+}
+
+/** The classes that decide about such an object; none when they do not matter. */
+async function priorityClassesFor({ name }: Resource, { store }: ResourceNeeds): Promise<readonly PriorityClass[]> {
+  return name === 'pods' || name === 'priorityclasses' ? (await store.list('priorityclasses')).items : []
+}
+
+/** Throws Forbidden when what the object says of its importance contradicts the classes. */
+function withRank(resource: Resource, object: AnyObject, classes: readonly PriorityClass[]): AnyObject {
+  const admitted = rankOf(object, classes)
+  if (!admitted.ok) throw forbid(resource, object.metadata.name ?? '', admitted.because)
+  return admitted.object
+}
+
+function rankOf(object: AnyObject, classes: readonly PriorityClass[]): Admitted<AnyObject> {
+  switch (object.kind) {
+    case 'Pod':
+      return withPriority(object, classes)
+    case 'PriorityClass':
+      return admitPriorityClass(object, classes)
+    default:
+      return { ok: true, object }
+  }
 }
 
 const attempts = 8
@@ -124,6 +152,7 @@ function bindingProblem({ metadata, spec }: Pod): string | undefined {
   if (metadata.deletionTimestamp !== undefined) {
     return `pod ${metadata.name} is being deleted, cannot be assigned to a host`
   }
+  if ((spec.schedulingGates ?? []).length > 0) return `pod ${metadata.name} has non-empty .spec.schedulingGates`
   if (spec.nodeName) return `pod ${metadata.name} is already assigned to node "${spec.nodeName}"`
   return undefined
 }

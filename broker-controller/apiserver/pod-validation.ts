@@ -5,6 +5,7 @@ import type { Container, Pod, PodSpec, Toleration } from '../../api/pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../../api/problem.ts'
 import { containersProblems, imageProblems, oneOfWords } from './container-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
+import { gateChangeProblems, narrowingProblems, schedulingProblems } from './scheduling-validation.ts'
 
 /** Of a pod with its defaults filled in. */
 export function podProblems({ spec }: Pod): readonly Problem[] {
@@ -36,10 +37,14 @@ export function podProblems({ spec }: Pod): readonly Problem[] {
     ...(spec.tolerations ?? []).flatMap((toleration, index) =>
       tolerationProblems(`spec.tolerations[${index}]`, toleration),
     ),
+    ...schedulingProblems(spec),
   ]
 }
 
-/** A pod stays what it is; its images may change, and what it tolerates may grow. Both with defaults filled in. */
+/**
+ * A pod stays what it is; its images may change, what it tolerates may grow, its gates may open, and while it is gated
+ * it may become choosier. Both with defaults filled in.
+ */
 export function podChangeProblems({ spec: old }: Pod, { spec: now }: Pod): readonly Problem[] {
   if (now.containers.length !== old.containers.length) {
     return [forbidden('spec.containers', 'pod updates may not add or remove containers')]
@@ -48,19 +53,35 @@ export function podChangeProblems({ spec: old }: Pod, { spec: now }: Pod): reado
     imageProblems(`spec.containers[${index}].image`, image),
   )
   const sameImages = now.containers.map((container, index) => withImageOf(container, old.containers[index]))
-  const changed = fieldsThatDiffer(old, { ...now, containers: sameImages, tolerations: old.tolerations })
+  const isGated = (old.schedulingGates ?? []).length > 0
+  const { tolerations, schedulingGates } = old
+  const fixed = { ...now, containers: sameImages, tolerations, schedulingGates }
+  const changed = isGated
+    ? fieldsThatDiffer(withoutNodeChoice(old), withoutNodeChoice(fixed))
+    : fieldsThatDiffer(old, fixed)
   const because =
     'pod updates may not change fields other than `spec.containers[*].image` and `spec.tolerations` (only additions)'
   return [
     ...images,
     ...changed.map((field) => forbidden(`spec.${field}`, because)),
     ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
+    ...gateChangeProblems(old, now),
+    ...(isGated ? [...narrowingProblems(old, now), ...schedulingProblems(now)] : []),
   ]
 }
 
 function withImageOf(container: Container, other: Container | undefined): Container {
   const { image: _, ...rest } = container
   return other?.image === undefined ? rest : { ...rest, image: other.image }
+}
+
+/** What a gated pod may still change: which nodes it asks for. */
+function withoutNodeChoice({
+  nodeSelector: _,
+  affinity: { nodeAffinity: __, ...podAffinity } = {},
+  ...spec
+}: PodSpec): PodSpec {
+  return Object.keys(podAffinity).length === 0 ? spec : { ...spec, affinity: podAffinity }
 }
 
 function fieldsThatDiffer(old: PodSpec, now: PodSpec): readonly string[] {

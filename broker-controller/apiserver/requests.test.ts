@@ -409,3 +409,37 @@ test('beside the objects there are a few paths, and nothing else', async (t) => 
   t.match(await ask('POST', '/version'), { code: 405, body: { reason: 'MethodNotAllowed' } })
   t.match(await ask('GET', '/'), { body: { paths: /./ } })
 })
+
+test('a pod names its class, and a class that is not there is refused', async (t) => {
+  const { ask } = await aFleet(t)
+  const classes = '/apis/scheduling.k8s.io/v1/priorityclasses'
+  const aClass = (name: string, value: number, more: object = {}) => ({
+    apiVersion: 'scheduling.k8s.io/v1',
+    kind: 'PriorityClass',
+    metadata: { name },
+    value,
+    ...more,
+  })
+  t.match(await ask('POST', classes, { body: aClass('high', 1000) }), {
+    code: 201,
+    body: { preemptionPolicy: 'PreemptLowerPriority' },
+  })
+  const pods = '/api/v1/namespaces/default/pods'
+  const named = (name: string, priorityClassName: string) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { priorityClassName, containers: [{ name: 'c', image: 'nginx:1.27' }] },
+  })
+  t.match(await ask('POST', pods, { body: named('web', 'high') }), { code: 201, body: { spec: { priority: 1000 } } })
+  t.match(await ask('POST', pods, { body: named('x', 'low') }), {
+    code: 403,
+    body: { message: 'pods "x" is forbidden: no PriorityClass with name low was found' },
+  })
+  t.match(await ask('POST', classes, { body: aClass('usual', 5, { globalDefault: true }) }), { code: 201 })
+  const patch = { body: { globalDefault: true }, type: 'application/merge-patch+json' }
+  t.match(await ask('PATCH', `${classes}/high`, patch), {
+    code: 403,
+    body: { message: /PriorityClass usual is already marked as default/ },
+  })
+})

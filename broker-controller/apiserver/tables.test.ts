@@ -221,4 +221,12 @@ test('the other kinds have their few columns', async (t) => {
     Condition: 'Approved,Issued',
   })
   t.equal(row('certificatesigningrequests', { ...request, status: {} })['Condition'], 'Pending')
+  const important = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata, value: 1000 } as const
+  t.same(row('priorityclasses', { ...important, preemptionPolicy: 'Never' }), {
+    Name: 'x',
+    Value: 1000,
+    'Global-Default': false,
+    Age: '10m',
+    PreemptionPolicy: 'Never',
+  })
 })

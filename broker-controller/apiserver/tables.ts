@@ -4,6 +4,7 @@ import type { ConfigMap } from '../../api/config-map.ts'
 import type { Event } from '../../api/event.ts'
 import type { Lease } from '../../api/lease.ts'
 import type { Namespace } from '../../api/namespace.ts'
+import type { PriorityClass } from '../../api/priority-class.ts'
 import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
 import { ageOf, type Cell, columns, humanDuration, orNone, type TableOf } from './cells.ts'
@@ -67,6 +68,8 @@ function cellsOf(object: AnyObject, nowMs: number): readonly Cell[] {
       return tables.leases.cells(object, nowMs)
     case 'CertificateSigningRequest':
       return tables.certificatesigningrequests.cells(object, nowMs)
+    case 'PriorityClass':
+      return tables.priorityclasses.cells(object, nowMs)
   }
 }
 
@@ -161,6 +164,22 @@ const requestTable: TableOf<CertificateSigningRequest> = {
   ],
 }
 
+const priorityClassTable: TableOf<PriorityClass> = {
+  columns: [
+    ...columns('Name'),
+    { name: 'Value', type: 'integer', priority: 0 },
+    { name: 'Global-Default', type: 'boolean', priority: 0 },
+    ...columns('Age', 'PreemptionPolicy'),
+  ],
+  cells: ({ metadata, value, globalDefault = false, preemptionPolicy = '' }, nowMs) => [
+    metadata.name ?? '',
+    value,
+    globalDefault,
+    ageOf(metadata.creationTimestamp, nowMs),
+    preemptionPolicy,
+  ],
+}
+
 function verdictOf(status: CertificateSigningRequest['status']): string {
   const is = (wanted: string) => status?.conditions?.some(({ type }) => type === wanted) === true
   const verdict = is('Denied') ? 'Denied' : is('Approved') ? 'Approved' : 'Pending'
@@ -176,4 +195,5 @@ const tables: { readonly [R in ResourceName]: TableOf<ResourceTypes[R]> } = {
   events: eventTable,
   leases: leaseTable,
   certificatesigningrequests: requestTable,
+  priorityclasses: priorityClassTable,
 }

@@ -1,0 +1,276 @@
+/** What is wrong with where and when a pod asks to run: affinity, spreading, gates, importance? */
+import { isDeepStrictEqual } from 'node:util'
+import type { LabelSelector } from '../../api/meta.ts'
+import {
+  dnsLabelProblem,
+  dnsSubdomainProblem,
+  labelKeyProblem,
+  labelValueProblem,
+  qualifiedNameProblem,
+} from '../../api/names.ts'
+import type { NodeSelectorTerm, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../../api/pod.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { labelProblems, problemsWith } from './metadata-validation.ts'
+import { policyProblems } from './priority.ts'
+
+/** Of a pod's specification with its defaults filled in. */
+export function schedulingProblems(spec: PodSpec): readonly Problem[] {
+  const { affinity = {}, topologySpreadConstraints = [], preemptionPolicy, nodeName = '', schedulingGates = [] } = spec
+  const { nodeAffinity = {}, podAffinity = {}, podAntiAffinity = {} } = affinity
+  const required = nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
+  const preferred = nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution ?? []
+  const at = 'spec.affinity'
+  return [
+    ...(required === undefined
+      ? []
+      : nodeTermsProblems(
+          `${at}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`,
+          required.nodeSelectorTerms,
+        )),
+    ...preferred.flatMap(({ weight, preference }, index) => {
+      const field = `${at}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
+      return [...weightProblems(`${field}.weight`, weight), ...nodeTermProblems(`${field}.preference`, preference)]
+    }),
+    ...podAffinityProblems(`${at}.podAffinity`, podAffinity),
+    ...podAffinityProblems(`${at}.podAntiAffinity`, podAntiAffinity),
+    ...spreadProblems('spec.topologySpreadConstraints', topologySpreadConstraints),
+    ...(preemptionPolicy === undefined ? [] : policyProblems('spec.preemptionPolicy', preemptionPolicy)),
+    ...gateProblems('spec.schedulingGates', schedulingGates),
+    ...(nodeName !== '' && schedulingGates.length > 0
+      ? [forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared')]
+      : []),
+  ]
+}
+
+/** Gates only open. */
+export function gateChangeProblems(
+  { schedulingGates: old = [] }: PodSpec,
+  { schedulingGates: now = [] }: PodSpec,
+): readonly Problem[] {
+  return now.flatMap(({ name }, index) =>
+    old.some((gate) => gate.name === name)
+      ? []
+      : [
+          forbidden(
+            `spec.schedulingGates[${index}].name`,
+            `only deletion is allowed, but found new scheduling gate '${name}'`,
+          ),
+        ],
+  )
+}
+
+/** While it is gated, a pod may ask for fewer nodes than before, and never for others. */
+export function narrowingProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
+  const selector = now.nodeSelector ?? {}
+  const kept = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value)
+  const because = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
+  return [...(kept ? [] : [invalid('spec.nodeSelector', selector, because)]), ...termChangeProblems(old, now)]
+}
+
+function termChangeProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
+  const before = requiredTerms(old)
+  const after = requiredTerms(now)
+  if (before === undefined || isDeepStrictEqual(before, after)) return []
+  const field = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
+  if (after === undefined || after.length !== before.length) {
+    return [invalid(field, after ?? [], 'no additions/deletions to non-empty NodeSelectorTerms list are allowed')]
+  }
+  return after.flatMap((term, index) =>
+    isNarrower(before[index] ?? {}, term)
+      ? []
+      : [invalid(`${field}[${index}]`, term, 'only additions are allowed (no mutations or deletions)')],
+  )
+}
+
+function isNarrower(old: NodeSelectorTerm, now: NodeSelectorTerm): boolean {
+  const keeps = (before: readonly unknown[] = [], after: readonly unknown[] = []) =>
+    before.every((requirement, index) => isDeepStrictEqual(requirement, after[index]))
+  return keeps(old.matchExpressions, now.matchExpressions) && keeps(old.matchFields, now.matchFields)
+}
+
+function requiredTerms({ affinity }: PodSpec): readonly NodeSelectorTerm[] | undefined {
+  return affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
+}
+
+function nodeTermsProblems(field: string, terms: readonly NodeSelectorTerm[]): readonly Problem[] {
+  if (terms.length === 0) return [required(field, 'must have at least one node selector term')]
+  return terms.flatMap((term, index) => nodeTermProblems(`${field}[${index}]`, term))
+}
+
+type Requirement = { readonly key: string; readonly operator: string; readonly values?: readonly string[] }
+
+function nodeTermProblems(
+  field: string,
+  { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
+): readonly Problem[] {
+  return [
+    ...matchExpressions.flatMap((one, index) => nodeRequirementProblems(`${field}.matchExpressions[${index}]`, one)),
+    ...matchFields.flatMap((one, index) => fieldRequirementProblems(`${field}.matchFields[${index}]`, one)),
+  ]
+}
+
+function nodeRequirementProblems(field: string, requirement: Requirement): readonly Problem[] {
+  const { key, operator, values = [] } = requirement
+  if (operator !== 'Gt' && operator !== 'Lt') return requirementProblems(field, requirement)
+  return [
+    ...(values.length === 1
+      ? []
+      : [required(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")]),
+    ...problemsWith(`${field}.key`, key, labelKeyProblem),
+  ]
+}
+
+/** A node has one field that can be asked for: its name. */
+function fieldRequirementProblems(field: string, { key, operator, values = [] }: Requirement): readonly Problem[] {
+  const single = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+  const counted = values.length === 1 ? [] : [required(`${field}.values`, single)]
+  const known = operator === 'In' || operator === 'NotIn'
+  return [
+    ...(known ? counted : [invalid(`${field}.operator`, operator, 'not a valid selector operator')]),
+    ...(key === 'metadata.name'
+      ? values.flatMap((value, index) => problemsWith(`${field}.values[${index}]`, value, dnsSubdomainProblem))
+      : [invalid(`${field}.key`, key, 'not a valid field selector key')]),
+  ]
+}
+
+type PodAffinity = NonNullable<NonNullable<PodSpec['affinity']>['podAffinity']>
+
+function podAffinityProblems(field: string, affinity: PodAffinity): readonly Problem[] {
+  const required = affinity.requiredDuringSchedulingIgnoredDuringExecution ?? []
+  const preferred = affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []
+  return [
+    ...required.flatMap((term, index) =>
+      podTermProblems(`${field}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`, term),
+    ),
+    ...preferred.flatMap(({ weight, podAffinityTerm }, index) => {
+      const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
+      return [...weightProblems(`${at}.weight`, weight), ...podTermProblems(`${at}.podAffinityTerm`, podAffinityTerm)]
+    }),
+  ]
+}
+
+function podTermProblems(field: string, term: PodAffinityTerm): readonly Problem[] {
+  const {
+    labelSelector,
+    namespaceSelector,
+    namespaces = [],
+    topologyKey,
+    matchLabelKeys = [],
+    mismatchLabelKeys = [],
+  } = term
+  const both = matchLabelKeys.filter((key) => mismatchLabelKeys.includes(key))
+  return [
+    ...selectorProblems(`${field}.labelSelector`, labelSelector),
+    ...selectorProblems(`${field}.namespaceSelector`, namespaceSelector),
+    ...namespaces.flatMap((name) => problemsWith(`${field}.namespaces`, name, dnsLabelProblem)),
+    ...keysProblems(`${field}.matchLabelKeys`, matchLabelKeys, labelSelector),
+    ...keysProblems(`${field}.mismatchLabelKeys`, mismatchLabelKeys, labelSelector),
+    ...both.map((key) =>
+      invalid(`${field}.matchLabelKeys`, key, 'exists in both matchLabelKeys and mismatchLabelKeys'),
+    ),
+    ...topologyKeyProblems(`${field}.topologyKey`, topologyKey),
+  ]
+}
+
+function spreadProblems(field: string, constraints: readonly TopologySpreadConstraint[]): readonly Problem[] {
+  return constraints.flatMap((constraint, index) => {
+    const { topologyKey, whenUnsatisfiable } = constraint
+    const isRepeated = constraints
+      .slice(0, index)
+      .some((one) => one.topologyKey === topologyKey && one.whenUnsatisfiable === whenUnsatisfiable)
+    const at = `${field}[${index}]`
+    const repeated = duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, `{${topologyKey}, ${whenUnsatisfiable}}`)
+    return [...constraintProblems(at, constraint), ...(isRepeated ? [repeated] : [])]
+  })
+}
+
+const positive = 'must be greater than zero'
+
+function constraintProblems(field: string, constraint: TopologySpreadConstraint): readonly Problem[] {
+  const { maxSkew, topologyKey, whenUnsatisfiable, minDomains, labelSelector, matchLabelKeys = [] } = constraint
+  const onlyHard = `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`
+  return [
+    ...(maxSkew > 0 ? [] : [invalid(`${field}.maxSkew`, maxSkew, positive)]),
+    ...topologyKeyProblems(`${field}.topologyKey`, topologyKey),
+    ...wordProblems(`${field}.whenUnsatisfiable`, whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']),
+    ...(minDomains !== undefined && minDomains <= 0 ? [invalid(`${field}.minDomains`, minDomains, positive)] : []),
+    ...(minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule'
+      ? [invalid(`${field}.minDomains`, minDomains, onlyHard)]
+      : []),
+    ...wordProblems(`${field}.nodeAffinityPolicy`, constraint.nodeAffinityPolicy, inclusionPolicies),
+    ...wordProblems(`${field}.nodeTaintsPolicy`, constraint.nodeTaintsPolicy, inclusionPolicies),
+    ...keysProblems(`${field}.matchLabelKeys`, matchLabelKeys, labelSelector),
+    ...matchLabelKeys.flatMap((key, index) =>
+      namesOf(labelSelector).includes(key)
+        ? [invalid(`${field}.matchLabelKeys[${index}]`, key, 'exists in both matchLabelKeys and labelSelector')]
+        : [],
+    ),
+    ...selectorProblems(`${field}.labelSelector`, labelSelector),
+  ]
+}
+
+const inclusionPolicies = ['Honor', 'Ignore']
+
+function gateProblems(field: string, gates: readonly { readonly name: string }[]): readonly Problem[] {
+  const names = gates.map(({ name }) => name)
+  return names.flatMap((name, index) => [
+    ...problemsWith(`${field}[${index}]`, name, qualifiedNameProblem),
+    ...(names.indexOf(name) < index ? [duplicate(`${field}[${index}]`, name)] : []),
+  ])
+}
+
+function weightProblems(field: string, weight: number): readonly Problem[] {
+  return weight >= 1 && weight <= 100 ? [] : [invalid(field, weight, 'must be in the range 1-100')]
+}
+
+function topologyKeyProblems(field: string, key: string): readonly Problem[] {
+  return key === '' ? [required(field, 'can not be empty')] : problemsWith(field, key, labelKeyProblem)
+}
+
+function keysProblems(field: string, keys: readonly string[], selector: LabelSelector | undefined): readonly Problem[] {
+  if (keys.length > 0 && selector === undefined) {
+    return [forbidden(field, 'must not be specified when labelSelector is not set')]
+  }
+  return keys.flatMap((key, index) => problemsWith(`${field}[${index}]`, key, labelKeyProblem))
+}
+
+function namesOf(selector: LabelSelector | undefined): readonly string[] {
+  return [...Object.keys(selector?.matchLabels ?? {}), ...(selector?.matchExpressions ?? []).map(({ key }) => key)]
+}
+
+/** A selector as objects carry it; absent, it is fine. */
+export function selectorProblems(field: string, selector: LabelSelector | undefined): readonly Problem[] {
+  return [
+    ...labelProblems(`${field}.matchLabels`, selector?.matchLabels),
+    ...(selector?.matchExpressions ?? []).flatMap((one, index) =>
+      requirementProblems(`${field}.matchExpressions[${index}]`, one),
+    ),
+  ]
+}
+
+function requirementProblems(field: string, { key, operator, values = [] }: Requirement): readonly Problem[] {
+  return [
+    ...operandProblems(field, operator, values),
+    ...problemsWith(`${field}.key`, key, labelKeyProblem),
+    ...values.flatMap((value, index) => problemsWith(`${field}.values[${index}]`, value, labelValueProblem)),
+  ]
+}
+
+function operandProblems(field: string, operator: string, values: readonly string[]): readonly Problem[] {
+  switch (operator) {
+    case 'In':
+    case 'NotIn':
+      if (values.length > 0) return []
+      return [required(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'")]
+    case 'Exists':
+    case 'DoesNotExist':
+      if (values.length === 0) return []
+      return [forbidden(`${field}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
+    default:
+      return [invalid(`${field}.operator`, operator, 'not a valid selector operator')]
+  }
+}
+
+function wordProblems(field: string, word: string | undefined, words: readonly string[]): readonly Problem[] {
+  return word === undefined || words.includes(word) ? [] : [notSupported(field, word, words)]
+}
