@@ -9,6 +9,7 @@ import { type Lease, LeaseSchema } from './lease.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
 import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
+import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disruption-budget.ts'
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
@@ -24,6 +25,7 @@ export type ResourceTypes = {
   leases: Lease
   certificatesigningrequests: CertificateSigningRequest
   priorityclasses: PriorityClass
+  poddisruptionbudgets: PodDisruptionBudget
 }
 export type ResourceName = keyof ResourceTypes
 
@@ -50,7 +52,7 @@ export const resources: { readonly [Name in ResourceName]: Resource & { readonly
     namespaced: true,
     shortNames: ['po'],
     categories: ['all'],
-    subresources: ['status', 'binding'],
+    subresources: ['status', 'binding', 'eviction'],
   }),
   namespaces: row('namespaces', 'Namespace', '', 'v1', NamespaceSchema, {
     shortNames: ['ns'],
@@ -70,6 +72,12 @@ export const resources: { readonly [Name in ResourceName]: Resource & { readonly
   ),
   priorityclasses: row('priorityclasses', 'PriorityClass', 'scheduling.k8s.io', 'v1', PriorityClassSchema, {
     shortNames: ['pc'],
+  }),
+  poddisruptionbudgets: row('poddisruptionbudgets', 'PodDisruptionBudget', 'policy', 'v1', PodDisruptionBudgetSchema, {
+    namespaced: true,
+    shortNames: ['pdb'],
+    subresources: ['status'],
+    counted: true,
   }),
 }
 

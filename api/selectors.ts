@@ -116,6 +116,7 @@ const selectableFields: { readonly [R in ResourceName]: readonly string[] } = {
   leases: [],
   certificatesigningrequests: ['spec.signerName'],
   priorityclasses: [],
+  poddisruptionbudgets: [],
 }
 
 /** `status.phase!=Running,spec.nodeName=pi-01`; a comma, equals sign or backslash in a value comes after a backslash. */

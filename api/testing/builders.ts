@@ -3,6 +3,7 @@ import type { Lease } from '../lease.ts'
 import type { ObjectMeta, Stored } from '../meta.ts'
 import type { Node, NodeCondition, NodeSpec, NodeStatus, Taint } from '../node.ts'
 import type { Container, Pod, PodPhase, PodSpec, PodStatus, Toleration } from '../pod.ts'
+import type { PodDisruptionBudget } from '../pod-disruption-budget.ts'
 
 type Quantities = { readonly [resource: string]: string }
 const born = '2026-01-01T00:00:00Z'
@@ -162,6 +163,32 @@ export function aLease(over: LeaseOverrides = {}): Lease & Stored<Lease> {
       renewTime: over.renewTime ?? '2026-01-01T00:00:00.000000Z',
       ...over.spec,
     },
+  }
+}
+
+export type BudgetOverrides = {
+  readonly name?: string
+  readonly spec?: PodDisruptionBudget['spec']
+  readonly status?: Partial<PodDisruptionBudget['status']>
+}
+
+/** The budget of the pods labelled `app: web`, observed and with nothing to spare. */
+export function aBudget(over: BudgetOverrides = {}): PodDisruptionBudget & Stored<PodDisruptionBudget> {
+  const name = over.name ?? 'a-budget'
+  const counts = { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 }
+  return {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: `uid-of-${name}`,
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: born,
+    },
+    spec: { selector: { matchLabels: { app: 'web' } }, ...over.spec },
+    status: { observedGeneration: 1, ...counts, ...over.status },
   }
 }
 

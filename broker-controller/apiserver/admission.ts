@@ -11,6 +11,7 @@ import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.
 import type { Secret } from '../../api/secret.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import {
+  budgetProblems,
   configMapChangeProblems,
   configMapProblems,
   leaseProblems,
@@ -95,6 +96,10 @@ function asNew(object: AnyObject, { requester, nowMs }: CreateFacts): AnyObject 
       const groups = [...new Set([...requester.groups, authenticatedGroup])]
       return { ...rest, spec: { ...asked, username: requester.user, groups } }
     }
+    case 'PodDisruptionBudget': {
+      const { status: _, ...rest } = object
+      return rest
+    }
     default:
       return object
   }
@@ -150,6 +155,8 @@ function problemsOf(object: AnyObject): readonly Problem[] {
       return requestProblems(object)
     case 'PriorityClass':
       return priorityClassProblems(object)
+    case 'PodDisruptionBudget':
+      return budgetProblems(object)
     case 'Namespace':
     case 'Event':
       return []

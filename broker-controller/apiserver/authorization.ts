@@ -111,6 +111,7 @@ function podAllowed(node: string, attributes: ResourceAttributes, boundPods: rea
   const isBound = boundPods.some((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
   if (!isBound) return false
   if (subresource === 'status') return verb === 'get' || isWrite(verb)
+  if (subresource === 'eviction') return verb === 'create'
   return subresource === '' && (verb === 'get' || verb === 'delete')
 }
 

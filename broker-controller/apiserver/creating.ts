@@ -1,4 +1,4 @@
-/** create, and the one thing that is created inside an object: a pod's binding. */
+/** create, and what is created inside a pod: its binding, its eviction. */
 import { ApiError, alreadyExists, conflict, isApiError, notFound } from '../../api/api-error.ts'
 import { nodeOf } from '../../api/identity.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../api/meta.ts'
@@ -10,6 +10,7 @@ import { rfc3339 } from '../../daemon/clock.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
+import { evictPod } from './evicting.ts'
 import { nodeRestriction } from './node-restriction.ts'
 import { type Admitted, admitPriorityClass, withPriority } from './priority.ts'
 import { represent } from './representation.ts'
@@ -27,6 +28,7 @@ import { successStatus } from './status-errors.ts'
 
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   if (request.route.subresource === 'binding') return bindPod(request, needs)
+  if (request.route.subresource === 'eviction') return evictPod(request, needs)
   const { route, identity, query, contentType } = request
   const { resource } = route
   const wish = wishOf(request, needs)

@@ -1,15 +1,17 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../api/api-error.ts'
+import { type DeleteOptions, DeleteOptionsSchema } from '../../api/delete-options.ts'
 import type { Namespace } from '../../api/namespace.ts'
 import type { Pod } from '../../api/pod.ts'
 import { planPodDeletion } from '../../api/pod-deletion.ts'
+import { forbidden, invalidObject } from '../../api/problem.ts'
 import type { Resource } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { ObjectKey, Store } from '../store/store.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { selectionOf } from './list-options.ts'
 import { represent, representList } from './representation.ts'
-import { type AnyObject, type DeleteOptions, DeleteOptionsSchema, isDryRun, parseBody, readAs } from './request-body.ts'
+import { type AnyObject, isDryRun, parseBody, readAs } from './request-body.ts'
 import { forbid, keyOf, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
 import { successStatus } from './status-errors.ts'
 import type { AnyStored } from './watch.ts'
@@ -42,6 +44,8 @@ export type DeletionRequest = {
   readonly key: ObjectKey
   readonly options?: DeleteOptions
   readonly dryRun?: boolean
+  /** What else is written on an object that stays for now. */
+  readonly change?: (object: AnyObject) => AnyObject
 }
 
 export type DeletionNeeds = { readonly store: Store; readonly clock: Clock }
@@ -51,7 +55,7 @@ const waitsMs = [10, 20, 40, 80, 160]
 /** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
 export async function deleteOne(
   resource: Resource,
-  { key, options = {}, dryRun = false }: DeletionRequest,
+  { key, options = {}, dryRun = false, change = (object) => object }: DeletionRequest,
   { store, clock }: DeletionNeeds,
 ): Promise<{ readonly removed: boolean; readonly object: AnyStored | AnyObject }> {
   refuseImmortal(resource, key.name)
@@ -60,13 +64,13 @@ export async function deleteOne(
     if (present === undefined) throw notFound(resource, key.name)
     const { uid, resourceVersion } = present.metadata
     refuseOther(resource, present, options)
-    const plan = planDeletion(present, options.gracePeriodSeconds, clock.wallMs())
+    const plan = planDeletion(change(present), options.gracePeriodSeconds, clock.wallMs())
     try {
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
       if (plan.remove)
         return { removed: true, object: await store.delete(resource.name, key, { uid, resourceVersion }) }
-      const isSame = plan.object === present
-      return { removed: false, object: isSame ? present : await store.update(resource.name, plan.object) }
+      // The same where nothing is new: writing what is there changes nothing.
+      return { removed: false, object: await store.update(resource.name, plan.object) }
     } catch (error) {
       const waitMs = waitsMs[failures]
       if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
@@ -80,7 +84,8 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const { resource } = route
   const wish = wishOf(request, needs)
   const options = await deleteOptions(request, needs)
-  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun: isDryRun(query) }, needs)
+  const dryRun = isDryRunOf(query, options)
+  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun }, needs)
   // As Kubernetes: of a pod the last word, of other kinds that they are gone.
   if (!removed || isPod(object)) return objectAnswer(represent(resource, object, wish))
   const { name, group } = resource
@@ -94,12 +99,13 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const wish = wishOf(request, needs)
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
+  const dryRun = isDryRunOf(query, options)
   const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
   const ended: AnyObject[] = []
   for (const { metadata } of items.filter(matches)) {
     const key = { namespace: metadata.namespace ?? '', name: metadata.name }
     try {
-      ended.push((await deleteOne(resource, { key, options, dryRun: isDryRun(query) }, needs)).object)
+      ended.push((await deleteOne(resource, { key, options, dryRun }, needs)).object)
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error
     }
@@ -110,22 +116,42 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
 /** In the body, or, as older clients do, in the query. */
 async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<DeleteOptions> {
   const body = await request.readBody()
-  const seconds = request.query.get('gracePeriodSeconds')
-  if (body.trim() !== '')
-    return readAs(DeleteOptionsSchema, 'DeleteOptions', parseBody(body, request.contentType, parseYaml))
-  return seconds === null ? {} : readAs(DeleteOptionsSchema, 'DeleteOptions', { gracePeriodSeconds: Number(seconds) })
+  const isGiven = body.trim() !== ''
+  const input = isGiven ? parseBody(body, request.contentType, parseYaml) : optionsInQuery(request.query)
+  const options = readAs(DeleteOptionsSchema, 'DeleteOptions', input)
+  if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {
+    const problem = forbidden('orphanDependents', 'may not be given together with propagationPolicy')
+    throw invalidObject({ kind: 'DeleteOptions', group: '' }, '', [problem])
+  }
+  return options
 }
 
-function refuseOther(resource: Resource, { metadata }: AnyStored, { preconditions = {} }: DeleteOptions): void {
+function optionsInQuery(query: URLSearchParams): unknown {
+  const seconds = query.get('gracePeriodSeconds')
+  const policy = query.get('propagationPolicy')
+  const orphan = query.get('orphanDependents')
+  return {
+    ...(seconds !== null && { gracePeriodSeconds: Number(seconds) }),
+    ...(policy && { propagationPolicy: policy }),
+    ...(orphan && { orphanDependents: orphan === 'true' }),
+  }
+}
+
+function isDryRunOf(query: URLSearchParams, { dryRun = [] }: DeleteOptions): boolean {
+  return isDryRun(query) || dryRun.length > 0
+}
+
+/** Throws Conflict when this is not the object, or not the version, that shall go. */
+export function refuseOther(resource: Resource, { metadata }: AnyObject, { preconditions = {} }: DeleteOptions): void {
   const { uid, resourceVersion } = preconditions
   if (uid && uid !== metadata.uid) {
     const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`
-    throw conflict(resource, metadata.name, because)
+    throw conflict(resource, metadata.name ?? '', because)
   }
   if (resourceVersion && resourceVersion !== metadata.resourceVersion) {
     const asked = `ResourceVersion in precondition: ${resourceVersion}`
     const because = `Precondition failed: ${asked}, ResourceVersion in object meta: ${metadata.resourceVersion}`
-    throw conflict(resource, metadata.name, because)
+    throw conflict(resource, metadata.name ?? '', because)
   }
 }
 

@@ -73,6 +73,8 @@ function entriesOf(resource: Resource) {
     name: `${name}/${subresource}`,
     singularName: '',
     namespaced,
+    // Of another group than the kind it belongs to: drain looks for just this before it evicts.
+    ...(subresource === 'eviction' && { group: 'policy', version: 'v1' }),
     kind: kindOf(resource, subresource),
     verbs: verbsOf(subresource),
   }))
@@ -112,22 +114,26 @@ function aggregatedResource(resource: Resource) {
     ...(categories.length > 0 && { categories }),
     subresources: resource.subresources.map((subresource) => ({
       subresource,
-      responseKind: responseKind(resource, kindOf(resource, subresource)),
+      responseKind: responseKind(
+        subresource === 'eviction' ? { group: 'policy', version: 'v1' } : resource,
+        kindOf(resource, subresource),
+      ),
       verbs: verbsOf(subresource),
     })),
   }
 }
 
-function responseKind({ group, version }: Resource, kind: string) {
+function responseKind({ group, version }: Pick<Resource, 'group' | 'version'>, kind: string) {
   return { group, version, kind }
 }
 
 function kindOf(resource: Resource, subresource: string): string {
-  return subresource === 'binding' ? 'Binding' : resource.kind
+  if (subresource === 'binding') return 'Binding'
+  return subresource === 'eviction' ? 'Eviction' : resource.kind
 }
 
 function verbsOf(subresource: string): readonly string[] {
-  return subresource === 'binding' ? ['create'] : subresourceVerbs
+  return subresource === 'binding' || subresource === 'eviction' ? ['create'] : subresourceVerbs
 }
 
 function servedIn(group: string): Resource[] {

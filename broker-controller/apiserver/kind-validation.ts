@@ -5,8 +5,10 @@ import type { ConfigMap } from '../../api/config-map.ts'
 import type { Lease } from '../../api/lease.ts'
 import { dataKeyProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../../api/names.ts'
 import type { Node } from '../../api/node.ts'
+import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { duplicate, forbidden, invalid, type Problem, required } from '../../api/problem.ts'
 import type { Secret } from '../../api/secret.ts'
+import { requirementsOf } from '../../api/selectors.ts'
 import { fixedOnceSet, problemsWith } from './metadata-validation.ts'
 
 export function nodeProblems({ spec }: Node): readonly Problem[] {
@@ -96,6 +98,30 @@ export function requestChangeProblems(
   now: CertificateSigningRequest,
 ): readonly Problem[] {
   return isDeepStrictEqual(old.spec, now.spec) ? [] : [forbidden('spec', 'field is immutable')]
+}
+
+export function budgetProblems({ spec = {} }: PodDisruptionBudget): readonly Problem[] {
+  const { minAvailable, maxUnavailable, selector } = spec
+  const both = minAvailable !== undefined && maxUnavailable !== undefined
+  const selects = requirementsOf(selector)
+  return [
+    ...(both ? [invalid('spec', spec, 'minAvailable and maxUnavailable cannot be both set')] : []),
+    ...shareProblems('spec.minAvailable', minAvailable),
+    ...shareProblems('spec.maxUnavailable', maxUnavailable),
+    ...(selects === undefined || selects.ok ? [] : [invalid('spec.selector', selector, selects.problem)]),
+  ]
+}
+
+/** A number of pods, or a part of them. */
+function shareProblems(field: string, share: number | string | undefined): readonly Problem[] {
+  if (typeof share === 'number') {
+    return share < 0 ? [invalid(field, share, 'must be greater than or equal to 0')] : []
+  }
+  if (share === undefined) return []
+  if (!/^\d+%$/.test(share)) {
+    return [invalid(field, share, "a valid percent string must be a numeric string followed by an ending '%'")]
+  }
+  return Number.parseInt(share, 10) > 100 ? [invalid(field, share, 'must not be greater than 100%')] : []
 }
 
 function keyProblems(field: string, data: object): readonly Problem[] {

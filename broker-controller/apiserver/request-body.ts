@@ -4,7 +4,7 @@ import { decode } from '../../api/decode.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { invalidObject } from '../../api/problem.ts'
 import { apiVersionOf, type Resource, type ResourceName, type ResourceTypes } from '../../api/resources.ts'
-import { type Described, integer, object, optional, type TSchema, text } from '../../api/schema.ts'
+import type { Described, TSchema } from '../../api/schema.ts'
 import { bodyForm } from './content-negotiation.ts'
 
 /** An object of any of our kinds, as a client may send it. */
@@ -80,15 +80,6 @@ export function readAs<const S extends TSchema>(schema: S, kind: string, input: 
   if (decoded.ok) return decoded.value
   throw invalidObject({ kind, group: '' }, nameIn(input), decoded.problems)
 }
-
-export const DeleteOptionsSchema = object({
-  apiVersion: optional(text),
-  kind: optional(text),
-  gracePeriodSeconds: optional(integer),
-  propagationPolicy: optional(text),
-  preconditions: optional(object({ uid: optional(text), resourceVersion: optional(text) })),
-})
-export type DeleteOptions = Described<typeof DeleteOptionsSchema>
 
 function refuseOtherKind(resource: Resource, input: unknown): void {
   const { apiVersion, kind } = isRecord(input) ? input : {}

@@ -1,67 +1,6 @@
 import { test } from 'tap'
-import { parse as parseYaml } from 'yaml'
-import { type Identity, mastersGroup, nodeIdentity } from '../../api/identity.ts'
-import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { memoryStore } from '../store/memory-store.ts'
-import type { Store } from '../store/store.ts'
-import { answerRequest } from './requests.ts'
-
-type Document = { readonly [field: string]: unknown }
-type Got = { readonly code: number; readonly body: Document; readonly warnings: readonly string[] }
-type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
-type Sent = {
-  readonly body?: unknown
-  readonly type?: string
-  readonly accept?: string
-  readonly as?: Identity | 'nobody'
-  readonly headers?: { readonly [name: string]: string }
-}
-
-const admin: Identity = { user: 'admin', groups: [mastersGroup] }
-const patchTypes = {
-  merge: 'application/merge-patch+json',
-  strategic: 'application/strategic-merge-patch+json',
-  json: 'application/json-patch+json',
-}
-
-async function aFleet(t: Parameters<typeof quietLog>[0]): Promise<{ ask: Ask; store: Store; clock: FakeClock }> {
-  const clock = fakeClock()
-  const store = memoryStore({ clock })
-  for (const name of ['default', 'kube-node-lease', 'kube-system']) {
-    await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
-  }
-  const needs = {
-    store,
-    clock,
-    log: quietLog(t),
-    random: Math.random,
-    parseYaml,
-    version: '0.1.0',
-    metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
-    readiness: [],
-  }
-  const ask: Ask = async (method, target, { body, type, accept, as = admin, headers = {} } = {}) => {
-    const [path = '', query = ''] = target.split('?')
-    const certificate = as === 'nobody' ? undefined : { trusted: true, identity: as, validUntilMs: Infinity }
-    const { answer } = await answerRequest(
-      {
-        method,
-        path,
-        query: new URLSearchParams(query),
-        certificate,
-        headers: { accept, 'content-type': type, ...headers },
-        readBody: async () => (typeof body === 'string' ? body : (JSON.stringify(body) ?? '')),
-        signal: new AbortController().signal,
-      },
-      needs,
-    )
-    if (answer.kind === 'stream') throw new Error('a stream')
-    const told = answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
-    return { code: answer.code, body: told, warnings: answer.kind === 'object' ? (answer.warnings ?? []) : [] }
-  }
-  return { ask, store, clock }
-}
+import { type Identity, nodeIdentity } from '../../api/identity.ts'
+import { anApi, type Document, patchTypes } from '../testing/api-in-memory.ts'
 
 const configMaps = '/api/v1/namespaces/default/configmaps'
 const podsPath = '/api/v1/namespaces/default/pods'
@@ -80,7 +19,7 @@ const aPod = (name: string, spec: Document = {}, metadata: Document = {}) => ({
 const aNode = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } })
 
 test('an object is created, read, listed and deleted', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const created = await ask('POST', configMaps, { body: aMap({ data: { a: '1' } }) })
   t.match(created, { code: 201, body: { kind: 'ConfigMap', metadata: { namespace: 'default', uid: /./ } } })
   t.match(await ask('GET', `${configMaps}/settings`), { code: 200, body: { data: { a: '1' } } })
@@ -96,13 +35,13 @@ test('an object is created, read, listed and deleted', async (t) => {
 })
 
 test('a body may be YAML', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const body = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: "1"}\n'
   t.match(await ask('POST', configMaps, { body, type: 'application/yaml' }), { code: 201, body: { data: { a: '1' } } })
 })
 
 test('what cannot be understood is refused with the reason', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const post = (body: unknown, type?: string) => ask('POST', configMaps, { body, ...(type !== undefined && { type }) })
   t.match(await post('{'), { code: 400, body: { reason: 'BadRequest' } })
   t.match(await post({ metadata: { name: 'a' } }), { code: 400, body: { message: /Object 'Kind' is missing/ } })
@@ -126,7 +65,7 @@ test('what cannot be understood is refused with the reason', async (t) => {
 })
 
 test('unknown fields are refused, warned of, or dropped, as the client wishes', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const body = aMap({ bogus: 1 })
   t.match(await ask('POST', `${configMaps}?fieldValidation=Strict`, { body }), {
     code: 400,
@@ -141,13 +80,13 @@ test('unknown fields are refused, warned of, or dropped, as the client wishes', 
 })
 
 test('a name can be asked for instead of chosen', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const { body } = await ask('POST', configMaps, { body: aMap({}, { name: undefined, generateName: 'job-' }) })
   t.match(body, { metadata: { name: /^job-[bcdfghjklmnpqrstvwxz2456789]{5}$/, generateName: 'job-' } })
 })
 
 test('nothing is created where there is no namespace, nor in one that is going', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   t.match(await ask('POST', '/api/v1/namespaces/nowhere/configmaps', { body: aMap() }), {
     code: 404,
     body: { message: 'namespaces "nowhere" not found' },
@@ -161,7 +100,7 @@ test('nothing is created where there is no namespace, nor in one that is going',
 })
 
 test('what the server says about an object is not for the client to write', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const { body } = await ask('POST', podsPath, {
     body: {
       ...aPod('web', {}, { uid: 'mine', creationTimestamp: '2001-01-01T00:00:00Z', generation: 9 }),
@@ -182,7 +121,7 @@ test('what the server says about an object is not for the client to write', asyn
 })
 
 test('a write onto an older version is a conflict, one without a version is not', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const { body: first } = await ask('POST', configMaps, { body: aMap() })
   const path = `${configMaps}/settings`
   const version = (first['metadata'] as Document)['resourceVersion']
@@ -200,7 +139,7 @@ test('a write onto an older version is a conflict, one without a version is not'
 })
 
 test('patches of many clients at once are all kept', async (t) => {
-  const { ask, clock } = await aFleet(t)
+  const { ask, clock } = await anApi(t)
   await ask('POST', configMaps, { body: aMap() })
   const keys = ['a', 'b', 'c']
   const patching = Promise.all(
@@ -214,7 +153,7 @@ test('patches of many clients at once are all kept', async (t) => {
 })
 
 test('an empty patch changes nothing, a JSON patch and a strategic one do', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const { body: first } = await ask('POST', '/api/v1/nodes', { body: aNode('pi-01') })
   const path = '/api/v1/nodes/pi-01'
   t.same((await ask('PATCH', path, { type: patchTypes.merge, body: {} })).body['metadata'], first['metadata'])
@@ -228,7 +167,7 @@ test('an empty patch changes nothing, a JSON patch and a strategic one do', asyn
 })
 
 test('a rehearsal answers as the real thing and keeps nothing', async (t) => {
-  const { ask, store } = await aFleet(t)
+  const { ask, store } = await anApi(t)
   t.match(await ask('POST', `${configMaps}?dryRun=All`, { body: aMap() }), { code: 201, body: { kind: 'ConfigMap' } })
   t.match(await ask('GET', configMaps), { body: { items: [] } })
   await ask('POST', configMaps, { body: aMap() })
@@ -246,7 +185,7 @@ test('a rehearsal answers as the real thing and keeps nothing', async (t) => {
 })
 
 test('a running pod is given its grace, a waiting one goes at once', async (t) => {
-  const { ask, store } = await aFleet(t)
+  const { ask, store } = await anApi(t)
   await ask('POST', podsPath, { body: aPod('waiting') })
   t.match(await ask('DELETE', `${podsPath}/waiting`), { code: 200, body: { kind: 'Pod' } })
   t.match(await ask('GET', `${podsPath}/waiting`), { code: 404 })
@@ -264,14 +203,14 @@ test('a running pod is given its grace, a waiting one goes at once', async (t) =
 })
 
 test('a deletion can be meant for one very object', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   await ask('POST', configMaps, { body: aMap() })
   const other = await ask('DELETE', `${configMaps}/settings`, { body: { preconditions: { uid: 'another' } } })
   t.match(other, { code: 409, body: { message: /Precondition failed: UID in precondition: another/ } })
 })
 
 test('finalizers keep an object until the last of them is taken away', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   await ask('POST', configMaps, { body: aMap({}, { finalizers: ['example.com/keep'] }) })
   const path = `${configMaps}/settings`
   t.match(await ask('DELETE', path), { body: { kind: 'ConfigMap', metadata: { deletionTimestamp: /Z$/ } } })
@@ -281,7 +220,7 @@ test('finalizers keep an object until the last of them is taken away', async (t)
 })
 
 test('many are deleted by what they have in common', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   for (const [name, app] of [
     ['a', 'web'],
     ['b', 'web'],
@@ -295,7 +234,7 @@ test('many are deleted by what they have in common', async (t) => {
 })
 
 test('a pod is bound once', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   await ask('POST', podsPath, { body: aPod('web') })
   const bind = (name: string) =>
     ask('POST', `${podsPath}/web/binding`, {
@@ -309,7 +248,7 @@ test('a pod is bound once', async (t) => {
 })
 
 test('a certificate is asked for by one and granted by another', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const csrs = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
   const machine: Identity = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
   const request = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\n').toString('base64')
@@ -347,7 +286,7 @@ test('a certificate is asked for by one and granted by another', async (t) => {
 })
 
 test('a node writes about itself and nobody else', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const as = nodeIdentity('pi-01')
   t.match(await ask('POST', '/api/v1/nodes', { as, body: aNode('pi-02') }), { code: 403 })
   t.match(await ask('POST', '/api/v1/nodes', { as, body: aNode('pi-01') }), { code: 201 })
@@ -364,7 +303,7 @@ test('a node writes about itself and nobody else', async (t) => {
 })
 
 test('a secret is readable for the node whose pod needs it, and for its metadata only elsewhere', async (t) => {
-  const { ask, store } = await aFleet(t)
+  const { ask, store } = await anApi(t)
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tls' }, stringData: { key: 'hunter2' } }
   await ask('POST', '/api/v1/namespaces/default/secrets', { body: secret })
   const path = '/api/v1/namespaces/default/secrets/tls'
@@ -381,7 +320,7 @@ test('a secret is readable for the node whose pod needs it, and for its metadata
 })
 
 test('one who may not is told so; nobody in particular even more so', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const as = { user: 'eve', groups: [] }
   t.match(await ask('GET', '/api/v1/nodes', { as }), {
     code: 403,
@@ -394,7 +333,7 @@ test('one who may not is told so; nobody in particular even more so', async (t) 
 })
 
 test('beside the objects there are a few paths, and nothing else', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   t.match(await ask('GET', '/version'), { body: { major: '1', minor: '32', gitVersion: 'v1.32.4-bramble.0.1.0' } })
   t.match(await ask('GET', '/healthz'), { code: 200, body: { text: 'ok' } })
   t.match(await ask('GET', '/livez?verbose'), { body: { text: '[+]ping ok\nlivez check passed\n' } })
@@ -411,7 +350,7 @@ test('beside the objects there are a few paths, and nothing else', async (t) => 
 })
 
 test('a pod names its class, and a class that is not there is refused', async (t) => {
-  const { ask } = await aFleet(t)
+  const { ask } = await anApi(t)
   const classes = '/apis/scheduling.k8s.io/v1/priorityclasses'
   const aClass = (name: string, value: number, more: object = {}) => ({
     apiVersion: 'scheduling.k8s.io/v1',

@@ -85,7 +85,7 @@ function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | 
 }
 
 function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place): boolean {
-  if (subresource === 'binding') return verb === 'create'
+  if (subresource === 'binding' || subresource === 'eviction') return verb === 'create'
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false
   const acrossNamespaces = resource.namespaced && namespace === ''

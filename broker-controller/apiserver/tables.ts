@@ -4,6 +4,7 @@ import type { ConfigMap } from '../../api/config-map.ts'
 import type { Event } from '../../api/event.ts'
 import type { Lease } from '../../api/lease.ts'
 import type { Namespace } from '../../api/namespace.ts'
+import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import type { PriorityClass } from '../../api/priority-class.ts'
 import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
@@ -70,6 +71,8 @@ function cellsOf(object: AnyObject, nowMs: number): readonly Cell[] {
       return tables.certificatesigningrequests.cells(object, nowMs)
     case 'PriorityClass':
       return tables.priorityclasses.cells(object, nowMs)
+    case 'PodDisruptionBudget':
+      return tables.poddisruptionbudgets.cells(object, nowMs)
   }
 }
 
@@ -186,6 +189,17 @@ function verdictOf(status: CertificateSigningRequest['status']): string {
   return `${verdict}${is('Failed') ? ',Failed' : ''}${status?.certificate ? ',Issued' : ''}`
 }
 
+const budgetTable: TableOf<PodDisruptionBudget> = {
+  columns: columns('Name', 'Min Available', 'Max Unavailable', 'Allowed Disruptions', 'Age'),
+  cells: ({ metadata, spec, status }, nowMs) => [
+    metadata.name ?? '',
+    String(spec?.minAvailable ?? 'N/A'),
+    String(spec?.maxUnavailable ?? 'N/A'),
+    status?.disruptionsAllowed ?? 0,
+    ageOf(metadata.creationTimestamp, nowMs),
+  ],
+}
+
 const tables: { readonly [R in ResourceName]: TableOf<ResourceTypes[R]> } = {
   nodes: nodeTable,
   pods: podTable,
@@ -196,4 +210,5 @@ const tables: { readonly [R in ResourceName]: TableOf<ResourceTypes[R]> } = {
   leases: leaseTable,
   certificatesigningrequests: requestTable,
   priorityclasses: priorityClassTable,
+  poddisruptionbudgets: budgetTable,
 }

@@ -1,0 +1,53 @@
+/** policy/v1 PodDisruptionBudget, and the Eviction it is asked about. */
+import { DeleteOptionsSchema } from './delete-options.ts'
+import { LabelSelectorSchema, ObjectMetaSchema } from './meta.ts'
+import { type Described, integer, intOrString, listBy, mapOf, object, oneOf, optional, text, time } from './schema.ts'
+
+export const EvictionSchema = object({
+  apiVersion: oneOf('policy/v1'),
+  kind: oneOf('Eviction'),
+  metadata: ObjectMetaSchema,
+  deleteOptions: optional(DeleteOptionsSchema),
+})
+export type Eviction = Described<typeof EvictionSchema>
+
+export const PodDisruptionBudgetStatusSchema = object({
+  observedGeneration: optional(integer),
+  /** Pods whose eviction was granted and is not seen yet, by name. */
+  disruptedPods: optional(mapOf(time)),
+  disruptionsAllowed: integer,
+  currentHealthy: integer,
+  desiredHealthy: integer,
+  expectedPods: integer,
+  conditions: optional(
+    listBy(
+      'type',
+      object({
+        type: text,
+        status: oneOf('True', 'False', 'Unknown'),
+        observedGeneration: optional(integer),
+        lastTransitionTime: optional(time),
+        reason: optional(text),
+        message: optional(text),
+      }),
+    ),
+  ),
+})
+export type PodDisruptionBudgetStatus = Described<typeof PodDisruptionBudgetStatusSchema>
+
+export const PodDisruptionBudgetSchema = object({
+  apiVersion: oneOf('policy/v1'),
+  kind: oneOf('PodDisruptionBudget'),
+  metadata: ObjectMetaSchema,
+  spec: optional(
+    object({
+      minAvailable: optional(intOrString),
+      maxUnavailable: optional(intOrString),
+      /** Absent: no pod; empty: every pod of the namespace. */
+      selector: optional(LabelSelectorSchema),
+      unhealthyPodEvictionPolicy: optional(oneOf('IfHealthyBudget', 'AlwaysAllow')),
+    }),
+  ),
+  status: optional(PodDisruptionBudgetStatusSchema),
+})
+export type PodDisruptionBudget = Described<typeof PodDisruptionBudgetSchema>

@@ -1,0 +1,73 @@
+/** Requests to the API without a network: what is asked, and what is answered. */
+import { parse as parseYaml } from 'yaml'
+import { type Identity, mastersGroup } from '../../api/identity.ts'
+import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { answerRequest } from '../apiserver/requests.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import type { Store } from '../store/store.ts'
+
+export type Document = { readonly [field: string]: unknown }
+export type Got = {
+  readonly code: number
+  readonly body: Document
+  readonly warnings: readonly string[]
+  readonly retryAfterSeconds?: number | undefined
+}
+export type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
+type Sent = {
+  readonly body?: unknown
+  readonly type?: string
+  readonly accept?: string
+  readonly as?: Identity | 'nobody'
+  readonly headers?: { readonly [name: string]: string }
+}
+
+const admin: Identity = { user: 'admin', groups: [mastersGroup] }
+export const patchTypes = {
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  json: 'application/json-patch+json',
+}
+
+/** An API over a store in memory, with its first namespaces. */
+export async function anApi(
+  t: Parameters<typeof quietLog>[0],
+): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock }> {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  for (const name of ['default', 'kube-node-lease', 'kube-system']) {
+    await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+  }
+  const needs = {
+    store,
+    clock,
+    log: quietLog(t),
+    random: Math.random,
+    parseYaml,
+    version: '0.1.0',
+    metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
+    readiness: [],
+  }
+  const ask: Ask = async (method, target, { body, type, accept, as = admin, headers = {} } = {}) => {
+    const [path = '', query = ''] = target.split('?')
+    const certificate = as === 'nobody' ? undefined : { trusted: true, identity: as, validUntilMs: Infinity }
+    const { answer } = await answerRequest(
+      {
+        method,
+        path,
+        query: new URLSearchParams(query),
+        certificate,
+        headers: { accept, 'content-type': type, ...headers },
+        readBody: async () => (typeof body === 'string' ? body : (JSON.stringify(body) ?? '')),
+        signal: new AbortController().signal,
+      },
+      needs,
+    )
+    if (answer.kind === 'stream') throw new Error('a stream')
+    const told = answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
+    const { warnings = [], retryAfterSeconds } = answer.kind === 'object' ? answer : {}
+    return { code: answer.code, body: told, warnings, retryAfterSeconds }
+  }
+  return { ask, store, clock }
+}
