@@ -5,7 +5,7 @@ import { nodeOf } from '../../api/identity.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { prepareForUpdate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
-import { patchForm } from './content-negotiation.ts'
+import { bodyForm, patchForm, unsupportedBody } from './content-negotiation.ts'
 import { nodeRestriction } from './node-restriction.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
 import { admitPriorityClass } from './priority.ts'
@@ -62,6 +62,8 @@ type Wanted = (present: AnyStored) => Read<AnyObject>
 
 async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Wanted> {
   const { route, query, contentType } = request
+  // Of protobuf we do not read every status, and half a status would take the other half away.
+  if (route.subresource === 'status' && bodyForm(contentType) === 'protobuf') throw unsupportedBody()
   const input = parseBody(await request.readBody(), contentType, parseYaml)
   const read = readObject(route.resource, input, fieldValidation(query))
   return () => read

@@ -35,15 +35,24 @@ export function aggregatedDiscovery(accept: string | undefined): 'v2' | 'v2beta1
   return undefined
 }
 
-export type BodyForm = 'json' | 'yaml'
+export type BodyForm = 'json' | 'yaml' | 'protobuf'
 
-const bodyForms: { readonly [type: string]: BodyForm } = { 'application/json': 'json', 'application/yaml': 'yaml' }
+const bodyForms: { readonly [type: string]: BodyForm } = {
+  'application/json': 'json',
+  'application/yaml': 'yaml',
+  'application/vnd.kubernetes.protobuf': 'protobuf',
+}
 
 /** A missing type means JSON: `kubectl scale --current-replicas` sends none. */
 export function bodyForm(contentType: string | undefined): BodyForm {
   const form = bodyForms[mediaType(contentType || 'application/json').type]
-  if (form === undefined) throw unsupported(Object.keys(bodyForms))
+  if (form === undefined) throw unsupportedBody()
   return form
+}
+
+/** 415: `cause` says what is wrong with a body whose form we do read. */
+export function unsupportedBody(cause?: unknown): ApiError {
+  return unsupported(Object.keys(bodyForms), cause)
 }
 
 export type PatchForm = 'json' | 'merge' | 'strategic'
@@ -60,9 +69,9 @@ export function patchForm(contentType: string | undefined): PatchForm {
   return form
 }
 
-function unsupported(accepted: readonly string[]): ApiError {
+function unsupported(accepted: readonly string[], cause?: unknown): ApiError {
   const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`
-  return new ApiError('UnsupportedMediaType', message)
+  return new ApiError('UnsupportedMediaType', message, undefined, { cause })
 }
 
 function isJson(type: string): boolean {

@@ -116,7 +116,7 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
 /** In the body, or, as older clients do, in the query. */
 async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<DeleteOptions> {
   const body = await request.readBody()
-  const isGiven = body.trim() !== ''
+  const isGiven = body.toString('utf8').trim() !== ''
   const input = isGiven ? parseBody(body, request.contentType, parseYaml) : optionsInQuery(request.query)
   const options = readAs(DeleteOptionsSchema, 'DeleteOptions', input)
   if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {

@@ -176,7 +176,7 @@ function certificateOf(socket: unknown): ClientCertificate | undefined {
 }
 
 /** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
-function bodyOf(incoming: IncomingMessage): Promise<string> {
+function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -189,7 +189,7 @@ function bodyOf(incoming: IncomingMessage): Promise<string> {
       chunks.length = 0
       reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
     })
-    incoming.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+    incoming.once('end', () => resolve(Buffer.concat(chunks)))
     incoming.once('close', () => reject(new ApiError('BadRequest', 'the body of the request ended early')))
     incoming.once('error', (cause) => {
       reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))

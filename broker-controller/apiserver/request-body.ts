@@ -5,7 +5,8 @@ import type { KubeObject } from '../../api/meta.ts'
 import { invalidObject } from '../../api/problem.ts'
 import { apiVersionOf, type Resource, type ResourceName, type ResourceTypes } from '../../api/resources.ts'
 import type { Described, TSchema } from '../../api/schema.ts'
-import { bodyForm } from './content-negotiation.ts'
+import { bodyForm, unsupportedBody } from './content-negotiation.ts'
+import { ProtobufError, readProtobuf } from './protobuf.ts'
 
 /** An object of any of our kinds, as a client may send it. */
 export type AnyObject = ResourceTypes[ResourceName]
@@ -31,23 +32,38 @@ export function isDryRun(query: URLSearchParams): boolean {
   throw new ApiError('BadRequest', `dryRun: Unsupported value: ${JSON.stringify(asked)}: supported values: "All"`)
 }
 
-/** JSON, or YAML where the client says so. */
+/** JSON, or YAML or protobuf where the client says so. */
 export function parseBody(
-  body: string,
+  body: Buffer,
   contentType: string | undefined,
   parseYaml: (text: string) => unknown,
 ): unknown {
-  const parse = bodyForm(contentType) === 'yaml' ? parseYaml : JSON.parse
-  return parsed(body, parse)
+  switch (bodyForm(contentType)) {
+    case 'json':
+      return parseJson(body)
+    case 'yaml':
+      return parsed(body, parseYaml)
+    case 'protobuf':
+      return parsedProtobuf(body)
+  }
 }
 
-export function parseJson(body: string): unknown {
+export function parseJson(body: Buffer): unknown {
   return parsed(body, JSON.parse)
 }
 
-function parsed(body: string, parse: (text: string) => unknown): unknown {
+function parsedProtobuf(body: Buffer): unknown {
   try {
-    return parse(body)
+    return readProtobuf(body)
+  } catch (error) {
+    if (error instanceof ProtobufError) throw unsupportedBody(error)
+    throw error
+  }
+}
+
+function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
+  try {
+    return parse(body.toString('utf8'))
   } catch (cause) {
     const because = cause instanceof Error ? cause.message : String(cause)
     throw new ApiError('BadRequest', `the body of the request cannot be read: ${because}`, undefined, { cause })

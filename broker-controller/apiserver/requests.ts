@@ -22,7 +22,7 @@ export type ApiRequest = {
   readonly certificate: ClientCertificate | undefined
   readonly headers: { readonly [lowerCaseName: string]: string | readonly string[] | undefined }
   /** Throws RequestEntityTooLarge. */
-  readonly readBody: () => Promise<string>
+  readonly readBody: () => Promise<Buffer>
   /** Aborts when the client is gone or the server closes. */
   readonly signal: AbortSignal
 }

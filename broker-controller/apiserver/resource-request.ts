@@ -15,7 +15,7 @@ export type ResourceRequest = {
   readonly query: URLSearchParams
   readonly accept: string | undefined
   readonly contentType: string | undefined
-  readonly readBody: () => Promise<string>
+  readonly readBody: () => Promise<Buffer>
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal
 }

@@ -59,7 +59,7 @@ export async function anApi(
         query: new URLSearchParams(query),
         certificate,
         headers: { accept, 'content-type': type, ...headers },
-        readBody: async () => (typeof body === 'string' ? body : (JSON.stringify(body) ?? '')),
+        readBody: async () => bytesOf(body),
         signal: new AbortController().signal,
       },
       needs,
@@ -70,4 +70,9 @@ export async function anApi(
     return { code: answer.code, body: told, warnings, retryAfterSeconds }
   }
   return { ask, store, clock }
+}
+
+function bytesOf(body: unknown): Buffer {
+  if (Buffer.isBuffer(body)) return body
+  return Buffer.from(typeof body === 'string' ? body : (JSON.stringify(body) ?? ''))
 }
