@@ -27,6 +27,14 @@ export const ControllerConfigurationSchema = object({
   unhealthyZoneThreshold: optional(double),
   largeClusterSizeThreshold: optional(integer),
   terminatedPodGCThreshold: optional(integer),
+  plannedAbsenceLimit: optional(text),
+  linkSuspicionPatience: optional(text),
+  linkSuspicionWindow: optional(text),
+  linkSuspicionShare: optional(double),
+  linkSuspicionNodes: optional(integer),
+  flappingLosses: optional(integer),
+  flappingWindow: optional(text),
+  flappingSettleTime: optional(text),
   eventTTL: optional(text),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
@@ -53,6 +61,14 @@ export type ControllerConfiguration = {
     readonly secondaryNodeEvictionRate: number
     readonly unhealthyZoneThreshold: number
     readonly largeClusterSizeThreshold: number
+    readonly plannedAbsenceLimitMs: number
+    readonly linkSuspicionPatienceMs: number
+    readonly linkSuspicionWindowMs: number
+    readonly linkSuspicionShare: number
+    readonly linkSuspicionNodes: number
+    readonly flappingLosses: number
+    readonly flappingWindowMs: number
+    readonly flappingSettleTimeMs: number
   }
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
@@ -95,16 +111,20 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     )
   }
   const share = (
-    name: 'nodeEvictionRate' | 'secondaryNodeEvictionRate' | 'unhealthyZoneThreshold',
+    name: 'nodeEvictionRate' | 'secondaryNodeEvictionRate' | 'unhealthyZoneThreshold' | 'linkSuspicionShare',
     otherwise: number,
   ) => {
     const value = file[name] ?? otherwise
-    const most = name === 'unhealthyZoneThreshold' ? 1 : 1000
+    const most = name === 'nodeEvictionRate' || name === 'secondaryNodeEvictionRate' ? 1000 : 1
     return check(value, value >= 0 && value <= most, `${name}: ${value} must be between 0 and ${most}`)
   }
-  const count = (name: 'largeClusterSizeThreshold' | 'terminatedPodGCThreshold', otherwise: number) => {
+  const count = (
+    name: 'largeClusterSizeThreshold' | 'terminatedPodGCThreshold' | 'linkSuspicionNodes' | 'flappingLosses',
+    otherwise: number,
+    least = 0,
+  ) => {
     const value = file[name] ?? otherwise
-    return check(value, value >= 0, `${name}: ${value} must not be negative`)
+    return check(value, value >= least, `${name}: ${value} must be ${least} or more`)
   }
   const address = (name: 'bindAddress' | 'advertiseAddress', flag: string) => {
     const value = flags[name] ?? file[name]
@@ -145,6 +165,14 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
       secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', 0.01),
       unhealthyZoneThreshold: share('unhealthyZoneThreshold', 0.55),
       largeClusterSizeThreshold: count('largeClusterSizeThreshold', 50),
+      plannedAbsenceLimitMs: span('plannedAbsenceLimit', 30 * 60_000, 0),
+      linkSuspicionPatienceMs: span('linkSuspicionPatience', 15 * 60_000, 0),
+      linkSuspicionWindowMs: span('linkSuspicionWindow', 20_000, 0),
+      linkSuspicionShare: share('linkSuspicionShare', 0.5),
+      linkSuspicionNodes: count('linkSuspicionNodes', 5, 2),
+      flappingLosses: count('flappingLosses', 4),
+      flappingWindowMs: span('flappingWindow', 15 * 60_000, 1_000),
+      flappingSettleTimeMs: span('flappingSettleTime', 5 * 60_000, 0),
     },
     terminatedPodGCThreshold: count('terminatedPodGCThreshold', 12_500),
     eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),
@@ -158,6 +186,11 @@ type DurationName =
   | 'nodeMonitorGracePeriod'
   | 'nodeStartupGracePeriod'
   | 'nodeConnectionLossDebounce'
+  | 'plannedAbsenceLimit'
+  | 'linkSuspicionPatience'
+  | 'linkSuspicionWindow'
+  | 'flappingWindow'
+  | 'flappingSettleTime'
   | 'eventTTL'
 
 function isName(text: string): boolean {

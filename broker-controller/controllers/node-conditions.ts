@@ -1,44 +1,47 @@
 /** What do a silent node's conditions say? */
 import { type Node, type NodeCondition, nodeConditionTypes } from '../../api/node.ts'
-import { readyCondition, type Silence } from './node-health.ts'
+import { type NodeHealth, readyCondition, type Silence } from './node-health.ts'
+import { absenceText } from './planned-absence.ts'
 
-const messages: { readonly [silence in Silence]: string } = {
-  silent: 'Kubelet stopped posting node status.',
-  disconnected: 'The connection to the node was lost.',
+/** The sentence about a node of which nothing is heard. */
+export function silenceText(silence: Silence, { absence }: Pick<NodeHealth, 'absence'>): string {
+  switch (silence) {
+    case 'silent':
+      return 'Kubelet stopped posting node status.'
+    case 'away':
+    case 'disconnected':
+      return absence === undefined ? 'The connection to the node was lost.' : absenceText(absence)
+  }
 }
 
 /**
  * The node with its conditions Unknown; undefined when Ready says so already. The heartbeat stays what the node last
- * wrote. When a lost connection has become a proven silence, the messages say so and the transition times stay.
+ * wrote. When a lost connection or a leave has become a proven silence, the messages say so and the transition times stay.
  */
-export function silentNode<N extends Node>(node: N, silence: Silence, now: string): N | undefined {
+export function silentNode<N extends Node>(
+  node: N,
+  silence: { readonly is: Silence; readonly text: string },
+  now: string,
+): N | undefined {
   const before = readyCondition(node)
-  if (before?.status === 'Unknown' && !(silence === 'silent' && isOnlyDisconnected(before))) return undefined
+  const isNews = silence.is !== 'disconnected' && before?.reason === unknownReason && before.message !== silence.text
+  if (before?.status === 'Unknown' && !isNews) return undefined
   const present = node.status?.conditions ?? []
   const missing = nodeConditionTypes
     .filter((type) => !present.some((condition) => condition.type === type))
     .map((type) => neverReported(type, node, now))
-  const conditions = [...present.map((condition) => silentCondition(condition, silence, now)), ...missing]
+  const conditions = [...present.map((condition) => silentCondition(condition, silence.text, now)), ...missing]
   return { ...node, status: { ...node.status, conditions } }
 }
 
-/** Is this Unknown for the sake of a broken connection alone? Then nothing is evicted on its account. */
-export function isOnlyDisconnected(ready: NodeCondition | undefined): boolean {
-  return ready?.status === 'Unknown' && ready.message === messages.disconnected
-}
+const unknownReason = 'NodeStatusUnknown'
 
-function silentCondition(condition: NodeCondition, silence: Silence, now: string): NodeCondition {
+function silentCondition(condition: NodeCondition, message: string, now: string): NodeCondition {
   if (!(nodeConditionTypes as readonly string[]).includes(condition.type)) return condition
   if (condition.status === 'Unknown') {
-    return isOnlyDisconnected(condition) ? { ...condition, message: messages[silence] } : condition
+    return condition.reason === unknownReason ? { ...condition, message } : condition
   }
-  return {
-    ...condition,
-    status: 'Unknown',
-    reason: 'NodeStatusUnknown',
-    message: messages[silence],
-    lastTransitionTime: now,
-  }
+  return { ...condition, status: 'Unknown', reason: unknownReason, message, lastTransitionTime: now }
 }
 
 function neverReported(type: string, node: Node, now: string): NodeCondition {

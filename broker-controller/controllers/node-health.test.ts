@@ -1,66 +1,147 @@
 import { test } from 'tap'
+import type { Lease } from '../../api/lease.ts'
+import type { Node } from '../../api/node.ts'
 import { aLease, aNode } from '../../api/testing/builders.ts'
+import { withFlappingTaint } from './flapping.ts'
+import { silenceText } from './node-conditions.ts'
 import {
   disconnectedAtMs,
   firstSight,
   type NodeHealth,
+  type Now,
   seenLease,
   seenNode,
   silenceOf,
   silentAtMs,
+  steadyAtMs,
 } from './node-health.ts'
+import { withAbsence } from './planned-absence.ts'
 
 const settings = {
   nodeMonitorGracePeriodMs: 50_000,
   nodeStartupGracePeriodMs: 60_000,
   nodeConnectionLossDebounceMs: 5_000,
+  plannedAbsenceLimitMs: 600_000,
+  flappingLosses: 3,
+  flappingWindowMs: 900_000,
+  flappingSettleTimeMs: 300_000,
 }
 const at = (monotonicMs: number) => ({ monotonicMs, wallMs: Date.parse('2026-01-01T01:00:00Z') })
 const beat = (second: number) => aLease({ renewTime: `2026-01-01T00:00:${String(second).padStart(2, '0')}.000000Z` })
 const lost = aLease({ annotations: { 'bramble.dev/connection': 'lost' } })
+const sight = (node: Node, lease: Lease | undefined, now: Now) => firstSight(node, lease, now, settings)
+const renewed = (health: NodeHealth, lease: Lease, ms: number) => seenLease(health, lease, at(ms), settings)
+const reported = (health: NodeHealth, node: Node, ms: number) => seenNode(health, node, ms, settings)
 
 function heartbeat(lastHeartbeatTime: string, status: 'True' | 'False' = 'True') {
   return aNode({ conditions: [{ type: 'Ready', status, lastHeartbeatTime }] })
 }
 
 test('a node that has reported gets a full grace at first sight, one that has not is as old as its object', async (t) => {
-  t.equal(firstSight(aNode(), undefined, at(1_000)).heardMs, 1_000)
-  t.equal(firstSight(aNode({ conditions: [] }), undefined, at(0)).heardMs, -3_600_000)
+  t.equal(sight(aNode(), undefined, at(1_000)).heardMs, 1_000)
+  t.equal(sight(aNode({ conditions: [] }), undefined, at(0)).heardMs, -3_600_000)
   const unborn = aNode({ conditions: [], metadata: { creationTimestamp: '2030-01-01T00:00:00Z' } })
-  t.equal(firstSight(unborn, undefined, at(7)).heardMs, 7, 'a date that jumped back makes nobody old')
+  t.equal(sight(unborn, undefined, at(7)).heardMs, 7, 'a date that jumped back makes nobody old')
 })
 
 test('exactly at the grace a node is not yet silent', async (t) => {
-  const health = firstSight(aNode(), undefined, at(0))
+  const health = sight(aNode(), undefined, at(0))
   t.equal(silenceOf(health, settings, 50_000), undefined)
   t.equal(silenceOf(health, settings, 50_001), 'silent')
-  const fresh = seenLease(firstSight(aNode({ conditions: [] }), undefined, at(0)), beat(1), 0)
+  const fresh = renewed(sight(aNode({ conditions: [] }), undefined, at(0)), beat(1), 0)
   t.equal(silentAtMs(fresh, settings), 60_000, 'the start-up grace until a status came')
 })
 
 test('a sign of life is a change, whatever times it carries', async (t) => {
-  const health = firstSight(heartbeat('2026-01-01T00:00:10Z'), beat(10), at(0))
-  t.equal(seenNode(health, heartbeat('2026-01-01T00:00:10Z'), 5).heardMs, 0, 'the same again is none')
-  t.equal(seenNode(health, heartbeat('1970-01-01T00:00:00Z'), 5).heardMs, 5, 'a clock that woke up in 1970')
-  t.equal(seenNode(health, aNode({ conditions: [] }), 5).heardMs, 5, 'Ready vanished')
-  t.equal(seenLease(health, beat(10), 5).heardMs, 0)
-  t.equal(seenLease(health, beat(20), 5).heardMs, 5)
-  t.equal(seenLease(health, beat(0), 5).heardMs, 5, 'our own date was set back')
+  const health = sight(heartbeat('2026-01-01T00:00:10Z'), beat(10), at(0))
+  t.equal(reported(health, heartbeat('2026-01-01T00:00:10Z'), 5).heardMs, 0, 'the same again is none')
+  t.equal(reported(health, heartbeat('1970-01-01T00:00:00Z'), 5).heardMs, 5, 'a clock that woke up in 1970')
+  t.equal(reported(health, aNode({ conditions: [] }), 5).heardMs, 5, 'Ready vanished')
+  t.equal(renewed(health, beat(10), 5).heardMs, 0)
+  t.equal(renewed(health, beat(20), 5).heardMs, 5)
+  t.equal(renewed(health, beat(0), 5).heardMs, 5, 'our own date was set back')
 })
 
 test('Ready changes when its status does', async (t) => {
-  const health = firstSight(heartbeat('2026-01-01T00:00:10Z'), undefined, at(0))
-  t.equal(seenNode(health, heartbeat('2026-01-01T00:00:20Z'), 5).readyChangedMs, 0)
-  t.equal(seenNode(health, heartbeat('2026-01-01T00:00:20Z', 'False'), 5).readyChangedMs, 5)
+  const health = sight(heartbeat('2026-01-01T00:00:10Z'), undefined, at(0))
+  t.equal(reported(health, heartbeat('2026-01-01T00:00:20Z'), 5).readyChangedMs, 0)
+  t.equal(reported(health, heartbeat('2026-01-01T00:00:20Z', 'False'), 5).readyChangedMs, 5)
 })
 
 test('a lost connection counts from when we learnt of it, until it is back or a sign of life outweighs it', async (t) => {
-  const health: NodeHealth = { ...firstSight(aNode(), lost, at(0)), heardMs: 0 }
-  const again = seenLease(health, lost, 3_000)
+  const health: NodeHealth = { ...sight(aNode(), lost, at(0)), heardMs: 0 }
+  const again = renewed(health, lost, 3_000)
   t.equal(disconnectedAtMs(again, settings), 5_000)
   t.equal(silenceOf(again, settings, 5_000), undefined)
   t.equal(silenceOf(again, settings, 5_001), 'disconnected')
-  t.equal(silenceOf(seenLease(again, beat(30), 4_000), settings, 9_000), undefined)
+  t.equal(silenceOf(renewed(again, beat(30), 4_000), settings, 9_000), undefined)
   const late = aLease({ renewTime: beat(40).spec?.renewTime ?? '', annotations: { 'bramble.dev/connection': 'lost' } })
-  t.equal(silenceOf(seenLease(again, late, 4_000), settings, 9_000), undefined, 'the will of an old connection')
+  t.equal(silenceOf(renewed(again, late, 4_000), settings, 9_000), undefined, 'the will of an old connection')
+})
+
+const goodbye = (reason: string, seconds?: number) =>
+  aLease({
+    annotations: {
+      'bramble.dev/connection': 'goodbye',
+      'bramble.dev/connection-reason': reason,
+      ...(seconds !== undefined && { 'bramble.dev/expected-back-seconds': String(seconds) }),
+    },
+  })
+
+test('a goodbye is a broken connection whose node is away until it is expected back', async (t) => {
+  const away = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 1_000)
+  t.equal(silenceOf(away, settings, 6_000), undefined, 'the debounce first')
+  t.equal(silenceOf(away, settings, 6_001), 'away')
+  t.equal(silenceOf(away, settings, 181_000), 'away')
+  t.equal(silenceOf(away, settings, 181_001), 'silent')
+  const again = renewed(away, goodbye('reboot', 180), 90_000)
+  t.equal(silenceOf(again, settings, 181_001), 'silent', 'the same goodbye seen once more is no other')
+  t.equal(renewed(away, beat(30), 90_000).absence, undefined, 'it is back')
+})
+
+test('a goodbye without a time, or one that is not taken, is a lost connection; a long one is cut short', async (t) => {
+  const stopped = renewed(sight(aNode(), undefined, at(0)), goodbye('agent-stopped'), 0)
+  t.equal(silenceOf(stopped, settings, 5_001), 'disconnected')
+  t.equal(silenceText('disconnected', stopped), 'The node said goodbye (agent-stopped).')
+  const holiday = renewed(sight(aNode(), undefined, at(0)), goodbye('holiday', 1e9), 0)
+  t.equal(holiday.absence?.expectedBack?.ms, 600_000)
+  const deaf = { ...settings, plannedAbsenceLimitMs: 0 }
+  const unheard = seenLease(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), at(0), deaf)
+  t.equal(silenceOf(unheard, deaf, 50_001), 'silent')
+})
+
+test('the goodbye written on the Node outlasts a restart of the controller', async (t) => {
+  const heard = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 0)
+  const noted = withAbsence(aNode({ ready: 'Unknown' }), heard.absence, 0)
+  t.match(noted?.metadata.annotations, { 'bramble.dev/goodbye-reason': 'reboot' })
+  if (noted === undefined) return t.fail('nothing is noted')
+  t.equal(withAbsence(noted, heard.absence, 1_000), undefined)
+  const anew = sight(noted, undefined, { monotonicMs: 7_000, wallMs: at(0).wallMs + 60_000 })
+  t.equal(anew.absence?.expectedBack?.ms, 127_000, 'a minute of it has passed')
+  t.same(
+    withAbsence(noted, anew.absence, 127_001)?.metadata.annotations,
+    {},
+    'and is taken off when its time has passed',
+  )
+  const late = sight(noted, undefined, { monotonicMs: 0, wallMs: at(0).wallMs + 3_600_000 })
+  t.equal(late.absence?.expectedBack, undefined)
+})
+
+test('who loses Ready often within a while flaps, until it has stayed Ready; announced losses do not count', async (t) => {
+  const flip = (health: NodeHealth, ms: number) =>
+    reported(reported(health, heartbeat('a', 'False'), ms), heartbeat('b', 'True'), ms + 1_000)
+  let health = sight(heartbeat('b'), undefined, at(0))
+  for (const ms of [0, 100_000]) health = flip(health, ms)
+  t.notOk(health.flapping.isFlapping)
+  t.notOk(flip(health, 950_000).flapping.isFlapping, 'the first is forgotten')
+  const announced = { ...health, absence: renewed(health, goodbye('reboot', 180), 200_000).absence }
+  t.notOk(flip(announced, 201_000).flapping.isFlapping)
+  health = flip(health, 200_000)
+  t.ok(health.flapping.isFlapping)
+  t.equal(steadyAtMs(health, settings), 501_000)
+  t.equal(steadyAtMs(flip(health, 300_000), settings), 601_000, 'the time begins anew')
+  const off = { ...settings, flappingLosses: 0 }
+  t.notOk(seenNode(health, heartbeat('c', 'False'), 400_000, off).flapping.isFlapping)
+  const marked = withFlappingTaint(aNode(), true, 'now')
+  t.ok(marked && sight(marked, undefined, at(0)).flapping.isFlapping, 'the taint is remembered over a restart')
 })

@@ -4,6 +4,8 @@
  */
 import type { Lease } from '../../api/lease.ts'
 import type { Node, NodeCondition } from '../../api/node.ts'
+import { afterLoss, type Flapping, type FlappingSettings, flappingFrom, settledAtMs } from './flapping.ts'
+import { type Absence, type AbsenceSettings, absenceFrom, absenceKept, isExpectedLater } from './planned-absence.ts'
 
 export const defaultNodeMonitorPeriodMs = 5_000
 /** 50 s since Kubernetes 1.32: a lease may miss four of its 10 s renewals. */
@@ -12,11 +14,12 @@ export const defaultNodeStartupGracePeriodMs = 60_000
 /** Ours: a link that comes back within this time was never gone. */
 export const defaultNodeConnectionLossDebounceMs = 5_000
 
-export type HealthSettings = {
-  readonly nodeMonitorGracePeriodMs: number
-  readonly nodeStartupGracePeriodMs: number
-  readonly nodeConnectionLossDebounceMs: number
-}
+export type HealthSettings = AbsenceSettings &
+  FlappingSettings & {
+    readonly nodeMonitorGracePeriodMs: number
+    readonly nodeStartupGracePeriodMs: number
+    readonly nodeConnectionLossDebounceMs: number
+  }
 
 export type Connection = 'online' | 'lost' | 'goodbye'
 /** On a node's Lease: what its connection to the broker last did. */
@@ -29,8 +32,13 @@ export type NodeHealth = {
   readonly readyChangedMs: number
   readonly ready: NodeCondition | undefined
   readonly renewTime: string | undefined
-  /** Set while the connection is known to be lost: since when. */
+  /** Set while the connection is known to be lost or ended: since when. */
   readonly lostMs: number | undefined
+  /** Set while the node is away with leave. */
+  readonly absence: Absence | undefined
+  /** Set while Ready is Unknown: since when, also from before the controller was restarted. */
+  readonly unknownMs: number | undefined
+  readonly flapping: Flapping
 }
 
 /** Now on both clocks: one to measure with, the other to understand `creationTimestamp`. */
@@ -40,43 +48,56 @@ export type Now = { readonly monotonicMs: number; readonly wallMs: number }
  * The node seen for the first time. One that has reported starts with a full grace, so a controller that was restarted
  * blames nobody; one that never has is as old as its object.
  */
-export function firstSight(node: Node, lease: Lease | undefined, now: Now): NodeHealth {
+export function firstSight(node: Node, lease: Lease | undefined, now: Now, settings: HealthSettings): NodeHealth {
   const ready = readyCondition(node)
   const ageMs = now.wallMs - Date.parse(node.metadata.creationTimestamp ?? '')
   const silentMs = ready === undefined && ageMs > 0 ? ageMs : 0
-  const health = {
+  const health: NodeHealth = {
     heardMs: now.monotonicMs - silentMs,
     readyChangedMs: now.monotonicMs - silentMs,
     ready,
     renewTime: undefined,
     lostMs: undefined,
+    absence: absenceKept(node, now, settings),
+    unknownMs: ready?.status === 'Unknown' ? now.monotonicMs - sinceMs(ready, now) : undefined,
+    flapping: flappingFrom(node, settings),
   }
-  return lease === undefined ? health : seenLease(health, lease, now.monotonicMs)
+  return lease === undefined ? health : seenLease(health, lease, now, settings)
 }
 
 /** A report is a sign of life when its heartbeat differs from the one we knew, or when Ready came or went. */
-export function seenNode(health: NodeHealth, node: Node, nowMs: number): NodeHealth {
+export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings: HealthSettings): NodeHealth {
   const ready = readyCondition(node)
   const heard = ready?.lastHeartbeatTime !== health.ready?.lastHeartbeatTime || !ready !== !health.ready
-  const changed = ready?.status !== health.ready?.status
+  const seen = { ...health, ready, heardMs: heard ? nowMs : health.heardMs }
+  const before = health.ready?.status
+  if (ready?.status === before) return seen
+  const isLoss = before === 'True' && !isExpectedLater(health.absence, nowMs)
   return {
-    ...health,
-    ready,
-    heardMs: heard ? nowMs : health.heardMs,
-    readyChangedMs: changed ? nowMs : health.readyChangedMs,
+    ...seen,
+    readyChangedMs: nowMs,
+    unknownMs: ready?.status === 'Unknown' ? nowMs : undefined,
+    flapping: isLoss ? afterLoss(health.flapping, nowMs, settings) : health.flapping,
   }
 }
 
 /** A renewal is a sign of life, whatever the date says: it may jump back. The connection's state is news only: it starts a clock. */
-export function seenLease(health: NodeHealth, lease: Lease, nowMs: number): NodeHealth {
+export function seenLease(health: NodeHealth, lease: Lease, now: Now, settings: HealthSettings): NodeHealth {
   const renewTime = lease.spec?.renewTime
   const heard = renewTime !== undefined && renewTime !== health.renewTime
-  const lost = connectionOf(lease) === 'lost'
+  const connection = connectionOf(lease)
+  const isGone = connection === 'lost' || connection === 'goodbye'
   return {
     ...health,
     renewTime: heard ? renewTime : health.renewTime,
-    heardMs: heard ? nowMs : health.heardMs,
-    lostMs: lost ? (health.lostMs ?? nowMs) : undefined,
+    heardMs: heard ? now.monotonicMs : health.heardMs,
+    lostMs: isGone ? (health.lostMs ?? now.monotonicMs) : undefined,
+    absence:
+      connection === 'goodbye'
+        ? absenceFrom(lease, health.absence, now, settings)
+        : isGone || !heard
+          ? health.absence
+          : undefined,
   }
 }
 
@@ -85,12 +106,16 @@ export type Silence =
   | 'silent'
   /** The connection broke and did not come back within the debounce; not yet proven. */
   | 'disconnected'
+  /** The node is away and is not yet expected back. */
+  | 'away'
 
 /** Is this node to be called Unknown now? Exactly at a limit it is not yet. */
 export function silenceOf(health: NodeHealth, settings: HealthSettings, nowMs: number): Silence | undefined {
-  if (nowMs > silentAtMs(health, settings)) return 'silent'
-  if (isDisconnected(health) && nowMs > health.lostMs + settings.nodeConnectionLossDebounceMs) return 'disconnected'
-  return undefined
+  const isSilent = nowMs > silentAtMs(health, settings)
+  const isGone = isDisconnected(health) && nowMs > health.lostMs + settings.nodeConnectionLossDebounceMs
+  if (!isSilent && !isGone) return undefined
+  if (isExpectedLater(health.absence, nowMs)) return 'away'
+  return isSilent ? 'silent' : 'disconnected'
 }
 
 /** The moment after which the node counts as silent, unless something is heard. */
@@ -104,6 +129,14 @@ export function disconnectedAtMs(health: NodeHealth, settings: HealthSettings): 
   return isDisconnected(health) ? health.lostMs + settings.nodeConnectionLossDebounceMs : undefined
 }
 
+/** When a flapping node has been Ready for long enough; undefined: not before something changes. */
+export function steadyAtMs(
+  { flapping, ready, readyChangedMs }: NodeHealth,
+  settings: HealthSettings,
+): number | undefined {
+  return settledAtMs(flapping, ready, readyChangedMs, settings)
+}
+
 /** A sign of life after the loss outweighs it: the will of an old connection may arrive late. */
 function isDisconnected(health: NodeHealth): health is NodeHealth & { readonly lostMs: number } {
   return health.ready !== undefined && health.lostMs !== undefined && health.heardMs <= health.lostMs
@@ -111,6 +144,11 @@ function isDisconnected(health: NodeHealth): health is NodeHealth & { readonly l
 
 export function readyCondition(node: Node): NodeCondition | undefined {
   return node.status?.conditions?.find(({ type }) => type === 'Ready')
+}
+
+/** How long ago it changed, by the date; nothing if the date has jumped back since. */
+function sinceMs({ lastTransitionTime = '' }: NodeCondition, { wallMs }: Now): number {
+  return Math.max(0, wallMs - Date.parse(lastTransitionTime)) || 0
 }
 
 function connectionOf(lease: Lease): string | undefined {

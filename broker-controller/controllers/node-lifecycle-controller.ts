@@ -11,19 +11,38 @@ import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow } from '../store/follow.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
-import { silentNode } from './node-conditions.ts'
+import { evictionHold } from './eviction-hold.ts'
+import {
+  defaultFlappingLosses,
+  defaultFlappingSettleTimeMs,
+  defaultFlappingWindowMs,
+  flappingTaint,
+  withFlappingTaint,
+} from './flapping.ts'
+import {
+  defaultLinkSuspicionNodes,
+  defaultLinkSuspicionPatienceMs,
+  defaultLinkSuspicionShare,
+  defaultLinkSuspicionWindowMs,
+  withSuspectedLink,
+} from './link-suspicion.ts'
+import { silenceText, silentNode } from './node-conditions.ts'
 import { nodeEvents } from './node-events.ts'
 import {
   defaultNodeConnectionLossDebounceMs,
   defaultNodeMonitorGracePeriodMs,
   defaultNodeMonitorPeriodMs,
   defaultNodeStartupGracePeriodMs,
+  type NodeHealth,
   readyCondition,
+  type Silence,
   silenceOf,
+  steadyAtMs,
 } from './node-health.ts'
 import { withStableLabels } from './node-labels.ts'
 import { judgedFromMs, nodeRoster, type RosterSettings } from './node-roster.ts'
 import { noExecuteStep, withConditionTaints, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
+import { defaultPlannedAbsenceLimitMs, withAbsence } from './planned-absence.ts'
 import { podMarker } from './pod-marker.ts'
 import { zoneQueues } from './zone-queues.ts'
 import {
@@ -54,6 +73,14 @@ export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   secondaryNodeEvictionRate: defaultSecondaryNodeEvictionRate,
   unhealthyZoneThreshold: defaultUnhealthyZoneThreshold,
   largeClusterSizeThreshold: defaultLargeClusterSizeThreshold,
+  plannedAbsenceLimitMs: defaultPlannedAbsenceLimitMs,
+  linkSuspicionPatienceMs: defaultLinkSuspicionPatienceMs,
+  linkSuspicionWindowMs: defaultLinkSuspicionWindowMs,
+  linkSuspicionShare: defaultLinkSuspicionShare,
+  linkSuspicionNodes: defaultLinkSuspicionNodes,
+  flappingLosses: defaultFlappingLosses,
+  flappingWindowMs: defaultFlappingWindowMs,
+  flappingSettleTimeMs: defaultFlappingSettleTimeMs,
 }
 
 /** The store groups writes: so many under way at a time let a lost zone be written in a few groups. */
@@ -78,6 +105,8 @@ async function runNodeLifecycle(
   const marker = podMarker({ store, clock, log, tell, isIll: (name) => isIll(roster.get(name)?.node) })
   const unseen = new Set<string>()
   const gone: StoredObject<'nodes'>[] = []
+  /** What was last told of each node whose pods are held. */
+  const held = new Map<string, string>()
   let zones = noZones
   let started = false
 
@@ -89,6 +118,7 @@ async function runNodeLifecycle(
       if (previous === undefined) return
       roster.forgetNode(previous.metadata.name)
       queues.remove(previous.metadata.name)
+      held.delete(previous.metadata.name)
       gone.push(previous)
     } else {
       if (previous === undefined) unseen.add(present.metadata.name)
@@ -109,8 +139,10 @@ async function runNodeLifecycle(
     await Promise.all([nodes.listed, leases.listed, pods.listed])
     const isNewcomer = () => started
     for (; !signal.aborted; started = true) {
+      roster.judgeLinks(clock.monotonicMs())
       const names = roster.take(clock.monotonicMs())
       await inParallel(names, writesAtOnce, (name) => look(name, isNewcomer()).catch((error) => retryLook(name, error)))
+      roster.judgeLinks(clock.monotonicMs())
       await marker.markLateComers()
       for (const node of gone.splice(0)) await tell.removed(node)
       await judgeZones()
@@ -132,7 +164,10 @@ async function runNodeLifecycle(
       await change(name, (node) => withoutNoExecuteTaints(node))
     }
     await markIfSilent(name)
+    const isKnownFlapping = hasFlappingTaint(roster.get(name)?.node)
     await change(name, (node) => settled(node, name))
+    await tellHold(name)
+    await tellFlapping(name, isKnownFlapping)
     await marker.markNode(name)
     enqueue(name)
   }
@@ -140,7 +175,7 @@ async function runNodeLifecycle(
   /** Silence moves Ready to Unknown; a node that was Ready until now fails with its pods. */
   const markIfSilent = async (name: string) => {
     const entry = roster.get(name)
-    const silence = entry && silenceOf(entry.health, settings, clock.monotonicMs())
+    const silence = entry && silenceNow(entry.health)
     if (entry === undefined || silence === undefined || silentNode(entry.node, silence, stamp()) === undefined) return
     let wasReady = false
     const written = await rewrite({ store, clock }, 'nodes', {
@@ -150,27 +185,74 @@ async function runNodeLifecycle(
       change: (node) => {
         wasReady = isReady(node)
         const health = roster.get(name)?.health
-        const still = health && silenceOf(health, settings, clock.monotonicMs())
+        const still = health && silenceNow(health)
         return still && silentNode(node, still, stamp())
       },
     })
     if (written === undefined) return
     roster.seeNode(written, now())
-    log.info('Node is silent', { node: name, silence })
+    log.info('Node is silent', { node: name, silence: silence.is })
     if (!wasReady) return
     marker.failed(name)
     await tell.notReady(written)
   }
 
-  /** Labels and taints as conditions ask. NoExecute: taken off at once, swapped when it is time, never put on here. */
+  const silenceNow = (health: NodeHealth): { readonly is: Silence; readonly text: string } | undefined => {
+    const is = silenceOf(health, settings, clock.monotonicMs())
+    return is && { is, text: silenceText(is, health) }
+  }
+
+  const holdOf = (name: string) => {
+    const [health, nowMs] = [roster.get(name)?.health, clock.monotonicMs()]
+    return health && evictionHold(health, roster.suspicionOf(name, nowMs), nowMs, settings)
+  }
+
+  /**
+   * Labels, taints and notes as conditions and news ask. NoExecute: taken off at once, swapped when it is time, never
+   * put on here.
+   */
   const settled = (node: StoredObject<'nodes'>, name: string): StoredObject<'nodes'> | undefined => {
+    const [health, nowMs] = [roster.get(name)?.health, clock.monotonicMs()]
     const labelled = withStableLabels(node) ?? node
     const tainted = withConditionTaints(labelled, stamp()) ?? labelled
-    const { step } = noExecuteStep(tainted)
-    const swapped =
-      step === 'clear' || (step === 'swap' && isProven(name)) ? withNoExecuteTaint(tainted, stamp()) : undefined
-    const wanted = swapped ?? tainted
+    const damped = withFlappingTaint(tainted, health !== undefined && isFlapping(health), stamp()) ?? tainted
+    const noted = withAbsence(damped, health?.absence, nowMs) ?? damped
+    const linked = withSuspectedLink(noted, roster.suspicionOf(name, nowMs)?.link) ?? noted
+    const wanted = noExecuteSettled(linked, name) ?? linked
     return wanted === node ? undefined : wanted
+  }
+
+  const noExecuteSettled = (node: StoredObject<'nodes'>, name: string): StoredObject<'nodes'> | undefined => {
+    if (holdOf(name) !== undefined) return withoutNoExecuteTaints(node)
+    const { step } = noExecuteStep(node)
+    return step === 'clear' || (step === 'swap' && isProven(name)) ? withNoExecuteTaint(node, stamp()) : undefined
+  }
+
+  const isFlapping = (health: NodeHealth): boolean => {
+    const steadyMs = steadyAtMs(health, settings)
+    return health.flapping.isFlapping && (steadyMs === undefined || clock.monotonicMs() < steadyMs)
+  }
+
+  const tellHold = async (name: string) => {
+    const [entry, hold, before] = [roster.get(name), holdOf(name), held.get(name)]
+    if (entry === undefined || hold?.key === before) return
+    if (hold === undefined) held.delete(name)
+    else held.set(name, hold.key)
+    if (hold !== undefined) await tell.evictionsHeld(entry.node, hold.text)
+    else if (isIll(entry.node)) await tell.evictionsResumed(entry.node)
+  }
+
+  const tellFlapping = async (name: string, wasFlapping: boolean) => {
+    const entry = roster.get(name)
+    if (entry === undefined || hasFlappingTaint(entry.node) === wasFlapping) return
+    if (wasFlapping) {
+      roster.steady(name)
+      return await tell.steady(entry.node)
+    }
+    const { flappingLosses, flappingWindowMs, flappingSettleTimeMs } = settings
+    const [windowMin, settleMin] = [flappingWindowMs, flappingSettleTimeMs].map((ms) => Math.round(ms / 60_000))
+    const often = `Ready was lost ${flappingLosses} times within ${windowMin} min`
+    await tell.flapping(entry.node, `${often}: no new pods until it has been Ready for ${settleMin} min.`)
   }
 
   const enqueue = (name: string) => {
@@ -186,6 +268,7 @@ async function runNodeLifecycle(
   const isProven = (name: string): boolean => {
     const entry = roster.get(name)
     if (entry === undefined || clock.monotonicMs() < judgedFromMs(entry.health, settings)) return false
+    if (holdOf(name) !== undefined) return false
     if (readyCondition(entry.node)?.status !== 'Unknown') return true
     return silenceOf(entry.health, settings, clock.monotonicMs()) === 'silent'
   }
@@ -241,6 +324,10 @@ async function runNodeLifecycle(
     { name: 'taint', run: taint },
   ]
   await runLoops(loops, signal, log)
+}
+
+function hasFlappingTaint(node: Node | undefined): boolean {
+  return (node?.spec?.taints ?? []).some(({ key }) => key === flappingTaint)
 }
 
 function isIll(node: Node | undefined): boolean {

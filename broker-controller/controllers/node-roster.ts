@@ -1,6 +1,8 @@
 /** What do we know of every node, which of them must be looked at, and when? Costs per change, not per node. */
 import { dueTimes } from '../../daemon/due-times.ts'
 import type { StoredObject } from '../store/store.ts'
+import { steady } from './flapping.ts'
+import { type LinkSettings, linkOf, type Suspicion } from './link-suspicion.ts'
 import {
   disconnectedAtMs,
   firstSight,
@@ -10,10 +12,13 @@ import {
   seenLease,
   seenNode,
   silentAtMs,
+  steadyAtMs,
 } from './node-health.ts'
+import { nodeLinks } from './node-links.ts'
+import { isOutOfService } from './node-taints.ts'
 import { countsForZone, isReady, type ZoneCount, zoneOf } from './zones.ts'
 
-export type RosterSettings = HealthSettings & { readonly nodeMonitorPeriodMs: number }
+export type RosterSettings = HealthSettings & LinkSettings & { readonly nodeMonitorPeriodMs: number }
 
 export type NodeEntry = {
   readonly node: StoredObject<'nodes'>
@@ -37,6 +42,12 @@ export interface NodeRoster {
   lookAt(name: string, dueMs: number): void
   /** Nodes by zone, but for those excluded by label. */
   counts(): ReadonlyMap<string, ZoneCount>
+  /** The node flaps no longer: what it did before is forgotten. */
+  steady(name: string): void
+  /** Thinks again about links whose nodes changed, and plans a look at every node for which that makes a difference. */
+  judgeLinks(nowMs: number): void
+  /** Why this node keeps its pods, if it is for its link's sake. */
+  suspicionOf(name: string, nowMs: number): Suspicion | undefined
   /** Everybody is taken to have been heard of just now. */
   giveFullGrace(nowMs: number): void
 }
@@ -45,6 +56,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
   const entries = new Map<string, NodeEntry>()
   const leases = new Map<string, StoredObject<'leases'>>()
   const counts = new Map<string, ZoneCount>()
+  const links = nodeLinks(settings)
   const due = dueTimes()
 
   const count = ({ node, zone }: NodeEntry, one: 1 | -1) => {
@@ -62,6 +74,11 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       count(entry, 1)
     }
     entries.set(name, entry)
+    links.put(name, {
+      link: linkOf(entry.node, leases.get(name)),
+      lostMs: entry.health.unknownMs,
+      isOutOfService: isOutOfService(entry.node),
+    })
   }
 
   return {
@@ -70,7 +87,9 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       const before = entries.get(name)
       const known = before?.node.metadata.uid === uid ? before : undefined
       if (known !== undefined && isOlder(node, known.node)) return
-      const health = known ? seenNode(known.health, node, now.monotonicMs) : firstSight(node, leases.get(name), now)
+      const health = known
+        ? seenNode(known.health, node, now.monotonicMs, settings)
+        : firstSight(node, leases.get(name), now, settings)
       put(name, { node, health, zone: zoneOf(node) })
       due.advance(name, now.monotonicMs)
     },
@@ -78,6 +97,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       const before = entries.get(name)
       if (before !== undefined) count(before, -1)
       entries.delete(name)
+      links.delete(name)
       due.delete(name)
     },
     seeLease(lease, now) {
@@ -85,10 +105,11 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       leases.set(name, lease)
       const entry = entries.get(name)
       if (entry === undefined) return false
-      const health = seenLease(entry.health, lease, now.monotonicMs)
-      entries.set(name, { ...entry, health })
-      if (health.lostMs === entry.health.lostMs) return false
-      due.advance(name, nextLookMs(health, settings, now.monotonicMs))
+      const health = seenLease(entry.health, lease, now, settings)
+      put(name, { ...entry, health })
+      const isLeave = health.absence !== entry.health.absence
+      if (!isLeave && health.lostMs === entry.health.lostMs) return false
+      due.advance(name, isLeave ? now.monotonicMs : nextLookMs(health, settings, now.monotonicMs))
       return true
     },
     forgetLease: (name) => void leases.delete(name),
@@ -98,10 +119,21 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     nextMs: () => due.nextMs(),
     looked(name, nowMs) {
       const entry = entries.get(name)
-      if (entry !== undefined) due.advance(name, nextLookMs(entry.health, settings, nowMs))
+      if (entry === undefined) return
+      due.advance(name, nextLookMs(entry.health, settings, nowMs))
+      const suspicion = links.suspicionOf(name, nowMs)
+      if (suspicion !== undefined) due.advance(name, suspicion.untilMs)
     },
     lookAt: (name, dueMs) => due.advance(name, dueMs),
     counts: () => counts,
+    steady(name) {
+      const entry = entries.get(name)
+      if (entry !== undefined) put(name, { ...entry, health: { ...entry.health, flapping: steady } })
+    },
+    judgeLinks(nowMs) {
+      for (const name of links.judge(nowMs)) if (entries.has(name)) due.advance(name, nowMs)
+    },
+    suspicionOf: (name, nowMs) => links.suspicionOf(name, nowMs),
     giveFullGrace(nowMs) {
       for (const [name, entry] of entries) {
         entries.set(name, { ...entry, health: { ...entry.health, heardMs: nowMs, readyChangedMs: nowMs } })
@@ -122,10 +154,14 @@ export function judgedFromMs(health: NodeHealth, { nodeMonitorPeriodMs }: Roster
 function nextLookMs(health: NodeHealth, settings: RosterSettings, nowMs: number): number {
   const { nodeMonitorPeriodMs } = settings
   const disconnected = disconnectedAtMs(health, settings)
+  const steady = steadyAtMs(health, settings)
+  const back = health.absence?.expectedBack?.ms
   const moments = [
     judgedFromMs(health, settings),
     tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs),
     ...(disconnected === undefined ? [] : [disconnected + 1]),
+    ...(back === undefined ? [] : [back + 1]),
+    ...(steady === undefined ? [] : [steady]),
   ]
   return Math.min(...moments.filter((moment) => moment > nowMs))
 }

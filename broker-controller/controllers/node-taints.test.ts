@@ -8,6 +8,8 @@ import { conditionTaints, noExecuteStep, withConditionTaints, withNoExecuteTaint
 const now = '2026-01-02T03:04:05Z'
 const types = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable', 'Ready']
 const statuses = ['True', 'False', 'Unknown'] as const
+const silence = { is: 'silent', text: 'Kubelet stopped posting node status.' } as const
+const broken = { is: 'disconnected', text: 'The connection to the node was lost.' } as const
 const foreign: readonly Taint[] = [
   { key: 'camera', effect: 'NoSchedule' },
   { key: 'node.kubernetes.io/memory-pressure', effect: 'NoExecute' },
@@ -93,7 +95,7 @@ test('a silent node’s conditions become Unknown once; what it never said is ad
       { type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' },
     ],
   })
-  const silent = silentNode(node, 'silent', now)
+  const silent = silentNode(node, silence, now)
   t.match(silent?.status?.conditions, [
     { type: 'NetworkUnavailable', status: 'False' },
     {
@@ -113,21 +115,21 @@ test('a silent node’s conditions become Unknown once; what it never said is ad
     { type: 'PIDPressure', reason: 'NodeStatusNeverUpdated' },
   ])
   if (silent === undefined) return t.fail('the node must change')
-  t.equal(silentNode(silent, 'silent', now), undefined)
+  t.equal(silentNode(silent, silence, now), undefined)
   t.same(conditionTaints(silent), ['node.kubernetes.io/unreachable'], 'a silent node loses its pressure taints')
 })
 
 test('a broken connection that turned out a silence says so, and keeps when it began', async (t) => {
-  const lost = silentNode(aNode(), 'disconnected', now)
+  const lost = silentNode(aNode(), broken, now)
   if (lost === undefined) return t.fail('the node must change')
   t.equal(lost.status?.conditions?.at(-1)?.message, 'The connection to the node was lost.')
-  t.equal(silentNode(lost, 'disconnected', now), undefined)
-  const silent = silentNode(lost, 'silent', '2026-01-02T04:00:00Z')
+  t.equal(silentNode(lost, broken, now), undefined)
+  const silent = silentNode(lost, silence, '2026-01-02T04:00:00Z')
   t.match(silent?.status?.conditions?.at(-1), {
     message: 'Kubelet stopped posting node status.',
     lastTransitionTime: now,
   })
-  t.equal(silent && silentNode(silent, 'silent', now), undefined)
+  t.equal(silent && silentNode(silent, silence, now), undefined)
 })
 
 test('the beta labels follow the stable ones', async (t) => {

@@ -8,6 +8,10 @@ export const unschedulableTaint = 'node.kubernetes.io/unschedulable'
 /** Set by people who know that the machine is off for good. */
 export const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
 
+export function isOutOfService(node: Node): boolean {
+  return (node.spec?.taints ?? []).some(({ key }) => key === outOfServiceTaint)
+}
+
 const byCondition: { readonly [type: string]: { readonly [status: string]: string } } = {
   Ready: { False: notReadyTaint, Unknown: unreachableTaint },
   MemoryPressure: { True: 'node.kubernetes.io/memory-pressure' },

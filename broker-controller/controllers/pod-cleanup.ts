@@ -4,7 +4,7 @@ import type { Pod } from '../../api/pod.ts'
 import { withPodCondition } from '../../api/pod-conditions.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import type { StoredObject } from '../store/store.ts'
-import { outOfServiceTaint } from './node-taints.ts'
+import { isOutOfService } from './node-taints.ts'
 import { isReady } from './zones.ts'
 
 /** As Kubernetes' `--terminated-pod-gc-threshold`. */
@@ -59,10 +59,6 @@ export function endedPod<P extends Pod>(pod: P, reason: CleanupReason, now: stri
   return withPodCondition(failed, condition, now) ?? failed
 }
 
-export function isOutOfService(node: Node): boolean {
-  return !isReady(node) && (node.spec?.taints ?? []).some(({ key }) => key === outOfServiceTaint)
-}
-
 function reasonToRemove(
   pod: StoredPod,
   node: CleanupFacts['node'],
@@ -73,7 +69,7 @@ function reasonToRemove(
   if (name === '') return isLeaving ? 'never-placed' : undefined
   if (missing.has(name)) return 'orphan'
   const host = node(name)
-  return isLeaving && host !== undefined && isOutOfService(host) ? 'out-of-service' : undefined
+  return isLeaving && host !== undefined && !isReady(host) && isOutOfService(host) ? 'out-of-service' : undefined
 }
 
 function evictedThenOldest(a: StoredPod, b: StoredPod): number {

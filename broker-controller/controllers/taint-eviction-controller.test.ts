@@ -141,7 +141,7 @@ test('a toleration added in time keeps the pod', async (t) => {
   t.same(await leaving(world), [])
 })
 
-test('a flapping node: no count ever ends while it comes back again and again', async (t) => {
+test('a flapping node keeps its pods and gets no new ones, until it has been Ready for a while', async (t) => {
   const world = await inFleet(t)
   await world.run({ name: 'web', nodeName: 'pi-1', tolerations: tolerations(300) })
   for (let i = 0; i < 6; i++) {
@@ -151,7 +151,13 @@ test('a flapping node: no count ever ends while it comes back again and again', 
     await world.pass(20)
   }
   t.same(await leaving(world), [])
+  t.equal(await world.state('pi-1'), 'True flapping:NoSchedule')
+  t.ok((await world.reasons('pi-1')).includes('NodeFlapping'))
+  await world.pass(270)
+  t.equal(await world.state('pi-1'), 'True flapping:NoSchedule')
+  await world.pass(20)
   t.equal(await world.state('pi-1'), 'True')
+  t.ok((await world.reasons('pi-1')).includes('NodeSteady'))
 })
 
 test('controllers restarted while a node is dead: its pods still leave, one full count later at most', async (t) => {

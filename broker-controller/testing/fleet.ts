@@ -21,15 +21,24 @@ export interface Fleet {
   run(pod: PodOverrides): Promise<void>
   /** The machine dies, or its cable is pulled: nothing is heard of it from now on. */
   silence(...names: readonly string[]): void
-  /** It is back: heartbeats, and reports at once that it is well. */
+  /** It is back: heartbeats, and reports at once that it is well; after a reboot under the id of a new boot. */
   revive(...names: readonly string[]): Promise<void>
-  /** The broker noticed what became of the connection. */
-  connection(name: string, state: 'online' | 'lost' | 'goodbye'): Promise<void>
+  reboot(...names: readonly string[]): Promise<void>
+  /** The broker noticed what became of the connection. `address`: where the node connects from. */
+  connection(name: string, state: 'online' | 'lost' | 'goodbye', address?: string): Promise<void>
+  /** The machine falls silent, having said why and, in seconds, for how long. */
+  goodbye(name: string, reason: string, expectedBackSeconds?: number): Promise<void>
+  /** What the controller forgets when its process ends: leases are in memory only. */
+  forgetLeases(): Promise<void>
   report(name: string, ready: NodeCondition['status']): Promise<void>
   /** Starts these loops; the answer ends them. */
   start(...loops: readonly Loop[]): () => Promise<void>
-  /** Lets time pass, with its heartbeats. */
-  pass(seconds: number): Promise<void>
+  /** Lets time pass, with its heartbeats. `strideSeconds`: so many at a time, every node beats once in each. */
+  pass(seconds: number, strideSeconds?: number): Promise<void>
+  /** Pods that were asked to leave. */
+  leaving(): Promise<readonly string[]>
+  /** Nodes with a NoExecute taint. */
+  tainted(): Promise<readonly string[]>
   node(name: string): Promise<StoredObject<'nodes'>>
   pod(name: string): Promise<StoredObject<'pods'> | undefined>
   /** Ready of the node, then its taints as `key:Effect` without the domain. */
@@ -38,6 +47,7 @@ export interface Fleet {
 }
 
 const beatSeconds = 10
+const addressKey = 'bramble.dev/address'
 
 export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: readonly string[]): Fleet {
   const clock = fakeClock()
@@ -46,6 +56,7 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
   const events = eventRecorder({ store, clock })
   const beating = new Map<string, number>()
   let seconds = 0
+  let boots = 0
 
   const beat = async (name: string, annotations?: { readonly [key: string]: string }) => {
     const key = { namespace: 'kube-node-lease', name }
@@ -54,7 +65,9 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
     if (before === undefined)
       await store.create('leases', { ...fresh, metadata: { ...key, ...(annotations && { annotations }) } })
     else {
-      const metadata = annotations ? { ...before.metadata, annotations } : before.metadata
+      const metadata = annotations
+        ? { ...before.metadata, annotations: { ...kept(before.metadata.annotations), ...annotations } }
+        : before.metadata
       await store.update('leases', { ...before, metadata, spec: annotations ? before.spec : fresh.spec })
     }
   }
@@ -65,7 +78,7 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
     return found
   }
 
-  const report = async (name: string, ready: NodeCondition['status']) => {
+  const report = async (name: string, ready: NodeCondition['status'], bootID?: string) => {
     const before = await node(name)
     const now = rfc3339(clock.wallMs())
     const reported = aNode({ name, ready }).status?.conditions ?? []
@@ -74,7 +87,14 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
       const lastTransitionTime = known?.status === condition.status ? (known.lastTransitionTime ?? now) : now
       return { ...condition, lastHeartbeatTime: now, lastTransitionTime }
     })
-    await store.updateStatus('nodes', withConditions(before, conditions))
+    await store.updateStatus('nodes', booted(withConditions(before, conditions), bootID))
+  }
+
+  const revive = async (name: string, bootID?: string) => {
+    beating.set(name, seconds % beatSeconds)
+    await beat(name, { 'bramble.dev/connection': 'online' })
+    await beat(name)
+    await report(name, 'True', bootID)
   }
 
   return {
@@ -101,15 +121,31 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
       for (const name of names) beating.delete(name)
     },
     async revive(...names) {
-      for (const name of names) {
-        beating.set(name, seconds % beatSeconds)
-        await beat(name)
-        await report(name, 'True')
-      }
+      for (const name of names) await revive(name)
       await clock.settle()
     },
-    async connection(name, state) {
-      await beat(name, { 'bramble.dev/connection': state })
+    async reboot(...names) {
+      for (const name of names) await revive(name, `boot-${name}-${++boots}`)
+      await clock.settle()
+    },
+    async connection(name, state, address) {
+      await beat(name, { 'bramble.dev/connection': state, ...(address !== undefined && { [addressKey]: address }) })
+      await clock.settle()
+    },
+    async goodbye(name, reason, expectedBackSeconds) {
+      beating.delete(name)
+      await beat(name, {
+        'bramble.dev/connection': 'goodbye',
+        'bramble.dev/connection-reason': reason,
+        ...(expectedBackSeconds !== undefined && { 'bramble.dev/expected-back-seconds': `${expectedBackSeconds}` }),
+      })
+      await clock.settle()
+    },
+    async forgetLeases() {
+      const { items } = await store.list('leases')
+      for (const { metadata } of items) {
+        await store.delete('leases', { namespace: metadata.namespace ?? '', name: metadata.name })
+      }
       await clock.settle()
     },
     async report(name, ready) {
@@ -124,11 +160,21 @@ export function fleet(t: { fail(message: string): unknown }, ...expectedErrors: 
         await ended
       }
     },
-    async pass(total) {
-      for (const until = seconds + total; seconds < until; seconds++) {
-        for (const [name, at] of beating) if (at === seconds % beatSeconds) await beat(name)
-        await clock.advance(1000)
+    async pass(total, stride = 1) {
+      for (const until = seconds + total; seconds < until; seconds += stride) {
+        for (const [name, at] of beating) if (stride > 1 || at === seconds % beatSeconds) await beat(name)
+        await clock.advance(stride * 1000)
       }
+    },
+    async leaving() {
+      const { items } = await store.list('pods')
+      return items.flatMap(({ metadata }) => (metadata.deletionTimestamp === undefined ? [] : [metadata.name]))
+    },
+    async tainted() {
+      const { items } = await store.list('nodes')
+      return items
+        .filter(({ spec }) => spec?.taints?.some(({ effect }) => effect === 'NoExecute'))
+        .map(({ metadata }) => metadata.name)
     },
     node,
     pod: (name) => store.get('pods', { namespace: 'default', name }),
@@ -157,4 +203,17 @@ function withConditions(node: StoredObject<'nodes'>, conditions: readonly NodeCo
 function withoutStamps({ metadata }: StoredObject<'pods'>) {
   const { uid: _uid, resourceVersion: _version, creationTimestamp: _born, ...given } = metadata
   return given
+}
+
+function booted(node: Node, bootID: string | undefined): Node {
+  const nodeInfo = node.status?.nodeInfo
+  return bootID === undefined || nodeInfo === undefined
+    ? node
+    : { ...node, status: { ...node.status, nodeInfo: { ...nodeInfo, bootID } } }
+}
+
+/** What a lease still says when its connection changes. */
+function kept(annotations: { readonly [name: string]: string } | undefined): { readonly [name: string]: string } {
+  const address = annotations?.[addressKey]
+  return address === undefined ? {} : { [addressKey]: address }
 }

@@ -1,0 +1,268 @@
+/** What becomes of pods when machines and networks fail: each story once as it is, and once with the controller restarted in its middle. */
+import { type Test, test } from 'tap'
+import type { NodeOverrides } from '../../api/testing/builders.ts'
+import { type Fleet, fleet } from '../testing/fleet.ts'
+import {
+  defaultNodeLifecycleSettings,
+  type NodeLifecycleSettings,
+  nodeLifecycleController,
+} from './node-lifecycle-controller.ts'
+import { podCleanupController } from './pod-cleanup-controller.ts'
+import { taintEvictionController } from './taint-eviction-controller.ts'
+
+const names = (count: number, first = 1) => Array.from({ length: count }, (_, i) => `pi-${i + first}`)
+const behind = (link: string, nodes: readonly string[]): NodeOverrides[] =>
+  nodes.map((name) => ({ name, labels: { 'bramble.dev/link': link } }))
+
+type Story = {
+  readonly nodes: readonly NodeOverrides[]
+  readonly settings?: Partial<NodeLifecycleSettings>
+  readonly expectedErrors?: readonly string[]
+  /** `middle`: here the controller may be restarted. */
+  readonly tell: (t: Test, world: Fleet, middle: () => Promise<void>) => Promise<void>
+}
+
+function story(title: string, { nodes, settings, tell }: Story): void {
+  for (const isRestarted of [false, true]) {
+    test(isRestarted ? `${title}, with the controller restarted in the middle` : title, async (t) => {
+      const world = fleet(t)
+      await world.join(...nodes)
+      for (const [i, { name = '' }] of nodes.entries())
+        await world.run({ name: `web-${i + 1}`, nodeName: name, tolerations })
+      const start = () =>
+        world.start(
+          nodeLifecycleController(world, { ...defaultNodeLifecycleSettings, ...settings }),
+          taintEvictionController(world),
+          podCleanupController(world),
+        )
+      let stop = start()
+      t.teardown(() => stop())
+      await world.pass(20)
+      await tell(t, world, async () => {
+        if (!isRestarted) return
+        await stop()
+        await world.forgetLeases()
+        stop = start()
+        await world.clock.settle()
+      })
+    })
+  }
+}
+
+/** Impatient pods: a taint that is put on for a moment only costs them their place. */
+const tolerations = [
+  { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 0 },
+  { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 0 },
+] as const
+
+async function drop(world: Fleet, nodes: readonly string[]): Promise<void> {
+  world.silence(...nodes)
+  for (const name of nodes) await world.connection(name, 'lost')
+}
+
+async function text(world: Fleet, node: string, reason: string): Promise<string> {
+  const { items } = await world.store.list('events')
+  return items.find((it) => it.involvedObject.name === node && it.reason === reason)?.message ?? ''
+}
+
+async function readyMessage(world: Fleet, name: string): Promise<string> {
+  const { status } = await world.node(name)
+  return status?.conditions?.find(({ type }) => type === 'Ready')?.message ?? ''
+}
+
+story('an access point away for 90 seconds, with 8 of 12 nodes behind it: 0 evictions', {
+  nodes: [...behind('attic', names(8)), ...behind('cellar', names(4, 9))],
+  async tell(t, world, middle) {
+    await drop(world, names(8))
+    await world.pass(60)
+    t.match(await world.state('pi-3'), /^Unknown/)
+    await middle()
+    await world.pass(30)
+    for (const name of names(8)) {
+      await world.revive(name)
+      await world.pass(1)
+    }
+    await world.pass(120)
+    t.same(await world.leaving(), [])
+    t.same(await world.tainted(), [])
+    t.equal(await world.state('pi-3'), 'True')
+  },
+})
+
+story('an access point away for ten minutes, with a third of its zone behind it: the event says why nothing moves', {
+  nodes: [...behind('attic', names(4)), ...names(8, 5).map((name) => ({ name }))],
+  async tell(t, world, middle) {
+    await drop(world, names(4))
+    await world.pass(120)
+    t.match(
+      await text(world, 'pi-1', 'EvictionsHeld'),
+      /^4 of the 4 nodes of link attic were lost together: the network is suspected\. Its pods stay until one of them is back and the others are not, or for 15 min\.$/,
+    )
+    t.match((await world.node('pi-1')).metadata.annotations, { 'bramble.dev/suspected-link': 'attic' })
+    await middle()
+    await world.pass(480)
+    t.same(await world.leaving(), [])
+    await world.revive(...names(4))
+    await world.pass(60)
+    t.same(await world.leaving(), [])
+    t.same((await world.node('pi-1')).metadata.annotations, {})
+  },
+})
+
+story('the access point is back, one of its nodes is not: that one is dead, and only its pods move', {
+  nodes: [...behind('attic', names(4)), ...names(8, 5).map((name) => ({ name }))],
+  async tell(t, world, middle) {
+    await drop(world, names(4))
+    await world.pass(200)
+    await middle()
+    await world.revive(...names(3))
+    await world.pass(45)
+    t.same(await world.leaving(), [], 'it has as long as anyone to be heard of')
+    await world.pass(30)
+    t.same(await world.leaving(), ['web-4'])
+  },
+})
+
+story('nobody is back after the patience: pods move, at the usual rate', {
+  nodes: [...behind('attic', names(3)), ...names(9, 4).map((name) => ({ name }))],
+  async tell(t, world, middle) {
+    await drop(world, names(3))
+    await world.pass(600)
+    await middle()
+    await world.pass(290)
+    t.same(await world.leaving(), [])
+    await world.pass(45)
+    t.equal((await world.leaving()).length, 3)
+    t.ok((await world.reasons('pi-2')).includes('EvictionsResumed'))
+  },
+})
+
+story('one of them is declared out of service: nobody waits for the network any longer', {
+  nodes: [...behind('attic', names(3)), ...names(9, 4).map((name) => ({ name }))],
+  async tell(t, world, middle) {
+    await drop(world, names(3))
+    await world.pass(120)
+    await middle()
+    const node = await world.node('pi-2')
+    const taints = [
+      ...(node.spec?.taints ?? []),
+      { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' } as const,
+    ]
+    await world.store.update('nodes', { ...node, spec: { ...node.spec, taints } })
+    await world.pass(100)
+    t.same((await world.leaving()).toSorted(), ['web-1', 'web-3'])
+    t.equal(await world.pod('web-2'), undefined, 'its pods need no confirmation')
+  },
+})
+
+story('nodes without the label share a link when they connect from one address', {
+  nodes: names(12).map((name) => ({ name })),
+  async tell(t, world, middle) {
+    for (const name of names(4)) await world.connection(name, 'online', '203.0.113.7')
+    for (const name of names(8, 5)) await world.connection(name, 'online', `192.0.2.${name.slice(3)}`)
+    await world.pass(20)
+    await drop(world, names(4))
+    await world.pass(120)
+    await middle()
+    await world.pass(200)
+    t.same(await world.leaving(), [])
+    t.match(await text(world, 'pi-1', 'EvictionsHeld'), /link 203\.0\.113\.7/)
+  },
+})
+
+story('with suspicion switched off a lost link costs its nodes their pods', {
+  nodes: [...behind('attic', names(3)), ...names(9, 4).map((name) => ({ name }))],
+  settings: { linkSuspicionPatienceMs: 0 },
+  async tell(t, world, middle) {
+    await drop(world, names(3))
+    await world.pass(30)
+    await middle()
+    await world.pass(130)
+    t.same((await world.leaving()).toSorted(), ['web-1', 'web-2', 'web-3'])
+  },
+})
+
+story('a planned reboot of three minutes: 0 evictions', {
+  nodes: names(4).map((name) => ({ name })),
+  async tell(t, world, middle) {
+    await world.goodbye('pi-1', 'reboot', 240)
+    await world.pass(7)
+    t.equal(await world.state('pi-1'), 'Unknown unreachable:NoSchedule')
+    t.match(await readyMessage(world, 'pi-1'), /^The node said goodbye \(reboot\) and is expected back by .*Z\.$/)
+    t.match(await text(world, 'pi-1', 'EvictionsHeld'), /goodbye \(reboot\).*Its pods stay until then\.$/)
+    await world.pass(83)
+    await middle()
+    await world.pass(90)
+    await world.reboot('pi-1')
+    await world.pass(60)
+    t.same(await world.leaving(), [])
+    t.equal(await world.state('pi-1'), 'True')
+    t.same((await world.node('pi-1')).metadata.annotations ?? {}, {})
+  },
+})
+
+story('a planned reboot that never ends: the usual way goes on when its time has passed', {
+  nodes: names(4).map((name) => ({ name })),
+  async tell(t, world, middle) {
+    await world.goodbye('pi-1', 'reboot', 180)
+    await world.pass(100)
+    await middle()
+    await world.pass(79)
+    t.same(await world.leaving(), [])
+    await world.pass(20)
+    t.same(await world.leaving(), ['web-1'])
+    t.equal(await readyMessage(world, 'pi-1'), 'Kubelet stopped posting node status.')
+    t.ok((await world.reasons('pi-1')).includes('EvictionsResumed'))
+  },
+})
+
+story('a goodbye that names no time, or whose word is not taken, holds nothing', {
+  nodes: names(4).map((name) => ({ name })),
+  settings: { plannedAbsenceLimitMs: 0 },
+  async tell(t, world, middle) {
+    await world.goodbye('pi-1', 'reboot', 3600)
+    await world.pass(10)
+    t.match(await readyMessage(world, 'pi-1'), /^The node said goodbye \(reboot\)\.$/)
+    await middle()
+    await world.pass(80)
+    t.same(await world.leaving(), ['web-1'])
+  },
+})
+
+story('a node that comes and goes: nothing new is placed on it until it has stayed for a while', {
+  nodes: names(4).map((name) => ({ name })),
+  async tell(t, world, middle) {
+    for (let i = 0; i < 4; i++) {
+      await drop(world, ['pi-1'])
+      await world.pass(20)
+      await world.revive('pi-1')
+      await world.pass(40)
+    }
+    t.equal(await world.state('pi-1'), 'True flapping:NoSchedule')
+    t.match(
+      await text(world, 'pi-1', 'NodeFlapping'),
+      'Ready was lost 4 times within 15 min: no new pods until it has been Ready for 5 min.',
+    )
+    await middle()
+    await world.pass(240)
+    t.equal(await world.state('pi-1'), 'True flapping:NoSchedule')
+    await world.pass(70)
+    t.equal(await world.state('pi-1'), 'True')
+    t.same(await world.leaving(), [])
+  },
+})
+
+story('with damping switched off a node may flap as it likes', {
+  nodes: names(4).map((name) => ({ name })),
+  settings: { flappingLosses: 0 },
+  async tell(t, world, middle) {
+    for (let i = 0; i < 8; i++) {
+      await drop(world, ['pi-1'])
+      await world.pass(20)
+      await world.revive('pi-1')
+      await world.pass(40)
+      if (i === 4) await middle()
+    }
+    t.equal(await world.state('pi-1'), 'True')
+  },
+})

@@ -1,0 +1,27 @@
+/** Why may an ill node keep its pods for now? */
+import { type LinkSettings, type Suspicion, suspicionText } from './link-suspicion.ts'
+import type { NodeHealth } from './node-health.ts'
+import { absenceText, isExpectedLater } from './planned-absence.ts'
+
+export type Hold = {
+  /** Two holds of one key are the same to whoever reads of them. */
+  readonly key: string
+  readonly text: string
+}
+
+/** Undefined: the usual way. */
+export function evictionHold(
+  { absence }: Pick<NodeHealth, 'absence'>,
+  suspicion: Suspicion | undefined,
+  nowMs: number,
+  { linkSuspicionPatienceMs }: Pick<LinkSettings, 'linkSuspicionPatienceMs'>,
+): Hold | undefined {
+  if (absence !== undefined && isExpectedLater(absence, nowMs)) {
+    const text = `${absenceText(absence)} Its pods stay until then.`
+    return { key: text, text }
+  }
+  if (suspicion === undefined) return undefined
+  const minutes = Math.round(linkSuspicionPatienceMs / 60_000)
+  const until = `until one of them is back and the others are not, or for ${minutes} min`
+  return { key: suspicion.link, text: `${suspicionText(suspicion)}. Its pods stay ${until}.` }
+}
