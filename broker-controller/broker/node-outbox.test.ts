@@ -81,6 +81,48 @@ test('changes that come together are told together', async (t) => {
   )
 })
 
+test('a node is told of the ConfigMaps and Secrets that its pods name, of their changes, and of no others', async (t) => {
+  const { start, bind, desired, store, pass } = await outbox(t)
+  const metadata = (name: string) => ({ name, namespace: 'default', labels: { some: 'label' } })
+  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata('settings'), data: { a: '1' } } as const
+  const made = await store.create('configmaps', configMap)
+  await store.create('configmaps', { ...configMap, metadata: metadata('of-nobody') })
+  await bind({ name: 'other', nodeName: 'pi-2' })
+  await bind({
+    name: 'a',
+    nodeName: 'pi-1',
+    spec: {
+      containers: [{ name: 'main', image: 'a', envFrom: [{ configMapRef: { name: 'settings' } }] }],
+      volumes: [{ name: 'keys', projected: { sources: [{ secret: { name: 'key' } }] } }],
+    },
+  })
+  await start()
+  t.same(desired('pi-1').at(-1)?.configMaps, [
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace: 'default' }, data: { a: '1' } },
+  ])
+  t.equal(desired('pi-1').at(-1)?.secrets, undefined, 'the Secret does not exist yet')
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: metadata('key'),
+    type: 'Opaque',
+    data: { k: 'eA==' },
+  } as const
+  await store.create('secrets', secret)
+  await pass()
+  t.same(desired('pi-1').at(-1)?.secrets, [{ ...secret, metadata: { name: 'key', namespace: 'default' } }])
+  await store.update('configmaps', { ...made, data: { a: '2' } })
+  await pass()
+  t.same(desired('pi-1').at(-1)?.configMaps?.[0]?.data, { a: '2' })
+  const before = desired('pi-1').length
+  const present = await store.get('configmaps', { namespace: 'default', name: 'settings' })
+  if (present === undefined) return t.fail()
+  await store.update('configmaps', { ...present, metadata: { ...present.metadata, labels: { other: 'label' } } })
+  await pass()
+  t.equal(desired('pi-1').length, before, 'labels of a ConfigMap are no news to a node')
+  t.equal(desired('pi-2').length, 1, 'nor is anything of this to another node')
+})
+
 test('a controller that stops says so last', async (t) => {
   const { start, published } = await outbox(t)
   const stop = await start()

@@ -1,4 +1,9 @@
-/** Loop: pods bound to a node → one retained message for that node, with all of them; and that the controller is there. */
+/**
+ * Loop: pods bound to a node → one retained message for that node, with all of them and the ConfigMaps and Secrets they
+ * name; and that the controller is there.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { ObjectMeta } from '../../api/meta.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { ControllerMessage, DesiredMessage } from '../../api/topics.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -6,11 +11,12 @@ import { runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
-import { follow } from '../store/follow.ts'
+import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { Broker } from './broker.ts'
 import { desiredPods, isToldAlready } from './desired.ts'
+import { namedData, namedDataIndex, projectConfigMap, projectSecret } from './named-data.ts'
 
 export type NodeOutboxNeeds = {
   readonly store: Store
@@ -26,13 +32,17 @@ export interface NodeOutbox extends Loop {
   podsOf(node: string): readonly StoredObject<'pods'>[]
 }
 
+/** What a node was last told. */
+type Told = { readonly pods: ReadonlyMap<string, Pod>; readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets'> }
+
 /** Changes come in handfuls (a deployment, an eviction): they are told together. */
 const debounceMs = 20
 
 export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds): NodeOutbox {
   const index = podsByNode()
+  const naming = namedDataIndex()
   const queue = workQueue(clock)
-  const told = new Map<string, ReadonlyMap<string, Pod>>()
+  const told = new Map<string, Told>()
   let version = 0
 
   const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
@@ -41,19 +51,41 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
     index.tell(present, previous)
+    naming.tell(present, previous)
     for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
       if (node) queue.addAfter(node, debounceMs)
     }
   })
 
+  const newsOf = (kind: 'configMaps' | 'secrets', metadata: ObjectMeta | undefined) => {
+    for (const node of naming.nodesNaming(kind, keyText(metadata ?? {}))) queue.addAfter(node, debounceMs)
+  }
+  const configMaps = follow({ store, clock, log }, 'configmaps', (present, previous) =>
+    newsOf('configMaps', (present ?? previous)?.metadata),
+  )
+  const secrets = follow({ store, clock, log }, 'secrets', (present, previous) =>
+    newsOf('secrets', (present ?? previous)?.metadata),
+  )
+
+  const dataOf = (pods: Iterable<Pod>): Told['data'] => {
+    const named = namedData(pods)
+    const maps = named.configMaps.flatMap((key) => configMaps.get(keyFrom(key)) ?? [])
+    const hidden = named.secrets.flatMap((key) => secrets.get(keyFrom(key)) ?? [])
+    return {
+      ...(maps.length > 0 && { configMaps: maps.map(projectConfigMap) }),
+      ...(hidden.length > 0 && { secrets: hidden.map(projectSecret) }),
+    }
+  }
+
   const tell = async (node: string): Promise<undefined> => {
     const earlier = told.get(node)
-    const now = desiredPods(index.of(node), earlier ?? new Map())
-    if (isToldAlready(now, earlier)) return
+    const pods = desiredPods(index.of(node), earlier?.pods ?? new Map())
+    const data = dataOf(pods.values())
+    if (isToldAlready(pods, earlier?.pods) && isDeepStrictEqual(data, earlier?.data)) return
     version += 1
-    const message: DesiredMessage = { epoch, version, pods: [...now.values()] }
+    const message: DesiredMessage = { epoch, version, pods: [...pods.values()], ...data }
     await broker.publish({ kind: 'desired', node }, JSON.stringify(message))
-    told.set(node, now)
+    told.set(node, { pods, data })
   }
 
   const sayThatWeAre = async (state: ControllerMessage['state']) => {
@@ -69,14 +101,21 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
       const telling: Loop = {
         name: 'node-outbox-telling',
         async run(signal) {
-          // A node that is told of no pods removes those it runs: nothing may be told before all of them are known.
-          await firstOf(pods.listed, signal)
+          // A node that is told of no pods removes those it runs, and of no Secret starts none that need it: nothing may
+          // be told before all of them are known.
+          await firstOf(Promise.all([pods.listed, configMaps.listed, secrets.listed]), signal)
           if (!signal.aborted) await runController({ name: 'node-outbox', reconcile: tell }, queue, log, signal)
         },
       }
       try {
         await runLoops(
-          [{ name: 'node-outbox-nodes', run: nodes.run }, { name: 'node-outbox-pods', run: pods.run }, telling],
+          [
+            { name: 'node-outbox-nodes', run: nodes.run },
+            { name: 'node-outbox-pods', run: pods.run },
+            { name: 'node-outbox-configmaps', run: configMaps.run },
+            { name: 'node-outbox-secrets', run: secrets.run },
+            telling,
+          ],
           signal,
           log,
         )
@@ -88,7 +127,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
 }
 
 /** Resolves when `ready` does, or `signal` aborts. */
-async function firstOf(ready: Promise<void>, signal: AbortSignal): Promise<void> {
+async function firstOf(ready: Promise<unknown>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return
   let stop = () => {}
   const aborted = new Promise<void>((resolve) => {

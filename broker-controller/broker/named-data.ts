@@ -1,0 +1,102 @@
+/** Which ConfigMaps and Secrets does a pod name? Its node is told of those, and of no others. */
+import type { ConfigMap } from '../../api/config-map.ts'
+import type { Container, Pod } from '../../api/pod.ts'
+import type { Secret } from '../../api/secret.ts'
+import { keyText } from '../store/follow.ts'
+import type { StoredObject } from '../store/store.ts'
+
+/** Keys as `namespace/name`, in a lasting order. */
+export type NamedData = { readonly configMaps: readonly string[]; readonly secrets: readonly string[] }
+
+export function namedData(pods: Iterable<Pod>): NamedData {
+  const configMaps = new Set<string>()
+  const secrets = new Set<string>()
+  for (const { metadata, spec } of pods) {
+    const { namespace } = metadata
+    const add = (keys: Set<string>, name: string | undefined) => {
+      if (name) keys.add(keyText({ ...(namespace !== undefined && { namespace }), name }))
+    }
+    for (const { envFrom = [], env = [] } of containersOf({ spec })) {
+      for (const { configMapRef, secretRef } of envFrom) {
+        add(configMaps, configMapRef?.name)
+        add(secrets, secretRef?.name)
+      }
+      for (const { valueFrom } of env) {
+        add(configMaps, valueFrom?.configMapKeyRef?.name)
+        add(secrets, valueFrom?.secretKeyRef?.name)
+      }
+    }
+    for (const { configMap, secret, projected } of spec.volumes ?? []) {
+      add(configMaps, configMap?.name)
+      add(secrets, secret?.secretName)
+      for (const source of projected?.sources ?? []) {
+        add(configMaps, source.configMap?.name)
+        add(secrets, source.secret?.name)
+      }
+    }
+    for (const { name } of spec.imagePullSecrets ?? []) add(secrets, name)
+  }
+  return { configMaps: [...configMaps].sort(), secrets: [...secrets].sort() }
+}
+
+function containersOf({ spec }: Pick<Pod, 'spec'>): readonly Pick<Container, 'env' | 'envFrom'>[] {
+  return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
+}
+
+/** What a node needs of it. The version tells a file's reader nothing; the node compares contents. */
+export function projectConfigMap({
+  apiVersion,
+  kind,
+  metadata,
+  data,
+  binaryData,
+}: StoredObject<'configmaps'>): ConfigMap {
+  return { apiVersion, kind, metadata: nameOf(metadata), ...(data && { data }), ...(binaryData && { binaryData }) }
+}
+
+export function projectSecret({ apiVersion, kind, metadata, type, data }: StoredObject<'secrets'>): Secret {
+  return { apiVersion, kind, metadata: nameOf(metadata), ...(type !== undefined && { type }), ...(data && { data }) }
+}
+
+function nameOf({ name, namespace }: { readonly name: string; readonly namespace?: string }) {
+  return { name, ...(namespace !== undefined && { namespace }) }
+}
+
+export interface NamedDataIndex {
+  tell(present: Pod | undefined, previous: Pod | undefined): void
+  /** The nodes with a pod that names it. */
+  nodesNaming(kind: keyof NamedData, key: string): readonly string[]
+}
+
+/** Kept up by what following the pods tells. */
+export function namedDataIndex(): NamedDataIndex {
+  /** By kind and key: how many pods of each node name it. */
+  const counts = new Map<string, Map<string, number>>()
+  const count = (pod: Pod | undefined, by: number) => {
+    const node = pod?.spec.nodeName
+    if (pod === undefined || !node) return
+    const { configMaps, secrets } = namedData([pod])
+    for (const id of [
+      ...configMaps.map((key) => idOf('configMaps', key)),
+      ...secrets.map((key) => idOf('secrets', key)),
+    ]) {
+      const nodes = counts.get(id) ?? new Map<string, number>()
+      const left = (nodes.get(node) ?? 0) + by
+      if (left > 0) nodes.set(node, left)
+      else nodes.delete(node)
+      if (nodes.size > 0) counts.set(id, nodes)
+      else counts.delete(id)
+    }
+  }
+  return {
+    tell(present, previous) {
+      count(previous, -1)
+      count(present, 1)
+    },
+    nodesNaming: (kind, key) => [...(counts.get(idOf(kind, key))?.keys() ?? [])],
+  }
+}
+
+function idOf(kind: keyof NamedData, key: string): string {
+  return `${kind} ${key}`
+}
