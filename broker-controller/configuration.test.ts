@@ -3,6 +3,7 @@ import { decodeConfiguration } from '../daemon/configuration-file.ts'
 import { help, readCommandLine } from './command-line.ts'
 import { ControllerConfigurationSchema, controllerConfiguration, emptyConfiguration } from './configuration.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
+import { defaultNodeCidrSettings } from './controllers/node-cidr.ts'
 import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle-controller.ts'
 import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
 import { anyAddress, serverNames } from './server-names.ts'
@@ -25,6 +26,7 @@ test('without a word everything has Kubernetes’ default', async (t) => {
   t.same(defaults.nodeLifecycle, defaultNodeLifecycleSettings)
   t.equal(defaults.terminatedPodGCThreshold, defaultTerminatedPodGCThreshold)
   t.equal(defaults.eventLifetimeMs, defaultEventCleanup.lifetimeMs)
+  t.same(defaults.nodeCidrs, defaultNodeCidrSettings)
 })
 
 test('flags go before the file', async (t) => {
@@ -34,6 +36,14 @@ test('flags go before the file', async (t) => {
   t.same(configuration.hosts, ['10.0.0.1', 'pi.example'])
   t.equal(configuration.log.level, 'debug')
   t.equal(configuration.nodeLifecycle.nodeMonitorGracePeriodMs, 90_000)
+})
+
+test('nodes get addresses for pods from the range that is configured, or none', async (t) => {
+  const range = { clusterCIDR: '172.30.0.0/18', nodeCIDRMaskSize: 26 }
+  t.same(configured(['run'], 'clusterCIDR: 172.30.0.0/18\nnodeCIDRMaskSize: 26\n').nodeCidrs, range)
+  t.equal(configured(['run'], 'allocateNodeCIDRs: false\nclusterCIDR: nonsense\n').nodeCidrs, undefined)
+  const error = t.throws(() => configured(['run'], 'clusterCIDR: fd00::/64\n')) as { problems?: readonly string[] }
+  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" must be/])
 })
 
 test('everything that is wrong is told at once, each with its place', async (t) => {

@@ -1,11 +1,12 @@
 /** ControllerConfiguration: flags before file before defaults, decoded once, every problem told at once. */
 import { isIP } from 'node:net'
 import { dnsSubdomainProblem } from '../api/names.ts'
-import { type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
+import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { ConfigurationError } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import type { LogLevel } from '../daemon/log.ts'
 import type { Flags } from './command-line.ts'
+import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
 export const ControllerConfigurationSchema = object({
@@ -36,6 +37,9 @@ export const ControllerConfigurationSchema = object({
   flappingWindow: optional(text),
   flappingSettleTime: optional(text),
   eventTTL: optional(text),
+  allocateNodeCIDRs: optional(bool),
+  clusterCIDR: optional(text),
+  nodeCIDRMaskSize: optional(integer),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
@@ -73,6 +77,8 @@ export type ControllerConfiguration = {
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
   readonly eventLifetimeMs: number
+  /** undefined: nodes get no addresses for pods from us. */
+  readonly nodeCidrs: NodeCidrSettings | undefined
 }
 
 export const emptyConfiguration: ControllerConfigurationFile = {
@@ -137,6 +143,13 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     check(found, typed === undefined || found !== undefined, `${flag}: ${typed} must be one of ${words.join(', ')}`)
     return found
   }
+  const nodeCidrs = (): NodeCidrSettings | undefined => {
+    if (file.allocateNodeCIDRs === false) return undefined
+    const { clusterCIDR, nodeCIDRMaskSize } = { ...defaultNodeCidrSettings, ...file }
+    const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
+    if (problem !== undefined) problems.push(problem)
+    return { clusterCIDR, nodeCIDRMaskSize }
+  }
   const hosts = [...flags.hosts, ...(file.hosts ?? [])]
   for (const host of hosts)
     check(host, isIP(host) > 0 || isName(host), `host ${JSON.stringify(host)} must be an IP address or a host name`)
@@ -176,6 +189,7 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     },
     terminatedPodGCThreshold: count('terminatedPodGCThreshold', 12_500),
     eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),
+    nodeCidrs: nodeCidrs(),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration

@@ -15,6 +15,7 @@ import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { version } from '../daemon/version.ts'
 import { apiServer } from './apiserver/http-server.ts'
+import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { ensureClusterInfo, ensureNamespaces } from './bootstrap-objects.ts'
 import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
@@ -27,7 +28,9 @@ import {
   emptyConfiguration,
 } from './configuration.ts'
 import { certificateController } from './controllers/certificate-controller.ts'
+import { disruptionController } from './controllers/disruption-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
+import { nodeIpamController } from './controllers/node-ipam-controller.ts'
 import { nodeLifecycleController } from './controllers/node-lifecycle-controller.ts'
 import { podCleanupController } from './controllers/pod-cleanup-controller.ts'
 import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
@@ -156,6 +159,9 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       nodeLifecycleController(needs, configuration.nodeLifecycle),
       taintEvictionController(needs),
       podCleanupController(needs, configuration),
+      disruptionController(needs),
+      ...(configuration.nodeCidrs ? [nodeIpamController(needs, configuration.nodeCidrs)] : []),
+      namespaceDeletion(needs),
       scheduler({ ...needs, random: Math.random }),
       certificateController({ ...needs, signer: signerOf(authority) }, configuration.nodeLifecycle),
       tokenCleaner(needs),

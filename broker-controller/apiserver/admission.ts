@@ -120,6 +120,8 @@ function withDefaults(object: AnyObject): AnyObject {
       return { ...object, spec: withPodDefaults(object.spec) }
     case 'Secret':
       return withSecretDefaults(object)
+    case 'Node':
+      return withBothCidrs(object)
     case 'PriorityClass':
       return { ...object, preemptionPolicy: object.preemptionPolicy || 'PreemptLowerPriority' }
     case 'Namespace': {
@@ -129,6 +131,14 @@ function withDefaults(object: AnyObject): AnyObject {
     default:
       return object
   }
+}
+
+/** `podCIDR` and the first of `podCIDRs` are the same thing, whichever was written. */
+function withBothCidrs(node: Node): Node {
+  const { podCIDR, podCIDRs = [] } = node.spec ?? {}
+  const first = podCIDR || podCIDRs[0]
+  if (first === undefined || (podCIDR && podCIDRs.length > 0)) return node
+  return { ...node, spec: { ...node.spec, podCIDR: first, podCIDRs: podCIDRs.length > 0 ? podCIDRs : [first] } }
 }
 
 /** `stringData` is for writing only: it is kept as `data`. */

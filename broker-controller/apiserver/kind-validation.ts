@@ -12,9 +12,11 @@ import { requirementsOf } from '../../api/selectors.ts'
 import { fixedOnceSet, problemsWith } from './metadata-validation.ts'
 
 export function nodeProblems({ spec }: Node): readonly Problem[] {
-  const taints = spec?.taints ?? []
+  const { podCIDR, podCIDRs = [], taints = [] } = spec ?? {}
   const kinds = taints.map(({ key, effect }) => `${key}:${effect}`)
-  return taints.flatMap(({ key, value = '' }, index) => {
+  const twoRanges = podCIDR && podCIDRs.length > 0 && podCIDRs[0] !== podCIDR
+  const ranges = twoRanges ? [invalid('spec.podCIDR', podCIDR, 'must match the first of spec.podCIDRs')] : []
+  const wrong = taints.flatMap(({ key, value = '' }, index) => {
     const field = `spec.taints[${index}]`
     return [
       ...(key === '' ? [required(`${field}.key`)] : problemsWith(`${field}.key`, key, labelKeyProblem)),
@@ -22,6 +24,7 @@ export function nodeProblems({ spec }: Node): readonly Problem[] {
       ...(kinds.indexOf(kinds[index] ?? '') < index ? [duplicate(field, kinds[index])] : []),
     ]
   })
+  return [...ranges, ...wrong]
 }
 
 export function nodeChangeProblems({ spec: old = {} }: Node, { spec: now = {} }: Node): readonly Problem[] {

@@ -1,0 +1,27 @@
+/** Ranges of IPv4 addresses as text: `10.244.3.0/24`. */
+
+export type Cidr = {
+  /** The first address of the range, as a number. */
+  readonly first: number
+  readonly bits: number
+}
+
+/** undefined when it is no IPv4 range, or has bits set beyond its mask. */
+export function parseCidr(text: string): Cidr | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(text)
+  if (match === null) return undefined
+  const [a = 0, b = 0, c = 0, d = 0, bits = 0] = match.slice(1).map(Number)
+  if ([a, b, c, d].some((part) => part > 255) || bits > 32) return undefined
+  const first = ((a * 256 + b) * 256 + c) * 256 + d
+  return first % sizeOfCidr({ bits }) === 0 ? { first, bits } : undefined
+}
+
+export function formatCidr({ first, bits }: Cidr): string {
+  const parts = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256)
+  return `${parts.join('.')}/${bits}`
+}
+
+/** How many addresses it has. */
+export function sizeOfCidr({ bits }: Pick<Cidr, 'bits'>): number {
+  return 2 ** (32 - bits)
+}

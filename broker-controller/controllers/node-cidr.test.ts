@@ -1,0 +1,79 @@
+import { test } from 'tap'
+import { nodeCidrProblem, nodeCidrs } from './node-cidr.ts'
+
+const small = { clusterCIDR: '10.244.0.0/22', nodeCIDRMaskSize: 24 }
+
+test('each node gets a block of its own, until there are none', async (t) => {
+  const cidrs = nodeCidrs(small)
+  t.same(
+    ['a', 'b', 'c', 'd', 'e'].map((owner) => cidrs.take(owner)),
+    ['10.244.0.0/24', '10.244.1.0/24', '10.244.2.0/24', '10.244.3.0/24', undefined],
+  )
+  cidrs.release('10.244.2.0/24', 'c')
+  t.equal(cidrs.take('e'), '10.244.2.0/24')
+})
+
+test('a block that came back is the last to be given again', async (t) => {
+  const cidrs = nodeCidrs(small)
+  cidrs.release(cidrs.take('a') ?? '', 'a')
+  t.same(
+    ['b', 'c', 'd', 'e'].map((owner) => cidrs.take(owner)),
+    ['10.244.1.0/24', '10.244.2.0/24', '10.244.3.0/24', '10.244.0.0/24'],
+  )
+})
+
+test('what nodes have already is never given, in blocks of whatever size', async (t) => {
+  const cidrs = nodeCidrs(small)
+  t.ok(cidrs.mark('10.244.0.0/23', 'of an earlier mask'))
+  t.ok(cidrs.mark('10.244.3.128/25', 'of a smaller one'))
+  t.ok(cidrs.mark('192.168.0.0/24', 'elsewhere'))
+  t.ok(cidrs.mark('fd00::/64', 'in another family'))
+  t.equal(cidrs.take('a'), '10.244.2.0/24')
+  t.equal(cidrs.take('b'), undefined)
+  t.notOk(cidrs.mark('10.244.2.0/24', 'by hand'), 'two have the same')
+  cidrs.release('10.244.2.0/24', 'a')
+  t.equal(cidrs.take('b'), undefined, 'until the last of them is gone')
+})
+
+test('whatever happens, no two nodes have the same block, and all blocks come back', async (t) => {
+  let seed = 7
+  const random = (below: number) => {
+    seed = (seed * 48271) % 0x7fffffff
+    return seed % below
+  }
+  for (let round = 0; round < 50; round++) {
+    const settings = { clusterCIDR: '10.0.0.0/18', nodeCIDRMaskSize: 20 + random(6) }
+    const cidrs = nodeCidrs(settings)
+    const held = new Map<string, string>()
+    for (let step = 0; step < 300; step++) {
+      const owner = `node-${random(40)}`
+      const present = held.get(owner)
+      if (present !== undefined) {
+        if (random(2) === 0)
+          cidrs.mark(present, owner) // the news of what was given
+        else {
+          cidrs.release(present, owner)
+          held.delete(owner)
+        }
+        continue
+      }
+      const given = cidrs.take(owner)
+      if (given === undefined) {
+        if (held.size !== cidrs.size) t.fail(`nothing given with ${held.size} of ${cidrs.size} in use`)
+        continue
+      }
+      if ([...held.values()].includes(given)) t.fail(`${given} was given twice`)
+      held.set(owner, given)
+    }
+    for (const [owner, cidr] of held) cidrs.release(cidr, owner)
+    const all = new Set(Array.from({ length: cidrs.size }, (_, index) => cidrs.take(`later-${index}`)))
+    if (all.size !== cidrs.size || all.has(undefined)) t.fail('some blocks did not come back')
+  }
+})
+
+test('settings that make no sense are told as one reads them', async (t) => {
+  t.equal(nodeCidrProblem(small), undefined)
+  t.match(nodeCidrProblem({ ...small, clusterCIDR: '10.0.0.1/8' }), /clusterCIDR: "10.0.0.1\/8" must be a range/)
+  t.match(nodeCidrProblem({ ...small, nodeCIDRMaskSize: 21 }), /nodeCIDRMaskSize: 21 must be between 22 and 30/)
+  t.match(nodeCidrProblem({ clusterCIDR: '10.0.0.0/8', nodeCIDRMaskSize: 25 }), /between 8 and 24/)
+})
