@@ -33,6 +33,7 @@ import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.t
 import { nodeIpamController } from './controllers/node-ipam-controller.ts'
 import { nodeLifecycleController } from './controllers/node-lifecycle-controller.ts'
 import { podCleanupController } from './controllers/pod-cleanup-controller.ts'
+import { rebootController } from './controllers/reboot-controller.ts'
 import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
 import { tokenCleaner } from './controllers/token-cleaner.ts'
 import { scheduler } from './scheduler/scheduler.ts'
@@ -162,6 +163,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       disruptionController(needs),
       ...(configuration.nodeCidrs ? [nodeIpamController(needs, configuration.nodeCidrs)] : []),
       namespaceDeletion(needs),
+      rebootController(needs),
       scheduler({ ...needs, random: Math.random }),
       certificateController({ ...needs, signer: signerOf(authority) }, configuration.nodeLifecycle),
       tokenCleaner(needs),
