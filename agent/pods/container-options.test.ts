@@ -12,6 +12,7 @@ const needs = {
   podIP: '10.1.0.5',
   configMaps: [],
   secrets: [],
+  allocatable: { cpu: '4', memory: '3Gi' },
   sandboxID: 'sandbox',
   attempt: 3,
   memoryCapacityBytes: 4 * GiB,
@@ -61,11 +62,21 @@ test('the environment sees what stands before it, the pod, its ConfigMaps and it
     { name: 'IP', ...field('status.podIP') },
     { name: 'COLOUR', valueFrom: { configMapKeyRef: { name: 'cm', key: 'colour' } } },
     { name: 'KEY', valueFrom: { secretKeyRef: { name: 's', key: 'key' } } },
+    { name: 'CORES', valueFrom: { resourceFieldRef: { resource: 'limits.cpu' } } },
+    { name: 'MEMORY', valueFrom: { resourceFieldRef: { resource: 'requests.memory', divisor: '1Mi' } } },
+    { name: 'SHARE', valueFrom: { resourceFieldRef: { resource: 'requests.cpu', divisor: '1m' } } },
     { name: 'NONE', valueFrom: { secretKeyRef: { name: 'absent', key: 'key', optional: true } } },
   ]
-  const options = made({ env, envFrom: [{ prefix: 'CM_', configMapRef: { name: 'cm' } }] }, { configMaps, secrets })
+  const envFrom = [
+    { prefix: 'CM_', configMapRef: { name: 'cm' } },
+    { secretRef: { name: 's' } },
+    { configMapRef: { name: 'absent', optional: true } },
+  ]
+  const resources = { requests: { cpu: '250m', memory: '100M' } }
+  const options = made({ env, envFrom, resources }, { configMaps, secrets })
   t.same(Object.fromEntries(options.env.map(({ name, value }) => [name, value])), {
     CM_colour: 'red',
+    key: 'hi',
     LATER: '$(FIRST)',
     FIRST: '1',
     SUM: '1+1',
@@ -73,15 +84,24 @@ test('the environment sees what stands before it, the pod, its ConfigMaps and it
     IP: '10.1.0.5',
     COLOUR: 'red',
     KEY: 'hi',
+    CORES: '4',
+    MEMORY: '96',
+    SHARE: '250',
   })
 })
 
 test('what the environment names must be there', async (t) => {
-  const container = { name: 'main', env: [{ name: 'A', valueFrom: { configMapKeyRef: { name: 'cm', key: 'k' } } }] }
-  t.same(containerOptions(aPod({ containers: [container] }), container, needs), {
-    ok: false,
-    message: 'configmap "cm" not found',
-  })
+  const secrets = [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data: {} }]
+  const messageOf = (container: Partial<Container>) => {
+    const whole = { name: 'main', ...container }
+    const result = containerOptions(aPod({ containers: [whole] }), whole, { ...needs, secrets } as typeof needs)
+    return result.ok ? undefined : result.message
+  }
+  const valueFrom = (from: object) => ({ env: [{ name: 'A', valueFrom: from }] })
+  t.equal(messageOf(valueFrom({ configMapKeyRef: { name: 'cm', key: 'k' } })), 'configmap "cm" not found')
+  t.equal(messageOf(valueFrom({ secretKeyRef: { name: 's', key: 'k' } })), "couldn't find key k in Secret default/s")
+  t.equal(messageOf(valueFrom({ secretKeyRef: { name: 's', key: 'k', optional: true } })), undefined)
+  t.equal(messageOf({ envFrom: [{ secretRef: { name: 'none' } }] }), 'secret "none" not found')
 })
 
 test('cpu and memory become the kernel’s numbers', async (t) => {

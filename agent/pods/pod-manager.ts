@@ -89,6 +89,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const sources = () => ({
     hostIP: needs.node.hostIP(),
     memoryCapacityBytes: needs.node.memoryCapacityBytes(),
+    allocatable: needs.node.allocatable(),
     configMaps: desired?.configMaps ?? [],
     secrets: desired?.secrets ?? [],
   })

@@ -26,6 +26,7 @@ export type PodWorkerNeeds = {
   readonly sources: () => {
     readonly hostIP: string | undefined
     readonly memoryCapacityBytes: number
+    readonly allocatable: { readonly [resource: string]: string | number }
     readonly configMaps: readonly ConfigMap[]
     readonly secrets: readonly Secret[]
   }

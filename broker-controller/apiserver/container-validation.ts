@@ -1,9 +1,10 @@
 /** What is wrong with a pod's containers? */
 import { isIP } from 'node:net'
-import { dnsLabelProblem, environmentNameProblem, portNameProblem } from '../../api/names.ts'
+import { dnsLabelProblem, portNameProblem } from '../../api/names.ts'
 import type { Container, ContainerPort, ResourceRequirements } from '../../api/pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
 import { compareQuantities, zeroQuantity } from '../../api/quantity.ts'
+import { envProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
 import { notYet } from './unsupported-fields.ts'
 
@@ -24,18 +25,14 @@ export function containersProblems(
 }
 
 function containerProblems(field: string, container: Container, hostNetwork: boolean): readonly Problem[] {
-  const { name, image = '', imagePullPolicy = '', ports = [], env = [], resources = {} } = container
+  const { name, image = '', imagePullPolicy = '', ports = [], resources = {} } = container
   return [
     ...(name === '' ? [required(`${field}.name`)] : problemsWith(`${field}.name`, name, dnsLabelProblem)),
     ...imageProblems(`${field}.image`, image),
     ...oneOfWords(`${field}.imagePullPolicy`, imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
     ...ports.flatMap((port, index) => portProblems(`${field}.ports[${index}]`, port, hostNetwork)),
     ...portNameRepeated(`${field}.ports`, ports),
-    ...env.flatMap(({ name }, index) =>
-      name === ''
-        ? [required(`${field}.env[${index}].name`)]
-        : problemsWith(`${field}.env[${index}].name`, name, environmentNameProblem),
-    ),
+    ...envProblems(field, container),
     ...resourceProblems(`${field}.resources`, resources),
   ]
 }

@@ -37,8 +37,6 @@ const unsupported: readonly Unsupported[] = [
   allBut('spec.os.name', 'linux'),
   any('spec.resourceClaims'),
   any('spec.resources.*'),
-  any('spec.containers[].envFrom'),
-  any('spec.containers[].env[].valueFrom'),
   any('spec.containers[].volumeMounts'),
   any('spec.containers[].volumeDevices'),
   any('spec.containers[].livenessProbe'),

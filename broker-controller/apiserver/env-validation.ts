@@ -1,0 +1,81 @@
+/** What is wrong with where a container's variables, and a volume's files, take their values from? */
+import { dataKeyProblem, dnsSubdomainProblem, environmentNameProblem, labelKeyProblem } from '../../api/names.ts'
+import type { Container, EnvVar } from '../../api/pod.ts'
+import { invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { problemsWith } from './metadata-validation.ts'
+
+export function envProblems(field: string, { env = [], envFrom = [] }: Container): readonly Problem[] {
+  return [
+    ...env.flatMap((variable, index) => variableProblems(`${field}.env[${index}]`, variable)),
+    ...envFrom.flatMap(({ prefix = '', configMapRef, secretRef }, index) => {
+      const at = `${field}.envFrom[${index}]`
+      const given = [configMapRef, secretRef].filter((ref) => ref !== undefined).length
+      return [
+        ...(prefix === '' ? [] : problemsWith(`${at}.prefix`, prefix, environmentNameProblem)),
+        ...oneSource(at, given, '`configMapRef` or `secretRef`'),
+        ...(configMapRef ? objectNameProblems(`${at}.configMapRef.name`, configMapRef.name) : []),
+        ...(secretRef ? objectNameProblems(`${at}.secretRef.name`, secretRef.name) : []),
+      ]
+    }),
+  ]
+}
+
+function variableProblems(field: string, { name, value = '', valueFrom }: EnvVar): readonly Problem[] {
+  const named = name === '' ? [required(`${field}.name`)] : problemsWith(`${field}.name`, name, environmentNameProblem)
+  if (valueFrom === undefined) return named
+  const at = `${field}.valueFrom`
+  const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = valueFrom
+  const given = [fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef].filter((ref) => ref !== undefined).length
+  return [
+    ...named,
+    ...(value === '' ? [] : [invalid(at, '', 'may not be specified when `value` is not empty')]),
+    ...oneSource(at, given, '`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`'),
+    ...(fieldRef ? fieldPathProblems(`${at}.fieldRef.fieldPath`, fieldRef.fieldPath, ofVariables) : []),
+    ...(resourceFieldRef ? resourceProblems(`${at}.resourceFieldRef.resource`, resourceFieldRef.resource) : []),
+    ...(configMapKeyRef ? keyRefProblems(`${at}.configMapKeyRef`, configMapKeyRef) : []),
+    ...(secretKeyRef ? keyRefProblems(`${at}.secretKeyRef`, secretKeyRef) : []),
+  ]
+}
+
+function keyRefProblems(field: string, { name, key }: { readonly name?: string; readonly key: string }) {
+  return [
+    ...objectNameProblems(`${field}.name`, name),
+    ...(key === '' ? [required(`${field}.key`)] : problemsWith(`${field}.key`, key, dataKeyProblem)),
+  ]
+}
+
+export function objectNameProblems(field: string, name = ''): readonly Problem[] {
+  return name === '' ? [required(field)] : problemsWith(field, name, dnsSubdomainProblem)
+}
+
+const ofFiles = ['metadata.name', 'metadata.namespace', 'metadata.uid', 'metadata.labels', 'metadata.annotations']
+const ofVariables = [
+  ...['metadata.name', 'metadata.namespace', 'metadata.uid', 'spec.nodeName', 'spec.serviceAccountName'],
+  ...['status.hostIP', 'status.hostIPs', 'status.podIP', 'status.podIPs'],
+]
+
+export function fileFieldProblems(field: string, path: string): readonly Problem[] {
+  return fieldPathProblems(field, path, ofFiles)
+}
+
+function fieldPathProblems(field: string, path: string, known: readonly string[]): readonly Problem[] {
+  if (path === '') return [required(field)]
+  const [, key] = /^metadata\.(?:labels|annotations)\['(.*)'\]$/.exec(path) ?? []
+  if (key !== undefined) return problemsWith(field, key, labelKeyProblem)
+  return known.includes(path) ? [] : [notSupported(field, path, known)]
+}
+
+const resources = ['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => [`limits.${name}`, `requests.${name}`])
+
+export function resourceProblems(field: string, resource: string): readonly Problem[] {
+  if (resource === '') return [required(field)]
+  const known = resources.includes(resource) || /^(limits|requests)\.hugepages-.+/.test(resource)
+  return known ? [] : [notSupported(field, resource, resources)]
+}
+
+function oneSource(field: string, given: number, choices: string): readonly Problem[] {
+  if (given === 1) return []
+  const detail =
+    given === 0 ? `must specify one of: ${choices}` : 'may not have more than one field specified at a time'
+  return [invalid(field, '', detail)]
+}
