@@ -4,7 +4,7 @@ import { help, readCommandLine } from './command-line.ts'
 import { ControllerConfigurationSchema, controllerConfiguration, emptyConfiguration } from './configuration.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings } from './controllers/node-cidr.ts'
-import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle-controller.ts'
+import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle-settings.ts'
 import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
 import { anyAddress, serverNames } from './server-names.ts'
 

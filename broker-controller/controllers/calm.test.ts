@@ -2,11 +2,8 @@
 import { type Test, test } from 'tap'
 import type { NodeOverrides } from '../../api/testing/builders.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
-import {
-  defaultNodeLifecycleSettings,
-  type NodeLifecycleSettings,
-  nodeLifecycleController,
-} from './node-lifecycle-controller.ts'
+import { nodeLifecycleController } from './node-lifecycle-controller.ts'
+import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './node-lifecycle-settings.ts'
 import { podCleanupController } from './pod-cleanup-controller.ts'
 import { taintEvictionController } from './taint-eviction-controller.ts'
 

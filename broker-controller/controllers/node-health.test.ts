@@ -112,17 +112,13 @@ test('a goodbye without a time, or one that is not taken, is a lost connection; 
 
 test('the goodbye written on the Node outlasts a restart of the controller', async (t) => {
   const heard = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 0)
-  const noted = withAbsence(aNode({ ready: 'Unknown' }), heard.absence, 0)
+  const noted = withAbsence(aNode({ ready: 'Unknown' }), heard.absence)
   t.match(noted?.metadata.annotations, { 'bramble.dev/goodbye-reason': 'reboot' })
   if (noted === undefined) return t.fail('nothing is noted')
-  t.equal(withAbsence(noted, heard.absence, 1_000), undefined)
+  t.equal(withAbsence(noted, heard.absence), undefined)
   const anew = sight(noted, undefined, { monotonicMs: 7_000, wallMs: at(0).wallMs + 60_000 })
   t.equal(anew.absence?.expectedBack?.ms, 127_000, 'a minute of it has passed')
-  t.same(
-    withAbsence(noted, anew.absence, 127_001)?.metadata.annotations,
-    {},
-    'and is taken off when its time has passed',
-  )
+  t.same(withAbsence(noted, undefined)?.metadata.annotations, {})
   const late = sight(noted, undefined, { monotonicMs: 0, wallMs: at(0).wallMs + 3_600_000 })
   t.equal(late.absence?.expectedBack, undefined)
 })

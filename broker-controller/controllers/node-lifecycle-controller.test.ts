@@ -1,7 +1,8 @@
 import { type Test, test } from 'tap'
 import type { NodeOverrides } from '../../api/testing/builders.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
-import { defaultNodeLifecycleSettings, nodeLifecycleController } from './node-lifecycle-controller.ts'
+import { nodeLifecycleController } from './node-lifecycle-controller.ts'
+import { defaultNodeLifecycleSettings } from './node-lifecycle-settings.ts'
 
 const unreachable = 'Unknown unreachable:NoExecute unreachable:NoSchedule'
 const names = (count: number) => Array.from({ length: count }, (_, i) => `pi-${i + 1}`)

@@ -11,50 +11,16 @@ import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow } from '../store/follow.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
-import { evictionHold } from './eviction-hold.ts'
-import {
-  defaultFlappingLosses,
-  defaultFlappingSettleTimeMs,
-  defaultFlappingWindowMs,
-  flappingTaint,
-  withFlappingTaint,
-} from './flapping.ts'
-import {
-  defaultLinkSuspicionNodes,
-  defaultLinkSuspicionPatienceMs,
-  defaultLinkSuspicionShare,
-  defaultLinkSuspicionWindowMs,
-  withSuspectedLink,
-} from './link-suspicion.ts'
-import { silenceText, silentNode } from './node-conditions.ts'
+import { flappingTaint } from './flapping.ts'
+import { silentNode } from './node-conditions.ts'
 import { nodeEvents } from './node-events.ts'
-import {
-  defaultNodeConnectionLossDebounceMs,
-  defaultNodeMonitorGracePeriodMs,
-  defaultNodeMonitorPeriodMs,
-  defaultNodeStartupGracePeriodMs,
-  type NodeHealth,
-  readyCondition,
-  type Silence,
-  silenceOf,
-  steadyAtMs,
-} from './node-health.ts'
-import { withStableLabels } from './node-labels.ts'
-import { judgedFromMs, nodeRoster, type RosterSettings } from './node-roster.ts'
-import { noExecuteStep, withConditionTaints, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
-import { defaultPlannedAbsenceLimitMs, withAbsence } from './planned-absence.ts'
+import { type Judgement, judgeNode, settledNode } from './node-judgement.ts'
+import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './node-lifecycle-settings.ts'
+import { nodeRoster } from './node-roster.ts'
+import { noExecuteStep, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
 import { podMarker } from './pod-marker.ts'
 import { zoneQueues } from './zone-queues.ts'
-import {
-  defaultLargeClusterSizeThreshold,
-  defaultNodeEvictionRate,
-  defaultSecondaryNodeEvictionRate,
-  defaultUnhealthyZoneThreshold,
-  isReady,
-  noZones,
-  planZones,
-  type ZoneSettings,
-} from './zones.ts'
+import { isReady, noZones, planZones } from './zones.ts'
 
 export type NodeLifecycleNeeds = {
   readonly store: Store
@@ -62,27 +28,6 @@ export type NodeLifecycleNeeds = {
   readonly clock: Clock
   readonly log: Log
 }
-export type NodeLifecycleSettings = RosterSettings & ZoneSettings
-
-export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
-  nodeMonitorPeriodMs: defaultNodeMonitorPeriodMs,
-  nodeMonitorGracePeriodMs: defaultNodeMonitorGracePeriodMs,
-  nodeStartupGracePeriodMs: defaultNodeStartupGracePeriodMs,
-  nodeConnectionLossDebounceMs: defaultNodeConnectionLossDebounceMs,
-  nodeEvictionRate: defaultNodeEvictionRate,
-  secondaryNodeEvictionRate: defaultSecondaryNodeEvictionRate,
-  unhealthyZoneThreshold: defaultUnhealthyZoneThreshold,
-  largeClusterSizeThreshold: defaultLargeClusterSizeThreshold,
-  plannedAbsenceLimitMs: defaultPlannedAbsenceLimitMs,
-  linkSuspicionPatienceMs: defaultLinkSuspicionPatienceMs,
-  linkSuspicionWindowMs: defaultLinkSuspicionWindowMs,
-  linkSuspicionShare: defaultLinkSuspicionShare,
-  linkSuspicionNodes: defaultLinkSuspicionNodes,
-  flappingLosses: defaultFlappingLosses,
-  flappingWindowMs: defaultFlappingWindowMs,
-  flappingSettleTimeMs: defaultFlappingSettleTimeMs,
-}
-
 /** The store groups writes: so many under way at a time let a lost zone be written in a few groups. */
 const writesAtOnce = 256
 
@@ -109,6 +54,12 @@ async function runNodeLifecycle(
   const held = new Map<string, string>()
   let zones = noZones
   let started = false
+
+  /** By what we know at this moment; of a node we do not know, nothing. */
+  const judge = (name: string): Judgement | undefined => {
+    const [entry, nowMs] = [roster.get(name), clock.monotonicMs()]
+    return entry && judgeNode(entry, roster.suspicionOf(name, nowMs), settings, nowMs)
+  }
 
   const now = () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() })
   const stamp = () => rfc3339(clock.wallMs())
@@ -165,7 +116,10 @@ async function runNodeLifecycle(
     }
     await markIfSilent(name)
     const isKnownFlapping = hasFlappingTaint(roster.get(name)?.node)
-    await change(name, (node) => settled(node, name))
+    await change(name, (node) => {
+      const judgement = judge(name)
+      return judgement && settledNode(node, judgement, stamp())
+    })
     await tellHold(name)
     await tellFlapping(name, isKnownFlapping)
     await marker.markNode(name)
@@ -175,7 +129,7 @@ async function runNodeLifecycle(
   /** Silence moves Ready to Unknown; a node that was Ready until now fails with its pods. */
   const markIfSilent = async (name: string) => {
     const entry = roster.get(name)
-    const silence = entry && silenceNow(entry.health)
+    const silence = judge(name)?.silence
     if (entry === undefined || silence === undefined || silentNode(entry.node, silence, stamp()) === undefined) return
     let wasReady = false
     const written = await rewrite({ store, clock }, 'nodes', {
@@ -184,8 +138,7 @@ async function runNodeLifecycle(
       part: 'status',
       change: (node) => {
         wasReady = isReady(node)
-        const health = roster.get(name)?.health
-        const still = health && silenceNow(health)
+        const still = judge(name)?.silence
         return still && silentNode(node, still, stamp())
       },
     })
@@ -197,44 +150,8 @@ async function runNodeLifecycle(
     await tell.notReady(written)
   }
 
-  const silenceNow = (health: NodeHealth): { readonly is: Silence; readonly text: string } | undefined => {
-    const is = silenceOf(health, settings, clock.monotonicMs())
-    return is && { is, text: silenceText(is, health) }
-  }
-
-  const holdOf = (name: string) => {
-    const [health, nowMs] = [roster.get(name)?.health, clock.monotonicMs()]
-    return health && evictionHold(health, roster.suspicionOf(name, nowMs), nowMs, settings)
-  }
-
-  /**
-   * Labels, taints and notes as conditions and news ask. NoExecute: taken off at once, swapped when it is time, never
-   * put on here.
-   */
-  const settled = (node: StoredObject<'nodes'>, name: string): StoredObject<'nodes'> | undefined => {
-    const [health, nowMs] = [roster.get(name)?.health, clock.monotonicMs()]
-    const labelled = withStableLabels(node) ?? node
-    const tainted = withConditionTaints(labelled, stamp()) ?? labelled
-    const damped = withFlappingTaint(tainted, health !== undefined && isFlapping(health), stamp()) ?? tainted
-    const noted = withAbsence(damped, health?.absence, nowMs) ?? damped
-    const linked = withSuspectedLink(noted, roster.suspicionOf(name, nowMs)?.link) ?? noted
-    const wanted = noExecuteSettled(linked, name) ?? linked
-    return wanted === node ? undefined : wanted
-  }
-
-  const noExecuteSettled = (node: StoredObject<'nodes'>, name: string): StoredObject<'nodes'> | undefined => {
-    if (holdOf(name) !== undefined) return withoutNoExecuteTaints(node)
-    const { step } = noExecuteStep(node)
-    return step === 'clear' || (step === 'swap' && isProven(name)) ? withNoExecuteTaint(node, stamp()) : undefined
-  }
-
-  const isFlapping = (health: NodeHealth): boolean => {
-    const steadyMs = steadyAtMs(health, settings)
-    return health.flapping.isFlapping && (steadyMs === undefined || clock.monotonicMs() < steadyMs)
-  }
-
   const tellHold = async (name: string) => {
-    const [entry, hold, before] = [roster.get(name), holdOf(name), held.get(name)]
+    const [entry, hold, before] = [roster.get(name), judge(name)?.hold, held.get(name)]
     if (entry === undefined || hold?.key === before) return
     if (hold === undefined) held.delete(name)
     else held.set(name, hold.key)
@@ -259,18 +176,9 @@ async function runNodeLifecycle(
     const entry = roster.get(name)
     if (entry === undefined) return
     if (noExecuteStep(entry.node).step !== 'queue') return queues.remove(name)
-    if (!isProven(name)) return
+    if (judge(name)?.isProven !== true) return
     queues.add(name, entry.zone, clock.monotonicMs())
     queueBell.ring()
-  }
-
-  /** May the node's illness cost it its pods? Not in the period it began, and not for a connection that just broke. */
-  const isProven = (name: string): boolean => {
-    const entry = roster.get(name)
-    if (entry === undefined || clock.monotonicMs() < judgedFromMs(entry.health, settings)) return false
-    if (holdOf(name) !== undefined) return false
-    if (readyCondition(entry.node)?.status !== 'Unknown') return true
-    return silenceOf(entry.health, settings, clock.monotonicMs()) === 'silent'
   }
 
   const change = async (name: string, wanted: (node: StoredObject<'nodes'>) => Node | undefined) => {
@@ -309,7 +217,8 @@ async function runNodeLifecycle(
   /** Ready is looked at again. A failure costs the token, and the node stays first. */
   const taintNode = async (name: string) => {
     try {
-      if (isProven(name)) await change(name, (node) => (isReady(node) ? undefined : withNoExecuteTaint(node, stamp())))
+      if (judge(name)?.isProven === true)
+        await change(name, (node) => (isReady(node) ? undefined : withNoExecuteTaint(node, stamp())))
       queues.remove(name)
     } catch (error) {
       log.warn('Node not tainted', { node: name, error })

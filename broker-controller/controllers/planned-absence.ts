@@ -59,14 +59,13 @@ export function absenceText({ reason, expectedBack }: Absence): string {
   return `The node said goodbye (${reason})${back}.`
 }
 
-/** The node with the goodbye written on it while it holds, and without it afterwards. Undefined: it is so. */
-export function withAbsence<N extends Node>(node: N, absence: Absence | undefined, nowMs: number): N | undefined {
+/** The node with this goodbye written on it, or with none. Undefined: it is so. */
+export function withAbsence<N extends Node>(node: N, absence: Absence | undefined): N | undefined {
   const { [expectedBackTime]: time, [goodbyeReason]: reason, ...others } = node.metadata.annotations ?? {}
-  const wanted = isExpectedLater(absence, nowMs) ? absence : undefined
-  if (time === wanted?.expectedBack?.time && reason === wanted?.reason) return undefined
-  const said = wanted?.expectedBack && {
-    [expectedBackTime]: wanted.expectedBack.time,
-    [goodbyeReason]: wanted.reason,
+  if (time === absence?.expectedBack?.time && reason === absence?.reason) return undefined
+  const said = absence?.expectedBack && {
+    [expectedBackTime]: absence.expectedBack.time,
+    [goodbyeReason]: absence.reason,
   }
   return { ...node, metadata: { ...node.metadata, annotations: { ...others, ...said } } }
 }
