@@ -1,7 +1,8 @@
 /** Does a pod that was bound to this node fit it? What is refused stays refused. */
-import type { Pod } from '../../api/pod.ts'
+import type { Container, Pod } from '../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 import { hostPorts } from './container-options.ts'
+import { isSidecar } from './pod-containers.ts'
 import type { PortMapping } from './runtime.ts'
 
 export type Admission =
@@ -31,10 +32,19 @@ export function admit(pod: Pod, others: readonly Pod[], allocatable: Allocatable
 }
 
 function needs({ spec }: Pod): readonly (readonly [string, number])[] {
-  const total = (resource: string) =>
-    spec.containers
-      .map(({ resources }) => amount(resource, resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0)
-      .reduce((a, b) => a + b, 0)
+  const request = (resource: string, { resources }: Container) =>
+    amount(resource, resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0
+  /** All at once, or the most that one init container needs in its turn, beside the sidecars started before it. */
+  const total = (resource: string) => {
+    let sidecars = 0
+    let most = 0
+    for (const container of spec.initContainers ?? []) {
+      most = Math.max(most, sidecars + request(resource, container))
+      if (isSidecar(container)) sidecars += request(resource, container)
+    }
+    const regular = spec.containers.map((container) => request(resource, container)).reduce((a, b) => a + b, 0)
+    return Math.max(most, regular + sidecars)
+  }
   return [
     ['pods', 1],
     ['cpu', total('cpu')],

@@ -7,10 +7,11 @@ import {
   isRunning,
   leastGraceSeconds,
   type PodContainers,
+  restartPolicyFor,
   stopGraceSeconds,
 } from './pod-containers.ts'
 import { backoffKey, type PodFacts, type PodStep, type Waiting } from './pod-steps.ts'
-import { crashWaitMs, durationText, restartPolicyOf, shouldRestart } from './restarts.ts'
+import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
 
@@ -26,7 +27,13 @@ export type Choice = {
 }
 
 /** What one container of a pod that shall run asks for, by itself. */
-export function choose(pod: Pod, container: Container, found: PodContainers, facts: PodFacts): Choice {
+export function choose(
+  pod: Pod,
+  container: Container,
+  found: PodContainers,
+  facts: PodFacts,
+  policy: RestartPolicy = restartPolicyFor(pod, container),
+): Choice {
   const [newest, ...older] = found.histories.get(container.name) ?? []
   const tidy = older
     .slice(1)
@@ -37,14 +44,15 @@ export function choose(pod: Pod, container: Container, found: PodContainers, fac
   const changed = newest.identity.specHash !== containerHash(container)
   if (isRunning(newest)) {
     const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
-    if (!changed && !stray) return { tidy }
+    const failed = facts.vitals.get(newest.id)?.failed
+    if (!changed && !stray && failed === undefined) return { tidy }
     const why = changed
       ? `Container ${container.name} definition changed, will be restarted`
-      : `Stopping container ${container.name}`
-    const stop = stopOf(newest, stopGraceSeconds(pod), facts, why)
+      : (failed?.why ?? `Stopping container ${container.name}`)
+    const stop = stopOf(newest, failed?.graceSeconds ?? stopGraceSeconds(pod), facts, why)
     return { tidy, ...(stop ? { stop } : {}), start: () => [] }
   }
-  if (!changed && !shouldRestart(restartPolicyOf(pod.spec.restartPolicy), exitCodeOf(newest))) return { tidy }
+  if (!changed && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
   const exitedAtMs = facts.memory.exits.get(newest.id) ?? facts.nowMs
   const waitMs = changed ? 0 : crashWaitMs(facts.memory.backoffs.get(backoffKey(container)), exitedAtMs)
   const leftMs = exitedAtMs + waitMs - facts.nowMs
@@ -110,7 +118,7 @@ export function stopOf(
   graceSeconds: number,
   { memory, nowMs }: Pick<PodFacts, 'memory' | 'nowMs'>,
   why: string,
-): PodStep | undefined {
+): (PodStep & { readonly step: 'stop' }) | undefined {
   const grace = Math.max(leastGraceSeconds, graceSeconds)
   const until = memory.stopping.get(target.id)
   if (until !== undefined && until <= nowMs + grace * 1000) return undefined

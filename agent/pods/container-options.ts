@@ -3,6 +3,7 @@ import type { Container, Pod } from '../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 import { containerEnv, type EnvSources } from './container-env.ts'
 import { expand } from './expansion.ts'
+import { isSidecar } from './pod-containers.ts'
 import { oomScoreAdj } from './qos.ts'
 import type { ContainerIdentity, ContainerOptions, PortMapping, SandboxOptions } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
@@ -22,7 +23,8 @@ export function sandboxOptions(pod: Pod, attempt: number): SandboxOptions {
 
 /** The ports of the node that the pod asks for: with the host's network, every port it names. */
 export function hostPorts({ spec }: Pod): readonly PortMapping[] {
-  const ports = spec.containers.flatMap((container) => container.ports ?? [])
+  const lasting = [...(spec.initContainers ?? []).filter(isSidecar), ...spec.containers]
+  const ports = lasting.flatMap((container) => container.ports ?? [])
   return ports
     .map(
       ({ containerPort, hostPort, protocol, hostIP }): PortMapping => ({

@@ -1,5 +1,6 @@
 /** What the engine has of one pod, sorted out: its sandbox, and for each container the newest and the one before. */
-import type { Pod } from '../../api/pod.ts'
+import type { Container, Pod } from '../../api/pod.ts'
+import { type RestartPolicy, restartPolicyOf } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 export type PodContainers = {
@@ -8,6 +9,24 @@ export type PodContainers = {
   readonly olderSandboxes: readonly RuntimeContainer[]
   /** By container name, newest first. Never empty. */
   readonly histories: ReadonlyMap<string, readonly RuntimeContainer[]>
+}
+
+/** All that the pod names, in the order they are started in. */
+export function containersOf({ spec }: Pod): readonly Container[] {
+  return [...(spec.initContainers ?? []), ...spec.containers]
+}
+
+/** An init container that stays: it is started in its turn, and ends after all others. */
+export function isSidecar(container: Container): boolean {
+  return container.restartPolicy === 'Always'
+}
+
+/** An init container runs until it succeeds, unless nothing of the pod may be tried twice. */
+export function restartPolicyFor({ spec }: Pod, container: Container): RestartPolicy {
+  if (isSidecar(container)) return 'Always'
+  const policy = restartPolicyOf(spec.restartPolicy)
+  const isInit = spec.initContainers?.some(({ name }) => name === container.name) ?? false
+  return isInit && policy === 'Always' ? 'OnFailure' : policy
 }
 
 export function sortContainers(containers: readonly RuntimeContainer[]): PodContainers {

@@ -17,7 +17,7 @@ function wanted(over: Parameters<typeof aPod>[0] = {}, ...names: readonly string
 
 function facts(containers: readonly RuntimeContainer[], over: Partial<PodFacts> = {}): PodFacts {
   const images = new Map(['main', 'a', 'b', 'c'].map((name) => [name, here]))
-  return { containers, images, memory: nothingRemembered, nowMs: 1_000_000, ...over }
+  return { containers, images, memory: nothingRemembered, vitals: new Map(), nowMs: 1_000_000, ...over }
 }
 
 let made = 0
@@ -303,3 +303,74 @@ function seeded(seed: number): () => number {
     return state / 0x80000000
   }
 }
+
+const step = (name: string, over: Partial<RuntimeContainer> = {}) => found(name, over)
+const staged = (restartPolicy: 'Always' | 'OnFailure' | 'Never' = 'Always') =>
+  wanted({
+    restartPolicy,
+    spec: {
+      initContainers: [
+        { name: 'a', image },
+        { name: 'b', image, restartPolicy: 'Always' },
+        { name: 'c', image },
+      ],
+    },
+  })
+const succeeded = { ...exited, exitCode: 0 } as const
+
+test('init containers run one after the other, sidecars stay, then comes the rest', async (t) => {
+  const plan = (containers: readonly RuntimeContainer[], over: Partial<PodFacts> = {}) =>
+    told(planPod(staged(), facts(containers, over)))
+  const [a, b, c, main] = [step('a', succeeded), step('b'), step('c', succeeded), step('main')]
+  t.same(plan([sandbox]), ['start a 0'])
+  t.same(plan([sandbox, step('a')]), [], 'the first one works')
+  t.same(plan([sandbox, step('a', exited)]), ['start a 1'], 'until it succeeds')
+  t.same(plan([sandbox, a]), ['start b 0'])
+  const starting = new Map([[b.id, { started: false, ready: false }]])
+  t.same(plan([sandbox, a, b], { vitals: starting }), [], 'the sidecar is not up yet')
+  t.same(plan([sandbox, a, b]), ['start c 0'])
+  t.same(plan([sandbox, a, b, c]), ['start main 0'])
+  t.same(plan([sandbox, a, b, c, main]), [])
+  t.same(plan([sandbox, b, main]), [], 'what is done may be swept away')
+  t.same(plan([sandbox, a, { ...b, ...exited }, c, main]), ['start b 1'], 'a sidecar is started again')
+  const old = [a, b, c, main].map((one) => ({ ...one, ...succeeded, sandboxID: 'gone' }))
+  t.same(plan([sandbox, ...old]), ['start a 1'], 'in a new sandbox all of it happens again')
+})
+
+test('a failed init container ends a pod that may try nothing twice, and its sidecars', async (t) => {
+  const [a, b, c] = [step('a', succeeded), step('b'), step('c', exited)]
+  t.same(told(planPod(staged('Never'), facts([sandbox, a, b, c]))), [`stop ${b.id} 30`])
+  t.same(told(planPod(staged('Never'), facts([sandbox, a, { ...b, ...exited }, c]))), ['stop sandbox-0 0'])
+})
+
+test('sidecars end once their pod has done its work', async (t) => {
+  const [a, b, c, main] = [step('a', succeeded), step('b'), step('c', succeeded), step('main', succeeded)]
+  t.same(told(planPod(staged('OnFailure'), facts([sandbox, a, b, c, main]))), [`stop ${b.id} 30`])
+})
+
+test('of a pod that goes, sidecars end last, in reverse order, within the time the pod has', async (t) => {
+  const pod = wanted({
+    metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 10 },
+    spec: { initContainers: ['a', 'b'].map((name) => ({ name, image, restartPolicy: 'Always' })) },
+  })
+  const [a, b, main] = [step('a'), step('b'), step('main')]
+  t.same(told(planRemoval(pod, facts([sandbox, a, b, main]))), [`stop ${main.id} 10`])
+  const memory = { ...nothingRemembered, leavingUntilMs: 1_004_000 }
+  t.same(told(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { memory }))), [`stop ${b.id} 4`])
+  const late = { ...nothingRemembered, leavingUntilMs: 999_000 }
+  t.same(told(planRemoval(pod, facts([sandbox, a, { ...b, ...exited }], { memory: late }))), [`stop ${a.id} 2`])
+})
+
+test('a container that fails its probe or its hook is stopped, and started again', async (t) => {
+  const main = found('main')
+  const failed = { why: 'Container main failed liveness probe, will be restarted', graceSeconds: 4 }
+  const vitals = new Map([[main.id, { started: true, ready: true, failed }]])
+  t.same(told(planPod(wanted(), facts([sandbox, main], { vitals }))), [`stop ${main.id} 4`])
+  t.same(told(planPod(wanted(), facts([sandbox, { ...main, ...exited }], { vitals }))), ['start main 1'])
+})
+
+test('a container waits for the postStart hook of the one before it', async (t) => {
+  const a = found('a')
+  const memory = { ...nothingRemembered, postStarts: new Set([a.id]) }
+  t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { memory }))), [])
+})

@@ -4,11 +4,15 @@
  * starts from what is there.
  */
 import type { Pod } from '../../api/pod.ts'
-import { type Choice, choose, stopOf } from './container-choice.ts'
+import { type Choice, stopOf } from './container-choice.ts'
+import { chooseInOrder } from './container-order.ts'
 import {
+  containersOf,
   hasEnded,
   isHalfMade,
   isRunning,
+  isSidecar,
+  leastGraceSeconds,
   type PodContainers,
   sortContainers,
   stopGraceSeconds,
@@ -47,7 +51,7 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
   const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.memory.stuck.has(one.id))
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 
-  const choices = pod.spec.containers.map((container) => choose(pod, container, found, facts))
+  const choices = chooseInOrder(pod, found, facts)
   const stops = [
     ...choices.flatMap(({ stop }) => stop ?? []),
     ...strangers(pod, found, facts),
@@ -82,7 +86,7 @@ function outdated({ olderSandboxes, histories }: PodContainers): readonly PodSte
 }
 
 function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts): PodPlan {
-  const { stops, running } = stopAll(pod, containers, memory, nowMs, 'Stopping container')
+  const { stops, running } = stopAll(pod, containers, memory, nowMs)
   if (running) return { ...nothing, steps: stops }
   const last = (container: RuntimeContainer) => (container.identity.kind === 'sandbox' ? 1 : 0)
   const inOrder = [...containers].sort((a, b) => last(a) - last(b))
@@ -92,14 +96,14 @@ function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts)
 function planOver(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): PodPlan {
   const { containers, memory, nowMs } = facts
   const halfMade = containers.filter(isHalfMade).map((target): PodStep => ({ step: 'remove', target }))
-  const { stops, running } = stopAll(pod, containers, memory, nowMs, 'Stopping container', graceSeconds)
+  const { stops, running } = stopAll(pod, containers, memory, nowMs, graceSeconds)
   if (running || halfMade.length > 0) return { ...nothing, steps: [...halfMade, ...stops] }
   return { ...nothing, steps: leaveSandbox(sortContainers(containers), facts) }
 }
 
 /** Containers the pod does not name (any more). */
 function strangers(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodStep[] {
-  const names = new Set(pod.spec.containers.map(({ name }) => name))
+  const names = new Set(containersOf(pod).map(({ name }) => name))
   return [...found.histories]
     .filter(([name]) => !names.has(name))
     .flatMap(([name, containers]) =>
@@ -130,21 +134,37 @@ function leaveSandbox(found: PodContainers, { memory }: PodFacts): readonly PodS
     .map((target) => ({ step: 'stop', target, graceSeconds: 0, why: '' }))
 }
 
+/** All of them at once, within the time the pod has; sidecars after the others, the one started last first. */
 function stopAll(
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],
   memory: PodMemory,
   nowMs: number,
-  why: string,
   graceSeconds?: number,
 ): { readonly stops: readonly PodStep[]; readonly running: boolean } {
   const running = containers.filter((container) => container.identity.kind === 'container' && isRunning(container))
-  const graceOf = ({ identity }: RuntimeContainer) =>
-    graceSeconds ?? (pod === undefined ? identity.gracePeriodSeconds : stopGraceSeconds(pod))
-  const stops = running.flatMap(
-    (target) => stopOf(target, graceOf(target), { memory, nowMs }, `${why} ${target.identity.containerName}`) ?? [],
-  )
+  const leftSeconds = ((memory.leavingUntilMs ?? Number.POSITIVE_INFINITY) - nowMs) / 1000
+  const graceOf = ({ identity }: RuntimeContainer) => {
+    const wanted = graceSeconds ?? (pod === undefined ? identity.gracePeriodSeconds : stopGraceSeconds(pod))
+    return Math.max(leastGraceSeconds, Math.min(wanted, Math.ceil(leftSeconds)))
+  }
+  const stops = firstToStop(pod, running).flatMap((target): readonly PodStep[] => {
+    const stop = stopOf(
+      target,
+      graceOf(target),
+      { memory, nowMs },
+      `Stopping container ${target.identity.containerName}`,
+    )
+    return stop === undefined ? [] : [{ ...stop, leaving: true }]
+  })
   return { stops, running: running.length > 0 }
+}
+
+function firstToStop(pod: Pod | undefined, running: readonly RuntimeContainer[]): readonly RuntimeContainer[] {
+  const sidecars = (pod?.spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name)
+  const rank = ({ identity }: RuntimeContainer) => sidecars.indexOf(identity.containerName)
+  const [first] = running.map(rank).sort((a, b) => (a < 0 || b < 0 ? a - b : b - a))
+  return running.filter((container) => rank(container) === first)
 }
 
 function merge(choices: readonly Choice[], steps: readonly PodStep[], more: Partial<PodPlan> = {}): PodPlan {

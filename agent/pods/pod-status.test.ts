@@ -12,7 +12,7 @@ function pod(restartPolicy: 'Always' | 'OnFailure' | 'Never' = 'Always', ...name
 }
 
 function facts(containers: readonly RuntimeContainer[], over: Partial<StatusFacts> = {}): StatusFacts {
-  return { containers, waiting: new Map(), last: undefined, hostIP: '192.0.2.1', nowWallMs, ...over }
+  return { containers, waiting: new Map(), vitals: new Map(), last: undefined, hostIP: '192.0.2.1', nowWallMs, ...over }
 }
 
 function found(containerName: string, over: Partial<RuntimeContainer> & { attempt?: number } = {}): RuntimeContainer {
@@ -181,4 +181,40 @@ test('an ending is final once nothing runs any more', async (t) => {
 test('on the host’s network a pod has the host’s address', async (t) => {
   const host = aPod({ name: 'web', spec: { hostNetwork: true } })
   t.match(podStatus(host, facts([found('', { ip: undefined })])), { podIP: '192.0.2.1' })
+})
+
+test('a pod is pending until its init containers are done; then they count as ready', async (t) => {
+  const initContainers: readonly Container[] = [
+    { name: 'first', image: 'app:1' },
+    { name: 'side', image: 'app:1', restartPolicy: 'Always' },
+  ]
+  const staged = { ...pod(), spec: { ...pod().spec, initContainers } }
+  const initialized = (status: PodStatus) => status.conditions?.find(({ type }) => type === 'Initialized')
+  const working = podStatus(staged, facts([sandbox, found('first')]))
+  t.match(working, {
+    phase: 'Pending',
+    initContainerStatuses: [
+      { name: 'first', ready: false, state: { running: {} } },
+      { name: 'side', ready: false, started: false, state: { waiting: { reason: 'PodInitializing' } } },
+    ],
+    containerStatuses: [{ state: { waiting: { reason: 'PodInitializing' } } }],
+  })
+  t.match(initialized(working), {
+    status: 'False',
+    reason: 'ContainersNotInitialized',
+    message: 'containers with incomplete status: [first side]',
+  })
+  const done = podStatus(staged, facts([sandbox, found('first', ended(0)), found('side'), found('main')]))
+  t.match(done, { phase: 'Running', initContainerStatuses: [{ ready: true }, { ready: true, started: true }] })
+  t.match(initialized(done), { status: 'True' })
+  const vitals = new Map([['side0', { started: true, ready: false }]])
+  const halfReady = podStatus(staged, facts([sandbox, found('side'), found('main')], { vitals }))
+  t.match(
+    halfReady.conditions?.find(({ type }) => type === 'Ready'),
+    { status: 'False', message: 'containers with unready status: [side]' },
+    'a sidecar counts',
+  )
+  t.equal(podStatus(staged, facts([sandbox, found('first', ended(1))])).phase, 'Pending')
+  const never = { ...staged, spec: { ...staged.spec, restartPolicy: 'Never' } }
+  t.equal(podStatus(never, facts([sandbox, found('first', ended(1))])).phase, 'Failed')
 })

@@ -1,8 +1,16 @@
 /** What the engine has of a pod, and what holds it up → the status that kubectl shows. */
-import type { ContainerState, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../api/pod.ts'
+import type {
+  Container,
+  ContainerState,
+  ContainerStatus,
+  Pod,
+  PodCondition,
+  PodPhase,
+  PodStatus,
+} from '../../api/pod.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
-import { exitCodeOf, hasEnded, isRunning, type PodContainers, sortContainers } from './pod-containers.ts'
-import type { Waiting } from './pod-steps.ts'
+import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers, sortContainers } from './pod-containers.ts'
+import type { Vital, Vitals, Waiting } from './pod-steps.ts'
 import { qosClass } from './qos.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
@@ -10,6 +18,7 @@ import type { RuntimeContainer } from './runtime.ts'
 export type StatusFacts = {
   readonly containers: readonly RuntimeContainer[]
   readonly waiting: ReadonlyMap<string, Waiting>
+  readonly vitals: Vitals
   /** The status last reported, for what only it remembers. */
   readonly last: PodStatus | undefined
   readonly hostIP: string | undefined
@@ -23,10 +32,12 @@ export function isFinal(phase: PodPhase | undefined): boolean {
 
 export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const found = sortContainers(facts.containers)
-  const containerStatuses = pod.spec.containers.map(({ name, image = '' }) =>
-    containerStatus(name, image, found, facts),
-  )
-  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses)
+  const inits = pod.spec.initContainers ?? []
+  const statusOf = (container: Container) =>
+    containerStatus(container, inits.length > 0 ? 'PodInitializing' : 'ContainerCreating', found, facts)
+  const containerStatuses = pod.spec.containers.map(statusOf)
+  const initStatuses = inits.map((container) => initStatus(container, statusOf(container)))
+  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses, initStatuses)
   const { sandbox } = found
   const sandboxUp = sandbox !== undefined && isRunning(sandbox)
   const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip
@@ -35,10 +46,11 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const startTime = facts.last?.startTime ?? startOf(facts)
   return {
     phase: phase ?? 'Pending',
-    conditions: conditionsOf({ phase, sandboxUp, containerStatuses, startTime, facts, sandbox }),
+    conditions: conditionsOf({ pod, phase, sandboxUp, containerStatuses, initStatuses, startTime, facts, sandbox }),
     ...(facts.hostIP === undefined ? {} : { hostIP: facts.hostIP, hostIPs: [{ ip: facts.hostIP }] }),
     ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
     startTime,
+    ...(inits.length === 0 ? {} : { initContainerStatuses: initStatuses }),
     containerStatuses,
     qosClass: qosClass(pod),
   }
@@ -75,26 +87,74 @@ export function refusedStatus(
 }
 
 /** Section by section as the kubelet decides it; see its getPhase. */
-export function phaseOf(pod: Pod, statuses: readonly ContainerStatus[]): PodPhase {
+export function phaseOf(
+  pod: Pod,
+  statuses: readonly ContainerStatus[],
+  initStatuses: readonly ContainerStatus[] = [],
+): PodPhase {
+  const policy = restartPolicyOf(pod.spec.restartPolicy)
+  const plain = plainInits(pod, initStatuses).map(endOf)
+  if (policy === 'Never' && plain.some((end) => end !== undefined && end.exitCode !== 0)) return 'Failed'
+  if (plain.some((end) => end === undefined) || !isInitialized(pod, statuses, initStatuses)) return 'Pending'
   const running = statuses.filter(({ state }) => state?.running !== undefined).length
   const neverRan = ({ state, lastState }: ContainerStatus) =>
     state?.running === undefined && state?.terminated === undefined && lastState?.terminated === undefined
   if (statuses.some(neverRan)) return 'Pending'
   if (running > 0) return 'Running'
-  const policy = restartPolicyOf(pod.spec.restartPolicy)
   if (policy === 'Always') return 'Running'
-  const ended = statuses.map(({ state, lastState }) => state?.terminated ?? lastState?.terminated)
+  const ended = statuses.map(endOf)
   if (ended.every((end) => end?.exitCode === 0)) return 'Succeeded'
   return policy === 'Never' ? 'Failed' : 'Running'
 }
 
-function containerStatus(name: string, image: string, found: PodContainers, facts: StatusFacts): ContainerStatus {
+function endOf({ state, lastState }: ContainerStatus): ContainerState['terminated'] {
+  return state?.running === undefined ? (state?.terminated ?? lastState?.terminated) : undefined
+}
+
+function plainInits({ spec }: Pod, statuses: readonly ContainerStatus[]): readonly ContainerStatus[] {
+  return statuses.filter((_, index) => {
+    const container = spec.initContainers?.[index]
+    return container !== undefined && !isSidecar(container)
+  })
+}
+
+/** One that did its work is ready. */
+function initStatus(container: Container, status: ContainerStatus): ContainerStatus {
+  return isSidecar(container) ? status : { ...status, ready: status.state?.terminated?.exitCode === 0 }
+}
+
+/** All that must come first has come, or must have: a regular container was started. */
+function isInitialized(
+  pod: Pod,
+  statuses: readonly ContainerStatus[],
+  initStatuses: readonly ContainerStatus[],
+): boolean {
+  const begun = ({ state }: ContainerStatus) => state?.running !== undefined || state?.terminated !== undefined
+  return statuses.some(begun) || incomplete(pod, initStatuses).length === 0
+}
+
+function incomplete(pod: Pod, initStatuses: readonly ContainerStatus[]): readonly string[] {
+  const plain = plainInits(pod, initStatuses)
+  return initStatuses
+    .filter((status) => (plain.includes(status) ? !status.ready : status.started !== true))
+    .map(({ name }) => name)
+}
+
+function containerStatus(
+  { name, image = '' }: Container,
+  creating: string,
+  found: PodContainers,
+  facts: StatusFacts,
+): ContainerStatus {
   const history = found.histories.get(name) ?? []
   const newest = history.find((container) => isRunning(container) || hasEnded(container))
   const previous = history.find((container) => container !== newest && hasEnded(container))
-  const last = facts.last?.containerStatuses?.find((status) => status.name === name)
+  const last = [...(facts.last?.initContainerStatuses ?? []), ...(facts.last?.containerStatuses ?? [])].find(
+    (status) => status.name === name,
+  )
   const wait = facts.waiting.get(name)
-  if (newest === undefined) return goneStatus(name, image, last, wait)
+  if (newest === undefined) return goneStatus(name, image, last, creating, wait)
+  const vital: Vital = facts.vitals.get(newest.id) ?? { started: true, ready: true }
   const running = isRunning(newest)
   const waits = !running && wait !== undefined && wait.reason !== 'ContainerCreating'
   const state = waits ? { waiting: waitingOf(wait) } : stateOf(newest)
@@ -103,12 +163,12 @@ function containerStatus(name: string, image: string, found: PodContainers, fact
     name,
     state,
     ...(before === undefined ? {} : { lastState: before }),
-    ready: running,
+    ready: running && vital.ready,
     restartCount: newest.identity.attempt,
     image: newest.image,
     imageID: newest.imageID,
     containerID: containerID(newest),
-    started: running,
+    started: running && vital.started,
   }
 }
 
@@ -117,13 +177,14 @@ function goneStatus(
   name: string,
   image: string,
   last: ContainerStatus | undefined,
+  creating: string,
   wait: Waiting = { reason: 'ContainerCreating', message: '' },
 ): ContainerStatus {
   const terminated = last?.state?.terminated ?? last?.lastState?.terminated ?? lostWhileRunning(last)
   if (last?.state?.terminated !== undefined && wait.reason === 'ContainerCreating') return { ...last, ready: false }
   return {
     name,
-    state: { waiting: waitingOf(wait) },
+    state: { waiting: waitingOf(wait.reason === 'ContainerCreating' ? { ...wait, reason: creating } : wait) },
     ...(terminated === undefined ? {} : { lastState: { terminated } }),
     ready: false,
     restartCount: last?.restartCount ?? 0,
@@ -183,6 +244,8 @@ function containerID({ id }: RuntimeContainer): string {
 }
 
 type ConditionFacts = {
+  readonly pod: Pod
+  readonly initStatuses: readonly ContainerStatus[]
   readonly phase: PodPhase | undefined
   readonly sandbox: RuntimeContainer | undefined
   readonly sandboxUp: boolean
@@ -215,14 +278,23 @@ function conditionsOf(given: ConditionFacts): readonly PodCondition[] {
 
 type Verdict = { readonly status: 'True' | 'False'; readonly reason?: string; readonly message?: string }
 
-function initialization({ phase }: ConditionFacts): Verdict {
-  return phase === 'Succeeded' ? { status: 'True', reason: 'PodCompleted' } : { status: 'True' }
+function initialization({ pod, phase, containerStatuses, initStatuses }: ConditionFacts): Verdict {
+  if (phase === 'Succeeded') return { status: 'True', reason: 'PodCompleted' }
+  if (isInitialized(pod, containerStatuses, initStatuses)) return { status: 'True' }
+  const missing = incomplete(pod, initStatuses).join(' ')
+  return {
+    status: 'False',
+    reason: 'ContainersNotInitialized',
+    message: `containers with incomplete status: [${missing}]`,
+  }
 }
 
-function readiness({ phase, containerStatuses }: ConditionFacts): Verdict {
+function readiness({ pod, phase, containerStatuses, initStatuses }: ConditionFacts): Verdict {
   if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' }
   if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' }
-  const unready = containerStatuses.filter(({ ready }) => !ready).map(({ name }) => name)
+  const plain = plainInits(pod, initStatuses)
+  const sidecars = initStatuses.filter((status) => !plain.includes(status))
+  const unready = [...sidecars, ...containerStatuses].filter(({ ready }) => !ready).map(({ name }) => name)
   if (unready.length === 0) return { status: 'True' }
   return {
     status: 'False',

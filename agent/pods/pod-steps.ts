@@ -19,7 +19,13 @@ export type PodStep =
       readonly previous: RuntimeContainer | undefined
     }
   /** Begins to stop it; the world changes later. */
-  | { readonly step: 'stop'; readonly target: RuntimeContainer; readonly graceSeconds: number; readonly why: string }
+  | {
+      readonly step: 'stop'
+      readonly target: RuntimeContainer
+      readonly graceSeconds: number
+      readonly why: string /** All of the pod is ending: its time runs from the first of these. */
+      readonly leaving?: true
+    }
   | { readonly step: 'remove'; readonly target: RuntimeContainer }
 
 /** Why a container does not run although it should, in Kubernetes' words. */
@@ -43,6 +49,10 @@ export type PodMemory = {
   readonly troubles: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
   /** The sandbox could not be made: not before this time again. */
   readonly sandboxRetryAtMs: number | undefined
+  /** By container id: its postStart hook has not answered yet. */
+  readonly postStarts: ReadonlySet<string>
+  /** The pod is ending: until then it has time. */
+  readonly leavingUntilMs: number | undefined
   /** By container id: being stopped, at the latest at this time. */
   readonly stopping: ReadonlyMap<string, number>
   /** By container id: it could not be removed, not before this time again. */
@@ -56,16 +66,30 @@ export const nothingRemembered: PodMemory = {
   exits: new Map(),
   troubles: new Map(),
   sandboxRetryAtMs: undefined,
+  postStarts: new Set(),
+  leavingUntilMs: undefined,
   stopping: new Map(),
   stuck: new Map(),
   restartCounts: new Map(),
 }
+
+/** What probes and hooks say of a container that runs. */
+export type Vital = {
+  readonly started: boolean
+  readonly ready: boolean
+  /** It is to be killed, and may then be started again. */
+  readonly failed?: { readonly why: string; readonly graceSeconds?: number }
+}
+
+/** By container id. One that is not named has no probes and no hooks: it is well as soon as it runs. */
+export type Vitals = ReadonlyMap<string, Vital>
 
 export type PodFacts = {
   readonly containers: readonly RuntimeContainer[]
   /** By container name, of those images that were looked for. */
   readonly images: ReadonlyMap<string, ImageFacts>
   readonly memory: PodMemory
+  readonly vitals: Vitals
   readonly nowMs: number
 }
 

@@ -42,7 +42,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     ledger.change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
     const known = ledger.of(uid)
     known.worker.observe(containers)
-    const plan = planFor(pod, known, containers, needs.clock)
+    const plan = planFor(uid, pod, known, containers, needs.clock)
     if (pod !== undefined) {
       known.worker.tellWaiting(pod, plan)
       tellStatus(uid, pod, containers, plan, needs)
@@ -64,10 +64,16 @@ export function fingerprint(containers: readonly RuntimeContainer[]): string {
     .join('\n')
 }
 
-function planFor(pod: Pod | undefined, known: Known, containers: readonly RuntimeContainer[], clock: Clock): PodPlan {
+function planFor(
+  uid: string,
+  pod: Pod | undefined,
+  known: Known,
+  containers: readonly RuntimeContainer[],
+  clock: Clock,
+): PodPlan {
   const { worker, graceSeconds } = known
   const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
-  const facts = { containers, images, memory: worker.memory, nowMs: clock.monotonicMs() }
+  const facts = { containers, images, memory: worker.memory, vitals: worker.vitals(uid), nowMs: clock.monotonicMs() }
   if (pod === undefined || isLeaving(pod)) return planRemoval(pod ?? known.pod, facts)
   return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
 }
@@ -87,7 +93,8 @@ function tellStatus(
     return
   }
   const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
-  const found = podStatus(pod, { containers, waiting, last, hostIP: hostIP(), nowWallMs: clock.wallMs() })
+  const vitals = known.worker.vitals(uid)
+  const found = podStatus(pod, { containers, waiting, vitals, last, hostIP: hostIP(), nowWallMs: clock.wallMs() })
   const status = over ? endedStatus(found, last ?? {}) : found
   ledger.report(uid, pod, status)
   if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return

@@ -8,9 +8,9 @@ import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions, sandboxOptions } from './container-options.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
-import { hasEnded } from './pod-containers.ts'
+import { containersOf, hasEnded } from './pod-containers.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
-import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep } from './pod-steps.ts'
+import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep, type Vitals } from './pod-steps.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
 
@@ -39,6 +39,8 @@ export interface PodWorker {
   forgetImages(): void
   /** Of those looked for and still true. */
   images(pod: Pod): ReadonlyMap<string, ImageFacts>
+  /** What probes and hooks say now. */
+  vitals(uid: string): Vitals
   /** Notes what ended, before a plan is made. */
   observe(containers: readonly RuntimeContainer[]): void
   /** Notes what was reported, for what only the report remembers. */
@@ -67,6 +69,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const pullsAskedAtMs = new Map<string, number>()
   const toldWaiting = new Map<string, string>()
   const stuck = new Map(nothingRemembered.stuck)
+  const postStarts = new Set<string>()
+  let leavingUntilMs: number | undefined
   let sandboxFailures = 0
   let sandboxRetryAtMs: number | undefined
 
@@ -143,8 +147,10 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     }
   }
 
-  const stop = (uid: string, pod: Pod | undefined, { target, graceSeconds, why }: PodStep & { step: 'stop' }) => {
+  const stop = (uid: string, pod: Pod | undefined, step: PodStep & { step: 'stop' }) => {
+    const { target, graceSeconds, why } = step
     const untilMs = clock.monotonicMs() + graceSeconds * 1000
+    if (step.leaving) leavingUntilMs = Math.min(leavingUntilMs ?? untilMs, untilMs)
     const { containerName } = target.identity
     stopping.set(target.id, untilMs)
     if (pod !== undefined && why !== '') {
@@ -183,19 +189,20 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
 
   return {
     get memory() {
-      return { backoffs, exits, troubles, sandboxRetryAtMs, stopping, stuck, restartCounts }
+      return { backoffs, exits, troubles, sandboxRetryAtMs, postStarts, leavingUntilMs, stopping, stuck, restartCounts }
     },
     forgetImages() {
       present.clear()
     },
     images(pod) {
-      const facts = pod.spec.containers.flatMap(({ name, image = '' }): [string, ImageFacts][] => {
+      const facts = containersOf(pod).flatMap(({ name, image = '' }): [string, ImageFacts][] => {
         const here = present.get(image)
         const pulled = puller.stateOf(image, pullsAskedAtMs.get(image) ?? Number.POSITIVE_INFINITY)
         return here === undefined ? [] : [[name, { present: here, pull: pulled }]]
       })
       return new Map(facts)
     },
+    vitals: () => new Map(),
     observe(containers) {
       const ids = new Set(containers.map(({ id }) => id))
       for (const map of [exits, stuck]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)
@@ -208,8 +215,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
         pullsAskedAtMs.delete(container.image)
       }
     },
-    reported({ containerStatuses = [] }) {
-      for (const { name, containerID, restartCount } of containerStatuses) {
+    reported({ containerStatuses = [], initContainerStatuses = [] }) {
+      for (const { name, containerID, restartCount } of [...initContainerStatuses, ...containerStatuses]) {
         if (containerID !== undefined) restartCounts.set(name, restartCount)
       }
     },
@@ -218,7 +225,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       sandboxRetryAtMs = undefined
     },
     tellWaiting(pod, { waiting }) {
-      for (const { name, image = '' } of pod.spec.containers) {
+      for (const { name, image = '' } of containersOf(pod)) {
         const wait = waiting.get(name)
         if (wait === undefined || wait.reason === toldWaiting.get(name)) continue
         toldWaiting.set(name, wait.reason)

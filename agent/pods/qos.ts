@@ -1,6 +1,7 @@
 /** How a pod's requests and limits rank it when memory runs out. */
 import type { Container, Pod } from '../../api/pod.ts'
 import { addQuantities, compareQuantities, type Quantity, quantityToNumber, zeroQuantity } from '../../api/quantity.ts'
+import { isSidecar } from './pod-containers.ts'
 
 export type QOSClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
@@ -27,9 +28,14 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes:
     case 'BestEffort':
       return 1000
     case 'Burstable': {
-      const request = quantityToNumber(container.resources?.requests?.['memory'] ?? '0')
-      const score = 1000 - Math.floor((1000 * request) / Math.max(1, memoryCapacityBytes))
-      return Math.min(999, Math.max(3, score))
+      const requestOf = ({ resources }: Container) => quantityToNumber(resources?.requests?.['memory'] ?? '0')
+      const scoreOf = (request: number) => {
+        const score = 1000 - Math.floor((1000 * request) / Math.max(1, memoryCapacityBytes))
+        return Math.min(999, Math.max(3, score))
+      }
+      const own = scoreOf(requestOf(container))
+      // A sidecar shall not go before what it serves.
+      return isSidecar(container) ? Math.min(own, scoreOf(Math.min(...pod.spec.containers.map(requestOf)))) : own
     }
   }
 }

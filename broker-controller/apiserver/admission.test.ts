@@ -190,7 +190,6 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
   const asked = pod(
     {
       volumes: [{ name: 'v', emptyDir: {} }],
-      initContainers: [{ name: 'i', image: 'x' }],
       hostPID: true,
       securityContext: { runAsUser: 0 },
       dnsPolicy: 'None',
@@ -211,7 +210,6 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
     fields(() => create('pods', asked)),
     [
       'spec.volumes',
-      'spec.initContainers',
       'spec.dnsPolicy',
       'spec.hostPID',
       'spec.securityContext.runAsUser',
@@ -455,5 +453,28 @@ test('the other kinds get their few words', async (t) => {
   t.same(
     fields(() => create('leases', fresh)),
     ['spec.leaseDurationSeconds', 'spec.leaseTransitions'],
+  )
+})
+
+test('init containers are checked as containers are; only sidecars may be probed', async (t) => {
+  const probe = { exec: { command: ['true'] } }
+  const initContainers = [
+    { name: 'main', image: 'x' },
+    { name: 'i', image: '', restartPolicy: 'Never' },
+    { name: 'j', image: 'x', lifecycle: { preStop: probe } },
+    { name: 'j', image: 'x', restartPolicy: 'Always' },
+  ]
+  const asked = pod({ initContainers }, { restartPolicy: 'Always' })
+  const expected = [
+    'spec.containers[0].restartPolicy',
+    'spec.initContainers[3].name',
+    'spec.initContainers[1].image',
+    'spec.initContainers[1].restartPolicy',
+    'spec.initContainers[2].lifecycle',
+  ]
+  const told = fields(() => create('pods', asked))
+  t.same(
+    expected.filter((field) => !told.includes(field)),
+    [],
   )
 })

@@ -19,9 +19,40 @@ export function containersProblems(
     ...containers.flatMap((container, index) => [
       ...(names.indexOf(container.name) < index ? [duplicate(`${field}[${index}].name`, container.name)] : []),
       ...containerProblems(`${field}[${index}]`, container, hostNetwork),
+      ...(container.restartPolicy === undefined
+        ? []
+        : [forbidden(`${field}[${index}].restartPolicy`, 'may not be set for non-init containers')]),
     ]),
     ...hostPortProblems(field, containers),
   ]
+}
+
+/** Init containers share their names with the containers; only one that stays may be asked how it is. */
+export function initContainersProblems(
+  field: string,
+  inits: readonly Container[],
+  containers: readonly Container[],
+  hostNetwork: boolean,
+): readonly Problem[] {
+  const names = [...containers, ...inits].map(({ name }) => name)
+  return inits.flatMap((container, index) => [
+    ...(names.indexOf(container.name) < containers.length + index
+      ? [duplicate(`${field}[${index}].name`, container.name)]
+      : []),
+    ...containerProblems(`${field}[${index}]`, container, hostNetwork),
+    ...initProblems(`${field}[${index}]`, container),
+  ])
+}
+
+function initProblems(field: string, { restartPolicy, ...container }: Container): readonly Problem[] {
+  if (restartPolicy === 'Always') return []
+  if (restartPolicy !== undefined) return [notSupported(`${field}.restartPolicy`, restartPolicy, ['Always'])]
+  const lasting = (['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const).filter(
+    (name) => Object.keys(container[name] ?? {}).length > 0,
+  )
+  return lasting.map((name) =>
+    forbidden(`${field}.${name}`, 'may not be set for init containers without restartPolicy=Always'),
+  )
 }
 
 function containerProblems(field: string, container: Container, hostNetwork: boolean): readonly Problem[] {

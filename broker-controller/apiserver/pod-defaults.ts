@@ -27,9 +27,11 @@ export function changedPod(old: Pod, now: Pod): Pod {
 
 export function withPodDefaults(spec: PodSpec): PodSpec {
   const account = spec.serviceAccountName || spec.serviceAccount
+  const withDefaults = (container: Container) => withContainerDefaults(container, spec.hostNetwork === true)
   return {
     ...spec,
-    containers: spec.containers.map((container) => withContainerDefaults(container, spec.hostNetwork === true)),
+    containers: spec.containers.map(withDefaults),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withDefaults) }),
     restartPolicy: spec.restartPolicy || 'Always',
     terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
     dnsPolicy: spec.dnsPolicy || 'ClusterFirst',

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem } from '../../api/names.ts'
 import type { Container, Pod, PodSpec, Toleration } from '../../api/pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../../api/problem.ts'
-import { containersProblems, imageProblems, oneOfWords } from './container-validation.ts'
+import { containersProblems, imageProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { gateChangeProblems, narrowingProblems, schedulingProblems } from './scheduling-validation.ts'
 
@@ -12,6 +12,12 @@ export function podProblems({ spec }: Pod): readonly Problem[] {
   const { nodeName = '', schedulerName = '', serviceAccountName = '', terminationGracePeriodSeconds = 0 } = spec
   return [
     ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true),
+    ...initContainersProblems(
+      'spec.initContainers',
+      spec.initContainers ?? [],
+      spec.containers,
+      spec.hostNetwork === true,
+    ),
     ...oneOfWords('spec.restartPolicy', spec.restartPolicy ?? '', ['Always', 'OnFailure', 'Never']),
     ...oneOfWords('spec.dnsPolicy', spec.dnsPolicy ?? '', [
       'ClusterFirst',

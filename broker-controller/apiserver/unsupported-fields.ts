@@ -13,7 +13,6 @@ type Unsupported = { readonly field: string; readonly refuses: (value: unknown) 
 
 const unsupported: readonly Unsupported[] = [
   any('spec.volumes'),
-  any('spec.initContainers'),
   any('spec.ephemeralContainers'),
   any('spec.activeDeadlineSeconds'),
   only('spec.dnsPolicy', 'None'),
@@ -47,16 +46,19 @@ const unsupported: readonly Unsupported[] = [
   any('spec.containers[].resources.claims'),
   any('spec.containers[].resources.limits.ephemeral-storage'),
   any('spec.containers[].resizePolicy'),
-  any('spec.containers[].restartPolicy'),
   allBut('spec.containers[].stdinOnce', false),
   allBut('spec.containers[].terminationMessagePath', '/dev/termination-log'),
   allBut('spec.containers[].terminationMessagePolicy', 'File'),
 ]
 
+/** What a container cannot have, an init container cannot have either. */
+const each = 'spec.containers[].'
+
 /** A problem for each field that asks for what we cannot do. Empty lists, objects and texts ask for nothing. */
 export function unsupportedFields(pod: Pod): readonly Problem[] {
   return unsupported.flatMap(({ field, refuses }) =>
-    placesOf(pod, '', field.split('.'))
+    [field, ...(field.startsWith(each) ? [field.replace(each, 'spec.initContainers[].')] : [])]
+      .flatMap((one) => placesOf(pod, '', one.split('.')))
       .filter(({ value }) => asks(value) && refuses(value))
       .map((place) => forbidden(place.field, notYet)),
   )

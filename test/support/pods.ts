@@ -1,0 +1,85 @@
+/** Pods on a real engine, in a test: an agent's pod half, and how to wait for what it says. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { dockerRuntime } from '../../agent/adapters/docker.ts'
+import type { ContainerRuntime } from '../../agent/pods/runtime.ts'
+import { type PodWorld, type PodWorldNeeds, startPods } from '../../agent/testing/pod-world.ts'
+import type { Container, ContainerStatus, PodStatus } from '../../api/pod.ts'
+import { systemClock } from '../../daemon/clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import type { TestDockerd } from './dockerd.ts'
+
+export const image = 'test/busybox:1'
+/** Ends at once when told to. */
+export const listening = ['sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.1; done']
+
+export type NodeOnDocker = PodWorld & {
+  readonly runtime: ContainerRuntime
+  until(name: string, wanted: (status: PodStatus) => boolean): Promise<PodStatus>
+}
+
+export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWorldNeeds> = {}): NodeOnDocker {
+  const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
+  const world = startPods({ runtime, clock: systemClock, log: quietLog(t), ...more })
+  t.teardown(async () => {
+    await world.stop()
+    for (const { id } of await runtime.listContainers()) await runtime.removeContainer(id)
+  })
+  return {
+    ...world,
+    runtime,
+    async until(name, wanted) {
+      await eventually(
+        () => {
+          const status = world.status(name)
+          return status !== undefined && wanted(status)
+        },
+        () => `Pod ${name} is ${JSON.stringify(world.status(name))}\n${world.told().join('\n')}`,
+      )
+      return world.status(name) ?? {}
+    },
+  }
+}
+
+export function container(name: string, script: string, more: Partial<Container> = {}): Container {
+  return { name, image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', script], ...more }
+}
+
+export async function eventually(
+  condition: () => boolean | Promise<boolean>,
+  why: () => string = () => 'It does not come',
+  timeoutMs = 30_000,
+): Promise<void> {
+  for (const lastMs = performance.now() + timeoutMs; !(await condition()); ) {
+    if (performance.now() > lastMs) throw new Error(why())
+    await delay(25)
+  }
+}
+
+export function isReady({ conditions = [] }: PodStatus): boolean {
+  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+}
+
+export function statusOf({ containerStatuses = [], initContainerStatuses = [] }: PodStatus, name: string) {
+  return [...initContainerStatuses, ...containerStatuses].find((one) => one.name === name)
+}
+
+export function runsSince(status: ContainerStatus | undefined): string | undefined {
+  return status?.state?.running?.startedAt
+}
+
+/** Standard output so far. */
+export async function outputOf({ docker }: TestDockerd, podUID: string, name: string): Promise<string> {
+  const label = [`io.kubernetes.pod.uid=${podUID}`, `io.kubernetes.container.name=${name}`]
+  const [row] = await docker.listContainers({ all: true, filters: { label } })
+  if (row === undefined) return ''
+  let frames = await docker.getContainer(row.Id).logs({ stdout: true, stderr: false, follow: false })
+  let text = ''
+  // Eight bytes of head each, the last four of them its length.
+  while (frames.length >= 8) {
+    const length = frames.readUInt32BE(4)
+    text += frames.subarray(8, 8 + length)
+    frames = frames.subarray(8 + length)
+  }
+  return text
+}
