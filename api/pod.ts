@@ -393,6 +393,9 @@ export const PodConditionSchema = object({
 })
 export type PodCondition = Described<typeof PodConditionSchema>
 
+/** On a pod that shows in the API what a node runs of its own accord. */
+export const mirrorAnnotation = 'kubernetes.io/config.mirror'
+
 export const podPhases = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const
 export type PodPhase = (typeof podPhases)[number]
 

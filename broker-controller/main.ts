@@ -5,7 +5,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Authority, openAuthority } from '../certs/authority.ts'
-import { checkNodeCSR, signNodeCSR } from '../certs/csr.ts'
+import { checkNodeCSR, commonNameOfCSR, signNodeCSR } from '../certs/csr.ts'
 import { type Issued, issueAdmin, issueServer } from '../certs/issue.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
@@ -128,7 +128,15 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     const tls = { ca: authority.certificate, certificate: server.certificate, key: server.key }
     const host = listen.bindAddress ?? anyAddress(machine)
 
-    const api = apiServer({ ...needs, registry, tls, host, port: listen.apiPort, version })
+    const api = apiServer({
+      ...needs,
+      registry,
+      tls,
+      host,
+      port: listen.apiPort,
+      version,
+      commonNameOf: commonNameOfCSR,
+    })
     const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
     closing.unshift(() => api.run(AbortSignal.abort()))
 

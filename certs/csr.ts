@@ -97,6 +97,12 @@ export function signNodeCSR(authority: Authority, pem: string, { nowMs, expirati
   })
 }
 
+/** Whom the request names; undefined when it cannot be read. */
+export function commonNameOfCSR(pem: string): string | undefined {
+  const read = readCSR(pem)
+  return typeof read === 'string' ? undefined : read.subject[oids.commonName]?.[0]
+}
+
 function no(reason: string): NodeCSRAnswer {
   return { ok: false, reason }
 }

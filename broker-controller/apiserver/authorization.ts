@@ -2,6 +2,7 @@
 import { bootstrappersGroup, type Identity, mastersGroup, nodeOf } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { Pod } from '../../api/pod.ts'
+import { configMapsOf, secretsOf } from './pod-references.ts'
 import type { Verb } from './routes.ts'
 
 /** What a request wants to do, as far as permission goes. */
@@ -109,6 +110,8 @@ function podAllowed(node: string, attributes: ResourceAttributes, boundPods: rea
   const { verb, subresource, namespace, name, fields } = attributes
   if (verb === 'list' || verb === 'watch') return fields.get('spec.nodeName') === node
   const isBound = boundPods.some((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
+  // What it creates is decided when the object is read: mirrors of its own static pods, and nothing else.
+  if (verb === 'create' && subresource === '') return true
   if (!isBound) return false
   if (subresource === 'status') return verb === 'get' || isWrite(verb)
   if (subresource === 'eviction') return verb === 'create'
@@ -127,31 +130,4 @@ function isWrite(verb: Verb): boolean {
 function names(pod: Pod, resource: 'secrets' | 'configmaps', name: string): boolean {
   if (name === '') return false
   return (resource === 'secrets' ? secretsOf(pod) : configMapsOf(pod)).has(name)
-}
-
-function secretsOf({ spec }: Pod): ReadonlySet<string | undefined> {
-  const containers = containersOf(spec)
-  const volumes = spec.volumes ?? []
-  return new Set([
-    ...(spec.imagePullSecrets ?? []).map((secret) => secret.name),
-    ...containers.flatMap((container) => (container.envFrom ?? []).map((from) => from.secretRef?.name)),
-    ...containers.flatMap((container) => (container.env ?? []).map((one) => one.valueFrom?.secretKeyRef?.name)),
-    ...volumes.map((volume) => volume.secret?.secretName),
-    ...volumes.flatMap((volume) => (volume.projected?.sources ?? []).map((source) => source.secret?.name)),
-  ])
-}
-
-function configMapsOf({ spec }: Pod): ReadonlySet<string | undefined> {
-  const containers = containersOf(spec)
-  const volumes = spec.volumes ?? []
-  return new Set([
-    ...containers.flatMap((container) => (container.envFrom ?? []).map((from) => from.configMapRef?.name)),
-    ...containers.flatMap((container) => (container.env ?? []).map((one) => one.valueFrom?.configMapKeyRef?.name)),
-    ...volumes.map((volume) => volume.configMap?.name),
-    ...volumes.flatMap((volume) => (volume.projected?.sources ?? []).map((source) => source.configMap?.name)),
-  ])
-}
-
-function containersOf(spec: Pod['spec']) {
-  return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }

@@ -11,7 +11,7 @@ import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { evictPod } from './evicting.ts'
-import { nodeRestriction } from './node-restriction.ts'
+import { type NodeFacts, nodeRestriction } from './node-restriction.ts'
 import { type Admitted, admitPriorityClass, withPriority } from './priority.ts'
 import { represent } from './representation.ts'
 import {
@@ -38,17 +38,29 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const placed = inNamespace(value, route.namespace)
   await refuseClosedNamespace(request, needs)
   const classes = await priorityClassesFor(resource, needs)
+  const node = nodeOf(identity)
+  const facts = node === undefined ? {} : await factsFor(node, placed, needs)
   const prepare = () => {
     const named = withName(placed, needs.random)
     const admitted = withRank(resource, named, classes)
     const prepared = prepareForCreate(resource, admitted, { nowMs: needs.clock.wallMs(), requester: identity })
-    const node = nodeOf(identity)
-    const problem = node && nodeRestriction(node, resource.name, prepared, undefined)
+    const problem = node && nodeRestriction(node, resource.name, prepared, undefined, facts)
     if (problem) throw forbid(resource, named.metadata.name ?? '', problem)
     return prepared
   }
   const made = dryRun ? await rehearsed(prepare(), request, needs) : await created(prepare, placed, request, needs)
   return objectAnswer(represent(resource, made, wish), 201, warnings)
+}
+
+async function factsFor(node: string, object: AnyObject, { store, commonNameOf }: ResourceNeeds): Promise<NodeFacts> {
+  switch (object.kind) {
+    case 'Pod':
+      return { nodeUid: (await store.get('nodes', { namespace: '', name: node }))?.metadata.uid }
+    case 'CertificateSigningRequest':
+      return { commonName: commonNameOf(Buffer.from(object.spec.request, 'base64').toString('utf8')) }
+    default:
+      return {}
+  }
 }
 
 /** The classes that decide about such an object; none when they do not matter. */

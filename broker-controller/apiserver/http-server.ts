@@ -32,6 +32,8 @@ export type ApiServerNeeds = {
   /** Beside the store, what must be well before /readyz says so. */
   readonly readiness?: readonly HealthCheck[]
   readonly random?: () => number
+  /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
+  readonly commonNameOf: (request: string) => string | undefined
 }
 
 export interface ApiServer {
@@ -49,7 +51,19 @@ const closingMs = 5000
 const healthMs = 2000
 
 export function apiServer(needs: ApiServerNeeds): ApiServer {
-  const { store, clock, log, registry, tls, host, port, version, readiness = [], random = Math.random } = needs
+  const {
+    store,
+    clock,
+    log,
+    registry,
+    tls,
+    host,
+    port,
+    version,
+    readiness = [],
+    random = Math.random,
+    commonNameOf,
+  } = needs
   const counters = requestCounters(registry)
   const closing = new AbortController()
   const requests: RequestNeeds = {
@@ -59,6 +73,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     random,
     version,
     parseYaml,
+    commonNameOf,
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }

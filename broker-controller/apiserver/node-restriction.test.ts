@@ -1,10 +1,15 @@
 import { test } from 'tap'
-import { aLease, aNode, aPod } from '../../api/testing/builders.ts'
+import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import type { OwnerReference } from '../../api/meta.ts'
+import type { Pod, PodSpec } from '../../api/pod.ts'
+import { aLease, aNode, aPod, type PodOverrides } from '../../api/testing/builders.ts'
 import { nodeRestriction } from './node-restriction.ts'
 
 test('a node creates itself and no other', async (t) => {
   t.equal(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01' }), undefined), undefined)
   t.match(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-02' }), undefined), /not allowed to modify node "pi-02"/)
+  const configured = aNode({ name: 'pi-01', spec: { configSource: {} } })
+  t.match(nodeRestriction('pi-01', 'nodes', configured, undefined), /configSource/)
 })
 
 test('a node may come with taints, but not change them afterwards', async (t) => {
@@ -45,6 +50,61 @@ test('a node reports on the pods bound to it without relabelling them', async (t
   t.equal(nodeRestriction('pi-01', 'pods', aPod({ nodeName: 'pi-01', phase: 'Running' }), pod), undefined)
   t.match(nodeRestriction('pi-02', 'pods', pod, pod), /bound to it/)
   t.match(nodeRestriction('pi-01', 'pods', aPod({ nodeName: 'pi-01', labels: { a: 'b' } }), pod), /labels/)
+})
+
+const mirror = (over: PodOverrides = {}) =>
+  aPod({
+    nodeName: 'pi-01',
+    annotations: { 'kubernetes.io/config.mirror': 'hash' },
+    metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid: 'u-1', controller: true }] },
+    ...over,
+  })
+const owned = (over: Partial<OwnerReference>, ...others: readonly OwnerReference[]) => {
+  const owner = { apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid: 'u-1', controller: true, ...over }
+  return mirror({ metadata: { ownerReferences: [owner, ...others] } })
+}
+
+test('a node creates mirrors of the pods it runs of its own accord, and no other pods', async (t) => {
+  const created = (pod: Pod) => nodeRestriction('pi-01', 'pods', pod, undefined, { nodeUid: 'u-1' })
+  t.equal(created(mirror()), undefined)
+  t.match(created(aPod({ nodeName: 'pi-01' })), /can only create mirror pods/)
+  t.match(created(mirror({ nodeName: 'pi-02' })), /spec.nodeName set to itself/)
+  t.match(created(mirror({ metadata: {} })), /an owner reference set to itself/)
+  t.match(created(owned({ name: 'pi-02' })), /an owner reference set to itself/)
+  t.match(created(owned({ kind: 'Pod' })), /an owner reference set to itself/)
+  t.match(created(owned({}, { apiVersion: 'v1', kind: 'Pod', name: 'a', uid: 'b' })), /a single owner reference/)
+  t.match(created(owned({ uid: 'of the Node before' })), /UID mismatch: expected u-1/)
+  t.match(created(owned({ controller: false })), /a controller owner reference/)
+  t.match(created(owned({ blockOwnerDeletion: true })), /must not set blockOwnerDeletion/)
+})
+
+test('a mirror pod may name nothing that a node has no business with', async (t) => {
+  const created = (spec: Partial<PodSpec>) =>
+    nodeRestriction('pi-01', 'pods', mirror({ spec: { nodeName: 'pi-01', ...spec } }), undefined, { nodeUid: 'u-1' })
+  t.match(created({ serviceAccountName: 'robot' }), /reference a service account/)
+  t.match(created({ imagePullSecrets: [{ name: 'registry' }] }), /reference secrets/)
+  t.match(created({ volumes: [{ name: 'v', configMap: { name: 'settings' } }] }), /reference configmaps/)
+  t.match(created({ volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] }), /persistentvolumeclaims/)
+  t.match(created({ resourceClaims: [{ name: 'gpu' }] }), /resourceclaims/)
+  const projected = { sources: [{ clusterTrustBundle: { path: 'ca' } }] }
+  t.match(created({ volumes: [{ name: 'v', projected }] }), /clustertrustbundles/)
+  t.equal(created({ volumes: [{ name: 'v', hostPath: { path: '/srv' } }] }), undefined)
+})
+
+test('a node asks for certificates in its own name only', async (t) => {
+  const csr = (signerName: string): CertificateSigningRequest => ({
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name: 'csr' },
+    spec: { request: '', signerName, usages: ['client auth'] },
+  })
+  const asked = (commonName: string | undefined, signerName = 'kubernetes.io/kube-apiserver-client-kubelet') =>
+    nodeRestriction('pi-01', 'certificatesigningrequests', csr(signerName), undefined, { commonName })
+  t.equal(asked('system:node:pi-01'), undefined)
+  t.match(asked('system:node:pi-02'), /CN=system:node:pi-01, not "system:node:pi-02"/)
+  t.match(asked(undefined), /CN=system:node:pi-01/)
+  t.match(asked('system:node:pi-02', 'kubernetes.io/kubelet-serving'), /CN=system:node:pi-01/)
+  t.equal(asked('anything', 'example.com/other'), undefined, 'other signers know what they want')
 })
 
 test('a node keeps its own lease only', async (t) => {

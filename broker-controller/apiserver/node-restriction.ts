@@ -1,10 +1,21 @@
 /** What may a node's own certificate write into the objects it may write? As Kubernetes' NodeRestriction. */
 import { isDeepStrictEqual } from 'node:util'
+import { type CertificateSigningRequest, nodeClientSigner } from '../../api/certificate-signing-request.ts'
+import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
-import type { KubeObject, ObjectMeta } from '../../api/meta.ts'
+import type { KubeObject, ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
-import type { Pod } from '../../api/pod.ts'
+import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import type { ResourceName } from '../../api/resources.ts'
+import { claimsOf, configMapsOf, secretsOf } from './pod-references.ts'
+
+/** What else is known of a new object's author. */
+export type NodeFacts = {
+  /** Of its Node object; undefined when there is none. */
+  readonly nodeUid?: string | undefined
+  /** Whom the certificate that it asks for would name; undefined when the request cannot be read. */
+  readonly commonName?: string | undefined
+}
 
 /** Why `node` may not write this; undefined when it may. `previous` is undefined for a new object. */
 export function nodeRestriction(
@@ -12,10 +23,18 @@ export function nodeRestriction(
   resource: ResourceName,
   object: KubeObject,
   previous: KubeObject | undefined,
+  facts: NodeFacts = {},
 ): string | undefined {
   const { name, namespace } = object.metadata
   if (resource === 'nodes') return nodeObject(node, object as Node, previous as Node | undefined)
-  if (resource === 'pods') return podObject(node, object as Pod, previous as Pod | undefined)
+  if (resource === 'pods') {
+    return previous === undefined
+      ? mirrorPod(node, object as Pod, facts)
+      : podReport(node, object as Pod, previous as Pod)
+  }
+  if (resource === 'certificatesigningrequests') {
+    return previous === undefined ? certificateRequest(node, object as CertificateSigningRequest, facts) : undefined
+  }
   if (resource !== 'leases') return undefined
   if (namespace === nodeLeaseNamespace && name === node) return undefined
   return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
@@ -25,7 +44,9 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
   if (object.metadata.name !== node) return `node "${node}" is not allowed to modify node "${object.metadata.name}"`
   const labels = forbiddenLabels(object.metadata, previous?.metadata)
   if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
-  if (previous === undefined) return undefined
+  if (previous === undefined) {
+    return object.spec?.configSource === undefined ? undefined : `node "${node}" is not allowed to set configSource`
+  }
   if (!isDeepStrictEqual(object.spec?.taints, previous.spec?.taints)) {
     return `node "${node}" is not allowed to modify taints`
   }
@@ -35,8 +56,55 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
   return undefined
 }
 
-function podObject(node: string, object: Pod, previous: Pod | undefined): string | undefined {
-  if (previous?.spec.nodeName !== node) return `node "${node}" can only write pods that are bound to it`
+/** A node shows the pods it runs of its own accord, and may not use that to get at what only placed pods may have. */
+function mirrorPod(node: string, { metadata, spec }: Pod, { nodeUid }: NodeFacts): string | undefined {
+  if (metadata.annotations?.[mirrorAnnotation] === undefined) {
+    return `pod does not have "${mirrorAnnotation}" annotation, node "${node}" can only create mirror pods`
+  }
+  if (spec.nodeName !== node) return `node "${node}" can only create pods with spec.nodeName set to itself`
+  const owner = ownerProblem(node, metadata.ownerReferences ?? [], nodeUid)
+  if (owner !== undefined) return owner
+  const named = [
+    ...(spec.serviceAccountName ? ['a service account'] : []),
+    ...(secretsOf({ spec }).size > 0 ? ['secrets'] : []),
+    ...(configMapsOf({ spec }).size > 0 ? ['configmaps'] : []),
+    ...claimsOf({ spec }),
+  ]
+  return named.length === 0 ? undefined : `node "${node}" can not create pods that reference ${named.join(', ')}`
+}
+
+function ownerProblem(
+  node: string,
+  [owner, ...others]: readonly OwnerReference[],
+  nodeUid: string | undefined,
+): string | undefined {
+  const can = `node "${node}" can only create pods with`
+  if (others.length > 0) return `${can} a single owner reference set to itself`
+  if (owner?.apiVersion !== 'v1' || owner.kind !== 'Node' || owner.name !== node) {
+    return `${can} an owner reference set to itself`
+  }
+  if (owner.uid !== nodeUid)
+    return `node ${node} UID mismatch: expected ${nodeUid ?? 'that of a Node'} got ${owner.uid}`
+  if (owner.controller !== true) return `${can} a controller owner reference set to itself`
+  if (owner.blockOwnerDeletion === true) return `node "${node}" must not set blockOwnerDeletion on an owner reference`
+  return undefined
+}
+
+const kubeletSigners = [nodeClientSigner, 'kubernetes.io/kubelet-serving']
+
+function certificateRequest(
+  node: string,
+  { spec }: CertificateSigningRequest,
+  { commonName }: NodeFacts,
+): string | undefined {
+  if (!kubeletSigners.includes(spec.signerName)) return undefined
+  const own = nodeIdentity(node).user
+  if (commonName === own) return undefined
+  return `can only create a node CSR with CN=${own}, not ${JSON.stringify(commonName ?? '')}`
+}
+
+function podReport(node: string, object: Pod, previous: Pod): string | undefined {
+  if (previous.spec.nodeName !== node) return `node "${node}" can only write pods that are bound to it`
   if (isDeepStrictEqual(object.metadata.labels, previous.metadata.labels)) return undefined
   return `node "${node}" cannot update labels through pod status`
 }

@@ -1,14 +1,15 @@
 /** What is wrong with a pod, and what of it may change later? */
 import { isDeepStrictEqual } from 'node:util'
+import type { ObjectMeta } from '../../api/meta.ts'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem } from '../../api/names.ts'
-import type { Container, Pod, PodSpec, Toleration } from '../../api/pod.ts'
+import { type Container, mirrorAnnotation, type Pod, type PodSpec, type Toleration } from '../../api/pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../../api/problem.ts'
 import { containersProblems, imageProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { gateChangeProblems, narrowingProblems, schedulingProblems } from './scheduling-validation.ts'
 
 /** Of a pod with its defaults filled in. */
-export function podProblems({ spec }: Pod): readonly Problem[] {
+export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
   const { nodeName = '', schedulerName = '', serviceAccountName = '', terminationGracePeriodSeconds = 0 } = spec
   return [
     ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true),
@@ -36,6 +37,7 @@ export function podProblems({ spec }: Pod): readonly Problem[] {
       : []),
     ...labelProblems('spec.nodeSelector', spec.nodeSelector),
     ...(nodeName === '' ? [] : problemsWith('spec.nodeName', nodeName, dnsSubdomainProblem)),
+    ...(nodeName === '' ? mirrorProblems(metadata, 'must set spec.nodeName if mirror pod annotation is set') : []),
     ...problemsWith('spec.schedulerName', schedulerName, dnsSubdomainProblem),
     ...(serviceAccountName === ''
       ? []
@@ -47,11 +49,21 @@ export function podProblems({ spec }: Pod): readonly Problem[] {
   ]
 }
 
+const mirrorField = `metadata.annotations[${mirrorAnnotation}]`
+
+function mirrorProblems({ annotations }: ObjectMeta, because: string): readonly Problem[] {
+  const mirrors = annotations?.[mirrorAnnotation]
+  return mirrors === undefined ? [] : [invalid(mirrorField, mirrors, because)]
+}
+
 /**
  * A pod stays what it is; its images may change, what it tolerates may grow, its gates may open, and while it is gated
  * it may become choosier. Both with defaults filled in.
  */
-export function podChangeProblems({ spec: old }: Pod, { spec: now }: Pod): readonly Problem[] {
+export function podChangeProblems(
+  { metadata: oldMetadata, spec: old }: Pod,
+  { metadata, spec: now }: Pod,
+): readonly Problem[] {
   if (now.containers.length !== old.containers.length) {
     return [forbidden('spec.containers', 'pod updates may not add or remove containers')]
   }
@@ -67,8 +79,10 @@ export function podChangeProblems({ spec: old }: Pod, { spec: now }: Pod): reado
     : fieldsThatDiffer(old, fixed)
   const because =
     'pod updates may not change fields other than `spec.containers[*].image` and `spec.tolerations` (only additions)'
+  const isSameMirror = oldMetadata.annotations?.[mirrorAnnotation] === metadata.annotations?.[mirrorAnnotation]
   return [
     ...images,
+    ...(isSameMirror ? [] : [forbidden(mirrorField, 'may not add, change or remove the mirror pod annotation')]),
     ...changed.map((field) => forbidden(`spec.${field}`, because)),
     ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
     ...gateChangeProblems(old, now),

@@ -302,6 +302,24 @@ test('a node writes about itself and nobody else', async (t) => {
   t.match(await ask('GET', podsPath, { as }), { code: 403 })
 })
 
+test('a node shows the pods it runs of its own accord, and takes them away again', async (t) => {
+  const { ask } = await anApi(t)
+  const as = nodeIdentity('pi-01')
+  const { body: node } = await ask('POST', '/api/v1/nodes', { as, body: aNode('pi-01') })
+  const { uid } = node['metadata'] as { uid: string }
+  const owner = { apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid, controller: true }
+  const annotations = { 'kubernetes.io/config.mirror': 'hash' }
+  const body = aPod('static-pi-01', { nodeName: 'pi-01' }, { annotations, ownerReferences: [owner] })
+  t.match(await ask('POST', podsPath, { as: nodeIdentity('pi-02'), body }), { code: 403 })
+  t.match(await ask('POST', podsPath, { as, body }), { code: 201 })
+  const changed = { metadata: { annotations: { 'kubernetes.io/config.mirror': null } } }
+  const patch = { type: patchTypes.merge, body: changed }
+  t.match(await ask('PATCH', `${podsPath}/static-pi-01`, patch), { code: 422 }, 'a mirror stays one')
+  t.match(await ask('DELETE', `${podsPath}/static-pi-01`, { as: nodeIdentity('pi-02') }), { code: 403 })
+  t.match(await ask('DELETE', `${podsPath}/static-pi-01?gracePeriodSeconds=0`, { as }), { code: 200 })
+  t.match(await ask('GET', `${podsPath}/static-pi-01`), { code: 404 })
+})
+
 test('a secret is readable for the node whose pod needs it, and for its metadata only elsewhere', async (t) => {
   const { ask, store } = await anApi(t)
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tls' }, stringData: { key: 'hunter2' } }

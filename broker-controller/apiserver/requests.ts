@@ -33,6 +33,8 @@ export type RequestNeeds = SystemNeeds & {
   readonly log: Log
   readonly random: () => number
   readonly parseYaml: (text: string) => unknown
+  /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
+  readonly commonNameOf: (request: string) => string | undefined
 }
 
 /** With what was asked, for whoever counts. */

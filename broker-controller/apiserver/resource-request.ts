@@ -25,6 +25,8 @@ export type ResourceNeeds = {
   readonly clock: Clock
   readonly random: () => number
   readonly parseYaml: (text: string) => unknown
+  /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
+  readonly commonNameOf: (request: string) => string | undefined
 }
 
 export function keyOf({ namespace, name }: ResourceRoute): ObjectKey {

@@ -1,6 +1,7 @@
 /** Requests to the API without a network: what is asked, and what is answered. */
 import { parse as parseYaml } from 'yaml'
 import { type Identity, mastersGroup } from '../../api/identity.ts'
+import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { answerRequest } from '../apiserver/requests.ts'
@@ -45,6 +46,7 @@ export async function anApi(
     log: quietLog(t),
     random: Math.random,
     parseYaml,
+    commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
     readiness: [],

@@ -8,6 +8,7 @@ import { Registry } from 'prom-client'
 import type { Identity } from '../../api/identity.ts'
 import { administrator } from '../../api/identity.ts'
 import { keyText, newKey, type OpenedAuthority, openAuthority } from '../../certs/authority.ts'
+import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type Issued, issue, issueServer } from '../../certs/issue.ts'
 import { kubeconfigText } from '../../certs/kubeconfig.ts'
 import { systemClock } from '../../daemon/clock.ts'
@@ -76,6 +77,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     host: '127.0.0.1',
     port: 0,
     version: '0.1.0',
+    commonNameOf: commonNameOfCSR,
     ...over,
   })
   const { port } = await api.listen().catch(async (error: unknown) => {
