@@ -1,0 +1,66 @@
+/** Three machines, one dies: the pod that was placed there is asked to leave, and the one made in its stead runs elsewhere. */
+import { join } from 'node:path'
+import { test } from 'tap'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { eventually } from './support/wait.ts'
+
+const image = 'test.local/busybox:1'
+const names = ['pi-1', 'pi-2', 'pi-3']
+
+test('a killed node loses its pod, and its successor lands on another', { skip: whyNoDockerd() }, async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const controller = await startController(t, {
+    dataDir: join(folder, 'controller'),
+    settings: { nodeMonitorPeriod: '1s', nodeMonitorGracePeriod: '12s', nodeConnectionLossDebounce: '1s' },
+  })
+  const { kubectl, kubectlWith } = controller
+  for (const name of names) await joinFleet(controller, name, join(folder, name))
+  const started = names.map(async (name) => {
+    const settings = { nodeLeaseDurationSeconds: 8 }
+    const agent = await startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket, settings })
+    await agent.said('Node status posted')
+    return [name, agent] as const
+  })
+  const agents = new Map(await Promise.all(started))
+  await kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=30s')
+
+  const tolerations = ['not-ready', 'unreachable'].map((key) => ({
+    key: `node.kubernetes.io/${key}`,
+    operator: 'Exists',
+    effect: 'NoExecute',
+    tolerationSeconds: 2,
+  }))
+  const web = (name: string) => podManifest({ name, image, labels: { app: 'web' }, spec: { tolerations } })
+  const homeOf = (name: string) => kubectl('get', 'pod', name, '-o', 'jsonpath={.spec.nodeName}')
+  await kubectlWith(web('web-1'), 'apply', '-f', '-')
+  await kubectl('wait', '--for=condition=Ready', 'pod/web-1', '--timeout=60s')
+  const lost = await homeOf('web-1')
+  t.ok(names.includes(lost), `placed on ${lost}`)
+
+  agents.get(lost)?.kill('SIGKILL')
+  await kubectl('wait', '--for=condition=Ready=Unknown', `node/${lost}`, '--timeout=30s')
+  await eventually('the pod is asked to leave', async () => {
+    const pod = JSON.parse(await kubectl('get', 'pod', 'web-1', '-o', 'json'))
+    return pod.metadata.deletionTimestamp !== undefined
+  })
+  const events = await kubectl(
+    'get',
+    'events',
+    '-o',
+    'jsonpath={range .items[*]}{.reason} {.involvedObject.name}{"\\n"}{end}',
+  )
+  t.match(events, /TaintManagerEviction web-1/)
+
+  await kubectlWith(web('web-2'), 'apply', '-f', '-')
+  await kubectl('wait', '--for=condition=Ready', 'pod/web-2', '--timeout=60s')
+  t.not(await homeOf('web-2'), lost)
+  t.match(await kubectl('get', 'pods', '-l', 'app=web'), /web-1 .*Terminating/, 'the dead node has confirmed nothing')
+
+  await kubectl('taint', 'node', lost, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute')
+  await kubectl('wait', '--for=delete', 'pod/web-1', '--timeout=60s')
+  t.notMatch(await kubectl('get', 'pods', '-l', 'app=web'), /web-1/, 'declared out of service, nobody waits for it')
+})
