@@ -219,6 +219,38 @@ test('finalizers keep an object until the last of them is taken away', async (t)
   t.match(await ask('GET', path), { code: 404 })
 })
 
+test('a finalizer holds a pod beyond its grace, and its node beyond the finalizer', async (t) => {
+  const { ask } = await anApi(t)
+  const path = (name: string) => `${podsPath}/${name}`
+  const drop = { type: patchTypes.merge, body: { metadata: { finalizers: null } } }
+  const held = (name: string) =>
+    ask('POST', podsPath, { body: aPod(name, { nodeName: 'pi-01' }, { finalizers: ['example.com/hold'] }) })
+  await Promise.all(['a', 'b', 'c'].map(held))
+
+  t.match(await ask('DELETE', path('a')), { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } })
+  await ask('PATCH', path('a'), drop)
+  t.match(await ask('GET', path('a')), { code: 200 }, 'its node has not said that it is done')
+  const again = { body: { gracePeriodSeconds: 60 } }
+  t.match(await ask('DELETE', path('a'), again), { body: { metadata: { deletionGracePeriodSeconds: 30 } } })
+  const sooner = { body: { gracePeriodSeconds: 5, propagationPolicy: 'Background' } }
+  t.match(await ask('DELETE', path('a'), sooner), { body: { metadata: { deletionGracePeriodSeconds: 5 } } })
+  t.match(await ask('DELETE', `${path('a')}?gracePeriodSeconds=0`), { code: 200 })
+  t.match(await ask('GET', path('a')), { code: 404 })
+
+  const force = { body: { gracePeriodSeconds: 0 } }
+  t.match(await ask('DELETE', path('b'), force), { body: { metadata: { deletionGracePeriodSeconds: 0 } } })
+  const more = { type: patchTypes.merge, body: { metadata: { finalizers: ['example.com/hold', 'example.com/more'] } } }
+  t.match(await ask('PATCH', path('b'), more), { code: 422 }, 'nothing new can hold what is leaving')
+  t.match(await ask('PATCH', path('b'), drop), { code: 200 })
+  t.match(await ask('GET', path('b')), { code: 404 })
+
+  const both = { body: { propagationPolicy: 'Orphan', orphanDependents: true } }
+  t.match(await ask('DELETE', path('c'), both), { code: 422 })
+  t.match(await ask('DELETE', path('c'), { body: { propagationPolicy: 'Sideways' } }), { code: 422 })
+  t.match(await ask('DELETE', path('c'), { body: { dryRun: ['All'] } }), { code: 200 })
+  t.notOk(((await ask('GET', path('c'))).body['metadata'] as Document)['deletionTimestamp'], 'it was a rehearsal')
+})
+
 test('many are deleted by what they have in common', async (t) => {
   const { ask } = await anApi(t)
   for (const [name, app] of [

@@ -63,6 +63,19 @@ test('a pod that is being deleted goes when its node has nothing left of it, and
   t.equal(await store.get('pods', key), undefined)
 })
 
+test('a finalizer holds a pod that its node has let go of, and nothing else does', async (t) => {
+  const { store, say } = await inbox(t)
+  const pod = await store.get('pods', key)
+  if (pod === undefined) return t.fail('no pod')
+  const leaving = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 30 }
+  await store.update('pods', { ...pod, metadata: { ...pod.metadata, ...leaving, finalizers: ['example.com/hold'] } })
+  await say(aPodTopic, '')
+  const held = await store.get('pods', key)
+  t.match(held?.metadata, { deletionGracePeriodSeconds: 0, finalizers: ['example.com/hold'] })
+  await say(aPodTopic, '')
+  t.equal((await store.get('pods', key))?.metadata.resourceVersion, held?.metadata.resourceVersion, 'said once')
+})
+
 test('heartbeats and the end of the connection are told in the order they came', async (t) => {
   const { store, listener, say } = await inbox(t)
   listener.connected('pi-1', '10.0.0.5')

@@ -1,6 +1,5 @@
 /** What nodes say → the store. */
 import { Counter, type Registry } from 'prom-client'
-import { isApiError } from '../../api/api-error.ts'
 import { decode } from '../../api/decode.ts'
 import { EventSchema } from '../../api/event.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
@@ -19,12 +18,13 @@ import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow } from '../store/follow.ts'
+import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { Broker, NodeListener, NodeMessage } from './broker.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeDigests } from './node-digests.ts'
-import { type LeaseNews, leaseAfter, mayRemove, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+import { emptiedPod, type LeaseNews, leaseAfter, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
 
 export type NodeInboxNeeds = {
   readonly store: Store
@@ -148,13 +148,18 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const known = podsOf(node).find(({ metadata }) => metadata.uid === uid)
     if (known === undefined) return
     const { namespace = '', name } = known.metadata
-    const present = await store.get('pods', { namespace, name })
-    if (present === undefined || present.metadata.uid !== uid || !mayRemove(present)) return
-    try {
-      await store.delete('pods', { namespace, name }, { uid })
-    } catch (error) {
-      if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) throw error
-    }
+    const key = { namespace, name }
+    let remove = false
+    await rewrite({ store, clock }, 'pods', {
+      key,
+      uid,
+      change(present) {
+        const plan = emptiedPod(present, clock.wallMs())
+        remove = plan?.remove === true
+        return plan === undefined || plan.remove || plan.pod === present ? undefined : plan.pod
+      },
+    })
+    if (remove) await removeIfThere(store, 'pods', known)
   }
 
   const event = async (message: NodeMessage) => {

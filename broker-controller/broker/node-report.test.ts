@@ -1,8 +1,9 @@
 import { test } from 'tap'
+import type { ObjectMeta } from '../../api/meta.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import type { PodMessage } from '../../api/topics.ts'
-import { leaseAfter, mayRemove, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+import { emptiedPod, leaseAfter, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
 
 const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
 const now = '2026-01-01T00:10:00Z'
@@ -115,11 +116,16 @@ test('a report keeps what others wrote, and never revives a pod that has ended',
   })
 })
 
-test('a pod of which nothing is left may go when it is being deleted and nothing holds it', async (t) => {
-  const deletionTimestamp = now
-  t.notOk(mayRemove(aPod()))
-  t.ok(mayRemove(aPod({ metadata: { deletionTimestamp } })))
-  t.notOk(mayRemove(aPod({ metadata: { deletionTimestamp, finalizers: ['example.com/hold'] } })))
+test('a pod of which nothing is left goes when it is being deleted; finalizers are all it waits for then', async (t) => {
+  const leaving = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 30 }
+  const gone = (metadata: ObjectMeta) => emptiedPod(aPod({ nodeName: 'pi-1', metadata }), nowMs)
+  t.equal(gone({}), undefined)
+  t.match(gone(leaving), { remove: true })
+  const held = gone({ ...leaving, finalizers: ['example.com/hold'] })
+  t.match(held, { remove: false, pod: { metadata: { deletionGracePeriodSeconds: 0 } } })
+  if (held?.remove !== false) return
+  t.equal(emptiedPod(held.pod, nowMs)?.remove, false)
+  t.match(emptiedPod(held.pod, nowMs), { pod: held.pod }, 'said again it is the same')
 })
 
 test('an event is about the node that sends it, or one of its pods', async (t) => {

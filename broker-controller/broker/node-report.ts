@@ -4,7 +4,7 @@ import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectReference } from '../../api/meta.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
-import { isFinished } from '../../api/pod-deletion.ts'
+import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
 
@@ -128,9 +128,13 @@ function endedAs(pod: Pod, reported: PodStatus['phase']): Pick<PodStatus, 'phase
   return { phase, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }
 }
 
-/** A pod of which nothing is left on its node: may it be removed? */
-export function mayRemove({ metadata }: Pod): boolean {
-  return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0
+/**
+ * A pod of which nothing is left on its node: it goes, or what else holds it is all that it waits for from now on.
+ * Undefined: it is still wanted.
+ */
+export function emptiedPod<P extends Pod>(pod: P, nowMs: number): PodDeletion<P> | undefined {
+  if (pod.metadata.deletionTimestamp === undefined) return undefined
+  return planPodDeletion(pod, { gracePeriodSeconds: 0, nowMs })
 }
 
 /** What the event is about, if it is this node's to speak of: itself, or one of its pods. */
