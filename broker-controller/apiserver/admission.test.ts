@@ -186,6 +186,23 @@ test('a gated pod says so, and may only be let through or become choosier; its p
   )
 })
 
+test('label keys of a neighbourly term become part of its selector', async (t) => {
+  const labelSelector = { matchLabels: { app: 'web' } }
+  const term = { topologyKey: 'zone', labelSelector, matchLabelKeys: ['version', 'none'], mismatchLabelKeys: ['team'] }
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
+  const labelled = pod({ affinity: { podAntiAffinity } })
+  const labels = { version: '2', team: 'red' }
+  const made = create('pods', { ...labelled, metadata: { ...labelled.metadata, labels } })
+  const matchExpressions = [
+    { key: 'version', operator: 'In', values: ['2'] },
+    { key: 'team', operator: 'NotIn', values: ['red'] },
+  ]
+  const required = [{ topologyKey: 'zone', labelSelector: { ...labelSelector, matchExpressions } }]
+  t.match(made, {
+    spec: { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } },
+  })
+})
+
 test('what our nodes cannot do yet is refused by name', async (t) => {
   const asked = pod(
     {

@@ -1,6 +1,7 @@
 /** What a pod's author left out and everybody after him relies on: filled in as Kubernetes does. */
 import type { Container, ContainerPort, Pod, PodCondition, PodSpec, Toleration } from '../../api/pod.ts'
 import { qosClassOf } from '../../api/qos-class.ts'
+import { withMatchLabelKeys } from './match-label-keys.ts'
 
 const gated: PodCondition = {
   type: 'PodScheduled',
@@ -11,7 +12,7 @@ const gated: PodCondition = {
 
 /** The pod as it is stored when new: nothing has happened to it yet. */
 export function newPod(pod: Pod, now: string): Pod {
-  const spec = withPodDefaults(pod.spec)
+  const spec = withPodDefaults(withMatchLabelKeys(pod))
   const isGated = (spec.schedulingGates ?? []).length > 0
   const conditions = isGated ? [{ ...gated, lastTransitionTime: now }] : undefined
   return { ...pod, spec, status: { phase: 'Pending', qosClass: qosClassOf(spec), ...(conditions && { conditions }) } }

@@ -1,14 +1,21 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides } from '../../api/testing/builders.ts'
-import { refusals, unschedulableMessage } from './filter.ts'
+import type { StoredObject } from '../store/store.ts'
+import { aCluster } from '../testing/scheduling.ts'
+import { countedReasons, refusal, unavailable } from './filter.ts'
 import { type NodeLedger, nodeLedger } from './node-usage.ts'
+import { placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
 
-function aLedger(over: NodeOverrides = {}, ...pods: readonly Pod[]): NodeLedger {
+function aLedger(over: NodeOverrides = {}, ...pods: readonly StoredObject<'pods'>[]): NodeLedger {
   const ledger = nodeLedger(aNode(over))
-  for (const [i, pod] of pods.entries()) ledger.add(`p${i}`, podNeeds(pod), undefined)
+  for (const [i, pod] of pods.entries()) ledger.add(`p${i}`, pod)
   return ledger
+}
+
+function refusals(pod: Pod, ledger: NodeLedger): readonly string[] {
+  return refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, ledger)?.reasons ?? []
 }
 
 test('an empty Ready node takes an ordinary pod', async (t) => {
@@ -113,8 +120,36 @@ test('what is given back is free again', async (t) => {
 test('the sentence counts the nodes by reason, in order', async (t) => {
   const refused = [['node(s) were unschedulable'], ['Insufficient cpu', 'Too many pods'], ['Insufficient cpu']]
   t.equal(
-    unschedulableMessage(refused),
+    unavailable(3, countedReasons(refused)),
     '0/3 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, 2 Insufficient cpu.',
   )
-  t.equal(unschedulableMessage([]), 'no nodes available to schedule pods')
+})
+
+test('a pod that asks for nodes by name is tried on these alone', async (t) => {
+  const asking = (...terms: readonly (readonly string[])[]) =>
+    aPod({
+      spec: {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: terms.map((names) => ({
+                matchFields: names.map((name) => ({ key: 'metadata.name', operator: 'In', values: [name] })),
+              })),
+            },
+          },
+        },
+      },
+    })
+  const known = aCluster([{ name: 'a', unschedulable: true }, { name: 'b' }, { name: 'c' }])
+  const place = (pod: Pod) => {
+    const placement = placePod(pod, known, 0, () => 0)
+    return placement.found ? placement.nodeName : placement.message
+  }
+  t.equal(place(asking(['c'])), 'c')
+  t.equal(place(asking(['a'], ['b'])), 'b')
+  t.equal(
+    place(asking(['a'])),
+    "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+  )
+  t.equal(place(asking(['a', 'b'])), '0/3 nodes are available: pod affinity terms conflict.')
 })

@@ -1,71 +1,149 @@
 /** Can this pod run on that node, and if not, in whose words? */
 import type { Taint } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
-import { matchesNodeSelectorTerms } from '../../api/selectors.ts'
-import { schedulingEffects, tolerates, untolerated } from '../../api/tolerations.ts'
+import { tolerates } from '../../api/tolerations.ts'
+import type { Cluster } from './cluster.ts'
+import { affinityText, type Neighbours, neighbourRefusal, neighboursOf } from './inter-pod-affinity.ts'
+import { isWanted, repellingTaint } from './node-choice.ts'
 import type { NodeUsage } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
+import { missingLabelText, type SpreadRule, spreadRefusal, spreadRulesOf } from './topology-spread.ts'
 
-type Filter = (pod: Pod, usage: NodeUsage, needs: PodNeeds) => readonly string[]
+/** Kubernetes' names of who refuses. */
+export type Plugin =
+  | 'NodeUnschedulable'
+  | 'NodeName'
+  | 'TaintToleration'
+  | 'NodeAffinity'
+  | 'NodePorts'
+  | 'NodeResourcesFit'
+  | 'PodTopologySpread'
+  | 'InterPodAffinity'
+
+export type Refusal = {
+  readonly plugin: Plugin
+  /** In Kubernetes' words. */
+  readonly reasons: readonly string[]
+  /** It would stand even if every pod left the node. */
+  readonly isFinal: boolean
+}
+
+/** What is worked out once for a pod, before any node is looked at. Holds until a pod or node comes, changes or goes. */
+export type Round = {
+  readonly pod: Pod
+  readonly needs: PodNeeds
+  readonly spread: readonly SpreadRule[] | undefined
+  readonly neighbours: Neighbours | undefined
+}
+
+export function roundFor(pod: Pod, cluster: Cluster): Round {
+  return {
+    pod,
+    needs: podNeeds(pod),
+    spread: spreadRulesOf(pod, cluster),
+    neighbours: neighboursOf(pod, cluster),
+  }
+}
+
+type Filter = (round: Round, usage: NodeUsage) => Refusal | undefined
 
 /** In Kubernetes' order: the first one that refuses gives the reasons. */
-const filters: readonly Filter[] = [isSchedulable, isNamed, toleratesTaints, isSelected, hasPorts, hasResources]
+const filters: readonly Filter[] = [
+  isSchedulable,
+  isNamed,
+  toleratesTaints,
+  isChosen,
+  hasPorts,
+  hasResources,
+  isSpread,
+  hasNeighbours,
+]
 
-/** Why the pod cannot run there, in Kubernetes' words; empty when it can. */
-export function refusals(pod: Pod, usage: NodeUsage): readonly string[] {
-  const needs = podNeeds(pod)
+/** Why the pod cannot run there; undefined when it can. */
+export function refusal(round: Round, usage: NodeUsage): Refusal | undefined {
   for (const filter of filters) {
-    const reasons = filter(pod, usage, needs)
-    if (reasons.length > 0) return reasons
+    const refused = filter(round, usage)
+    if (refused !== undefined) return refused
   }
-  return []
+  return undefined
+}
+
+/** `2 Insufficient cpu, 1 node(s) were unschedulable`, each with its count, in the order of the texts. */
+export function countedReasons(reasonsByNode: Iterable<readonly string[]>): string {
+  const counts = new Map<string, number>()
+  for (const reasons of reasonsByNode) {
+    for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  }
+  return [...counts]
+    .map(([reason, count]) => `${count} ${reason}`)
+    .sort()
+    .join(', ')
 }
 
 /** `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.` */
-export function unschedulableMessage(refusalsByNode: readonly (readonly string[])[]): string {
-  if (refusalsByNode.length === 0) return 'no nodes available to schedule pods'
-  const counts = new Map<string, number>()
-  for (const reason of refusalsByNode.flat()) counts.set(reason, (counts.get(reason) ?? 0) + 1)
-  const told = [...counts].map(([reason, count]) => `${count} ${reason}`).sort()
-  return `0/${refusalsByNode.length} nodes are available: ${told.join(', ')}.`
+export function unavailable(nodeCount: number, reasons: string): string {
+  return reasons === '' ? `0/${nodeCount} nodes are available:` : `0/${nodeCount} nodes are available: ${reasons}.`
 }
 
 const cordon: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
 
-function isSchedulable({ spec }: Pod, { node }: NodeUsage): readonly string[] {
-  if (node.spec?.unschedulable !== true) return []
-  return spec.tolerations?.some((toleration) => tolerates(toleration, cordon)) ? [] : ['node(s) were unschedulable']
+function isSchedulable({ pod }: Round, { node }: NodeUsage): Refusal | undefined {
+  if (node.spec?.unschedulable !== true) return undefined
+  if (pod.spec.tolerations?.some((toleration) => tolerates(toleration, cordon))) return undefined
+  return final('NodeUnschedulable', 'node(s) were unschedulable')
 }
 
-function isNamed({ spec }: Pod, { node }: NodeUsage): readonly string[] {
-  const wanted = spec.nodeName ?? ''
-  return wanted === '' || wanted === node.metadata.name ? [] : ["node(s) didn't match the requested node name"]
+function isNamed({ pod }: Round, { name }: NodeUsage): Refusal | undefined {
+  const wanted = pod.spec.nodeName ?? ''
+  return wanted === '' || wanted === name
+    ? undefined
+    : final('NodeName', "node(s) didn't match the requested node name")
 }
 
-function toleratesTaints({ spec }: Pod, { taints }: NodeUsage): readonly string[] {
-  const [taint] = untolerated(taints, spec.tolerations ?? [], schedulingEffects)
-  return taint === undefined ? [] : [`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`]
+function toleratesTaints({ pod }: Round, usage: NodeUsage): Refusal | undefined {
+  const taint = repellingTaint(pod, usage)
+  if (taint === undefined) return undefined
+  return final('TaintToleration', `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`)
 }
 
-function isSelected({ spec }: Pod, { node }: NodeUsage): readonly string[] {
-  const labels = node.metadata.labels ?? {}
-  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
-  const fits =
-    Object.entries(spec.nodeSelector ?? {}).every(
-      ([key, value]) => Object.hasOwn(labels, key) && labels[key] === value,
-    ) &&
-    (required === undefined || matchesNodeSelectorTerms(required.nodeSelectorTerms, node))
-  return fits ? [] : ["node(s) didn't match Pod's node affinity/selector"]
+function isChosen({ pod }: Round, usage: NodeUsage): Refusal | undefined {
+  return isWanted(pod, usage) ? undefined : final('NodeAffinity', "node(s) didn't match Pod's node affinity/selector")
 }
 
-function hasPorts(_pod: Pod, usage: NodeUsage, { ports }: PodNeeds): readonly string[] {
-  return usage.hasConflict(ports) ? ["node(s) didn't have free ports for the requested pod ports"] : []
+function hasPorts({ needs }: Round, usage: NodeUsage): Refusal | undefined {
+  if (!usage.hasConflict(needs.ports)) return undefined
+  return passing('NodePorts', "node(s) didn't have free ports for the requested pod ports")
 }
 
-function hasResources(_pod: Pod, usage: NodeUsage, { requests }: PodNeeds): readonly string[] {
-  const tooMany = usage.podCount + 1 > (usage.allocatable.get('pods') ?? 0) ? ['Too many pods'] : []
-  const short = [...requests]
-    .filter(([name, amount]) => amount > 0 && amount > (usage.allocatable.get(name) ?? 0) - usage.requested(name))
-    .map(([name]) => `Insufficient ${name}`)
-  return [...tooMany, ...short]
+function hasResources({ needs }: Round, usage: NodeUsage): Refusal | undefined {
+  const reasons: string[] = []
+  let isFinal = false
+  if (usage.podCount + 1 > (usage.allocatable.get('pods') ?? 0)) reasons.push('Too many pods')
+  for (const [name, amount] of needs.requests) {
+    const free = (usage.allocatable.get(name) ?? 0) - usage.requested(name)
+    if (amount === 0 || amount <= free) continue
+    reasons.push(`Insufficient ${name}`)
+    if (amount > (usage.allocatable.get(name) ?? 0)) isFinal = true
+  }
+  return reasons.length === 0 ? undefined : { plugin: 'NodeResourcesFit', reasons, isFinal }
+}
+
+function isSpread({ spread }: Round, usage: NodeUsage): Refusal | undefined {
+  const text = spread && spreadRefusal(spread, usage)
+  if (text === undefined) return undefined
+  return { plugin: 'PodTopologySpread', reasons: [text], isFinal: text === missingLabelText }
+}
+
+function hasNeighbours({ neighbours }: Round, usage: NodeUsage): Refusal | undefined {
+  const text = neighbours && neighbourRefusal(neighbours, usage)
+  if (text === undefined) return undefined
+  return { plugin: 'InterPodAffinity', reasons: [text], isFinal: text === affinityText }
+}
+
+function final(plugin: Plugin, reason: string): Refusal {
+  return { plugin, reasons: [reason], isFinal: true }
+}
+
+function passing(plugin: Plugin, reason: string): Refusal {
+  return { plugin, reasons: [reason], isFinal: false }
 }

@@ -1,83 +1,99 @@
 /** What of a node is taken? Kept up pod by pod, so that a decision adds nothing up. */
 import type { Taint } from '../../api/node.ts'
+import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
-import { type Amounts, amountsOf, type HostPort, type PodNeeds } from './pod-needs.ts'
+import { imageSizes } from './image-locality.ts'
+import { type Amounts, amountsOf, type HostPort, podNeeds } from './pod-needs.ts'
 
 export interface NodeUsage {
+  readonly name: string
   readonly node: StoredObject<'nodes'>
+  readonly labels: Labels
   readonly taints: readonly Taint[]
   readonly allocatable: Amounts
+  /** Bytes of each image that is there already, by its names. */
+  readonly images: ReadonlyMap<string, number>
   readonly podCount: number
+  /** By namespace/name. */
+  readonly pods: ReadonlyMap<string, StoredObject<'pods'>>
   requested(resource: string): number
   /** As `requested`, counting something also for containers that ask for nothing. */
   scored(resource: string): number
-  /** Pods of this group, see `spread.ts`. */
-  ofGroup(group: string): number
   /** Would one of these ports meet a taken one? */
   hasConflict(ports: readonly HostPort[]): boolean
 }
 
 export interface NodeLedger extends NodeUsage {
   become(node: StoredObject<'nodes'>): void
-  add(key: string, needs: PodNeeds, group: string | undefined): void
+  add(key: string, pod: StoredObject<'pods'>): void
   remove(key: string): void
 }
 
 export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
-  const pods = new Map<string, { readonly needs: PodNeeds; readonly group: string | undefined }>()
+  const pods = new Map<string, StoredObject<'pods'>>()
   const requested = new Map<string, number>()
   const scored = new Map<string, number>()
-  const groups = new Map<string, number>()
   let node = first
   let allocatable = amountsOf(first.status?.allocatable)
+  let images = imageSizes(first.status?.images)
 
-  const count = ({ requests, scored: assumed }: PodNeeds, group: string | undefined, sign: 1 | -1) => {
+  const count = (pod: StoredObject<'pods'>, sign: 1 | -1) => {
+    const { requests, scored: assumed } = podNeeds(pod)
     for (const [name, amount] of requests) requested.set(name, (requested.get(name) ?? 0) + sign * amount)
     for (const [name, amount] of assumed) scored.set(name, (scored.get(name) ?? 0) + sign * amount)
-    if (group !== undefined) groups.set(group, (groups.get(group) ?? 0) + sign)
-    if (group !== undefined && groups.get(group) === 0) groups.delete(group)
   }
 
   const remove = (key: string) => {
     const pod = pods.get(key)
     if (pod === undefined) return
     pods.delete(key)
-    count(pod.needs, pod.group, -1)
+    count(pod, -1)
   }
 
   return {
+    name: first.metadata.name,
+    pods,
     get node() {
       return node
     },
+    get labels() {
+      return node.metadata.labels ?? noLabels
+    },
     get taints() {
-      return node.spec?.taints ?? []
+      return node.spec?.taints ?? noTaints
     },
     get allocatable() {
       return allocatable
+    },
+    get images() {
+      return images
     },
     get podCount() {
       return pods.size
     },
     requested: (resource) => requested.get(resource) ?? 0,
     scored: (resource) => scored.get(resource) ?? 0,
-    ofGroup: (group) => groups.get(group) ?? 0,
     hasConflict(ports) {
       if (ports.length === 0) return false
-      const taken = [...pods.values()].flatMap(({ needs }) => needs.ports)
+      const taken = [...pods.values()].flatMap((pod) => podNeeds(pod).ports)
       return ports.some((port) => taken.some((other) => meets(port, other)))
     },
     become(next) {
       if (next.status?.allocatable !== node.status?.allocatable) allocatable = amountsOf(next.status?.allocatable)
+      if (next.status?.images !== node.status?.images) images = imageSizes(next.status?.images)
       node = next
     },
-    add(key, needs, group) {
+    add(key, pod) {
       remove(key)
-      pods.set(key, { needs, group })
-      count(needs, group, 1)
+      pods.set(key, pod)
+      count(pod, 1)
     },
     remove,
   }
 }
+
+const noLabels: Labels = {}
+const noTaints: readonly Taint[] = []
 
 /** A port on all addresses meets the same port on any. */
 function meets(a: HostPort, b: HostPort): boolean {

@@ -1,27 +1,63 @@
 /** Where shall this pod run? */
 import type { Pod } from '../../api/pod.ts'
-import type { Cluster } from './cluster.ts'
-import { refusals, unschedulableMessage } from './filter.ts'
+import { keyText } from '../store/follow.ts'
+import type { Cluster, KeyedPod } from './cluster.ts'
+import { countedReasons, type Plugin, type Refusal, type Round, refusal, roundFor, unavailable } from './filter.ts'
+import { namedNodes } from './node-choice.ts'
 import type { NodeUsage } from './node-usage.ts'
 import { bestNode } from './score.ts'
 
-export type Placement =
-  | { readonly found: true; readonly nodeName: string }
+export type Placement = { readonly found: true; readonly nodeName: string } | Misfit
+
+export type Misfit = {
+  readonly found: false
   /** The sentence for the event and the condition. */
-  | { readonly found: false; readonly message: string }
+  readonly message: string
+  /** Who refused, on any node. */
+  readonly refusedBy: ReadonlySet<Plugin>
+  /** By node; nodes that the pod's own terms leave out are not in it. */
+  readonly refusals: ReadonlyMap<string, Refusal>
+}
 
 /** `start`: the node to begin with; `random`: decides between equals. */
 export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => number): Placement {
+  const key = keyText(pod.metadata)
+  const round = roundFor(pod, nodes)
+  const promised = nodes.node(nodes.nominationOf(key) ?? '')
+  if (promised !== undefined && refusalWithPromises(key, round, promised, nodes) === undefined) {
+    return { found: true, nodeName: promised.name }
+  }
+  const named = namedNodes(pod)
+  if (named?.size === 0) return conflicting(nodes.nodeCount)
   const enough = nodesToFind(nodes.nodeCount)
   const fitting: NodeUsage[] = []
-  const refused: (readonly string[])[] = []
-  for (const usage of nodes.from(start)) {
-    const reasons = refusals(pod, usage)
-    if (reasons.length > 0) refused.push(reasons)
+  const refusals = new Map<string, Refusal>()
+  for (const usage of named === undefined ? nodes.from(start) : nodesCalled(named, nodes)) {
+    const refused = refusalWithPromises(key, round, usage, nodes)
+    if (refused !== undefined) refusals.set(usage.name, refused)
     else if (fitting.push(usage) >= enough) break
   }
-  if (fitting.length === 0) return { found: false, message: unschedulableMessage(refused) }
-  return { found: true, nodeName: bestNode(pod, fitting, nodes.spread(pod), random).node.metadata.name }
+  if (fitting.length > 0) return { found: true, nodeName: bestNode(pod, fitting, nodes, random).name }
+  const refusedBy = new Set([...refusals.values()].map(({ plugin }) => plugin))
+  if (named !== undefined) refusedBy.add('NodeAffinity')
+  return { found: false, message: misfitMessage(refusals, nodes.nodeCount), refusedBy, refusals }
+}
+
+/**
+ * Does the pod fit beside those who were promised room there and matter as much, and also if they go elsewhere after
+ * all? `key` is the pod's own.
+ */
+export function refusalWithPromises(key: string, round: Round, usage: NodeUsage, nodes: Cluster): Refusal | undefined {
+  const rivals = nodes.nominatedTo(usage.name).filter((rival) => rival.key !== key && matters(rival, round.pod))
+  if (rivals.length > 0) {
+    const refused = nodes.with(rivals, usage.name, () => refusal(roundFor(round.pod, nodes), usage))
+    if (refused !== undefined) return refused
+  }
+  return refusal(round, usage)
+}
+
+function matters(rival: KeyedPod, pod: Pod): boolean {
+  return (rival.pod.spec.priority ?? 0) >= (pod.spec.priority ?? 0)
 }
 
 /** As Kubernetes: a hundred nodes are all looked at; of more, 50 % less 1 % for each 125 nodes, at least 5 % and 100. */
@@ -29,4 +65,23 @@ export function nodesToFind(nodeCount: number): number {
   if (nodeCount <= 100) return nodeCount
   const percent = Math.max(5, 50 - Math.floor(nodeCount / 125))
   return Math.max(100, Math.floor((nodeCount * percent) / 100))
+}
+
+function nodesCalled(names: ReadonlySet<string>, nodes: Cluster): readonly NodeUsage[] {
+  return [...names].flatMap((name) => nodes.node(name) ?? [])
+}
+
+function misfitMessage(refusals: ReadonlyMap<string, Refusal>, nodeCount: number): string {
+  if (nodeCount === 0) return 'no nodes available to schedule pods'
+  const told = [...refusals.values()].map(({ reasons }) => reasons)
+  const untold = Array.from({ length: nodeCount - told.length }, () => leftOut)
+  return unavailable(nodeCount, countedReasons([...told, ...untold]))
+}
+
+/** Of the nodes that were not looked at because the pod asks for others by name. */
+const leftOut = ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]
+
+function conflicting(nodeCount: number): Misfit {
+  const message = unavailable(nodeCount, 'pod affinity terms conflict')
+  return { found: false, message, refusedBy: new Set<Plugin>(['NodeAffinity']), refusals: new Map() }
 }

@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import type { PodOverrides } from '../../api/testing/builders.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
+import { dice, prefers, requires, spreads } from '../testing/scheduling.ts'
 import { scheduler } from './scheduler.ts'
 import { schedulingQueue } from './scheduling-queue.ts'
 
@@ -35,7 +36,9 @@ test('a pod that fits nowhere is told why, and bound when a node comes that has 
   const world = opened(t)
   await world.join({ name: 'pi-1', allocatable: { cpu: '1' } }, { name: 'pi-2', unschedulable: true })
   await pending(world, { name: 'web', requests: { cpu: '2' } })
-  const message = '0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.'
+  const message =
+    '0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. ' +
+    'preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.'
   t.match(await condition(world, 'web'), { status: 'False', reason: 'Unschedulable', message })
   const [event] = (await world.store.list('events')).items
   t.match(event, { reason: 'FailedScheduling', type: 'Warning', message })
@@ -128,6 +131,127 @@ test('a pod for another scheduler, a gated one and a leaving one are left alone'
   t.same(await bound(world, 'gated'), ['pi-1'])
 })
 
+test('a pod that matters more makes room for itself, with grace and with reasons', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } }, { name: 'pi-2', allocatable: { cpu: '1' } })
+  const full = { requests: { cpu: '1' } }
+  await pending(world, { name: 'batch', ...full, priority: 1 })
+  await pending(world, { name: 'web', ...full, priority: 5 })
+  const [victimsNode] = await bound(world, 'batch')
+  await pending(world, { name: 'vip', ...full, priority: 1000 })
+  t.match(await world.pod('vip'), {
+    spec: { nodeName: undefined },
+    status: {
+      nominatedNodeName: victimsNode,
+      conditions: [{ type: 'PodScheduled', message: '0/2 nodes are available: 2 Insufficient cpu.' }],
+    },
+  })
+  const victim = await world.pod('batch')
+  t.match(victim, {
+    metadata: { deletionGracePeriodSeconds: 30 },
+    status: {
+      conditions: [
+        { type: 'PodScheduled' },
+        {
+          type: 'DisruptionTarget',
+          status: 'True',
+          reason: 'PreemptionByScheduler',
+          message: 'default-scheduler: preempting to accommodate a higher priority pod',
+        },
+      ],
+    },
+  })
+  const vip = await world.pod('vip')
+  const events = (await world.store.list('events')).items
+  t.match(
+    events.find(({ reason }) => reason === 'Preempted'),
+    { type: 'Normal', message: `Preempted by pod ${vip?.metadata.uid} on node ${victimsNode}` },
+  )
+  await pending(world, { name: 'late', ...full, priority: 10 })
+  await world.store.delete('pods', { namespace: 'default', name: 'batch' })
+  await world.pass(2)
+  t.same(await bound(world, 'vip', 'late'), [victimsNode, undefined], 'the room is kept for whom it was made')
+  t.equal(await world.reasons('web').then((reasons) => reasons.includes('Preempted')), true, 'late is above web')
+})
+
+test('room promised to a pod is free again when that pod is deleted', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } })
+  const full = { requests: { cpu: '1' } }
+  await pending(world, { name: 'batch', ...full, priority: 1 })
+  await pending(world, { name: 'vip', ...full, priority: 1000 })
+  await pending(world, { name: 'patient', ...full, spec: { preemptionPolicy: 'Never', priority: 10 } })
+  await world.store.delete('pods', { namespace: 'default', name: 'batch' })
+  await world.store.delete('pods', { namespace: 'default', name: 'vip' })
+  await world.pass(3)
+  t.same(await bound(world, 'patient'), ['pi-1'])
+})
+
+test('pods that want company, distance or an even share are woken by what gives it to them', async (t) => {
+  const world = opened(t)
+  const zone = (name: string) => ({ 'topology.kubernetes.io/zone': name })
+  await world.join({ name: 'pi-1', labels: zone('1') }, { name: 'pi-2', labels: zone('2') })
+  const web = { labels: { app: 'web' } }
+  await pending(world, { name: 'friend', spec: requires('podAffinity', 'web') })
+  t.match(await condition(world, 'friend'), {
+    message: /^0\/2 nodes are available: 2 node\(s\) didn't match pod affinity rules\./,
+  })
+  await pending(world, { name: 'web', ...web, nodeSelector: zone('1') })
+  await world.pass(2)
+  t.same(await bound(world, 'web', 'friend'), ['pi-1', 'pi-1'])
+
+  await pending(world, {
+    name: 'shy',
+    ...web,
+    spec: { ...requires('podAntiAffinity', 'web'), nodeSelector: zone('1') },
+  })
+  t.match(await condition(world, 'shy'), { message: /1 node\(s\) didn't match pod anti-affinity rules/ })
+  await world.store.delete('pods', { namespace: 'default', name: 'web' })
+  await world.pass(2)
+  t.same(await bound(world, 'shy'), ['pi-1'])
+
+  const spread = (more: object) => spreads({ labelSelector: { matchLabels: { app: 'share' } }, ...more })
+  const share = { labels: { app: 'share' } }
+  await pending(world, { name: 'one', ...share, spec: { ...spread({}), nodeSelector: zone('1') } })
+  await pending(world, { name: 'two', ...share, spec: { ...spread({}), nodeSelector: zone('1') } })
+  t.same(await bound(world, 'one', 'two'), ['pi-1', 'pi-1'], 'a zone that is not asked for does not count')
+  const strict = { ...spread({ nodeAffinityPolicy: 'Ignore', maxSkew: 2 }), nodeSelector: zone('1') }
+  await pending(world, { name: 'three', ...share, spec: strict })
+  t.match(await condition(world, 'three'), { message: /1 node\(s\) didn't match pod topology spread constraints/ })
+  await pending(world, { name: 'four', ...share, nodeSelector: zone('2') })
+  await world.pass(2)
+  t.same(await bound(world, 'three'), ['pi-1'])
+})
+
+test('with every kind of wish at once no strict one is ever broken', async (t) => {
+  const world = fleet(t)
+  const random = dice(3)
+  await world.join(
+    ...Array.from({ length: 12 }, (_, i) => ({
+      name: `pi-${i}`,
+      labels: { 'topology.kubernetes.io/zone': `${i % 3}` },
+      allocatable: { cpu: '2' },
+    })),
+  )
+  t.teardown(world.start(scheduler({ ...world, random })))
+  const wishes = [
+    { labels: { app: 'lone' }, spec: requires('podAntiAffinity', 'lone') },
+    { labels: { app: 'web' }, spec: spreads({}) },
+    { labels: { app: 'db' }, spec: prefers('podAffinity', 'web', {}, 10) },
+  ]
+  for (let i = 0; i < 60; i++) await pending(world, { name: `p${i}`, requests: { cpu: '100m' }, ...wishes[i % 3] })
+  await world.pass(3)
+  const placed = (await world.store.list('pods')).items.filter(({ spec }) => spec.nodeName)
+  const of = (app: string) => placed.filter(({ metadata }) => metadata.labels?.['app'] === app)
+  const zoneCounts = [0, 1, 2].map(
+    (zone) => of('web').filter(({ spec }) => Number(spec.nodeName?.slice(3)) % 3 === zone).length,
+  )
+  t.equal(of('lone').length, 12, 'one on each node, and no more')
+  t.equal(new Set(of('lone').map(({ spec }) => spec.nodeName)).size, 12)
+  t.equal(of('web').length, 20)
+  t.ok(Math.max(...zoneCounts) - Math.min(...zoneCounts) <= 1, `${zoneCounts}`)
+})
+
 test('a restarted scheduler reckons with what is bound', async (t) => {
   const world = fleet(t)
   await world.join({ name: 'pi-1', allocatable: { cpu: '1' } })
@@ -141,7 +265,7 @@ test('the queue: back-off grows from 1 s to 10 s, news shortens the wait to it, 
   const queue = schedulingQueue()
   queue.add('a', aPod())
   t.equal(queue.next(0)?.key, 'a')
-  queue.failed('a', 0)
+  queue.failed('a', new Set(), 0)
   t.equal(queue.nextMs(), 300_000)
   queue.wake(() => false, 100)
   t.equal(queue.nextMs(), 300_000)
@@ -164,12 +288,7 @@ test('a fleet of five hundred: a thousand pods find their place, evenly', async 
   const world = fleet(t)
   await world.join(...Array.from({ length: 500 }, (_, i) => ({ name: `pi-${i}` })))
   for (let i = 0; i < 1000; i++) await world.store.create('pods', podOf(i))
-  let seed = 1
-  const random = () => {
-    seed = (seed * 16807) % 2147483647
-    return seed / 2147483647
-  }
-  t.teardown(world.start(scheduler({ ...world, random })))
+  t.teardown(world.start(scheduler({ ...world, random: dice(1) })))
   await world.pass(2)
   const counts = new Map<string, number>()
   for (const { spec } of (await world.store.list('pods')).items) {

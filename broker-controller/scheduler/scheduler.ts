@@ -1,39 +1,35 @@
-/** Loop: a pending pod → a binding, or the reason why there is none. */
+/** Loop: a pending pod → a binding, room made for it, or the reason why there is none. */
 import { isDeepStrictEqual } from 'node:util'
-import { withPodCondition } from '../../api/pod-conditions.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import { alarm } from '../../daemon/alarm.ts'
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { waitMs } from '../../daemon/due-times.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
-import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
-import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyText } from '../store/follow.ts'
-import { podReference } from '../store/references.ts'
-import { rewrite } from '../store/rewrite.ts'
-import type { Store, StoredObject } from '../store/store.ts'
-import { cluster } from './cluster.ts'
-import { refusals } from './filter.ts'
-import { placePod } from './placement.ts'
+import type { StoredObject } from '../store/store.ts'
+import { cluster, type KeyedPod, type StoredPod } from './cluster.ts'
+import { type Change, mayFit } from './hints.ts'
+import { type Misfit, placePod } from './placement.ts'
+import { type DisruptionBudget, preempt, priorityOf } from './preemption.ts'
+import { isOurs, type SchedulerWriteNeeds, schedulerWrites } from './scheduler-writes.ts'
 import { schedulingQueue } from './scheduling-queue.ts'
 
-export type SchedulerNeeds = {
-  readonly store: Store
-  readonly events: EventRecorder
-  readonly clock: Clock
-  readonly log: Log
+export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
 }
 
-/** Pods that name another scheduler are not ours. */
-export const schedulerName = 'default-scheduler'
-
-type StoredPod = StoredObject<'pods'>
-type Decision = { readonly key: string; readonly pod: StoredPod } & (
-  | { readonly nodeName: string }
-  | { readonly message: string }
-)
+type Decision = KeyedPod &
+  (
+    | { readonly decided: 'bind'; readonly nodeName: string }
+    | {
+        readonly decided: 'preempt'
+        readonly nodeName: string
+        readonly message: string
+        readonly victims: readonly KeyedPod[]
+        readonly displaced: readonly KeyedPod[]
+      }
+    | { readonly decided: 'wait'; readonly message: string; readonly withdraws: boolean }
+  )
 
 /** Decisions are quick and writing is slow: so many are written at a time. */
 const writesAtOnce = 128
@@ -42,49 +38,100 @@ export function scheduler(needs: SchedulerNeeds): Loop {
   return { name: 'scheduler', run: (signal) => runScheduler(needs, signal) }
 }
 
-async function runScheduler({ store, events, clock, log, random }: SchedulerNeeds, signal: AbortSignal): Promise<void> {
-  const nodesKnown = cluster()
+async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise<void> {
+  const { clock, log, random } = needs
+  const write = schedulerWrites(needs)
+  const known = cluster()
   const queue = schedulingQueue()
   const bell = alarm(clock)
-  /** Nodes on which something may fit now that did not before. */
-  const improved = new Set<string>()
+  /** What may let pods fit that did not: nodes once each, the rest as it came. */
+  const betterNodes = new Set<string>()
+  const changes: Change[] = []
   /** Decided, and not yet told by the store. */
   const assumed = new Set<string>()
 
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
-    if (present === undefined) return previous && nodesKnown.forgetNode(previous.metadata.name)
-    nodesKnown.seeNode(present)
-    if (previous === undefined || decidesDifferently(present, previous)) improve(present.metadata.name)
+  const tell = (change: Change) => {
+    if (!queue.isWaiting) return
+    if (change.change === 'node') betterNodes.add(change.nodeName)
+    else changes.push(change)
+    bell.ring()
+  }
+
+  const nodes = follow(needs, 'nodes', (present, previous) => {
+    if (present === undefined) {
+      if (previous === undefined) return
+      known.forgetNode(previous.metadata.name)
+      return tell({ change: 'node gone' })
+    }
+    known.seeNode(present)
+    const nodeName = present.metadata.name
+    if (previous === undefined || decidesDifferently(present, previous)) tell({ change: 'node', nodeName })
   })
 
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+  const namespaces = follow(needs, 'namespaces', (present, previous) => {
+    const name = (present ?? previous)?.metadata.name
+    if (name === undefined) return
+    known.seeNamespace(name, present && (present.metadata.labels ?? {}))
+    if (!isDeepStrictEqual(present?.metadata.labels, previous?.metadata.labels)) tell({ change: 'namespace' })
+  })
+
+  const pods = follow(needs, 'pods', (present, previous) => {
     const { metadata } = present ?? previous ?? {}
     if (metadata === undefined) return
     const key = keyText(metadata)
     if (present === undefined || isFinished(present)) {
-      queue.remove(key)
-      assumed.delete(key)
-      nodesKnown.remove(key)
-      const freed = previous?.spec.nodeName
-      if (freed && !(present !== undefined && previous !== undefined && isFinished(previous))) improve(freed)
+      forget(key, present, previous)
     } else if (present.spec.nodeName) {
       queue.remove(key)
       assumed.delete(key)
-      if (present.spec !== previous?.spec) nodesKnown.place(key, present, present.spec.nodeName)
-    } else if (!isOurs(present)) queue.remove(key)
-    else if (previous === undefined || !queue.has(key) || asksDifferently(present, previous)) {
-      queue.add(key, present)
-      bell.ring()
+      if (previous === undefined || countsDifferently(present, previous)) settle(key, present, previous)
+    } else {
+      followPromise(key, present, previous)
+      if (!isOurs(present)) queue.remove(key)
+      else if (previous === undefined || !queue.has(key) || asksDifferently(present, previous)) {
+        queue.add(key, present)
+        bell.ring()
+      }
     }
   })
 
-  const improve = (nodeName: string) => {
-    improved.add(nodeName)
-    bell.ring()
+  const forget = (key: string, present: StoredPod | undefined, previous: StoredPod | undefined) => {
+    queue.remove(key)
+    assumed.delete(key)
+    known.remove(key)
+    const gone = previous ?? present
+    if (gone === undefined) return
+    breakPromise(key, gone)
+    const wasThere = previous !== undefined && !isFinished(previous)
+    if (wasThere && gone.spec.nodeName) tell({ change: 'pod gone', pod: gone, nodeName: gone.spec.nodeName })
+  }
+
+  const settle = (key: string, present: StoredPod, previous: StoredPod | undefined) => {
+    const nodeName = present.spec.nodeName ?? ''
+    breakPromise(key, present)
+    known.place(key, present, nodeName)
+    const isNew = !previous?.spec.nodeName
+    if (!isNew && !meansOther(present, previous)) return
+    if (!isNew) tell({ change: 'pod gone', pod: previous })
+    tell({ change: 'pod placed', pod: present })
+  }
+
+  const followPromise = (key: string, present: StoredPod, previous: StoredPod | undefined) => {
+    const promised = present.status?.nominatedNodeName ?? ''
+    if (promised === (previous?.status?.nominatedNodeName ?? '')) return
+    if (promised === '') breakPromise(key, present)
+    else known.nominate(key, present, promised)
+  }
+
+  const breakPromise = (key: string, pod: StoredPod) => {
+    const nodeName = known.nominationOf(key)
+    if (nodeName === undefined) return
+    known.nominate(key, pod, '')
+    tell({ change: 'node', nodeName })
   }
 
   const work = async () => {
-    await Promise.all([nodes.listed, pods.listed])
+    await Promise.all([nodes.listed, namespaces.listed, pods.listed])
     while (!signal.aborted) {
       wakeWhatMayFit()
       const decisions = decideSome()
@@ -94,10 +141,13 @@ async function runScheduler({ store, events, clock, log, random }: SchedulerNeed
   }
 
   const wakeWhatMayFit = () => {
-    if (improved.size === 0) return
-    const usages = [...improved].flatMap((name) => nodesKnown.node(name) ?? [])
-    improved.clear()
-    queue.wake((pod) => usages.some((usage) => refusals(pod, usage).length === 0), clock.monotonicMs())
+    const news: readonly Change[] = [
+      ...[...betterNodes].map((nodeName): Change => ({ change: 'node', nodeName })),
+      ...changes.splice(0),
+    ]
+    betterNodes.clear()
+    if (news.length === 0) return
+    queue.wake((waiting) => news.some((change) => mayFit(waiting, change, known)), clock.monotonicMs())
   }
 
   /** Each decision reckons with those before it, though none is written yet. */
@@ -106,26 +156,52 @@ async function runScheduler({ store, events, clock, log, random }: SchedulerNeed
     while (decisions.length < writesAtOnce) {
       const next = queue.next(clock.monotonicMs())
       if (next === undefined) break
-      const { key, pod } = next
-      const start = Math.floor(random() * nodesKnown.nodeCount)
-      const placement = placePod(pod, nodesKnown, start, random)
-      if (placement.found) {
-        nodesKnown.place(key, pod, placement.nodeName)
-        assumed.add(key)
-        decisions.push({ key, pod, nodeName: placement.nodeName })
-      } else {
-        queue.failed(key, clock.monotonicMs())
-        decisions.push({ key, pod, message: placement.message })
-      }
+      decisions.push(decide(next))
     }
     return decisions
   }
 
+  const decide = ({ key, pod }: KeyedPod): Decision => {
+    const start = Math.floor(random() * known.nodeCount)
+    const placement = placePod(pod, known, start, random)
+    if (!placement.found) return decideMisfit({ key, pod }, placement)
+    known.place(key, pod, placement.nodeName)
+    assumed.add(key)
+    return { decided: 'bind', key, pod, nodeName: placement.nodeName }
+  }
+
+  const decideMisfit = ({ key, pod }: KeyedPod, misfit: Misfit): Decision => {
+    queue.failed(key, misfit.refusedBy, clock.monotonicMs())
+    if (known.nodeCount === 0) return { decided: 'wait', key, pod, message: misfit.message, withdraws: false }
+    const preemption = preempt(pod, known, misfit, { budgets: budgets(), random })
+    if (!preemption.helps) {
+      if (preemption.withdraws) breakPromise(key, pod)
+      const message = `${misfit.message} ${preemption.message}`
+      return { decided: 'wait', key, pod, message, withdraws: preemption.withdraws }
+    }
+    const { nodeName, victims } = preemption
+    const displaced = known.nominatedTo(nodeName).filter((other) => priorityOf(other.pod) < priorityOf(pod))
+    for (const other of displaced) known.nominate(other.key, other.pod, '')
+    known.nominate(key, pod, nodeName)
+    return { decided: 'preempt', key, pod, message: misfit.message, nodeName, victims, displaced }
+  }
+
+  const budgets = (): readonly DisruptionBudget[] => []
+
   const carryOut = async (decision: Decision) => {
     const { key, pod } = decision
     try {
-      if ('nodeName' in decision) await bind(key, pod, decision.nodeName)
-      else await explain(pod, decision.message)
+      switch (decision.decided) {
+        case 'bind':
+          if (await write.bind(pod, decision.nodeName)) queue.remove(key)
+          else takeBack(key)
+          return
+        case 'preempt':
+          await makeRoom(decision)
+          return await write.explain(pod, decision.message, decision.nodeName)
+        case 'wait':
+          return await write.explain(pod, decision.message, decision.withdraws ? '' : undefined)
+      }
     } catch (error) {
       log.warn('Pod not scheduled', { pod: key, error })
       takeBack(key)
@@ -133,64 +209,25 @@ async function runScheduler({ store, events, clock, log, random }: SchedulerNeed
     }
   }
 
-  const bind = async (key: string, pod: StoredPod, nodeName: string) => {
-    const { name, namespace = '', uid } = pod.metadata
-    const bound = await rewrite({ store, clock }, 'pods', {
-      key: { namespace, name },
-      uid,
-      change: (fresh) => (fresh.spec.nodeName || !isOurs(fresh) ? undefined : boundPod(fresh, nodeName)),
-    })
-    if (bound === undefined) return takeBack(key)
-    queue.remove(key)
-    log.info('Pod scheduled', { pod: key, node: nodeName })
-    await record(pod, 'Normal', 'Scheduled', `Successfully assigned ${key} to ${nodeName}`)
-  }
-
-  const boundPod = (pod: StoredPod, nodeName: string): StoredPod => {
-    const now = rfc3339(clock.wallMs())
-    const bound = { ...pod, spec: { ...pod.spec, nodeName } }
-    return withPodCondition(bound, { type: 'PodScheduled', status: 'True' }, now) ?? bound
+  const makeRoom = async ({ pod, nodeName, victims, displaced }: Decision & { readonly decided: 'preempt' }) => {
+    await Promise.all([
+      ...victims.map((victim) => write.evict(victim.pod, pod, nodeName)),
+      ...displaced.map((other) => write.withdraw(other.pod)),
+    ])
   }
 
   /** The store has told, or will tell, what became of the pod instead. */
   const takeBack = (key: string) => {
-    if (assumed.delete(key)) nodesKnown.remove(key)
-  }
-
-  const explain = async (pod: StoredPod, message: string) => {
-    const { name, namespace = '', uid } = pod.metadata
-    const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message } as const
-    const written = await rewrite({ store, clock }, 'pods', {
-      key: { namespace, name },
-      uid,
-      part: 'status',
-      change: (fresh) =>
-        fresh.spec.nodeName ? undefined : withPodCondition(fresh, condition, rfc3339(clock.wallMs())),
-    })
-    if (written !== undefined) log.info('Pod fits nowhere', { pod: keyText(pod.metadata), message })
-    await record(pod, 'Warning', 'FailedScheduling', message)
-  }
-
-  const record = async (pod: StoredPod, type: 'Normal' | 'Warning', reason: string, message: string) => {
-    try {
-      await events.record({ object: podReference(pod), type, reason, message, component: schedulerName })
-    } catch (error) {
-      log.warn('Event not recorded', { reason, pod: keyText(pod.metadata), error })
-    }
+    if (assumed.delete(key)) known.remove(key)
   }
 
   const loops = [
     { name: 'nodes', run: nodes.run },
+    { name: 'namespaces', run: namespaces.run },
     { name: 'pods', run: pods.run },
     { name: 'work', run: work },
   ]
   await runLoops(loops, signal, log)
-}
-
-/** Is it for us to place this pod? Not while it is leaving, gated, or meant for another scheduler. */
-function isOurs({ metadata, spec }: StoredPod): boolean {
-  const isFree = metadata.deletionTimestamp === undefined && (spec.schedulingGates ?? []).length === 0
-  return isFree && (spec.schedulerName ?? schedulerName) === schedulerName
 }
 
 /** Heartbeats and the like make no pod fit. */
@@ -201,4 +238,16 @@ function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>):
 
 function asksDifferently(a: StoredPod, b: StoredPod): boolean {
   return !isDeepStrictEqual([a.spec, a.metadata.labels], [b.spec, b.metadata.labels])
+}
+
+/** Of a bound pod: does it take other room, mean something else to its neighbours, or to those who want its room? */
+function countsDifferently(a: StoredPod, b: StoredPod): boolean {
+  return a.spec !== b.spec || a.status?.startTime !== b.status?.startTime || meansOther(a, b)
+}
+
+function meansOther(a: StoredPod, b: StoredPod): boolean {
+  return (
+    !isDeepStrictEqual(a.metadata.labels, b.metadata.labels) ||
+    a.metadata.deletionTimestamp !== b.metadata.deletionTimestamp
+  )
 }

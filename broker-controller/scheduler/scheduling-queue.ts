@@ -2,6 +2,7 @@
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
 import type { StoredObject } from '../store/store.ts'
+import type { Plugin } from './filter.ts'
 
 type StoredPod = StoredObject<'pods'>
 
@@ -13,12 +14,17 @@ export interface SchedulingQueue {
   remove(key: string): void
   /** Takes the next pod whose turn it is. End the attempt with `failed` or `remove`. */
   next(nowMs: number): { readonly key: string; readonly pod: StoredPod } | undefined
-  /** It fits nowhere: it waits for `wake`, at the most five minutes. */
-  failed(key: string, nowMs: number): void
+  /** It fits nowhere, for these refused it: it waits for `wake`, at the most five minutes. */
+  failed(key: string, refusedBy: ReadonlySet<Plugin>, nowMs: number): void
   /** The attempt failed for no fault of the pod's: again after its back-off. */
   retry(key: string, nowMs: number): void
   /** Something changed that may help the pods that `mayFit`: each is tried again as soon as its back-off is over. */
-  wake(mayFit: (pod: StoredPod) => boolean, nowMs: number): void
+  wake(
+    mayFit: (waiting: { readonly pod: StoredPod; readonly refusedBy: ReadonlySet<Plugin> }) => boolean,
+    nowMs: number,
+  ): void
+  /** Is there any that `wake` could help? */
+  readonly isWaiting: boolean
   /** When a pod comes due that is not yet. */
   nextMs(): number | undefined
 }
@@ -28,6 +34,8 @@ const maxBackoffMs = 10_000
 /** Pods that nothing woke are looked at again all the same. */
 const longestWaitMs = 5 * 60_000
 
+const nobody: ReadonlySet<Plugin> = new Set()
+
 type Entry = {
   readonly key: string
   readonly pod: StoredPod
@@ -35,6 +43,7 @@ type Entry = {
   readonly order: number
   readonly state: 'active' | 'trying' | 'backoff' | 'unschedulable'
   readonly backoffUntilMs: number
+  readonly refusedBy: ReadonlySet<Plugin>
 }
 
 export function schedulingQueue(): SchedulingQueue {
@@ -58,12 +67,12 @@ export function schedulingQueue(): SchedulingQueue {
     if (entry !== undefined && entry.state !== 'active') put({ ...entry, state: 'active' })
   }
 
-  const wait = (key: string, nowMs: number, state: 'backoff' | 'unschedulable') => {
+  const wait = (key: string, nowMs: number, state: Entry['state'], refusedBy: ReadonlySet<Plugin>) => {
     const entry = entries.get(key)
-    if (entry === undefined || entry.state !== 'trying') return
+    if (entry === undefined || (entry.state !== 'trying' && entry.state !== 'unschedulable')) return
     const attempts = entry.attempts + 1
     const backoffUntilMs = nowMs + Math.min(maxBackoffMs, firstBackoffMs * 2 ** (attempts - 1))
-    put({ ...entry, attempts, state, backoffUntilMs })
+    put({ ...entry, attempts, state, backoffUntilMs, refusedBy })
     due.set(key, state === 'backoff' ? backoffUntilMs : nowMs + longestWaitMs)
   }
 
@@ -81,6 +90,7 @@ export function schedulingQueue(): SchedulingQueue {
         order: before?.order ?? order++,
         state: 'active',
         backoffUntilMs: 0,
+        refusedBy: nobody,
       })
     },
     remove(key) {
@@ -97,12 +107,15 @@ export function schedulingQueue(): SchedulingQueue {
       }
       return undefined
     },
-    failed: (key, nowMs) => wait(key, nowMs, 'unschedulable'),
-    retry: (key, nowMs) => wait(key, nowMs, 'backoff'),
+    failed: (key, refusedBy, nowMs) => wait(key, nowMs, 'unschedulable', refusedBy),
+    retry: (key, nowMs) => wait(key, nowMs, 'backoff', nobody),
+    get isWaiting() {
+      return unschedulable.size > 0
+    },
     wake(mayFit, nowMs) {
       for (const key of [...unschedulable]) {
         const entry = entries.get(key)
-        if (entry === undefined || !mayFit(entry.pod)) continue
+        if (entry === undefined || !mayFit(entry)) continue
         if (entry.backoffUntilMs <= nowMs) activate(key)
         else {
           put({ ...entry, state: 'backoff' })

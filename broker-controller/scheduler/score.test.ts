@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
 import { cluster } from './cluster.ts'
+import { imageLocality } from './image-locality.ts'
 import { nodesToFind, placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
 import { balancedAllocation, bestNode, leastAllocated } from './score.ts'
@@ -55,6 +56,23 @@ test('preferred affinity draws', async (t) => {
   t.equal(choice(pod, [{ name: 'a', labels: { ssd: 'yes' } }, { name: 'b' }]), 'a')
 })
 
+test('an image that is there already draws, the more the more nodes have it', async (t) => {
+  const images = [{ names: ['app:latest'], sizeBytes: 500 * 1024 * 1024 }]
+  const having = (name: string): NodeOverrides => ({ name, status: { ...aNode().status, images } })
+  t.equal(choice(aPod({ image: 'app' }), [{ name: 'a' }, having('b')]), 'b')
+  const known = cluster()
+  for (const node of [having('a'), having('b'), { name: 'c' }, { name: 'd' }]) known.seeNode(aNode(node))
+  const score = (name: string, image: string) => {
+    const usage = known.node(name)
+    return usage && imageLocality(aPod({ image }), usage, known.carriers, known.nodeCount)
+  }
+  t.same([score('a', 'app'), score('a', 'app:1'), score('c', 'app')], [23, 0, 0], '(500 / 2 - 23) / (1000 - 23)')
+  known.seeNode(aNode({ name: 'b' }))
+  t.equal(score('a', 'app:latest'), 10, 'fewer have it now')
+  known.forgetNode('a')
+  t.equal(known.carriers('app:latest'), 0)
+})
+
 test('pods of one owner, or with the same labels, go to different machines, then to different zones', async (t) => {
   const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs-1', controller: true }
   const ours = { metadata: { name: 'w', ownerReferences: [owner] } }
@@ -76,22 +94,24 @@ test('a large fleet is sampled, a small one is not', async (t) => {
 })
 
 test('without a node there is nothing to choose', async (t) => {
-  t.throws(() => bestNode(aPod(), [], undefined, () => 0), RangeError)
+  t.throws(() => bestNode(aPod(), [], cluster(), () => 0), RangeError)
 })
 
 test('counts stay right when nodes come late, move to another zone, and go', async (t) => {
   const known = cluster()
   const labels = { app: 'web' }
-  const zone = (name: string) => ({ 'topology.kubernetes.io/zone': name })
+  const zone = 'topology.kubernetes.io/zone'
+  const inZone = (name: string) => aNode({ name: 'a', labels: { [zone]: name } })
+  const zones = () => [...known.crowds.in('default')].flatMap((crowd) => [...crowd.domains(zone)])
   known.place('x', aPod({ labels, requests: { cpu: '1' } }), 'a')
-  t.equal(known.spread(aPod({ labels }))?.ofZone.size, 0)
-  known.seeNode(aNode({ name: 'a', labels: zone('1') }))
-  t.same([...(known.spread(aPod({ labels }))?.ofZone ?? [])], [['1', 1]])
-  known.seeNode(aNode({ name: 'a', labels: zone('2') }))
-  t.same([...(known.spread(aPod({ labels }))?.ofZone ?? [])], [['2', 1]])
+  t.same(zones(), [])
+  known.seeNode(inZone('1'))
+  t.same([zones(), [...known.domains(zone)]], [[['1', 1]], [['1', 1]]])
+  known.seeNode(inZone('2'))
+  t.same([zones(), [...known.domains(zone)]], [[['2', 1]], [['2', 1]]])
   t.equal(known.node('a')?.requested('cpu'), 1000)
   known.forgetNode('a')
-  t.equal(known.spread(aPod({ labels }))?.ofZone.size, 0)
+  t.same([zones(), [...known.domains(zone)]], [[], []])
   known.seeNode(aNode({ name: 'a' }))
   t.equal(known.node('a')?.requested('cpu'), 1000)
   known.remove('x')

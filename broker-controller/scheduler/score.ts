@@ -2,18 +2,16 @@
 import type { Pod } from '../../api/pod.ts'
 import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
 import { untolerated } from '../../api/tolerations.ts'
+import type { Cluster } from './cluster.ts'
+import { imageLocality } from './image-locality.ts'
+import { neighbourScores } from './inter-pod-affinity.ts'
 import type { NodeUsage } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
-import { type Spread, spreadScores } from './spread.ts'
+import { spreadScores } from './topology-spread.ts'
 
 /** One of the best, by chance. Throws RangeError when there is none. */
-export function bestNode(
-  pod: Pod,
-  fitting: readonly NodeUsage[],
-  spread: Spread | undefined,
-  random: () => number,
-): NodeUsage {
-  const scores = fitting.length === 1 ? [0] : totalScores(pod, fitting, spread)
+export function bestNode(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster, random: () => number): NodeUsage {
+  const scores = fitting.length === 1 ? [0] : totalScores(pod, fitting, nodes)
   const highest = Math.max(...scores)
   const best = fitting.filter((_, i) => scores[i] === highest)
   const chosen = best[Math.floor(random() * best.length)]
@@ -21,16 +19,21 @@ export function bestNode(
   return chosen
 }
 
-export function totalScores(pod: Pod, nodes: readonly NodeUsage[], spread: Spread | undefined): number[] {
+/** A view that has nothing to say of this pod is undefined. */
+type View = readonly [weight: number, scores: readonly number[] | undefined]
+
+export function totalScores(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster): number[] {
   const needs = podNeeds(pod)
-  const views: readonly (readonly [weight: number, scores: readonly number[]])[] = [
-    [3, upsideDown(nodes.map((usage) => intolerable(pod, usage)))],
-    [2, ofHighest(nodes.map((usage) => preference(pod, usage)))],
-    [1, nodes.map((usage) => leastAllocated(needs, usage))],
-    [1, nodes.map((usage) => balancedAllocation(needs, usage))],
-    [2, spread === undefined ? nodes.map(() => 0) : spreadScores(nodes, spread)],
+  const views: readonly View[] = [
+    [3, upsideDown(fitting.map((usage) => intolerable(pod, usage)))],
+    [2, preferences(pod, fitting)],
+    [1, fitting.map((usage) => leastAllocated(needs, usage))],
+    [1, fitting.map((usage) => balancedAllocation(needs, usage))],
+    [2, spreadScores(pod, fitting, nodes)],
+    [2, neighbourScores(pod, fitting, nodes)],
+    [1, fitting.map((usage) => imageLocality(pod, usage, nodes.carriers, nodes.nodeCount))],
   ]
-  return nodes.map((_, i) => views.reduce((sum, [weight, scores]) => sum + weight * (scores[i] ?? 0), 0))
+  return fitting.map((_, i) => views.reduce((sum, [weight, scores]) => sum + weight * (scores?.[i] ?? 0), 0))
 }
 
 /** The share of cpu and memory that stays free, the pod included. */
@@ -54,14 +57,17 @@ export function balancedAllocation({ requests }: PodNeeds, usage: NodeUsage): nu
 
 /** PreferNoSchedule taints that the pod does not tolerate. */
 function intolerable({ spec }: Pod, { taints }: NodeUsage): number {
-  return untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
+  return taints.length === 0 ? 0 : untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
 }
 
-function preference({ spec }: Pod, { node }: NodeUsage): number {
+function preferences({ spec }: Pod, fitting: readonly NodeUsage[]): readonly number[] | undefined {
   const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-  return preferred
-    .filter((term) => matchesNodeSelectorTerm(term.preference, node))
-    .reduce((sum, { weight }) => sum + weight, 0)
+  if (preferred.length === 0) return undefined
+  const weight = ({ node }: NodeUsage) =>
+    preferred
+      .filter((term) => matchesNodeSelectorTerm(term.preference, node))
+      .reduce((sum, term) => sum + term.weight, 0)
+  return ofHighest(fitting.map(weight))
 }
 
 function ofHighest(counts: readonly number[]): number[] {

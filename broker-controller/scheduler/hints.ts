@@ -1,0 +1,73 @@
+/** Something changed: could a pod that did not fit fit now? As the reasons say why it was refused. */
+import type { Pod } from '../../api/pod.ts'
+import { matchesLabels } from '../../api/selectors.ts'
+import type { Cluster } from './cluster.ts'
+import { type Plugin, refusal } from './filter.ts'
+import type { NodeUsage } from './node-usage.ts'
+import { podNeeds } from './pod-needs.ts'
+import { type PodTerm, podTerms, termMatches } from './pod-terms.ts'
+
+export type Change =
+  /** It came, it changed, or room on it is no longer promised to somebody. */
+  | { readonly change: 'node'; readonly nodeName: string }
+  | { readonly change: 'node gone' }
+  /** Deleted or finished; without `nodeName` it is still there, but not as it was. */
+  | { readonly change: 'pod gone'; readonly pod: Pod; readonly nodeName?: string }
+  | { readonly change: 'pod placed'; readonly pod: Pod }
+  | { readonly change: 'namespace' }
+
+export type Waiting = { readonly pod: Pod; readonly refusedBy: ReadonlySet<Plugin> }
+
+export function mayFit({ pod, refusedBy }: Waiting, change: Change, nodes: Cluster): boolean {
+  switch (change.change) {
+    case 'node':
+      return refusedBy.has('PodTopologySpread') || couldTake(nodes.node(change.nodeName), pod)
+    case 'node gone':
+      return refusedBy.has('PodTopologySpread')
+    case 'pod gone':
+      return (
+        (refusedBy.has('PodTopologySpread') && countsFor(pod, change.pod)) ||
+        (refusedBy.has('InterPodAffinity') && keepApart(pod, change.pod, nodes)) ||
+        ((refusedBy.has('NodeResourcesFit') || refusedBy.has('NodePorts')) &&
+          couldTake(nodes.node(change.nodeName ?? ''), pod))
+      )
+    case 'pod placed':
+      return (
+        (refusedBy.has('PodTopologySpread') && countsFor(pod, change.pod)) ||
+        (refusedBy.has('InterPodAffinity') && podTerms(pod).affinity.some((term) => matches(term, change.pod, nodes)))
+      )
+    case 'namespace':
+      return refusedBy.has('InterPodAffinity')
+  }
+}
+
+/** There is room, or there would be if those who matter less made it. Its neighbours are looked at later. */
+function couldTake(usage: NodeUsage | undefined, pod: Pod): boolean {
+  if (usage === undefined) return false
+  const refused = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, usage)
+  if (refused === undefined) return true
+  return !refused.isFinal && pod.spec.preemptionPolicy !== 'Never' && hasLesserPods(usage, pod)
+}
+
+function hasLesserPods({ pods }: NodeUsage, { spec }: Pod): boolean {
+  for (const other of pods.values()) if ((other.spec.priority ?? 0) < (spec.priority ?? 0)) return true
+  return false
+}
+
+function countsFor(pod: Pod, { metadata }: Pod): boolean {
+  if (metadata.namespace !== pod.metadata.namespace) return false
+  return podTerms(pod).hardSpread.some(
+    ({ requirements }) => requirements !== undefined && matchesLabels(requirements, metadata.labels),
+  )
+}
+
+function keepApart(pod: Pod, other: Pod, nodes: Cluster): boolean {
+  return (
+    podTerms(pod).antiAffinity.some((term) => matches(term, other, nodes)) ||
+    podTerms(other).antiAffinity.some((term) => matches(term, pod, nodes))
+  )
+}
+
+function matches(term: PodTerm, pod: Pod, nodes: Cluster): boolean {
+  return termMatches(term, pod, nodes.namespaceLabels(pod.metadata.namespace ?? ''))
+}

@@ -1,0 +1,39 @@
+/** Are the pod's images there already? A download is time, and on a card it is wear. */
+import type { NodeStatus } from '../../api/node.ts'
+import type { Pod } from '../../api/pod.ts'
+import type { NodeUsage } from './node-usage.ts'
+
+/** Kubernetes' limits: an image below the first is no reason to prefer a node, one above the second is all of it. */
+const leastBytes = 23 * 1024 * 1024
+const mostBytesPerContainer = 1000 * 1024 * 1024
+
+/** Bytes by name. */
+export function imageSizes(images: NodeStatus['images'] = []): ReadonlyMap<string, number> {
+  return new Map(images.flatMap(({ names = [], sizeBytes = 0 }) => names.map((name) => [name, sizeBytes] as const)))
+}
+
+/**
+ * 0 to 100. An image counts by the share of nodes that have it, so that one rare image does not draw all pods to one
+ * node.
+ */
+export function imageLocality(
+  pod: Pod,
+  usage: NodeUsage,
+  carriers: (image: string) => number,
+  nodeCount: number,
+): number {
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers]
+  const present = containers.reduce((sum, { image = '' }) => {
+    const name = normalized(image)
+    const bytes = usage.images.get(name)
+    return bytes === undefined ? sum : sum + Math.trunc(bytes * (carriers(name) / nodeCount))
+  }, 0)
+  const most = mostBytesPerContainer * containers.length
+  const within = Math.min(most, Math.max(leastBytes, present))
+  return Math.trunc((100 * (within - leastBytes)) / (most - leastBytes))
+}
+
+/** Without a tag or digest: `latest`. */
+function normalized(image: string): string {
+  return image.lastIndexOf(':') <= image.lastIndexOf('/') ? `${image}:latest` : image
+}

@@ -1,0 +1,41 @@
+/** Which nodes does a pod ask for by itself: selector, required affinity, name? And which keep it away by their taints? */
+import type { Taint } from '../../api/node.ts'
+import type { Pod } from '../../api/pod.ts'
+import { matchesNodeSelectorTerms } from '../../api/selectors.ts'
+import { schedulingEffects, untolerated } from '../../api/tolerations.ts'
+import type { NodeUsage } from './node-usage.ts'
+
+export function isWanted({ spec }: Pod, { node, labels }: NodeUsage): boolean {
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
+  return (
+    Object.entries(spec.nodeSelector ?? {}).every(
+      ([key, value]) => Object.hasOwn(labels, key) && labels[key] === value,
+    ) &&
+    (required === undefined || matchesNodeSelectorTerms(required.nodeSelectorTerms, node))
+  )
+}
+
+/** Would `isWanted` say yes to every node? */
+export function wantsAnyNode({ spec }: Pod): boolean {
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
+  return required === undefined && Object.keys(spec.nodeSelector ?? {}).length === 0
+}
+
+/** The first taint that keeps the pod away. */
+export function repellingTaint({ spec }: Pod, { taints }: NodeUsage): Taint | undefined {
+  return taints.length === 0 ? undefined : untolerated(taints, spec.tolerations ?? [], schedulingEffects)[0]
+}
+
+/** The only nodes whose names its terms allow; undefined when some term says nothing of names. None at all: they conflict. */
+export function namedNodes({ spec }: Pod): ReadonlySet<string> | undefined {
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
+  if (terms.length === 0) return undefined
+  const names = new Set<string>()
+  for (const { matchFields = [] } of terms) {
+    const asked = matchFields.filter(({ key, operator }) => key === 'metadata.name' && operator === 'In')
+    const [first, ...others] = asked.map(({ values = [] }) => values)
+    if (first === undefined) return undefined
+    for (const name of first) if (others.every((values) => values.includes(name))) names.add(name)
+  }
+  return names
+}

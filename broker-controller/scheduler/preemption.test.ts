@@ -1,0 +1,139 @@
+import { test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import { aCluster, type Bound, dice, requires } from '../testing/scheduling.ts'
+import type { ClusterLedger } from './cluster.ts'
+import { refusal, roundFor } from './filter.ts'
+import { placePod } from './placement.ts'
+import { type DisruptionBudget, preempt } from './preemption.ts'
+
+const small = (name: string) => ({ name, allocatable: { cpu: '2', memory: '4Gi' } })
+const one = (nodeName: string, priority: number, more: Partial<Bound> = {}): Bound => ({
+  nodeName,
+  priority,
+  requests: { cpu: '1' },
+  ...more,
+})
+const asking = (cpu: string, priority = 100, more = {}) => aPod({ name: 'new', requests: { cpu }, priority, ...more })
+
+/** `NODE: victims`, or what is said instead. */
+function outcome(pod: Pod, known: ClusterLedger, budgets: readonly DisruptionBudget[] = []): string {
+  const placement = placePod(pod, known, 0, () => 0)
+  if (placement.found) return `fits ${placement.nodeName}`
+  const found = preempt(pod, known, placement, { budgets, random: () => 0 })
+  if (!found.helps) return found.message
+  return `${found.nodeName}: ${found.victims.map(({ pod }) => pod.metadata.name).join(' ')}`
+}
+
+test('as few as possible go, and those that matter least', async (t) => {
+  t.equal(outcome(asking('1'), aCluster([small('a')], [one('a', 1), one('a', 2)])), 'a: p0')
+  t.equal(outcome(asking('2'), aCluster([small('a')], [one('a', 1), one('a', 2)])), 'a: p1 p0')
+  const young = { status: { startTime: '2026-01-01T00:09:00Z' } }
+  const old = { status: { startTime: '2026-01-01T00:01:00Z' } }
+  t.equal(outcome(asking('1'), aCluster([small('a')], [one('a', 1, old), one('a', 1, young)])), 'a: p1')
+})
+
+test('the node where it does the least harm is taken', async (t) => {
+  const two = [small('a'), small('b')]
+  t.equal(outcome(asking('2'), aCluster(two, [one('a', 9), one('a', 1), one('b', 5), one('b', 5)])), 'b: p2 p3')
+  t.equal(outcome(asking('2'), aCluster(two, [one('a', 5), one('a', 5), one('b', 5), one('b', 1)])), 'b: p2 p3')
+  const big = one('b', 5, { requests: { cpu: '2' } })
+  t.equal(outcome(asking('2'), aCluster(two, [one('a', 5), one('a', 5), big])), 'b: p2')
+})
+
+test('nobody makes room for an equal; the sentence says what stands against each node', async (t) => {
+  const known = aCluster(
+    [small('a'), small('b'), { name: 'c', unschedulable: true }],
+    [one('a', 100), one('a', 200), one('b', 100), one('b', 100)],
+  )
+  t.equal(
+    outcome(asking('1'), known),
+    'preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, ' +
+      '2 No preemption victims found for incoming pod.',
+  )
+  const full = aCluster([small('a')], [one('a', 100), one('a', 1)])
+  t.equal(outcome(asking('2'), full), 'preemption: 0/1 nodes are available: 1 Insufficient cpu.')
+  t.equal(
+    outcome(asking('1', 100, { spec: { preemptionPolicy: 'Never' } }), full),
+    'preemption: not eligible due to preemptionPolicy=Never.',
+  )
+  t.match(outcome(asking('3'), full), /1 Preemption is not helpful/, 'it would not fit an empty node')
+})
+
+test('budgets are kept where there is a choice', async (t) => {
+  const two = [small('a'), small('b')]
+  const web = { labels: { app: 'web' } }
+  const known = aCluster(two, [one('a', 1, web), one('a', 50), one('b', 9), one('b', 50)])
+  const budget: DisruptionBudget = {
+    namespace: 'default',
+    requirements: [{ key: 'app', operator: 'In', values: ['web'] }],
+    disruptionsAllowed: 0,
+    disrupted: new Set(),
+  }
+  t.equal(outcome(asking('1'), known), 'a: p0')
+  t.equal(outcome(asking('1'), known, [budget]), 'b: p2')
+  t.equal(outcome(asking('1'), known, [{ ...budget, disruptionsAllowed: 1 }]), 'a: p0')
+  t.equal(outcome(asking('1'), known, [{ ...budget, disrupted: new Set(['p0']) }]), 'a: p0', 'counted already')
+  const alone = aCluster([small('a')], [one('a', 1, web), one('a', 9)])
+  t.equal(outcome(asking('1'), alone, [budget]), 'a: p1', 'the guarded one comes back first')
+})
+
+test('a neighbour that keeps the pod away goes, too', async (t) => {
+  const shy = { spec: { priority: 1, ...requires('podAntiAffinity', 'web') } }
+  const known = aCluster([small('a')], [one('a', 1, shy)])
+  t.equal(outcome(asking('1', 100, { labels: { app: 'web' } }), known), 'a: p0')
+})
+
+test('room that was made for a pod is not taken by one that matters less, and it waits for it', async (t) => {
+  const leaving = {
+    metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
+    status: { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] },
+  } as const
+  const known = aCluster([small('a')], [one('a', 1, leaving)])
+  const pod = asking('2')
+  known.nominate('default/new', pod, 'a')
+  t.equal(outcome(pod, known), 'preemption: not eligible due to a terminating pod on the nominated node.')
+  t.match(outcome(aPod({ name: 'late', requests: { cpu: '1' }, priority: 10 }), known), /Insufficient cpu/)
+  t.equal(outcome(aPod({ name: 'high', requests: { cpu: '1' }, priority: 200 }), known), 'fits a')
+  known.remove('default/p0')
+  t.equal(outcome(pod, known), 'fits a')
+})
+
+test('whatever the fleet: victims matter less, with them gone the pod fits, with any of them it does not', async (t) => {
+  const random = dice(7)
+  const pick = (most: number) => Math.floor(random() * most)
+  for (let round = 0; round < 150; round++) {
+    const names = ['a', 'b', 'c', 'd'].slice(0, 1 + pick(4))
+    const bound = Array.from({ length: pick(12) }, () =>
+      one(names[pick(names.length)] ?? 'a', pick(4) * 50, {
+        requests: { cpu: `${100 * (1 + pick(10))}m` },
+        labels: { app: pick(2) === 0 ? 'web' : 'db' },
+      }),
+    )
+    const known = aCluster(names.map(small), bound)
+    const spec = pick(3) === 0 ? requires('podAntiAffinity', 'db') : {}
+    const pod = asking(`${100 * (1 + pick(20))}m`, 100, { spec: { priority: 100, ...spec } })
+    const before = [...known.from(0)].map((usage) => [usage.name, usage.podCount, usage.requested('cpu')])
+    const placement = placePod(pod, known, 0, random)
+    if (placement.found) {
+      const usage = known.node(placement.nodeName)
+      t.ok(usage && refusal(roundFor(pod, known), usage) === undefined, 'a placement passes every filter')
+      continue
+    }
+    const found = preempt(pod, known, placement, { budgets: [], random })
+    t.same(
+      [...known.from(0)].map((usage) => [usage.name, usage.podCount, usage.requested('cpu')]),
+      before,
+    )
+    if (!found.helps) continue
+    const usage = known.node(found.nodeName)
+    if (usage === undefined) return t.fail('no such node')
+    t.ok(found.victims.every((victim) => (victim.pod.spec.priority ?? 0) < 100))
+    const fits = () => refusal(roundFor(pod, known), usage) === undefined
+    t.ok(known.without(found.victims, usage.name, fits))
+    for (const kept of found.victims) {
+      const others = found.victims.filter((victim) => victim !== kept)
+      t.notOk(known.without(others, usage.name, fits), 'none goes for nothing')
+    }
+  }
+})

@@ -1,0 +1,184 @@
+/** A pod fits nowhere: which pods that matter less would have to go, and where is that the least harm? */
+import type { Pod } from '../../api/pod.ts'
+import { matchesLabels, type Requirement } from '../../api/selectors.ts'
+import { keyText } from '../store/follow.ts'
+import type { Cluster, KeyedPod } from './cluster.ts'
+import { countedReasons, roundFor, unavailable } from './filter.ts'
+import type { NodeUsage } from './node-usage.ts'
+import { type Misfit, refusalWithPromises } from './placement.ts'
+
+export type Preemption =
+  | { readonly helps: true; readonly nodeName: string; readonly victims: readonly KeyedPod[] }
+  | {
+      readonly helps: false
+      /** What is added to the sentence of the misfit. */
+      readonly message: string
+      /** Room that was promised to the pod is not to be had any more. */
+      readonly withdraws: boolean
+    }
+
+/** How many of the pods it chooses may be disrupted now. */
+export type DisruptionBudget = {
+  readonly namespace: string
+  readonly requirements: readonly Requirement[]
+  readonly disruptionsAllowed: number
+  /** Names of those that are counted already. */
+  readonly disrupted: ReadonlySet<string>
+}
+
+export type PreemptionFacts = {
+  readonly budgets: readonly DisruptionBudget[]
+  /** Decides at which node to begin. */
+  readonly random: () => number
+}
+
+/** What stands in the condition and the reason of pods that had to go. */
+export const preemptedReason = 'PreemptionByScheduler'
+
+export function preempt(pod: Pod, nodes: Cluster, misfit: Misfit, facts: PreemptionFacts): Preemption {
+  const because = ineligible(pod, nodes, misfit)
+  if (because !== undefined) return { helps: false, message: `preemption: ${because}`, withdraws: false }
+  const { candidates, reasons } = tryNodes(pod, nodes, misfit, facts)
+  const best = leastHarm(candidates)
+  if (best !== undefined) return { helps: true, nodeName: best.nodeName, victims: best.victims }
+  return { helps: false, message: `preemption: ${hopeless(reasons, nodes.nodeCount)}`, withdraws: true }
+}
+
+/** One that has made room already waits until that room is free. */
+function ineligible(pod: Pod, nodes: Cluster, { refusals }: Misfit): string | undefined {
+  if (pod.spec.preemptionPolicy === 'Never') return 'not eligible due to preemptionPolicy=Never.'
+  const promised = nodes.node(nodes.nominationOf(keyText(pod.metadata)) ?? '')
+  if (promised === undefined || refusals.get(promised.name)?.isFinal === true) return undefined
+  const isAwaited = (other: Pod) => priorityOf(other) < priorityOf(pod) && isBeingPreempted(other)
+  return [...promised.pods.values()].some(isAwaited)
+    ? 'not eligible due to a terminating pod on the nominated node.'
+    : undefined
+}
+
+function isBeingPreempted({ metadata, status }: Pod): boolean {
+  if (metadata.deletionTimestamp === undefined) return false
+  return (status?.conditions ?? []).some(
+    ({ type, status, reason }) => type === 'DisruptionTarget' && status === 'True' && reason === preemptedReason,
+  )
+}
+
+type Candidate = { readonly nodeName: string; readonly victims: readonly KeyedPod[]; readonly violations: number }
+type Reasons = ReadonlyMap<string, readonly string[]>
+
+/** As Kubernetes: a tenth of the nodes, at least a hundred, are enough to choose from. */
+function tryNodes(
+  pod: Pod,
+  nodes: Cluster,
+  { refusals }: Misfit,
+  { budgets, random }: PreemptionFacts,
+): { readonly candidates: readonly Candidate[]; readonly reasons: Reasons } {
+  const helpable = [...refusals].filter(([, { isFinal }]) => !isFinal).map(([name]) => name)
+  const enough = Math.max(100, Math.floor(helpable.length / 10))
+  const start = Math.floor(random() * helpable.length)
+  const candidates: Candidate[] = []
+  const reasons = new Map<string, readonly string[]>()
+  for (const name of [...helpable.slice(start), ...helpable.slice(0, start)]) {
+    const usage = nodes.node(name)
+    if (usage === undefined) continue
+    const found = victimsOn(usage, pod, nodes, budgets)
+    if ('reasons' in found) reasons.set(name, found.reasons)
+    else candidates.push(found)
+    if (candidates.length >= enough && candidates.some(({ violations }) => violations === 0)) break
+  }
+  return { candidates, reasons }
+}
+
+/** The fewest that matter least: all that matter less are taken away, then those that can stay come back, the most important first. */
+function victimsOn(
+  usage: NodeUsage,
+  pod: Pod,
+  nodes: Cluster,
+  budgets: readonly DisruptionBudget[],
+): Candidate | { readonly reasons: readonly string[] } {
+  const key = keyText(pod.metadata)
+  const lesser = [...usage.pods]
+    .map(([key, pod]): KeyedPod => ({ key, pod }))
+    .filter((other) => priorityOf(other.pod) < priorityOf(pod))
+    .sort((a, b) => byImportance(a.pod, b.pod))
+  if (lesser.length === 0) return { reasons: ['No preemption victims found for incoming pod'] }
+  const guarded = new Set(violating(lesser, budgets))
+  const refused = () => refusalWithPromises(key, roundFor(pod, nodes), usage, nodes)
+  return nodes.without(lesser, usage.name, ({ putBack, takeAway }) => {
+    const hopeless = refused()
+    if (hopeless !== undefined) return { reasons: hopeless.reasons }
+    const victims = new Set<KeyedPod>()
+    for (const one of [...guarded, ...lesser.filter((other) => !guarded.has(other))]) {
+      putBack(one)
+      if (refused() === undefined) continue
+      takeAway(one)
+      victims.add(one)
+    }
+    const violations = [...victims].filter((one) => guarded.has(one)).length
+    return { nodeName: usage.name, victims: lesser.filter((one) => victims.has(one)), violations }
+  })
+}
+
+/** Those whose going a budget does not allow, when all go in this order. */
+function violating(pods: readonly KeyedPod[], budgets: readonly DisruptionBudget[]): readonly KeyedPod[] {
+  const allowed = new Map(budgets.map((budget) => [budget, budget.disruptionsAllowed]))
+  return pods.filter(({ pod }) => {
+    let isViolating = false
+    for (const budget of budgets) {
+      if (!protects(budget, pod)) continue
+      const left = (allowed.get(budget) ?? 0) - 1
+      allowed.set(budget, left)
+      if (left < 0) isViolating = true
+    }
+    return isViolating
+  })
+}
+
+function protects({ namespace, requirements, disrupted }: DisruptionBudget, { metadata }: Pod): boolean {
+  if (namespace !== metadata.namespace || requirements.length === 0 || disrupted.has(metadata.name ?? '')) return false
+  return matchesLabels(requirements, metadata.labels)
+}
+
+/** Each view decides where those before it see no difference; the least is best. */
+const harms: readonly ((candidate: Candidate) => number)[] = [
+  ({ violations }) => violations,
+  ({ victims }) => Math.max(...victims.map(({ pod }) => priorityOf(pod))),
+  ({ victims }) => victims.reduce((sum, { pod }) => sum + priorityOf(pod) + 2 ** 31, 0),
+  ({ victims }) => victims.length,
+  ({ victims }) => -youngestStartMs(victims),
+]
+
+function leastHarm(candidates: readonly Candidate[]): Candidate | undefined {
+  let best = candidates
+  for (const harm of harms) {
+    if (best.length < 2) break
+    const least = Math.min(...best.map(harm))
+    best = best.filter((candidate) => harm(candidate) === least)
+  }
+  return best[0]
+}
+
+/** When the longest running of the most important victims began: better those that have run for a short time. */
+function youngestStartMs(victims: readonly KeyedPod[]): number {
+  const highest = Math.max(...victims.map(({ pod }) => priorityOf(pod)))
+  return Math.min(...victims.filter(({ pod }) => priorityOf(pod) === highest).map(({ pod }) => startMs(pod)))
+}
+
+function byImportance(a: Pod, b: Pod): number {
+  return priorityOf(b) - priorityOf(a) || startMs(a) - startMs(b)
+}
+
+/** One that has not started yet starts now, later than all others. */
+function startMs({ status }: Pod): number {
+  return status?.startTime === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(status.startTime)
+}
+
+export function priorityOf({ spec }: Pod): number {
+  return spec.priority ?? 0
+}
+
+function hopeless(reasons: Reasons, nodeCount: number): string {
+  const untried = Array.from({ length: nodeCount - reasons.size }, () => notHelpful)
+  return unavailable(nodeCount, countedReasons([...reasons.values(), ...untried]))
+}
+
+const notHelpful = ['Preemption is not helpful for scheduling']

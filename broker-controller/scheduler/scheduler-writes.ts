@@ -1,0 +1,129 @@
+/** What the scheduler decided, written: a binding, a reason, room made. */
+import type { Pod } from '../../api/pod.ts'
+import { withPodCondition } from '../../api/pod-conditions.ts'
+import { planPodDeletion } from '../../api/pod-deletion.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
+import { keyText } from '../store/follow.ts'
+import { podReference } from '../store/references.ts'
+import { rewrite } from '../store/rewrite.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+import { preemptedReason } from './preemption.ts'
+
+type StoredPod = StoredObject<'pods'>
+
+export type SchedulerWriteNeeds = {
+  readonly store: Store
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Pods that name another scheduler are not ours. */
+export const schedulerName = 'default-scheduler'
+
+/** Is it for us to place this pod? Not while it is leaving, gated, or meant for another scheduler. */
+export function isOurs({ metadata, spec }: Pod): boolean {
+  const isFree = metadata.deletionTimestamp === undefined && (spec.schedulingGates ?? []).length === 0
+  return isFree && (spec.schedulerName ?? schedulerName) === schedulerName
+}
+
+export interface SchedulerWrites {
+  /** False: the pod is gone, bound by somebody else, or no longer ours. */
+  bind(pod: StoredPod, nodeName: string): Promise<boolean>
+  /** `nominatedNodeName`: the room promised to it; '' for none any more, undefined to leave that as it is. */
+  explain(pod: StoredPod, message: string, nominatedNodeName: string | undefined): Promise<void>
+  /** Asks a pod to go so that `preemptor` can run on its node. */
+  evict(victim: StoredPod, preemptor: StoredPod, nodeName: string): Promise<void>
+  /** The promise of room to a pod is taken back. */
+  withdraw(pod: StoredPod): Promise<void>
+}
+
+export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNeeds): SchedulerWrites {
+  const now = () => rfc3339(clock.wallMs())
+
+  const record = async (pod: StoredPod, type: 'Normal' | 'Warning', reason: string, message: string) => {
+    try {
+      await events.record({ object: podReference(pod), type, reason, message, component: schedulerName })
+    } catch (error) {
+      log.warn('Event not recorded', { reason, pod: keyText(pod.metadata), error })
+    }
+  }
+
+  const boundPod = (pod: StoredPod, nodeName: string): StoredPod => {
+    const bound = { ...pod, spec: { ...pod.spec, nodeName } }
+    return withPodCondition(bound, { type: 'PodScheduled', status: 'True' }, now()) ?? bound
+  }
+
+  return {
+    async bind(pod, nodeName) {
+      const bound = await rewrite({ store, clock }, 'pods', {
+        ...whose(pod),
+        change: (fresh) => (fresh.spec.nodeName || !isOurs(fresh) ? undefined : boundPod(fresh, nodeName)),
+      })
+      if (bound === undefined) return false
+      const key = keyText(pod.metadata)
+      log.info('Pod scheduled', { pod: key, node: nodeName })
+      await record(pod, 'Normal', 'Scheduled', `Successfully assigned ${key} to ${nodeName}`)
+      return true
+    },
+
+    async explain(pod, message, nominatedNodeName) {
+      const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message } as const
+      const written = await rewrite({ store, clock }, 'pods', {
+        ...whose(pod),
+        part: 'status',
+        change: (fresh) => {
+          if (fresh.spec.nodeName) return undefined
+          const told = withPodCondition(fresh, condition, now())
+          return withNomination(told ?? fresh, nominatedNodeName) ?? told
+        },
+      })
+      if (written !== undefined) log.info('Pod fits nowhere', { pod: keyText(pod.metadata), message })
+      await record(pod, 'Warning', 'FailedScheduling', message)
+    },
+
+    async evict(victim, preemptor, nodeName) {
+      const message = `${schedulerName}: preempting to accommodate a higher priority pod`
+      const condition = { type: 'DisruptionTarget', status: 'True', reason: preemptedReason, message } as const
+      const { key, uid } = whose(victim)
+      let remove = false
+      const marked = await rewrite({ store, clock }, 'pods', {
+        key,
+        uid,
+        change: (fresh) => {
+          if (fresh.metadata.deletionTimestamp !== undefined) return undefined
+          const told = withPodCondition(fresh, condition, now()) ?? fresh
+          const plan = planPodDeletion(told, { nowMs: clock.wallMs() })
+          remove = plan.remove
+          return plan.remove ? undefined : plan.pod
+        },
+      })
+      if (remove) await store.delete('pods', key, { uid })
+      if (!remove && marked === undefined) return
+      log.info('Pod preempted', { pod: keyText(key), by: keyText(preemptor.metadata), node: nodeName })
+      await record(victim, 'Normal', 'Preempted', `Preempted by pod ${preemptor.metadata.uid} on node ${nodeName}`)
+    },
+
+    async withdraw(pod) {
+      await rewrite({ store, clock }, 'pods', {
+        ...whose(pod),
+        part: 'status',
+        change: (fresh) => (fresh.spec.nodeName ? undefined : withNomination(fresh, '')),
+      })
+    },
+  }
+}
+
+function whose({ metadata }: Pod) {
+  const { name = '', namespace = '', uid = '' } = metadata
+  return { key: { namespace, name }, uid }
+}
+
+/** Undefined: nothing of that changes. */
+function withNomination(pod: StoredPod, nodeName: string | undefined): StoredPod | undefined {
+  const { nominatedNodeName = '', ...status } = pod.status ?? {}
+  if (nodeName === undefined || nodeName === nominatedNodeName) return undefined
+  return { ...pod, status: nodeName === '' ? status : { ...status, nominatedNodeName: nodeName } }
+}

@@ -1,0 +1,209 @@
+/** How evenly are the pod's likes spread over machines, zones or whatever label it names? */
+import type { Pod } from '../../api/pod.ts'
+import { matchesLabels } from '../../api/selectors.ts'
+import type { Cluster } from './cluster.ts'
+import { addTo } from './counts.ts'
+import { type Crowd, groupOf } from './crowds.ts'
+import { isWanted, repellingTaint, wantsAnyNode } from './node-choice.ts'
+import type { NodeUsage } from './node-usage.ts'
+import { podTerms, type SpreadConstraint } from './pod-terms.ts'
+
+/** One constraint, with what it counts: worked out once for all nodes. */
+export type SpreadRule = {
+  readonly topologyKey: string
+  readonly maxSkew: number
+  /** Matching pods by domain; domains without any may be absent. */
+  readonly counts: ReadonlyMap<string, number>
+  /** What the emptiest domain has. */
+  readonly least: number
+  /** 1 when the pod itself would count. */
+  readonly self: 0 | 1
+}
+
+export const spreadText = "node(s) didn't match pod topology spread constraints"
+export const missingLabelText = `${spreadText} (missing required label)`
+
+/** Undefined: the pod insists on nothing. */
+export function spreadRulesOf(pod: Pod, cluster: Cluster): readonly SpreadRule[] | undefined {
+  const constraints = podTerms(pod).hardSpread
+  if (constraints.length === 0) return undefined
+  return constraints.map((constraint) => ruleOf(constraint, constraints, pod, cluster))
+}
+
+export function spreadRefusal(rules: readonly SpreadRule[], { labels }: NodeUsage): string | undefined {
+  for (const { topologyKey, maxSkew, counts, least, self } of rules) {
+    const value = labels[topologyKey]
+    if (value === undefined) return missingLabelText
+    if ((counts.get(value) ?? 0) + self - least > maxSkew) return spreadText
+  }
+  return undefined
+}
+
+function ruleOf(
+  constraint: SpreadConstraint,
+  all: readonly SpreadConstraint[],
+  pod: Pod,
+  cluster: Cluster,
+): SpreadRule {
+  const { topologyKey, maxSkew, minDomains, requirements } = constraint
+  const likes = likesOf(constraint, pod, cluster)
+  const { counts, domainCount } = countsEveryNode(constraint, all, pod, cluster)
+    ? { counts: summed(likes, topologyKey), domainCount: cluster.domains(topologyKey).size }
+    : countedByNode(constraint, all, likes, pod, cluster)
+  const least = domainCount < minDomains || counts.size < domainCount ? 0 : leastOf(counts)
+  const isLike = requirements !== undefined && matchesLabels(requirements, pod.metadata.labels)
+  return { topologyKey, maxSkew, counts, least, self: isLike ? 1 : 0 }
+}
+
+/** Then the counts that are kept up anyway are the answer. */
+function countsEveryNode(
+  { honorsAffinity, honorsTaints }: SpreadConstraint,
+  all: readonly SpreadConstraint[],
+  pod: Pod,
+  cluster: Cluster,
+): boolean {
+  if (honorsTaints || (honorsAffinity && !wantsAnyNode(pod))) return false
+  return all.length === 1 || all.every(({ topologyKey }) => isOnEveryNode(topologyKey, cluster))
+}
+
+function isOnEveryNode(topologyKey: string, cluster: Cluster): boolean {
+  let carriers = 0
+  for (const count of cluster.domains(topologyKey).values()) carriers += count
+  return carriers === cluster.nodeCount
+}
+
+function countedByNode(
+  constraint: SpreadConstraint,
+  all: readonly SpreadConstraint[],
+  likes: readonly Crowd[],
+  pod: Pod,
+  cluster: Cluster,
+): { readonly counts: ReadonlyMap<string, number>; readonly domainCount: number } {
+  const counts = new Map<string, number>()
+  const domains = new Set<string>()
+  for (const usage of cluster.from(0)) {
+    const value = usage.labels[constraint.topologyKey]
+    if (value === undefined || all.some(({ topologyKey }) => usage.labels[topologyKey] === undefined)) continue
+    if (!isCounted(constraint, pod, usage)) continue
+    domains.add(value)
+    for (const crowd of likes) addTo(counts, value, crowd.on(usage.name))
+  }
+  return { counts, domainCount: domains.size }
+}
+
+function isCounted({ honorsAffinity, honorsTaints }: SpreadConstraint, pod: Pod, usage: NodeUsage): boolean {
+  if (honorsAffinity && !isWanted(pod, usage)) return false
+  return !honorsTaints || repellingTaint(pod, usage) === undefined
+}
+
+/** Pods on their way out do not count. */
+function likesOf({ requirements }: SpreadConstraint, { metadata }: Pod, { crowds }: Cluster): readonly Crowd[] {
+  if (requirements === undefined) return []
+  return [...crowds.in(metadata.namespace ?? '')].filter(
+    ({ pod, isLeaving }) => !isLeaving && matchesLabels(requirements, pod.metadata.labels),
+  )
+}
+
+function summed(crowds: readonly Crowd[], topologyKey: string): ReadonlyMap<string, number> {
+  const [first, ...others] = crowds.map((crowd) => crowd.domains(topologyKey))
+  if (first === undefined || others.length === 0) return first ?? new Map()
+  const sums = new Map(first)
+  for (const counts of others) for (const [value, count] of counts) addTo(sums, value, count)
+  return sums
+}
+
+function leastOf(counts: ReadonlyMap<string, number>): number {
+  let least = Number.POSITIVE_INFINITY
+  for (const count of counts.values()) least = Math.min(least, count)
+  return counts.size === 0 ? 0 : least
+}
+
+type Preference = { readonly constraint: SpreadConstraint; readonly likes: readonly Crowd[] }
+
+const hostname = 'kubernetes.io/hostname'
+
+/** What Kubernetes spreads by when nobody says otherwise: a skew of 3 between machines and of 5 between zones is fine. */
+const usual: readonly SpreadConstraint[] = [
+  { topologyKey: hostname, maxSkew: 3 },
+  { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 5 },
+].map((one) => ({ ...one, minDomains: 1, requirements: undefined, honorsAffinity: true, honorsTaints: false }))
+
+/** 0 to 100 for each of the nodes: the fewer of its likes are near, the more. Undefined: the pod is like nobody. */
+export function spreadScores(pod: Pod, nodes: readonly NodeUsage[], cluster: Cluster): readonly number[] | undefined {
+  const asked = (pod.spec.topologySpreadConstraints ?? []).length > 0
+  const preferences = asked ? askedPreferences(pod, cluster) : usualPreferences(pod, cluster)
+  if (preferences.length === 0) return undefined
+  // A node without a zone is still spread by machine, as long as the pod did not ask for both.
+  const isScored = ({ labels }: NodeUsage) =>
+    !asked || preferences.every(({ constraint }) => labels[constraint.topologyKey] !== undefined)
+  const scored = nodes.filter(isScored)
+  const views = preferences.map((preference) => crowding(preference, scored, isScored, pod, cluster))
+  const crowd = nodes.map((usage) =>
+    isScored(usage) ? Math.round(views.reduce((sum, view) => sum + view(usage), 0)) : undefined,
+  )
+  const present = crowd.filter((count) => count !== undefined)
+  const [least, most] = [Math.min(...present), Math.max(0, ...present)]
+  return crowd.map((count) => {
+    if (count === undefined) return 0
+    return most === 0 ? 100 : Math.trunc((100 * (most + least - count)) / most)
+  })
+}
+
+function askedPreferences(pod: Pod, cluster: Cluster): readonly Preference[] {
+  return podTerms(pod).softSpread.map((constraint) => ({ constraint, likes: likesOf(constraint, pod, cluster) }))
+}
+
+function usualPreferences(pod: Pod, { crowds }: Cluster): readonly Preference[] {
+  const group = groupOf(pod)
+  if (group === undefined) return []
+  const likes = [...crowds.ofGroup(group)].filter(({ isLeaving }) => !isLeaving)
+  return usual.map((constraint) => ({ constraint, likes }))
+}
+
+/** How full the domain of a node is; rare domains are not watered down by frequent ones. */
+function crowding(
+  { constraint, likes }: Preference,
+  scored: readonly NodeUsage[],
+  isScored: (usage: NodeUsage) => boolean,
+  pod: Pod,
+  cluster: Cluster,
+): (usage: NodeUsage) => number {
+  const { topologyKey, maxSkew, honorsAffinity, honorsTaints } = constraint
+  const isByNode = topologyKey === hostname
+  const values = new Set(scored.flatMap(({ labels }) => labels[topologyKey] ?? []))
+  const weight = Math.log((isByNode ? scored.length : values.size) + 2)
+  const everyNode = !honorsTaints && (!honorsAffinity || wantsAnyNode(pod)) && isOnEveryNode(topologyKey, cluster)
+  const counts = isByNode
+    ? undefined
+    : everyNode
+      ? summed(likes, topologyKey)
+      : countedWherePresent(constraint, likes, isScored, pod, cluster)
+  return (usage) => {
+    const value = usage.labels[topologyKey]
+    if (value === undefined) return 0
+    const count = counts === undefined ? onNode(likes, usage) : (counts.get(value) ?? 0)
+    return count * weight + (maxSkew - 1)
+  }
+}
+
+function onNode(likes: readonly Crowd[], { name }: NodeUsage): number {
+  return likes.reduce((sum, crowd) => sum + crowd.on(name), 0)
+}
+
+function countedWherePresent(
+  constraint: SpreadConstraint,
+  likes: readonly Crowd[],
+  isScored: (usage: NodeUsage) => boolean,
+  pod: Pod,
+  cluster: Cluster,
+): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const crowd of likes) {
+    for (const [nodeName, count] of crowd.byNode) {
+      const usage = cluster.node(nodeName)
+      if (usage === undefined || !isScored(usage) || !isCounted(constraint, pod, usage)) continue
+      addTo(counts, usage.labels[constraint.topologyKey], count)
+    }
+  }
+  return counts
+}
