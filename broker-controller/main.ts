@@ -16,7 +16,7 @@ import { type Loop, runLoops } from '../daemon/run.ts'
 import { version } from '../daemon/version.ts'
 import { apiServer } from './apiserver/http-server.ts'
 import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
-import { ensureClusterInfo, ensureNamespaces } from './bootstrap-objects.ts'
+import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
 import { nodeOutbox } from './broker/node-outbox.ts'
@@ -121,6 +121,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     const authority = await openFleetAuthority(join(dataDir, 'authority'), log)
     const server = await issueServerFiles(authority, names, dataDir)
     await ensureNamespaces(store)
+    await ensurePriorityClasses(store)
 
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })

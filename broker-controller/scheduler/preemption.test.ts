@@ -5,7 +5,7 @@ import { aCluster, type Bound, dice, requires } from '../testing/scheduling.ts'
 import type { ClusterLedger } from './cluster.ts'
 import { refusal, roundFor } from './filter.ts'
 import { placePod } from './placement.ts'
-import { type DisruptionBudget, preempt } from './preemption.ts'
+import { type DisruptionBudget, preempt, readBudget } from './preemption.ts'
 
 const small = (name: string) => ({ name, allocatable: { cpu: '2', memory: '4Gi' } })
 const one = (nodeName: string, priority: number, more: Partial<Bound> = {}): Bound => ({
@@ -73,6 +73,13 @@ test('budgets are kept where there is a choice', async (t) => {
   t.equal(outcome(asking('1'), known), 'a: p0')
   t.equal(outcome(asking('1'), known, [budget]), 'b: p2')
   t.equal(outcome(asking('1'), known, [{ ...budget, disruptionsAllowed: 1 }]), 'a: p0')
+  const stored = {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { selector: { matchLabels: { app: 'web' } } },
+  } as const
+  t.same(readBudget(stored), budget, 'not counted yet')
   t.equal(outcome(asking('1'), known, [{ ...budget, disrupted: new Set(['p0']) }]), 'a: p0', 'counted already')
   const alone = aCluster([small('a')], [one('a', 1, web), one('a', 9)])
   t.equal(outcome(asking('1'), alone, [budget]), 'a: p1', 'the guarded one comes back first')

@@ -1,6 +1,7 @@
 /** A pod fits nowhere: which pods that matter less would have to go, and where is that the least harm? */
 import type { Pod } from '../../api/pod.ts'
-import { matchesLabels, type Requirement } from '../../api/selectors.ts'
+import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
+import { matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
 import { keyText } from '../store/follow.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
 import { countedReasons, roundFor, unavailable } from './filter.ts'
@@ -24,6 +25,17 @@ export type DisruptionBudget = {
   readonly disruptionsAllowed: number
   /** Names of those that are counted already. */
   readonly disrupted: ReadonlySet<string>
+}
+
+/** A selector that cannot be read guards nobody, and before it was counted a budget allows nothing. */
+export function readBudget({ metadata, spec, status }: PodDisruptionBudget): DisruptionBudget {
+  const parsed = requirementsOf(spec?.selector)
+  return {
+    namespace: metadata.namespace ?? '',
+    requirements: parsed?.ok === true ? parsed.value : [],
+    disruptionsAllowed: status?.disruptionsAllowed ?? 0,
+    disrupted: new Set(Object.keys(status?.disruptedPods ?? {})),
+  }
 }
 
 export type PreemptionFacts = {

@@ -10,7 +10,7 @@ import type { StoredObject } from '../store/store.ts'
 import { cluster, type KeyedPod, type StoredPod } from './cluster.ts'
 import { type Change, mayFit } from './hints.ts'
 import { type Misfit, placePod } from './placement.ts'
-import { type DisruptionBudget, preempt, priorityOf } from './preemption.ts'
+import { preempt, priorityOf, readBudget } from './preemption.ts'
 import { isOurs, type SchedulerWriteNeeds, schedulerWrites } from './scheduler-writes.ts'
 import { schedulingQueue } from './scheduling-queue.ts'
 
@@ -130,8 +130,10 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     tell({ change: 'node', nodeName })
   }
 
+  const budgets = follow(needs, 'poddisruptionbudgets', () => undefined)
+
   const work = async () => {
-    await Promise.all([nodes.listed, namespaces.listed, pods.listed])
+    await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])
     while (!signal.aborted) {
       wakeWhatMayFit()
       const decisions = decideSome()
@@ -173,7 +175,7 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
   const decideMisfit = ({ key, pod }: KeyedPod, misfit: Misfit): Decision => {
     queue.failed(key, misfit.refusedBy, clock.monotonicMs())
     if (known.nodeCount === 0) return { decided: 'wait', key, pod, message: misfit.message, withdraws: false }
-    const preemption = preempt(pod, known, misfit, { budgets: budgets(), random })
+    const preemption = preempt(pod, known, misfit, { budgets: [...budgets.all()].map(readBudget), random })
     if (!preemption.helps) {
       if (preemption.withdraws) breakPromise(key, pod)
       const message = `${misfit.message} ${preemption.message}`
@@ -185,8 +187,6 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     known.nominate(key, pod, nodeName)
     return { decided: 'preempt', key, pod, message: misfit.message, nodeName, victims, displaced }
   }
-
-  const budgets = (): readonly DisruptionBudget[] => []
 
   const carryOut = async (decision: Decision) => {
     const { key, pod } = decision
@@ -225,6 +225,7 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     { name: 'nodes', run: nodes.run },
     { name: 'namespaces', run: namespaces.run },
     { name: 'pods', run: pods.run },
+    { name: 'budgets', run: budgets.run },
     { name: 'work', run: work },
   ]
   await runLoops(loops, signal, log)
