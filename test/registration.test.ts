@@ -1,0 +1,108 @@
+/** Who makes a Node, and what becomes of one that is taken away: by hand, deleted, registered again; certificates by hand. */
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { test } from 'tap'
+import { startDockerd } from './support/dockerd.ts'
+import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { eventually } from './support/wait.ts'
+
+const image = 'test.local/busybox:1'
+const run = promisify(execFile)
+
+test('a Node made by hand, deleted, and registered again', { timeout: 200_000 }, async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const dataDir = join(folder, 'agent')
+  await joinFleet(controller, 'pi-1', dataDir)
+  const start = (registerNode: boolean) =>
+    startAgent(t, { dataDir, dockerSocket: docker.socket, settings: { registerNode, nodeLeaseDurationSeconds: 8 } })
+
+  const byHand = await start(false)
+  await byHand.said('Node status posted')
+  t.match(
+    (await controller.tryKubectl('get', 'node', 'pi-1')).stderr,
+    'NotFound',
+    'the agent leaves it to the administrator',
+  )
+  const taints = [{ key: 'bramble.dev/new', effect: 'NoSchedule' }]
+  const node = {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'pi-1', labels: { room: 'attic' } },
+    spec: { taints },
+  }
+  await controller.kubectlWith(JSON.stringify(node), 'create', '-f', '-')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await byHand.stop()
+
+  const agent = await start(true)
+  await agent.said('Node status posted')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  const kept = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+  t.match(kept, { metadata: { labels: { room: 'attic', 'kubernetes.io/os': 'linux' } }, spec: { taints } })
+  await controller.kubectl('taint', 'node', 'pi-1', 'bramble.dev/new-')
+  await controller.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=30s')
+
+  await controller.kubectl('delete', 'node', 'pi-1')
+  await eventually(
+    'its pod is removed once the node has been missing for a while',
+    async () => (await controller.tryKubectl('get', 'pod', 'web')).stderr.includes('NotFound'),
+    { withinMs: 90_000, everyMs: 2000 },
+  )
+  t.match(
+    (await controller.tryKubectl('get', 'node', 'pi-1')).stderr,
+    'NotFound',
+    'a running agent does not bring it back',
+  )
+  const beat = () =>
+    controller.kubectl('get', 'lease', 'pi-1', '-n', 'kube-node-lease', '-o', 'jsonpath={.spec.renewTime}')
+  const before = await beat()
+  await eventually('it goes on all the same', async () => (await beat()) !== before)
+
+  await agent.stop()
+  const identity = await readFile(join(dataDir, 'identity.json'), 'utf8')
+  const again = await start(true)
+  await again.said('Node status posted')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  t.equal(await readFile(join(dataDir, 'identity.json'), 'utf8'), identity, 'with the certificate it had')
+})
+
+test('certificates that nobody answers by themselves are answered by an administrator', async (t) => {
+  const folder = await temporaryFolder(t)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const files = { key: join(folder, 'node.key'), csr: join(folder, 'node.csr') }
+  await run('openssl', [
+    ...['req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['-keyout', files.key, '-out', files.csr, '-subj', '/O=system:nodes/CN=system:node:pi-9'],
+  ])
+  const request = (await readFile(files.csr)).toString('base64')
+  const usages = ['digital signature', 'client auth']
+  const asking = (name: string) => ({
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name },
+    spec: { request, signerName: 'kubernetes.io/kube-apiserver-client-kubelet', usages, expirationSeconds: 3600 },
+  })
+  for (const name of ['wanted', 'unwanted']) {
+    await controller.kubectlWith(JSON.stringify(asking(name)), 'create', '-f', '-')
+  }
+  t.match(
+    await controller.kubectl('get', 'csr'),
+    /unwanted .* Pending\nwanted .* Pending/,
+    'it is no machine that joins',
+  )
+  await controller.kubectl('certificate', 'approve', 'wanted')
+  await controller.kubectl('certificate', 'deny', 'unwanted')
+  await eventually('the approved one is signed', async () =>
+    (await controller.kubectl('get', 'csr', 'wanted')).includes('Approved,Issued'),
+  )
+  t.match(await controller.kubectl('get', 'csr', 'unwanted'), 'Denied')
+  const pem = await controller.kubectl('get', 'csr', 'wanted', '-o', 'jsonpath={.status.certificate}')
+  t.match(Buffer.from(pem, 'base64').toString(), /-----BEGIN CERTIFICATE-----/)
+})
