@@ -31,6 +31,8 @@ export type MqttControlPlaneSettings = {
   readonly key: string
   readonly agentVersion: string
   readonly bootID: string
+  /** The broker, or we, find the other dead after one and a half times this. */
+  readonly keepaliveSeconds?: number
 }
 
 export interface MqttControlPlane extends ControlPlane {
@@ -38,7 +40,7 @@ export interface MqttControlPlane extends ControlPlane {
   run(listener: ControlPlaneListener, signal: AbortSignal): Promise<void>
 }
 
-const keepaliveSeconds = 15
+const defaultKeepaliveSeconds = 15
 const retry = { firstMs: 1_000, maxMs: 60_000 }
 /** A link must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
@@ -171,7 +173,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
 function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['will']): LinkSettings {
   const { hostname, port } = new URL(settings.mqttUrl)
-  const { ca, certificate, key, nodeName } = settings
+  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds } = settings
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   return { host, port: Number(port || 8883), clientId: nodeName, ca, certificate, key, keepaliveSeconds, will }
