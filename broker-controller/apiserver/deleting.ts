@@ -80,7 +80,8 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const { resource } = route
   const wish = wishOf(request, needs)
   const options = await deleteOptions(request, needs)
-  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun: isDryRun(query) }, needs)
+  const dryRun = isDryRun(query, options.dryRun)
+  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun }, needs)
   // As Kubernetes: of a pod the last word, of other kinds that they are gone.
   if (!removed || isPod(object)) return objectAnswer(represent(resource, object, wish))
   const { name, group } = resource
@@ -94,12 +95,13 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const wish = wishOf(request, needs)
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
+  const dryRun = isDryRun(query, options.dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
   const ended: AnyObject[] = []
   for (const { metadata } of items.filter(matches)) {
     const key = { namespace: metadata.namespace ?? '', name: metadata.name }
     try {
-      ended.push((await deleteOne(resource, { key, options, dryRun: isDryRun(query) }, needs)).object)
+      ended.push((await deleteOne(resource, { key, options, dryRun }, needs)).object)
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error
     }

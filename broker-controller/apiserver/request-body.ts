@@ -4,7 +4,7 @@ import { decode } from '../../api/decode.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { invalidObject } from '../../api/problem.ts'
 import { apiVersionOf, type Resource, type ResourceName, type ResourceTypes } from '../../api/resources.ts'
-import { type Described, integer, object, optional, type TSchema, text } from '../../api/schema.ts'
+import { type Described, integer, list, object, optional, type TSchema, text } from '../../api/schema.ts'
 import { bodyForm } from './content-negotiation.ts'
 
 /** An object of any of our kinds, as a client may send it. */
@@ -24,9 +24,9 @@ export function fieldValidation(query: URLSearchParams): FieldValidation {
   )
 }
 
-/** Is the answer to be worked out and nothing kept? */
-export function isDryRun(query: URLSearchParams): boolean {
-  const asked = query.getAll('dryRun').filter((value) => value !== '')
+/** Is the answer to be worked out and nothing kept? Deletions say so in their body: `more`. */
+export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
+  const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
   if (asked.every((value) => value === 'All')) return asked.length > 0
   throw new ApiError('BadRequest', `dryRun: Unsupported value: ${JSON.stringify(asked)}: supported values: "All"`)
 }
@@ -86,6 +86,7 @@ export const DeleteOptionsSchema = object({
   kind: optional(text),
   gracePeriodSeconds: optional(integer),
   propagationPolicy: optional(text),
+  dryRun: optional(list(text)),
   preconditions: optional(object({ uid: optional(text), resourceVersion: optional(text) })),
 })
 export type DeleteOptions = Described<typeof DeleteOptionsSchema>
