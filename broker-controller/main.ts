@@ -15,6 +15,7 @@ import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { version } from '../daemon/version.ts'
 import { apiServer } from './apiserver/http-server.ts'
+import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { ensureClusterInfo, ensureNamespaces } from './bootstrap-objects.ts'
 import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
@@ -156,6 +157,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       nodeLifecycleController(needs, configuration.nodeLifecycle),
       taintEvictionController(needs),
       podCleanupController(needs, configuration),
+      namespaceDeletion(needs),
       scheduler({ ...needs, random: Math.random }),
       certificateController({ ...needs, signer: signerOf(authority) }, configuration.nodeLifecycle),
       tokenCleaner(needs),
