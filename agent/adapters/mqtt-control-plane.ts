@@ -10,6 +10,7 @@ import {
   type NodeTopic,
   topicName,
 } from '../../api/topics.ts'
+import { unlessAborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -133,7 +134,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     } finally {
       signal.removeEventListener('abort', abandon)
     }
-    const ended = await endedOrAborted(on, signal)
+    const ended = await unlessAborted(on.ended, signal)
     if (ended !== undefined) return ended
     await takeLeave(on)
     return new Error('Stopped')
@@ -203,16 +204,4 @@ function parsed(body: string): unknown {
 function saysReady(status: string): boolean {
   const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
-}
-
-async function endedOrAborted(link: MqttLink, signal: AbortSignal): Promise<Error | undefined> {
-  let stop: () => void = () => undefined
-  const aborted = new Promise<undefined>((resolve) => {
-    stop = () => resolve(undefined)
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  const first = await Promise.race([link.ended, aborted])
-  signal.removeEventListener('abort', stop)
-  return first
 }

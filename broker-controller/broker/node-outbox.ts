@@ -70,7 +70,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
         name: 'node-outbox-telling',
         async run(signal) {
           // A node that is told of no pods removes those it runs: nothing may be told before all of them are known.
-          await firstOf(pods.listed, signal)
+          await pods.listed
           if (!signal.aborted) await runController({ name: 'node-outbox', reconcile: tell }, queue, log, signal)
         },
       }
@@ -85,16 +85,4 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
       }
     },
   }
-}
-
-/** Resolves when `ready` does, or `signal` aborts. */
-async function firstOf(ready: Promise<void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  let stop = () => {}
-  const aborted = new Promise<void>((resolve) => {
-    stop = resolve
-  })
-  signal.addEventListener('abort', stop, { once: true })
-  await Promise.race([ready, aborted])
-  signal.removeEventListener('abort', stop)
 }
