@@ -98,9 +98,10 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     }
   }
 
-  const greet = async (on: MqttLink) => {
+  const greet = async (on: MqttLink, signal: AbortSignal) => {
     await on.publish(topics.connection, connection({ state: 'online' }), { qos: 1, retain: true })
     await on.subscribe([topics.desired, topics.calls, topics.controller])
+    if (signal.aborted) return
     link = on
     outages.over()
     outbox.open(on)
@@ -124,18 +125,16 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error> => {
     const will = { topic: topics.connection, body: connection({ state: 'lost' }) }
     const on = await openLink(linkSettings(settings, will), (topic, body) => hear(listener, topic, body), signal)
-    const abandon = () => on.abandon(new Error('Stopped'))
-    signal.addEventListener('abort', abandon, { once: true })
     try {
-      await greet(on)
-    } catch (error) {
-      abandon()
-      throw error
-    } finally {
-      signal.removeEventListener('abort', abandon)
+      const ended = await unlessAborted(
+        greet(on, signal).then(() => on.ended),
+        signal,
+      )
+      if (ended !== undefined) return ended
+    } catch (cause) {
+      on.abandon(new Error('Not greeted', { cause }))
+      throw cause
     }
-    const ended = await unlessAborted(on.ended, signal)
-    if (ended !== undefined) return ended
     await takeLeave(on)
     return new Error('Stopped')
   }
