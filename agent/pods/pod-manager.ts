@@ -162,7 +162,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       queue.done(uid, dueInMs)
     } catch (error) {
       const retryInMs = queue.failed(uid)
-      // That the engine is away is told once, by who watches it.
+      // That the engine is away is told once, by who asks it how it is.
       if (isUnreachable(error)) log.debug('Pod not visited', { podUID: uid, retryInMs, error })
       else log.warn('Pod not brought to its state', { podUID: uid, retryInMs, error })
     }
