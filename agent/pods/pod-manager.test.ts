@@ -223,6 +223,14 @@ test('a deleted pod is said to be gone until that is heard', async (t) => {
   t.equal(world.told().filter((told) => told.startsWith('Killing')).length, 1)
 })
 
+test('a machine that was given another name does not take over what it ran under the old one', async (t) => {
+  const before = { epoch: 'one', version: 1, pods: [aPod({ name: 'web', nodeName: 'pi-02' })] }
+  const { clock, log, runtime } = aNode(t, { checkpoint: memoryCheckpoint({ desired: before, endings: {} }) })
+  await clock.advance(60_000)
+  t.same(runtime.containers, [])
+  t.same(log.messages('warn'), ['Wanted pods of another node not taken over'])
+})
+
 test('a pod whose phase is final is not run again', async (t) => {
   const { clock, runtime, world } = aNode(t)
   world.say({ pods: [running('done', listening, { phase: 'Succeeded' })] })

@@ -208,7 +208,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const load = async () => {
     const remembered = await checkpoint.load()
     loaded = true
-    if (remembered !== undefined) {
+    const foreign = remembered?.desired.pods.find(
+      ({ spec }) => (spec.nodeName ?? settings.nodeName) !== settings.nodeName,
+    )
+    if (foreign !== undefined) {
+      log.warn('Wanted pods of another node not taken over', { node: foreign.spec.nodeName })
+    } else if (remembered !== undefined) {
       desired = remembered.desired
       wanted = podsByUID(remembered.desired)
       for (const [uid, status] of Object.entries(remembered.endings)) ledger.change(uid, { ended: status, status })
