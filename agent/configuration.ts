@@ -3,7 +3,18 @@ import { isIP } from 'node:net'
 import { labelKeyProblem, labelValueProblem } from '../api/names.ts'
 import { type Taint, TaintSchema } from '../api/node.ts'
 import { milliValue, quantityToNumber, tryParseQuantity } from '../api/quantity.ts'
-import { bool, type Described, integer, list, mapOf, object, oneOf, optional, quantity, text } from '../api/schema.ts'
+import {
+  bool,
+  type Described,
+  integer,
+  list,
+  mapOf,
+  numberOrText,
+  object,
+  oneOf,
+  optional,
+  text,
+} from '../api/schema.ts'
 import { ConfigurationError } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { defaultEvictionHard, parseThresholds, type Threshold } from './eviction/thresholds.ts'
@@ -19,8 +30,8 @@ export const AgentConfigurationSchema = object({
   podsPerCore: optional(integer),
   evictionHard: optional(mapOf(text)),
   evictionPressureTransitionPeriod: optional(text),
-  systemReserved: optional(mapOf(quantity)),
-  kubeReserved: optional(mapOf(quantity)),
+  systemReserved: optional(mapOf(numberOrText)),
+  kubeReserved: optional(mapOf(numberOrText)),
   registerNode: optional(bool),
   registerWithTaints: optional(list(TaintSchema)),
   nodeLabels: optional(mapOf(text)),

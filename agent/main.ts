@@ -18,7 +18,7 @@ import { hostSignals } from './adapters/host-signals.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
-import { AlreadyRunning, lockDirectory } from './adapters/single-instance.ts'
+import { AlreadyRunning, agentOn, lockDirectory } from './adapters/single-instance.ts'
 import { defaults, help, type RunRequest, readCommandLine, readRun, runOptions } from './command-line.ts'
 import {
   type AgentConfiguration,
@@ -65,6 +65,7 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
   const { exitCode, runArgs } = await joinCommand(argv, {
     hostname: machineName(),
     readHardware: readHardwareIdentity,
+    runningAgent: agentOn,
     clock: systemClock,
     signal: stopping.signal,
     stdout: (text) => void process.stdout.write(text),

@@ -45,6 +45,8 @@ export const time = StringType({ format: 'date-time', 'x-bramble-time': 'seconds
 export const microTime = StringType({ format: 'date-time', 'x-bramble-time': 'micro' })
 /** `100m`, `1536Mi`: clients may write a bare number, it is kept as text. */
 export const quantity = Union([StringType(), NumberType()], { 'x-kubernetes-quantity': true })
+/** Read by whoever asked for it, who also says what is wrong with it. */
+export const numberOrText = Union([StringType(), NumberType()])
 export const intOrString = Union([Integer(), StringType()], { 'x-kubernetes-int-or-string': true })
 /** Bytes, as base64 text. */
 export const bytes = StringType({ format: 'byte' })

@@ -21,6 +21,7 @@ test('a controller starts in an empty folder, is one of its kind there, and stop
   }
   const answer = await get(kubeconfig, '/api/v1/namespaces/kube-public/configmaps/cluster-info')
   t.match(answer, { data: { mqttPort: new URL(mqtt).port, caHash, kubeconfig: /server: "https:/ } })
+  t.ok(await namespaceGoes(kubeconfig), 'a namespace that is deleted goes')
 
   const second = started(t, dataDir)
   t.equal(await second.ended, 1)
@@ -107,6 +108,17 @@ function started(t: Test, dataDir: string, ...more: readonly string[]) {
       }
     },
   }
+}
+
+/** Makes a namespace with something in it and deletes it; true once it is there no more. */
+async function namespaceGoes(kubeconfig: string): Promise<boolean> {
+  const api = apiClient(await readKubeconfig(kubeconfig))
+  const path = '/api/v1/namespaces/brief'
+  await api.post('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'brief' } })
+  await api.post(`${path}/configmaps`, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'some' } })
+  await api.delete(path)
+  const late = AbortSignal.timeout(10_000)
+  for (;;) if ((await api.get(path, late)).status === 404) return true
 }
 
 async function get(kubeconfig: string, path: string): Promise<unknown> {

@@ -1,6 +1,7 @@
 /** Read-only HTTP for whoever is on this machine: is the agent well, what runs here, what is this machine? */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { aborted } from '../../daemon/aborted.ts'
 import type { Log } from '../../daemon/log.ts'
 
 export type LocalView = {
@@ -99,9 +100,4 @@ function listening(server: Server, host: string, port: number): Promise<AddressI
       if (address !== null && typeof address === 'object') resolve(address)
     })
   })
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

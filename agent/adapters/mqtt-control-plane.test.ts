@@ -280,3 +280,16 @@ test('an agent is stopped at once while it tries to connect', { skip }, async (t
   await node.stop()
   t.ok(performance.now() - before < 1000)
 })
+
+test('a broker that hangs is noticed, though heartbeats still go out', { skip }, async (t) => {
+  const at = await broker(t)
+  const node = agent(t, { ...settingsFor(at.url, at.keysOf('pi-1')), keepaliveSeconds: 1 })
+  await until('connected', () => node.connected)
+  at.freeze()
+  const beating = setInterval(() => node.renewLease(), 100)
+  t.teardown(() => clearInterval(beating))
+  await until('the link is given up', () => !node.connected, 5_000)
+  await at.kill()
+  await at.start()
+  await until('it is back', () => node.connected)
+})

@@ -10,6 +10,7 @@ import {
   type NodeTopic,
   topicName,
 } from '../../api/topics.ts'
+import { unlessAborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -31,6 +32,8 @@ export type MqttControlPlaneSettings = {
   readonly key: string
   readonly agentVersion: string
   readonly bootID: string
+  /** The broker, or we, find the other dead after one and a half times this. */
+  readonly keepaliveSeconds?: number
 }
 
 export interface MqttControlPlane extends ControlPlane {
@@ -38,7 +41,7 @@ export interface MqttControlPlane extends ControlPlane {
   run(listener: ControlPlaneListener, signal: AbortSignal): Promise<void>
 }
 
-const keepaliveSeconds = 15
+const defaultKeepaliveSeconds = 15
 const retry = { firstMs: 1_000, maxMs: 60_000 }
 /** A link must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
@@ -95,9 +98,10 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     }
   }
 
-  const greet = async (on: MqttLink) => {
+  const greet = async (on: MqttLink, signal: AbortSignal) => {
     await on.publish(topics.connection, connection({ state: 'online' }), { qos: 1, retain: true })
     await on.subscribe([topics.desired, topics.calls, topics.controller])
+    if (signal.aborted) return
     link = on
     outages.over()
     outbox.open(on)
@@ -121,18 +125,16 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error> => {
     const will = { topic: topics.connection, body: connection({ state: 'lost' }) }
     const on = await openLink(linkSettings(settings, will), (topic, body) => hear(listener, topic, body), signal)
-    const abandon = () => on.abandon(new Error('Stopped'))
-    signal.addEventListener('abort', abandon, { once: true })
     try {
-      await greet(on)
-    } catch (error) {
-      abandon()
-      throw error
-    } finally {
-      signal.removeEventListener('abort', abandon)
+      const ended = await unlessAborted(
+        greet(on, signal).then(() => on.ended),
+        signal,
+      )
+      if (ended !== undefined) return ended
+    } catch (cause) {
+      on.abandon(new Error('Not greeted', { cause }))
+      throw cause
     }
-    const ended = await endedOrAborted(on, signal)
-    if (ended !== undefined) return ended
     await takeLeave(on)
     return new Error('Stopped')
   }
@@ -171,7 +173,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
 function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['will']): LinkSettings {
   const { hostname, port } = new URL(settings.mqttUrl)
-  const { ca, certificate, key, nodeName } = settings
+  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds } = settings
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   return { host, port: Number(port || 8883), clientId: nodeName, ca, certificate, key, keepaliveSeconds, will }
@@ -201,16 +203,4 @@ function parsed(body: string): unknown {
 function saysReady(status: string): boolean {
   const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
-}
-
-async function endedOrAborted(link: MqttLink, signal: AbortSignal): Promise<Error | undefined> {
-  let stop: () => void = () => undefined
-  const aborted = new Promise<undefined>((resolve) => {
-    stop = () => resolve(undefined)
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  const first = await Promise.race([link.ended, aborted])
-  signal.removeEventListener('abort', stop)
-  return first
 }

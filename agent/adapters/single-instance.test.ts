@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { AlreadyRunning, lockDirectory } from './single-instance.ts'
+import { AlreadyRunning, agentOn, lockDirectory } from './single-instance.ts'
 
 const moduleUrl = new URL('./single-instance.js', import.meta.url).href
 
@@ -31,8 +31,10 @@ test('a second agent on one data directory is refused, and told by whom', async 
   const first = await holder(t, directory)
   t.equal(first.said, 'taken')
   await t.rejects(lockDirectory(directory), new AlreadyRunning(first.child.pid ?? 0, directory))
+  t.equal(await agentOn(directory), first.child.pid)
   first.child.kill('SIGKILL')
   await once(first.child, 'exit')
+  t.equal(await agentOn(directory), undefined)
   const lock = await lockDirectory(directory)
   t.equal(
     (await readFile(join(directory, 'agent.lock'), 'utf8')).split(' ')[0],

@@ -25,9 +25,15 @@ type Owner = { readonly pid: number; readonly began: string }
 
 const mostTries = 10
 
+/** The process number of the agent that has the directory; undefined when none has. */
+export async function agentOn(dataDirectory: string): Promise<number | undefined> {
+  const owner = ownerIn((await textOf(lockPath(dataDirectory))) ?? '')
+  return owner !== undefined && (await lives(owner)) ? owner.pid : undefined
+}
+
 /** Throws AlreadyRunning. */
 export async function lockDirectory(dataDirectory: string): Promise<InstanceLock> {
-  const path = join(dataDirectory, 'agent.lock')
+  const path = lockPath(dataDirectory)
   const own = `${process.pid} ${(await beginOf(process.pid)) ?? ''}\n`
   // Written aside and linked: the file is there whole or not at all, and for one of us only.
   const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
@@ -45,6 +51,10 @@ export async function lockDirectory(dataDirectory: string): Promise<InstanceLock
     await unlink(aside).catch(() => undefined)
   }
   throw new Error(`Cannot lock ${dataDirectory}: others keep taking it`)
+}
+
+function lockPath(dataDirectory: string): string {
+  return join(dataDirectory, 'agent.lock')
 }
 
 /** Takes a dead one's file out of the way; if a living one's came there in between it is put back. */

@@ -28,6 +28,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
     const result = await joinCommand(argv, {
       hostname: 'Pi-1',
       readHardware: async () => ({ boardSerial: '10000000aaaaaaaa' }),
+      runningAgent: async () => undefined,
       clock: systemClock,
       signal: new AbortController().signal,
       stdout: (text) => {
@@ -81,6 +82,26 @@ test('joining again gives a fresh certificate in place of the old', async (t) =>
   const second = await readIdentity(machine.dataDir)
   t.equal(second?.nodeName, 'other')
   t.not(second?.key, first?.key)
+  t.match(again.stdout, /was node pi-1 before.*docker ps/, 'and it is told what the other name leaves behind')
+})
+
+test('joining again beside the agent that runs here renews its certificate and starts no second one', async (t) => {
+  const door = await aDoor(t)
+  await aMachine(t).join(door, '--no-run')
+  const machine = aMachine(t, { runningAgent: async () => 4711 })
+  const first = await readIdentity(machine.dataDir)
+  const again = await machine.join(door)
+  t.same([again.exitCode, again.runArgs], [0, undefined], again.stderr)
+  t.match(again.stdout, /process 4711.*once it is restarted/)
+  const second = await readIdentity(machine.dataDir)
+  t.not(second?.key, first?.key)
+
+  const visits = door.visits.length
+  const renamed = await machine.join(door, '--node-name', 'other')
+  t.equal(renamed.exitCode, 1)
+  t.match(renamed.stderr, /running on .* as node pi-1: process 4711\.\nStop it first/)
+  t.equal(door.visits.length, visits, 'nothing was asked')
+  t.same(await readIdentity(machine.dataDir), second)
 })
 
 test('a controller of another authority is told nothing, not even the token', async (t) => {

@@ -7,13 +7,15 @@ import { isCaHash } from '../../certs/ca-hash.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { JoinError } from './failures.ts'
-import { identityPath } from './identity.ts'
+import { identityPath, readIdentity } from './identity.ts'
 import { type JoinRequest, join } from './join.ts'
 
 export type JoinCommandNeeds = {
   readonly hostname: string
   /** Reads the machine's marks below this root folder. */
   readonly readHardware: (root: string) => Promise<HardwareIdentity>
+  /** The process number of the agent that runs on this data directory, if one does. */
+  readonly runningAgent: (dataDir: string) => Promise<number | undefined>
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly stdout: (text: string) => void
@@ -41,12 +43,22 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     return { exitCode: usageError }
   }
   const { request, root, run, runArgs } = read
+  const { nodeName, dataDir } = request
   try {
+    const pid = await needs.runningAgent(dataDir)
+    const formerName = await nameBefore(dataDir)
+    const isRenamed = formerName !== undefined && formerName !== nodeName
+    if (pid !== undefined && isRenamed) throw runsAsAnother(pid, formerName, dataDir)
     const hardware = await needs.readHardware(root)
     const tell = (line: string) => stdout(`${line}\n`)
     await join(request, { hardware, clock: needs.clock, signal: needs.signal, tell })
-    tell(`Joined as node ${request.nodeName}; the identity is in ${identityPath(request.dataDir)}`)
-    return run ? { exitCode: 0, runArgs } : { exitCode: 0 }
+    tell(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
+    if (isRenamed) tell(leftBehind(formerName))
+    if (pid === undefined) return run ? { exitCode: 0, runArgs } : { exitCode: 0 }
+    tell(
+      `The agent that runs here (process ${pid}) goes on as it is, and uses the new certificate once it is restarted`,
+    )
+    return { exitCode: 0 }
   } catch (error) {
     stderr(`${failureText(error, request, needs.signal)}\n`)
     return { exitCode: 1 }
@@ -57,6 +69,24 @@ function failureText(error: unknown, { dataDir }: JoinRequest, signal: AbortSign
   if (signal.aborted) return 'Stopped before this machine had joined; nothing was written.'
   if (error instanceof JoinError) return `Cannot join: ${error.message}.\n${error.remedy}`
   return `Cannot join: ${storyOf(error)}.\nNothing was written to ${dataDir}.`
+}
+
+/** Undefined also when the file is spoiled: joining mends that. */
+async function nameBefore(dataDir: string): Promise<string | undefined> {
+  const identity = await readIdentity(dataDir).catch(() => undefined)
+  return identity?.nodeName
+}
+
+function runsAsAnother(pid: number, nodeName: string, dataDir: string): JoinError {
+  return new JoinError(
+    `An agent is running on ${dataDir} as node ${nodeName}: process ${pid}`,
+    'Stop it first to give this machine another name, or give another --data-dir to run a second node beside it.',
+  )
+}
+
+function leftBehind(nodeName: string): string {
+  const show = `docker ps --filter label=bramble.dev/node=${nodeName}`
+  return `This machine was node ${nodeName} before. What that node still runs is left alone; '${show}' shows it`
 }
 
 type ReadArguments =

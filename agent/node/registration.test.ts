@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import type { Node } from '../../api/node.ts'
+import type { Node, NodeStatus } from '../../api/node.ts'
 import type { ApiAnswer } from '../../daemon/api-client.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -51,14 +51,26 @@ test('a name that was another machine is noticed', async (t) => {
   t.equal(formerMachine(nodeToRegister(facts, {}), facts.hardware), undefined)
 })
 
-function running(t: Test, planned: readonly (ApiAnswer | Error)[] = [], ...expectedErrors: readonly string[]) {
+test('an agent that is stopped before it has looked at its machine does not wait for that', async (t) => {
+  const world = running(t, [], [], new Promise(() => undefined))
+  await world.clock.settle()
+  await world.stop()
+  t.equal(world.registered(), 0)
+})
+
+function running(
+  t: Test,
+  planned: readonly (ApiAnswer | Error)[] = [],
+  expectedErrors: readonly string[] = [],
+  status: Promise<NodeStatus> = Promise.resolve({}),
+) {
   const [api, clock, log] = [fakeApi(), fakeClock(), quietLog(t, ...expectedErrors)]
   for (const next of planned) api.next(next)
   let registered = 0
   const loop = registration({
     api,
     facts: async () => facts,
-    status: async () => ({}),
+    status: () => status,
     registered: () => registered++,
     clock,
     random: () => 1,
@@ -66,11 +78,12 @@ function running(t: Test, planned: readonly (ApiAnswer | Error)[] = [], ...expec
   })
   const stopping = new AbortController()
   const done = loop.run(stopping.signal)
-  t.teardown(async () => {
+  const stop = async () => {
     stopping.abort()
     await done
-  })
-  return { api, clock, log, registered: () => registered }
+  }
+  t.teardown(stop)
+  return { api, clock, log, stop, registered: () => registered }
 }
 
 test('a controller that is away is tried again with growing waits, until it answers', async (t) => {
@@ -95,7 +108,7 @@ test('registration is done once', async (t) => {
 
 test('a refusal is told with its remedy once, and tried again', async (t) => {
   const no = [said(403, 'nodes is forbidden: label "kubernetes.io/x" is reserved'), said(404, 'not found')]
-  const world = running(t, [...no, ...no, ...no], 'The node is refused, trying again now and then')
+  const world = running(t, [...no, ...no, ...no], ['The node is refused, trying again now and then'])
   await world.clock.advance(10_000)
   t.equal(world.log.messages('error').length, 1)
   t.match(world.log.lines.find(({ level }) => level === 'error')?.facts['remedy'], /nodeLabels/)

@@ -9,6 +9,7 @@ import {
   sameMachine,
 } from '../../api/hardware-identity.ts'
 import type { Node, NodeStatus, Taint } from '../../api/node.ts'
+import { aborted, unlessAborted } from '../../daemon/aborted.ts'
 import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -118,9 +119,9 @@ const retry = { firstMs: 200, maxMs: 30_000 }
 export function registration(needs: RegistrationNeeds): { run(signal: AbortSignal): Promise<void> } {
   const { api, clock, random, log } = needs
 
-  const register = async (facts: RegistrationFacts, signal: AbortSignal): Promise<void> => {
+  const register = async (facts: RegistrationFacts, status: NodeStatus, signal: AbortSignal): Promise<void> => {
     const { nodeName } = facts
-    const created = await api.post('/api/v1/nodes', nodeToRegister(facts, await needs.status()), signal)
+    const created = await api.post('/api/v1/nodes', nodeToRegister(facts, status), signal)
     if (created.status === 201 || created.status === 200) return log.info('Node registered', { node: nodeName })
     const path = `/api/v1/nodes/${nodeName}`
     const existing = await api.get(path, signal)
@@ -155,10 +156,10 @@ export function registration(needs: RegistrationNeeds): { run(signal: AbortSigna
 
   return {
     async run(signal) {
-      const facts = await needs.facts()
-      for (let failures = 0; !signal.aborted; failures++) {
+      const [facts, status] = (await unlessAborted(Promise.all([needs.facts(), needs.status()]), signal)) ?? []
+      for (let failures = 0; facts && status && !signal.aborted; failures++) {
         try {
-          await register(facts, signal)
+          await register(facts, status, signal)
           needs.registered()
           break
         } catch (error) {
@@ -201,9 +202,4 @@ function remedyFor(status: number): string {
     default:
       return "See the controller's log for the same moment"
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

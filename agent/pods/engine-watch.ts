@@ -49,11 +49,8 @@ export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): 
   }
 
   const watch = async (signal: AbortSignal) => {
-    let away = false
     let failures = 0
     const opened = () => {
-      if (away) log.info('Container engine is back')
-      away = false
       failures = 0
       wake()
       listener.opened()
@@ -62,9 +59,10 @@ export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): 
       try {
         await runtime.watch({ opened, changed: listener.changed }, signal)
       } catch (error) {
-        if (!away) log.warn('Container engine does not answer', { error })
-        away = true
-        await clock.sleep(backoffMs(failures++, retry, random), signal)
+        const retryInMs = backoffMs(failures++, retry, random)
+        // That the engine is away is told once, by who asks it how it is.
+        log.debug('Container engine not watched', { retryInMs: Math.round(retryInMs), error })
+        await clock.sleep(retryInMs, signal)
       }
     }
   }

@@ -163,7 +163,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       queue.done(uid, dueInMs)
     } catch (error) {
       const retryInMs = queue.failed(uid)
-      // That the engine is away is told once, by who watches it.
+      // That the engine is away is told once, by who asks it how it is.
       if (isUnreachable(error)) log.debug('Pod not visited', { podUID: uid, retryInMs, error })
       else log.warn('Pod not brought to its state', { podUID: uid, retryInMs, error })
     }
@@ -209,7 +209,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const load = async () => {
     const remembered = await checkpoint.load()
     loaded = true
-    if (remembered !== undefined) {
+    const foreign = remembered?.desired.pods.find(
+      ({ spec }) => (spec.nodeName ?? settings.nodeName) !== settings.nodeName,
+    )
+    if (foreign !== undefined) {
+      log.warn('Wanted pods of another node not taken over', { node: foreign.spec.nodeName })
+    } else if (remembered !== undefined) {
       desired = remembered.desired
       wanted = podsByUID(remembered.desired)
       for (const [uid, status] of Object.entries(remembered.endings)) ledger.change(uid, { ended: status, status })

@@ -76,6 +76,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
 
   const trouble = (pod: Pod, { name }: Container, reason: string, message: string) => {
     troubles.set(name, { reason, message, retryAtMs: clock.monotonicMs() + troubleMs })
+    toldWaiting.delete(name)
     log.warn('Container not started', { pod: pathOf(pod), container: name, reason, message })
   }
 
@@ -184,6 +185,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const pull = (uid: string, pod: Pod, image: string, containerName: string) => {
     needs.event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
     present.delete(image)
+    for (const one of pod.spec.containers) if (one.image === image) toldWaiting.delete(one.name)
     puller.pull(image, () => needs.again(uid))
   }
 
@@ -228,8 +230,11 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       for (const { name, image = '' } of containersOf(pod)) {
         const wait = waiting.get(name)
         if (wait === undefined || wait.reason === toldWaiting.get(name)) continue
+        const news = newsOfWaiting(pod, name, image, wait)
+        // Nothing to tell while it is looked into: what comes of it may be what was told before.
+        if (news.length === 0) continue
         toldWaiting.set(name, wait.reason)
-        for (const news of newsOfWaiting(pod, name, image, wait)) needs.event(pod, news)
+        for (const one of news) needs.event(pod, one)
       }
     },
     async execute(uid, pod, step) {

@@ -19,6 +19,8 @@ export interface Mosquitto {
   start(): Promise<void>
   /** Like a power cut: nothing is remembered, nobody is told. */
   kill(): Promise<void>
+  /** It takes connections and answers nothing, until it is killed. */
+  freeze(): void
   /** Stops it and removes the folder. */
   remove(): Promise<void>
 }
@@ -80,6 +82,7 @@ export async function mosquitto(): Promise<Mosquitto> {
       await listening(port)
     },
     kill,
+    freeze: () => void running?.kill('SIGSTOP'),
     async remove() {
       await kill()
       await rm(folder, { recursive: true, force: true })

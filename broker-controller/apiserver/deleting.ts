@@ -84,7 +84,7 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const { resource } = route
   const wish = wishOf(request, needs)
   const options = await deleteOptions(request, needs)
-  const dryRun = isDryRunOf(query, options)
+  const dryRun = isDryRun(query, options.dryRun)
   const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun }, needs)
   // As Kubernetes: of a pod the last word, of other kinds that they are gone.
   if (!removed || isPod(object)) return objectAnswer(represent(resource, object, wish))
@@ -99,7 +99,7 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const wish = wishOf(request, needs)
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
-  const dryRun = isDryRunOf(query, options)
+  const dryRun = isDryRun(query, options.dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
   const ended: AnyObject[] = []
   for (const { metadata } of items.filter(matches)) {
@@ -135,10 +135,6 @@ function optionsInQuery(query: URLSearchParams): unknown {
     ...(policy && { propagationPolicy: policy }),
     ...(orphan && { orphanDependents: orphan === 'true' }),
   }
-}
-
-function isDryRunOf(query: URLSearchParams, { dryRun = [] }: DeleteOptions): boolean {
-  return isDryRun(query) || dryRun.length > 0
 }
 
 /** Throws Conflict when this is not the object, or not the version, that shall go. */

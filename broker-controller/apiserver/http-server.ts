@@ -7,6 +7,7 @@ import type { Registry } from 'prom-client'
 import { parse as parseYaml } from 'yaml'
 import { ApiError } from '../../api/api-error.ts'
 import { identityOfSubject } from '../../api/identity.ts'
+import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Store } from '../store/store.ts'
@@ -214,11 +215,6 @@ function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
 
 function chainOf(certificate: string, ca: string): string {
   return certificate.includes(ca.trim()) ? certificate : `${certificate.trimEnd()}\n${ca}`
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
 async function closed(server: Server, clock: Clock): Promise<void> {

@@ -306,10 +306,12 @@ items:
     t.match(never, { code: 1, stderr: /timed out waiting for the condition/ })
     t.match(streamed, { code: 0, stdout: 'pod/awaited condition met\n', stderr: '' })
     const gone = ok(['wait', 'pod/awaited', '--for=delete', '--timeout=20s'])
+    const marked = api.watching(['get', 'pod', 'awaited', '-w', '--no-headers'])
+    // kubectl passes over the first event of such a watch: it takes it for what it has read and shown before.
+    await api.watched(2)
     const deleted = kubectl(['delete', 'pod', 'awaited', '--timeout=20s'], {
       env: { KUBE_FEATURE_WatchListClient: 'true' },
     })
-    const marked = api.watching(['get', 'pod', 'awaited', '-w', '--no-headers'])
     await marked.seen('Terminating')
     await api.watched(3)
     await api.store.delete('pods', { namespace: 'default', name: 'awaited' })

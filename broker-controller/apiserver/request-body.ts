@@ -25,9 +25,9 @@ export function fieldValidation(query: URLSearchParams): FieldValidation {
   )
 }
 
-/** Is the answer to be worked out and nothing kept? */
-export function isDryRun(query: URLSearchParams): boolean {
-  const asked = query.getAll('dryRun').filter((value) => value !== '')
+/** Is the answer to be worked out and nothing kept? Deletions say so in their body: `more`. */
+export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
+  const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
   if (asked.every((value) => value === 'All')) return asked.length > 0
   throw new ApiError('BadRequest', `dryRun: Unsupported value: ${JSON.stringify(asked)}: supported values: "All"`)
 }

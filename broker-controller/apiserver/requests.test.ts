@@ -180,6 +180,10 @@ test('a rehearsal answers as the real thing and keeps nothing', async (t) => {
   const patch = { type: patchTypes.merge, body: { data: { a: '1' } } }
   t.match(await ask('PATCH', path, patch), { body: { data: { a: '1' } } })
   t.match(await ask('DELETE', path), { code: 200 })
+  const deletion = { kind: 'DeleteOptions', apiVersion: 'v1', dryRun: ['All'] }
+  t.match(await ask('DELETE', `${configMaps}/settings`, { body: deletion }), { code: 200 }, 'as kubectl asks')
+  t.match(await ask('DELETE', configMaps, { body: deletion }), { body: { items: [{}] } })
+  t.match(await ask('DELETE', configMaps, { body: { ...deletion, dryRun: ['Some'] } }), { code: 400 })
   t.equal(await store.version(), version)
   t.match(await ask('POST', `${configMaps}?dryRun=maybe`, { body: aMap() }), { code: 400 })
 })

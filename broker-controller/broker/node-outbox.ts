@@ -103,7 +103,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
         async run(signal) {
           // A node that is told of no pods removes those it runs, and of no Secret starts none that need it: nothing may
           // be told before all of them are known.
-          await firstOf(Promise.all([pods.listed, configMaps.listed, secrets.listed]), signal)
+          await Promise.all([pods.listed, configMaps.listed, secrets.listed])
           if (!signal.aborted) await runController({ name: 'node-outbox', reconcile: tell }, queue, log, signal)
         },
       }
@@ -124,16 +124,4 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
       }
     },
   }
-}
-
-/** Resolves when `ready` does, or `signal` aborts. */
-async function firstOf(ready: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  let stop = () => {}
-  const aborted = new Promise<void>((resolve) => {
-    stop = resolve
-  })
-  signal.addEventListener('abort', stop, { once: true })
-  await Promise.race([ready, aborted])
-  signal.removeEventListener('abort', stop)
 }

@@ -1,6 +1,7 @@
 /** A kind, followed: every object there is, then every change, each told once and in order, whatever the watch goes through. */
 import { isApiError } from '../../api/api-error.ts'
 import type { ResourceName } from '../../api/resources.ts'
+import { aborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -15,7 +16,7 @@ export type Told<R extends ResourceName> = (
 export interface Followed<R extends ResourceName> {
   get(key: ObjectKey): StoredObject<R> | undefined
   all(): Iterable<StoredObject<R>>
-  /** Resolves when everything that was there at the start has been told. */
+  /** Resolves when everything that was there at the start has been told, or when the following is called off before. */
   readonly listed: Promise<void>
   /** Lists, then watches, until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
@@ -72,6 +73,7 @@ export function follow<R extends ResourceName>(
     all: () => objects.values(),
     listed,
     async run(signal) {
+      void aborted(signal).then(ready)
       for (let failures = 0; !signal.aborted; ) {
         try {
           const from = await listAgain()

@@ -39,12 +39,14 @@ start_dockerd() {
   command -v dockerd >/dev/null || fail "A Docker socket is there, but nothing answers on $socket" 'Start that Docker, or remove the socket file.'
   [ "$(id -u)" = 0 ] || sudo -v || fail 'Only root may run dockerd' 'Run this with sudo.'
   make_bridge
+  as_root mkdir -p "$data/docker-run"
+  as_root rm -f -- "$data/docker-run/pid"
   forget_dead_containerd
   began=$(size_of "$log")
   local prefix=()
   [ "$(id -u)" = 0 ] || prefix=(sudo env "PATH=$PATH")
   start dockerd "$log" "${prefix[@]}" dockerd --data-root "$dockerd_mark" --exec-root "$data/docker-run" \
-    --host "unix://$socket" --group "$(id -gn)" --bridge "$bridge" --log-level warn \
+    --host "unix://$socket" --group "$(id -gn)" --bridge "$bridge" --log-level warn --pidfile "$data/docker-run/pid" \
     --config-file "$data/dockerd.json" --containerd-namespace "$bridge" --containerd-plugins-namespace "$bridge-plugins"
   started+=(dockerd)
   wait_for 60 dockerd_settled || true
@@ -82,11 +84,20 @@ make_bridge() {
 }
 
 stop_dockerd() {
-  pid_of dockerd "$dockerd_mark" >/dev/null || [ -e "$data/docker.sock" ] || return 0
+  [ -d "$dockerd_mark" ] || return 0
   stop dockerd "$dockerd_mark" 60
   ! containerd_lives || say "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
   as_root rm -f -- "$data/docker.sock"
   as_root ip link delete "$bridge" 2>/dev/null || true
+  containerd_lives || unmount_leftovers
+}
+
+# Only a dockerd that could not start, or was killed, leaves mounts.
+unmount_leftovers() {
+  local mount
+  while read -r _ mount _; do
+    [[ $mount != "$data"/* ]] || as_root umount --lazy -- "$mount"
+  done <<<"$(tac /proc/self/mounts)"
 }
 
 stop_pods() {
