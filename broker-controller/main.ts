@@ -30,6 +30,7 @@ import {
 import { certificateController } from './controllers/certificate-controller.ts'
 import { disruptionController } from './controllers/disruption-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
+import { garbageCollector } from './controllers/garbage-collector.ts'
 import { nodeIpamController } from './controllers/node-ipam-controller.ts'
 import { nodeLifecycleController } from './controllers/node-lifecycle-controller.ts'
 import { podCleanupController } from './controllers/pod-cleanup-controller.ts'
@@ -170,6 +171,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       taintEvictionController(needs),
       podCleanupController(needs, configuration),
       disruptionController(needs),
+      garbageCollector(needs),
       ...(configuration.nodeCidrs ? [nodeIpamController(needs, configuration.nodeCidrs)] : []),
       namespaceDeletion(needs),
       rebootController(needs),

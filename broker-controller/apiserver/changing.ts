@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, conflict, isApiError } from '../../api/api-error.ts'
 import { nodeOf } from '../../api/identity.ts'
+import { isReleased } from '../../api/object-deletion.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { prepareForUpdate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
@@ -135,10 +136,4 @@ async function written(
   const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
   const statusOnly = route.subresource !== '' && isDeepStrictEqual(next.metadata, present.metadata)
   return statusOnly ? store.updateStatus(name, exact) : store.update(name, exact)
-}
-
-function isReleased({ kind, metadata }: AnyObject): boolean {
-  if (metadata.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false
-  // A pod with time left is its node's to end; a namespace goes when it is empty.
-  return kind !== 'Namespace' && (metadata.deletionGracePeriodSeconds ?? 0) === 0
 }

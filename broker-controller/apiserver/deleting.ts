@@ -1,12 +1,11 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../api/api-error.ts'
 import { type DeleteOptions, DeleteOptionsSchema } from '../../api/delete-options.ts'
-import type { Namespace } from '../../api/namespace.ts'
+import { planDeletion } from '../../api/object-deletion.ts'
 import type { Pod } from '../../api/pod.ts'
-import { planPodDeletion } from '../../api/pod-deletion.ts'
 import { forbidden, invalidObject } from '../../api/problem.ts'
 import type { Resource } from '../../api/resources.ts'
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Clock } from '../../daemon/clock.ts'
 import type { ObjectKey, Store } from '../store/store.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { selectionOf } from './list-options.ts'
@@ -15,30 +14,6 @@ import { type AnyObject, isDryRun, parseBody, readAs } from './request-body.ts'
 import { forbid, keyOf, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
 import { successStatus } from './status-errors.ts'
 import type { AnyStored } from './watch.ts'
-
-/** What becomes of an object that shall go. */
-export type Deletion =
-  | { readonly remove: true }
-  /** The very same object when nothing needs writing. */
-  | { readonly remove: false; readonly object: AnyObject }
-
-/** Pods end on their node first, namespaces when they are empty, and finalizers hold whatever they stand on. */
-export function planDeletion(object: AnyObject, gracePeriodSeconds: number | undefined, nowMs: number): Deletion {
-  if (isPod(object)) {
-    const plan = planPodDeletion(object, { gracePeriodSeconds, nowMs })
-    return plan.remove ? plan : { remove: false, object: plan.pod }
-  }
-  const { metadata } = object
-  if (!isNamespace(object) && (metadata.finalizers ?? []).length === 0) return { remove: true }
-  if (metadata.deletionTimestamp !== undefined) return { remove: false, object }
-  const marked = { ...metadata, deletionTimestamp: rfc3339(nowMs), deletionGracePeriodSeconds: 0 }
-  if (!isNamespace(object)) return { remove: false, object: { ...object, metadata: marked } }
-  const { deletionGracePeriodSeconds: _, ...terminating } = marked
-  return {
-    remove: false,
-    object: { ...object, metadata: terminating, status: { ...object.status, phase: 'Terminating' } },
-  }
-}
 
 export type DeletionRequest = {
   readonly key: ObjectKey
@@ -64,7 +39,7 @@ export async function deleteOne(
     if (present === undefined) throw notFound(resource, key.name)
     const { uid, resourceVersion } = present.metadata
     refuseOther(resource, present, options)
-    const plan = planDeletion(change(present), options.gracePeriodSeconds, clock.wallMs())
+    const plan = planDeletion(change(present), { ...options, nowMs: clock.wallMs() })
     try {
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
       if (plan.remove)
@@ -161,8 +136,4 @@ function refuseImmortal(resource: Resource, name: string): void {
 
 function isPod(object: AnyObject): object is Pod {
   return object.kind === 'Pod'
-}
-
-function isNamespace(object: AnyObject): object is Namespace {
-  return object.kind === 'Namespace'
 }

@@ -14,7 +14,7 @@ test('a namespace goes when the last pod in it has ended', async (t) => {
   const namespace = await store.create('namespaces', {
     apiVersion: 'v1',
     kind: 'Namespace',
-    metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z' },
+    metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/hold'] },
     status: { phase: 'Terminating' },
   })
   const pod = { namespace: 'team', name: 'web' }
@@ -26,6 +26,10 @@ test('a namespace goes when the last pod in it has ended', async (t) => {
   t.equal(await store.get('configmaps', { namespace: 'team', name: 'a' }), undefined)
   t.match(await store.get('namespaces', key), { metadata: { uid: namespace.metadata.uid } }, 'still there')
   await store.delete('pods', pod)
+  await clock.advance(5000)
+  const held = await store.get('namespaces', key)
+  if (held === undefined) return t.fail('its finalizer did not hold it')
+  await store.update('namespaces', { ...held, metadata: { ...held.metadata, finalizers: [] } })
   await clock.advance(5000)
   t.equal(await store.get('namespaces', key), undefined)
   t.match(await store.get('configmaps', { namespace: 'other', name: 'a' }), {}, 'others are left alone')

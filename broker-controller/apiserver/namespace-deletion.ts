@@ -37,7 +37,8 @@ function emptier({ store, clock, log }: NamespaceDeletionNeeds): Controller {
       const namespace = await store.get('namespaces', key)
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
       if (await removeContents(name, { store, clock })) return { requeueAfterMs: lookAgainMs }
-      const { uid, resourceVersion } = namespace.metadata
+      const { uid, resourceVersion, finalizers = [] } = namespace.metadata
+      if (finalizers.length > 0) return undefined // told again when the last of them is taken away
       await store.delete('namespaces', key, { uid, resourceVersion })
       log.info('Namespace removed', { namespace: name })
       return undefined

@@ -1,0 +1,75 @@
+/** What becomes of an object that shall go, and of what belongs to it? */
+import type { DeleteOptions } from './delete-options.ts'
+import type { Namespace } from './namespace.ts'
+import type { Pod } from './pod.ts'
+import { planPodDeletion } from './pod-deletion.ts'
+import type { ResourceName, ResourceTypes } from './resources.ts'
+
+type AnyObject = ResourceTypes[ResourceName]
+
+export type Deletion =
+  | { readonly remove: true }
+  /** The very same object when nothing needs writing. */
+  | { readonly remove: false; readonly object: AnyObject }
+
+export type DeletionWish = Pick<DeleteOptions, 'gracePeriodSeconds' | 'propagationPolicy' | 'orphanDependents'> & {
+  readonly nowMs: number
+}
+
+/** Held by these until its dependents have lost it as their owner, or are gone themselves. */
+export const dependentsFinalizers = { Orphan: 'orphan', Foreground: 'foregroundDeletion' } as const
+
+/** Pods end on their node first, namespaces when they are empty, and finalizers hold whatever they stand on. */
+export function planDeletion(given: AnyObject, wish: DeletionWish): Deletion {
+  const object = withDependentsFinalizer(given, policyOf(wish))
+  if (isPod(object)) {
+    const plan = planPodDeletion(object, wish)
+    return plan.remove ? plan : { remove: false, object: plan.pod }
+  }
+  const { metadata } = object
+  if (!isNamespace(object) && (metadata.finalizers ?? []).length === 0) return { remove: true }
+  if (metadata.deletionTimestamp !== undefined) return { remove: false, object }
+  const deletionTimestamp = `${new Date(wish.nowMs).toISOString().slice(0, 19)}Z`
+  if (!isNamespace(object)) {
+    const marked = { ...metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 }
+    return { remove: false, object: { ...object, metadata: marked } }
+  }
+  const terminating = { ...metadata, deletionTimestamp }
+  return {
+    remove: false,
+    object: { ...object, metadata: terminating, status: { ...object.status, phase: 'Terminating' } },
+  }
+}
+
+/** Is this an object that shall go and that nothing holds any more? */
+export function isReleased({ kind, metadata }: AnyObject): boolean {
+  if (metadata.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false
+  // A pod with time left is its node's to end; a namespace goes when it is empty.
+  return kind !== 'Namespace' && (metadata.deletionGracePeriodSeconds ?? 0) === 0
+}
+
+/** undefined: whatever was said before stays. */
+function policyOf({ propagationPolicy, orphanDependents }: DeletionWish): DeleteOptions['propagationPolicy'] {
+  if (propagationPolicy !== undefined || orphanDependents === undefined) return propagationPolicy
+  return orphanDependents ? 'Orphan' : 'Background'
+}
+
+function withDependentsFinalizer(object: AnyObject, policy: DeleteOptions['propagationPolicy']): AnyObject {
+  if (policy === undefined) return object
+  const present = object.metadata.finalizers ?? []
+  const wanted = policy === 'Background' ? undefined : dependentsFinalizers[policy]
+  const others = present.filter((name) => !Object.values<string>(dependentsFinalizers).includes(name))
+  const finalizers = wanted === undefined ? others : [...others, wanted]
+  const isSame = finalizers.length === present.length && finalizers.every((name) => present.includes(name))
+  if (isSame) return object
+  const { finalizers: _, ...metadata } = object.metadata
+  return { ...object, metadata: finalizers.length > 0 ? { ...metadata, finalizers } : metadata }
+}
+
+function isPod(object: AnyObject): object is Pod {
+  return object.kind === 'Pod'
+}
+
+function isNamespace(object: AnyObject): object is Namespace {
+  return object.kind === 'Namespace'
+}

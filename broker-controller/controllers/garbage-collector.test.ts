@@ -1,0 +1,116 @@
+import { type Test, test } from 'tap'
+import type { ObjectMeta, OwnerReference } from '../../api/meta.ts'
+import { type DeletionWish, planDeletion } from '../../api/object-deletion.ts'
+import { type Fleet, fleet } from '../testing/fleet.ts'
+import { garbageCollector } from './garbage-collector.ts'
+import { ownershipStep } from './ownership.ts'
+
+function opened(t: Test): Fleet {
+  const world = fleet(t)
+  t.teardown(world.start(garbageCollector(world)))
+  return world
+}
+
+const key = (name: string) => ({ namespace: 'default', name })
+
+async function aMap({ store }: Fleet, name: string, metadata: ObjectMeta = {}): Promise<OwnerReference> {
+  const made = await store.create('configmaps', {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { ...key(name), ...metadata },
+  })
+  return { apiVersion: 'v1', kind: 'ConfigMap', name, uid: made.metadata.uid }
+}
+
+/** As the API does. */
+async function deleted({ store, clock }: Fleet, name: string, wish: Partial<DeletionWish> = {}): Promise<void> {
+  const present = await store.get('configmaps', key(name))
+  if (present === undefined) throw new Error(`No config map ${name}`)
+  const plan = planDeletion(present, { nowMs: clock.wallMs(), ...wish })
+  if (plan.remove) await store.delete('configmaps', key(name))
+  else await store.update('configmaps', plan.object as typeof present)
+}
+
+const maps = async ({ store }: Fleet) => (await store.list('configmaps')).items.map(({ metadata }) => metadata.name)
+
+test('what belongs to an object goes with it, and what belongs to that', async (t) => {
+  const world = opened(t)
+  const owner = await aMap(world, 'owner')
+  const child = await aMap(world, 'child', { ownerReferences: [owner] })
+  await aMap(world, 'grandchild', { ownerReferences: [child] })
+  await aMap(world, 'stranger')
+  await world.run({ name: 'pod', nodeName: 'pi-1', metadata: { ...key('pod'), ownerReferences: [owner] } })
+  await world.pass(1)
+  t.same(await maps(world), ['child', 'grandchild', 'owner', 'stranger'])
+  await deleted(world, 'owner')
+  await world.pass(1)
+  t.same(await maps(world), ['stranger'])
+  t.equal((await world.pod('pod'))?.metadata.deletionGracePeriodSeconds, 30, 'a pod leaves in its own time')
+})
+
+test('what has another owner left forgets the one that is gone', async (t) => {
+  const world = opened(t)
+  const [first, second] = [await aMap(world, 'first'), await aMap(world, 'second')]
+  await aMap(world, 'shared', { ownerReferences: [first, second] })
+  await world.pass(1)
+  await deleted(world, 'first')
+  await world.pass(1)
+  t.same((await world.store.get('configmaps', key('shared')))?.metadata.ownerReferences, [second])
+  await deleted(world, 'second')
+  await world.pass(1)
+  t.same(await maps(world), [])
+})
+
+test('orphans are set free before their owner goes', async (t) => {
+  const world = opened(t)
+  const owner = await aMap(world, 'owner')
+  await aMap(world, 'child', { ownerReferences: [owner] })
+  await world.pass(1)
+  await deleted(world, 'owner', { propagationPolicy: 'Orphan' })
+  await world.pass(1)
+  t.same(await maps(world), ['child'])
+  t.same((await world.store.get('configmaps', key('child')))?.metadata.ownerReferences, [])
+})
+
+test('in the foreground the owner waits for those that block it', async (t) => {
+  const world = opened(t)
+  const owner = await aMap(world, 'owner')
+  const blocking = { ...owner, blockOwnerDeletion: true }
+  await aMap(world, 'held', { ownerReferences: [blocking], finalizers: ['example.com/hold'] })
+  await aMap(world, 'free', { ownerReferences: [owner] })
+  await world.pass(1)
+  await deleted(world, 'owner', { propagationPolicy: 'Foreground' })
+  await world.pass(1)
+  t.same(await maps(world), ['held', 'owner'])
+  await world.store.delete('configmaps', key('held'))
+  await world.pass(1)
+  t.same(await maps(world), [])
+})
+
+test('an owner of another namespace, or one that never was, is gone; one of an unknown kind is not', async (t) => {
+  const world = opened(t)
+  const { uid } = await world.store
+    .create('namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'team' },
+    })
+    .then(({ metadata }) => metadata)
+  const elsewhere = await aMap(world, 'elsewhere', { namespace: 'team' })
+  await aMap(world, 'a', { ownerReferences: [elsewhere] })
+  await aMap(world, 'b', { ownerReferences: [{ ...elsewhere, uid: 'never' }] })
+  await aMap(world, 'c', { ownerReferences: [{ apiVersion: 'example.com/v1', kind: 'Robot', name: 'r', uid: 'u' }] })
+  await aMap(world, 'd', { ownerReferences: [{ apiVersion: 'v1', kind: 'Namespace', name: 'team', uid }] })
+  await world.pass(1)
+  t.same(await maps(world), ['c', 'd', 'elsewhere'])
+})
+
+test('an object goes when none of its owners is there to stay', async (t) => {
+  const owner = (uid: string): OwnerReference => ({ apiVersion: 'v1', kind: 'Node', name: uid, uid })
+  const step = (...uids: readonly string[]) =>
+    ownershipStep(uids.map(owner), ({ uid }) => (uid === 'gone' || uid === 'waiting' ? uid : 'there'))
+  t.same(step('a', 'b'), { step: 'none' })
+  t.same(step('a', 'gone', 'waiting'), { step: 'forget', uids: ['gone', 'waiting'] })
+  t.same(step('gone', 'waiting'), { step: 'remove' })
+  t.same(step(), { step: 'none' })
+})

@@ -1,0 +1,44 @@
+/** What belongs to what: an object whose owners are all gone goes too. */
+import type { OwnerReference } from '../../api/meta.ts'
+import { apiVersionOf, type Resource, resources } from '../../api/resources.ts'
+
+export type OwnerState =
+  | 'there'
+  | 'gone'
+  /** It goes, and waits for what belongs to it to go first. */
+  | 'waiting'
+
+export type OwnershipStep =
+  | { readonly step: 'none' }
+  | { readonly step: 'remove' }
+  /** Somebody still owns it: these owners are forgotten. */
+  | { readonly step: 'forget'; readonly uids: readonly string[] }
+
+/** For an object that is not going by itself. */
+export function ownershipStep(
+  owners: readonly OwnerReference[],
+  stateOf: (owner: OwnerReference) => OwnerState,
+): OwnershipStep {
+  const states = owners.map((owner) => ({ owner, state: stateOf(owner) }))
+  const lost = states.filter(({ state }) => state !== 'there')
+  if (lost.length === 0) return { step: 'none' }
+  return lost.length === states.length
+    ? { step: 'remove' }
+    : { step: 'forget', uids: lost.map(({ owner }) => owner.uid) }
+}
+
+/** The kind an owner is of; undefined when we do not serve it, and so cannot tell whether it is there. */
+export function resourceOf({ apiVersion, kind }: OwnerReference): Resource | undefined {
+  return Object.values(resources).find((row) => row.kind === kind && apiVersionOf(row) === apiVersion)
+}
+
+/** The object without these owners. */
+export function withoutOwners<
+  O extends { readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] } },
+>(object: O, uids: readonly string[]): O | undefined {
+  const present = object.metadata.ownerReferences ?? []
+  const ownerReferences = present.filter(({ uid }) => !uids.includes(uid))
+  return ownerReferences.length === present.length
+    ? undefined
+    : { ...object, metadata: { ...object.metadata, ownerReferences } }
+}
