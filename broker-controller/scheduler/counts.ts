@@ -1,5 +1,5 @@
 /** Counts by name, without those that are nought. */
-export function addTo(counts: Map<string, number>, name: string | undefined, change: number): void {
+export function addTo<Name>(counts: Map<Name, number>, name: Name | undefined, change: number): void {
   if (name === undefined) return
   const next = (counts.get(name) ?? 0) + change
   if (next === 0) counts.delete(name)

@@ -68,9 +68,12 @@ export function refusal(round: Round, usage: NodeUsage): Refusal | undefined {
   return undefined
 }
 
-/** `2 Insufficient cpu, 1 node(s) were unschedulable`, each with its count, in the order of the texts. */
-export function countedReasons(reasonsByNode: Iterable<readonly string[]>): string {
-  const counts = new Map<string, number>()
+/** `1 node(s) were unschedulable, 2 Insufficient cpu`, in the order of the texts; `rest` for the nodes not listed. */
+export function countedReasons(
+  reasonsByNode: Iterable<readonly string[]>,
+  [reason, count]: readonly [reason: string, count: number] = ['', 0],
+): string {
+  const counts = new Map<string, number>(count > 0 ? [[reason, count]] : [])
   for (const reasons of reasonsByNode) {
     for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1)
   }
@@ -116,16 +119,16 @@ function hasPorts({ needs }: Round, usage: NodeUsage): Refusal | undefined {
 }
 
 function hasResources({ needs }: Round, usage: NodeUsage): Refusal | undefined {
-  const reasons: string[] = []
+  let reasons: string[] | undefined
   let isFinal = false
-  if (usage.podCount + 1 > (usage.allocatable.get('pods') ?? 0)) reasons.push('Too many pods')
+  if (usage.podCount + 1 > (usage.allocatable.get('pods') ?? 0)) reasons = ['Too many pods']
   for (const [name, amount] of needs.requests) {
     const free = (usage.allocatable.get(name) ?? 0) - usage.requested(name)
     if (amount === 0 || amount <= free) continue
-    reasons.push(`Insufficient ${name}`)
+    reasons = [...(reasons ?? []), `Insufficient ${name}`]
     if (amount > (usage.allocatable.get(name) ?? 0)) isFinal = true
   }
-  return reasons.length === 0 ? undefined : { plugin: 'NodeResourcesFit', reasons, isFinal }
+  return reasons && { plugin: 'NodeResourcesFit', reasons, isFinal }
 }
 
 function isSpread({ spread }: Round, usage: NodeUsage): Refusal | undefined {

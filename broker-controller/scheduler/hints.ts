@@ -46,12 +46,7 @@ function couldTake(usage: NodeUsage | undefined, pod: Pod): boolean {
   if (usage === undefined) return false
   const refused = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, usage)
   if (refused === undefined) return true
-  return !refused.isFinal && pod.spec.preemptionPolicy !== 'Never' && hasLesserPods(usage, pod)
-}
-
-function hasLesserPods({ pods }: NodeUsage, { spec }: Pod): boolean {
-  for (const other of pods.values()) if ((other.spec.priority ?? 0) < (spec.priority ?? 0)) return true
-  return false
+  return !refused.isFinal && pod.spec.preemptionPolicy !== 'Never' && usage.hasPodBelow(pod.spec.priority ?? 0)
 }
 
 function countsFor(pod: Pod, { metadata }: Pod): boolean {

@@ -124,6 +124,7 @@ function wish(topologyKey: string, crowds: readonly Crowd[]): Wish {
 function crowdsFor([term]: readonly PodTerm[], { crowds }: Cluster): Iterable<Crowd> {
   if (term === undefined) return []
   if (term.namespaceRequirements !== undefined) return crowds.all()
+  if (term.namespaces.length === 1) return crowds.in(term.namespaces[0] ?? '')
   return new Set(term.namespaces.flatMap((namespace) => [...crowds.in(namespace)]))
 }
 

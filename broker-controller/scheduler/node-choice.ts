@@ -1,18 +1,21 @@
 /** Which nodes does a pod ask for by itself: selector, required affinity, name? And which keep it away by their taints? */
 import type { Taint } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
-import { matchesNodeSelectorTerms } from '../../api/selectors.ts'
+import { type Labels, matchesNodeSelectorTerms } from '../../api/selectors.ts'
 import { schedulingEffects, untolerated } from '../../api/tolerations.ts'
 import type { NodeUsage } from './node-usage.ts'
 
 export function isWanted({ spec }: Pod, { node, labels }: NodeUsage): boolean {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
   return (
-    Object.entries(spec.nodeSelector ?? {}).every(
-      ([key, value]) => Object.hasOwn(labels, key) && labels[key] === value,
-    ) &&
+    (spec.nodeSelector === undefined || hasLabels(spec.nodeSelector, labels)) &&
     (required === undefined || matchesNodeSelectorTerms(required.nodeSelectorTerms, node))
   )
+}
+
+function hasLabels(wanted: Labels, labels: Labels): boolean {
+  for (const key in wanted) if (!Object.hasOwn(labels, key) || labels[key] !== wanted[key]) return false
+  return true
 }
 
 /** Would `isWanted` say yes to every node? */

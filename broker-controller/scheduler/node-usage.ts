@@ -2,6 +2,7 @@
 import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
+import { addTo } from './counts.ts'
 import { imageSizes } from './image-locality.ts'
 import { type Amounts, amountsOf, type HostPort, podNeeds } from './pod-needs.ts'
 
@@ -16,6 +17,8 @@ export interface NodeUsage {
   readonly podCount: number
   /** By namespace/name. */
   readonly pods: ReadonlyMap<string, StoredObject<'pods'>>
+  /** Is there a pod of less priority? */
+  hasPodBelow(priority: number): boolean
   requested(resource: string): number
   /** As `requested`, counting something also for containers that ask for nothing. */
   scored(resource: string): number
@@ -33,12 +36,14 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
   const pods = new Map<string, StoredObject<'pods'>>()
   const requested = new Map<string, number>()
   const scored = new Map<string, number>()
+  const priorities = new Map<number, number>()
   let node = first
   let allocatable = amountsOf(first.status?.allocatable)
   let images = imageSizes(first.status?.images)
 
   const count = (pod: StoredObject<'pods'>, sign: 1 | -1) => {
     const { requests, scored: assumed } = podNeeds(pod)
+    addTo(priorities, pod.spec.priority ?? 0, sign)
     for (const [name, amount] of requests) requested.set(name, (requested.get(name) ?? 0) + sign * amount)
     for (const [name, amount] of assumed) scored.set(name, (scored.get(name) ?? 0) + sign * amount)
   }
@@ -70,6 +75,10 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
     },
     get podCount() {
       return pods.size
+    },
+    hasPodBelow(priority) {
+      for (const present of priorities.keys()) if (present < priority) return true
+      return false
     },
     requested: (resource) => requested.get(resource) ?? 0,
     scored: (resource) => scored.get(resource) ?? 0,

@@ -48,7 +48,9 @@ export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => 
  * all? `key` is the pod's own.
  */
 export function refusalWithPromises(key: string, round: Round, usage: NodeUsage, nodes: Cluster): Refusal | undefined {
-  const rivals = nodes.nominatedTo(usage.name).filter((rival) => rival.key !== key && matters(rival, round.pod))
+  const promised = nodes.nominatedTo(usage.name)
+  if (promised.length === 0) return refusal(round, usage)
+  const rivals = promised.filter((rival) => rival.key !== key && matters(rival, round.pod))
   if (rivals.length > 0) {
     const refused = nodes.with(rivals, usage.name, () => refusal(roundFor(round.pod, nodes), usage))
     if (refused !== undefined) return refused
@@ -74,12 +76,11 @@ function nodesCalled(names: ReadonlySet<string>, nodes: Cluster): readonly NodeU
 function misfitMessage(refusals: ReadonlyMap<string, Refusal>, nodeCount: number): string {
   if (nodeCount === 0) return 'no nodes available to schedule pods'
   const told = [...refusals.values()].map(({ reasons }) => reasons)
-  const untold = Array.from({ length: nodeCount - told.length }, () => leftOut)
-  return unavailable(nodeCount, countedReasons([...told, ...untold]))
+  return unavailable(nodeCount, countedReasons(told, [leftOut, nodeCount - told.length]))
 }
 
 /** Of the nodes that were not looked at because the pod asks for others by name. */
-const leftOut = ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]
+const leftOut = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 function conflicting(nodeCount: number): Misfit {
   const message = unavailable(nodeCount, 'pod affinity terms conflict')

@@ -77,7 +77,9 @@ function isBeingPreempted({ metadata, status }: Pod): boolean {
 type Candidate = { readonly nodeName: string; readonly victims: readonly KeyedPod[]; readonly violations: number }
 type Reasons = ReadonlyMap<string, readonly string[]>
 
-/** As Kubernetes: a tenth of the nodes, at least a hundred, are enough to choose from. */
+/** Kubernetes tries a tenth of a large fleet; we do not hold up everything else for that long. */
+const candidatesToFind = 100
+
 function tryNodes(
   pod: Pod,
   nodes: Cluster,
@@ -85,7 +87,6 @@ function tryNodes(
   { budgets, random }: PreemptionFacts,
 ): { readonly candidates: readonly Candidate[]; readonly reasons: Reasons } {
   const helpable = [...refusals].filter(([, { isFinal }]) => !isFinal).map(([name]) => name)
-  const enough = Math.max(100, Math.floor(helpable.length / 10))
   const start = Math.floor(random() * helpable.length)
   const candidates: Candidate[] = []
   const reasons = new Map<string, readonly string[]>()
@@ -95,7 +96,7 @@ function tryNodes(
     const found = victimsOn(usage, pod, nodes, budgets)
     if ('reasons' in found) reasons.set(name, found.reasons)
     else candidates.push(found)
-    if (candidates.length >= enough && candidates.some(({ violations }) => violations === 0)) break
+    if (candidates.length >= candidatesToFind && candidates.some(({ violations }) => violations === 0)) break
   }
   return { candidates, reasons }
 }
@@ -108,11 +109,11 @@ function victimsOn(
   budgets: readonly DisruptionBudget[],
 ): Candidate | { readonly reasons: readonly string[] } {
   const key = keyText(pod.metadata)
+  if (!usage.hasPodBelow(priorityOf(pod))) return nobodyBelow
   const lesser = [...usage.pods]
     .map(([key, pod]): KeyedPod => ({ key, pod }))
     .filter((other) => priorityOf(other.pod) < priorityOf(pod))
     .sort((a, b) => byImportance(a.pod, b.pod))
-  if (lesser.length === 0) return { reasons: ['No preemption victims found for incoming pod'] }
   const guarded = new Set(violating(lesser, budgets))
   const refused = () => refusalWithPromises(key, roundFor(pod, nodes), usage, nodes)
   return nodes.without(lesser, usage.name, ({ putBack, takeAway }) => {
@@ -129,6 +130,8 @@ function victimsOn(
     return { nodeName: usage.name, victims: lesser.filter((one) => victims.has(one)), violations }
   })
 }
+
+const nobodyBelow = { reasons: ['No preemption victims found for incoming pod'] }
 
 /** Those whose going a budget does not allow, when all go in this order. */
 function violating(pods: readonly KeyedPod[], budgets: readonly DisruptionBudget[]): readonly KeyedPod[] {
@@ -189,8 +192,6 @@ export function priorityOf({ spec }: Pod): number {
 }
 
 function hopeless(reasons: Reasons, nodeCount: number): string {
-  const untried = Array.from({ length: nodeCount - reasons.size }, () => notHelpful)
-  return unavailable(nodeCount, countedReasons([...reasons.values(), ...untried]))
+  const rest = ['Preemption is not helpful for scheduling', nodeCount - reasons.size] as const
+  return unavailable(nodeCount, countedReasons(reasons.values(), rest))
 }
-
-const notHelpful = ['Preemption is not helpful for scheduling']

@@ -8,9 +8,9 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import { follow, keyText } from '../store/follow.ts'
 import type { StoredObject } from '../store/store.ts'
 import { cluster, type KeyedPod, type StoredPod } from './cluster.ts'
+import { type Decision, decide } from './decision.ts'
 import { type Change, mayFit } from './hints.ts'
-import { type Misfit, placePod } from './placement.ts'
-import { preempt, priorityOf, readBudget } from './preemption.ts'
+import { readBudget } from './preemption.ts'
 import { isOurs, type SchedulerWriteNeeds, schedulerWrites } from './scheduler-writes.ts'
 import { schedulingQueue } from './scheduling-queue.ts'
 
@@ -18,21 +18,10 @@ export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
 }
 
-type Decision = KeyedPod &
-  (
-    | { readonly decided: 'bind'; readonly nodeName: string }
-    | {
-        readonly decided: 'preempt'
-        readonly nodeName: string
-        readonly message: string
-        readonly victims: readonly KeyedPod[]
-        readonly displaced: readonly KeyedPod[]
-      }
-    | { readonly decided: 'wait'; readonly message: string; readonly withdraws: boolean }
-  )
-
 /** Decisions are quick and writing is slow: so many are written at a time. */
 const writesAtOnce = 128
+/** Everything else in the process waits while we decide; in a large fleet one decision takes milliseconds. */
+const decidesForMs = 20
 
 export function scheduler(needs: SchedulerNeeds): Loop {
   return { name: 'scheduler', run: (signal) => runScheduler(needs, signal) }
@@ -155,37 +144,21 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
   /** Each decision reckons with those before it, though none is written yet. */
   const decideSome = (): readonly Decision[] => {
     const decisions: Decision[] = []
-    while (decisions.length < writesAtOnce) {
+    const untilMs = clock.monotonicMs() + decidesForMs
+    while (decisions.length < writesAtOnce && clock.monotonicMs() <= untilMs) {
       const next = queue.next(clock.monotonicMs())
       if (next === undefined) break
-      decisions.push(decide(next))
+      decisions.push(decideOn(next))
     }
     return decisions
   }
 
-  const decide = ({ key, pod }: KeyedPod): Decision => {
-    const start = Math.floor(random() * known.nodeCount)
-    const placement = placePod(pod, known, start, random)
-    if (!placement.found) return decideMisfit({ key, pod }, placement)
-    known.place(key, pod, placement.nodeName)
-    assumed.add(key)
-    return { decided: 'bind', key, pod, nodeName: placement.nodeName }
-  }
-
-  const decideMisfit = ({ key, pod }: KeyedPod, misfit: Misfit): Decision => {
-    queue.failed(key, misfit.refusedBy, clock.monotonicMs())
-    if (known.nodeCount === 0) return { decided: 'wait', key, pod, message: misfit.message, withdraws: false }
-    const preemption = preempt(pod, known, misfit, { budgets: [...budgets.all()].map(readBudget), random })
-    if (!preemption.helps) {
-      if (preemption.withdraws) breakPromise(key, pod)
-      const message = `${misfit.message} ${preemption.message}`
-      return { decided: 'wait', key, pod, message, withdraws: preemption.withdraws }
-    }
-    const { nodeName, victims } = preemption
-    const displaced = known.nominatedTo(nodeName).filter((other) => priorityOf(other.pod) < priorityOf(pod))
-    for (const other of displaced) known.nominate(other.key, other.pod, '')
-    known.nominate(key, pod, nodeName)
-    return { decided: 'preempt', key, pod, message: misfit.message, nodeName, victims, displaced }
+  const decideOn = (next: KeyedPod): Decision => {
+    const decision = decide(next, known, { budgets: () => [...budgets.all()].map(readBudget), random })
+    if (decision.decided === 'bind') assumed.add(next.key)
+    else queue.failed(next.key, decision.refusedBy, clock.monotonicMs())
+    if (decision.decided === 'wait' && decision.withdraws) breakPromise(next.key, next.pod)
+    return decision
   }
 
   const carryOut = async (decision: Decision) => {
@@ -194,7 +167,7 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
       switch (decision.decided) {
         case 'bind':
           if (await write.bind(pod, decision.nodeName)) queue.remove(key)
-          else takeBack(key)
+          else takeBack(decision)
           return
         case 'preempt':
           await makeRoom(decision)
@@ -204,7 +177,7 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
       }
     } catch (error) {
       log.warn('Pod not scheduled', { pod: key, error })
-      takeBack(key)
+      takeBack(decision)
       queue.retry(key, clock.monotonicMs())
     }
   }
@@ -217,8 +190,10 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
   }
 
   /** The store has told, or will tell, what became of the pod instead. */
-  const takeBack = (key: string) => {
-    if (assumed.delete(key)) known.remove(key)
+  const takeBack = (decision: Decision) => {
+    if (decision.decided !== 'bind' || !assumed.delete(decision.key)) return
+    known.remove(decision.key)
+    tell({ change: 'node', nodeName: decision.nodeName })
   }
 
   const loops = [

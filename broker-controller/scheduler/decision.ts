@@ -1,0 +1,62 @@
+/** What becomes of the next pod? Taken into account at once by those that come after it, though nothing is written yet. */
+import type { ClusterLedger, KeyedPod } from './cluster.ts'
+import type { Plugin } from './filter.ts'
+import { type Misfit, placePod } from './placement.ts'
+import { type DisruptionBudget, preempt, priorityOf } from './preemption.ts'
+
+export type Decision = Binding | RoomMade | Waiting
+
+type Binding = KeyedPod & { readonly decided: 'bind'; readonly nodeName: string }
+
+type RoomMade = KeyedPod & {
+  readonly decided: 'preempt'
+  readonly message: string
+  readonly refusedBy: ReadonlySet<Plugin>
+  /** Promised to the pod, for when the victims are gone. */
+  readonly nodeName: string
+  readonly victims: readonly KeyedPod[]
+  /** Pods to which room on that node had been promised, and is no longer. */
+  readonly displaced: readonly KeyedPod[]
+}
+
+type Waiting = KeyedPod & {
+  readonly decided: 'wait'
+  readonly message: string
+  readonly refusedBy: ReadonlySet<Plugin>
+  /** Room that was promised to it is not to be had any more. */
+  readonly withdraws: boolean
+}
+
+export type DecisionFacts = {
+  readonly budgets: () => readonly DisruptionBudget[]
+  readonly random: () => number
+}
+
+/** Enters into `known` that the pod is placed, or that room is promised to it. */
+export function decide({ key, pod }: KeyedPod, known: ClusterLedger, facts: DecisionFacts): Decision {
+  const start = Math.floor(facts.random() * known.nodeCount)
+  const placement = placePod(pod, known, start, facts.random)
+  if (!placement.found) return decideMisfit({ key, pod }, placement, known, facts)
+  known.place(key, pod, placement.nodeName)
+  return { decided: 'bind', key, pod, nodeName: placement.nodeName }
+}
+
+function decideMisfit(
+  { key, pod }: KeyedPod,
+  misfit: Misfit,
+  known: ClusterLedger,
+  { budgets, random }: DecisionFacts,
+): Decision {
+  const { message, refusedBy } = misfit
+  if (known.nodeCount === 0) return { decided: 'wait', key, pod, message, refusedBy, withdraws: false }
+  const preemption = preempt(pod, known, misfit, { budgets: budgets(), random })
+  if (!preemption.helps) {
+    const { withdraws } = preemption
+    return { decided: 'wait', key, pod, message: `${message} ${preemption.message}`, refusedBy, withdraws }
+  }
+  const { nodeName, victims } = preemption
+  const displaced = known.nominatedTo(nodeName).filter((other) => priorityOf(other.pod) < priorityOf(pod))
+  for (const other of displaced) known.nominate(other.key, other.pod, '')
+  known.nominate(key, pod, nodeName)
+  return { decided: 'preempt', key, pod, message, refusedBy, nodeName, victims, displaced }
+}
