@@ -17,6 +17,7 @@ import { describeMachine, type Inventory, readInventory } from './adapters/host-
 import { hostSignals } from './adapters/host-signals.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
+import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/single-instance.ts'
 import { defaults, help, type RunRequest, readCommandLine, readRun, runOptions } from './command-line.ts'
@@ -197,6 +198,7 @@ async function runAgent(
     {
       runtime,
       controlPlane,
+      network: networkProbes('kube-probe/1.32'),
       checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),
       node: {
         hostIP: () => status.status()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,

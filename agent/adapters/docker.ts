@@ -16,6 +16,7 @@ import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../pods/sandb
 import { containerOf, infoOf } from './docker-answers.ts'
 import { call, messages } from './docker-call.ts'
 import { runtimeError } from './docker-errors.ts'
+import { execute } from './docker-exec.ts'
 import { containerName, identityOf, labelFilter } from './docker-labels.ts'
 import { pull } from './docker-pull.ts'
 import { containerRequest, sandboxRequest } from './docker-requests.ts'
@@ -191,6 +192,8 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
       )
       inspected.delete(id)
     },
+
+    exec: (id, command, timeoutMs) => execute(docker, id, command, timeoutMs),
 
     removeContainer: remove,
 

@@ -18,6 +18,8 @@ import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
 import { refusedStatus } from './pod-status.ts'
 import { fingerprint, visitPod } from './pod-visit.ts'
 import { isUnreachable, podWorker } from './pod-worker.ts'
+import { prober } from './probes/prober.ts'
+import type { NetworkProbes } from './probes/targets.ts'
 import { keeper, type PodCheckpoint } from './remembered.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 
@@ -25,6 +27,7 @@ export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
+  readonly network: NetworkProbes
   /** This machine, as it is now. */
   readonly node: {
     hostIP(): string | undefined
@@ -94,7 +97,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     secrets: desired?.secrets ?? [],
   })
   const again = (uid: string, afterMs = 0) => queue.addAfter(uid, afterMs)
-  const newWorker = () => podWorker({ runtime, puller, clock, log, event, again, sources })
+  const probes = prober({ ...needs, event, changed: (uid) => again(uid) })
+  const newWorker = () => podWorker({ runtime, puller, prober: probes, clock, log, event, again, sources })
   const ledger = podLedger({ controlPlane, newWorker, log })
   const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: ledger.endings() }))
 
@@ -154,7 +158,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   }
 
   const visitOne = async (uid: string, signal: AbortSignal) => {
-    const visitNeeds = { runtime, ledger, clock, log, hostIP: needs.node.hostIP, ended: keeping.wake }
+    const visitNeeds = { runtime, ledger, prober: probes, clock, log, hostIP: needs.node.hostIP, ended: keeping.wake }
     try {
       const ready = desired !== undefined && surveyed
       const dueInMs = ready
@@ -227,7 +231,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     name: 'pods',
     async run(signal) {
       await load()
-      await Promise.all([work(signal), puller.run(signal), engine.run(signal), keeping.run(signal)])
+      await Promise.all([work(signal), puller.run(signal), probes.run(signal), engine.run(signal), keeping.run(signal)])
     },
     desired(message) {
       if (loaded) take(message)

@@ -8,11 +8,13 @@ import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import { endedStatus, isFinal, podStatus } from './pod-status.ts'
 import type { PodPlan } from './pod-steps.ts'
+import type { Prober } from './probes/prober.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 
 export type VisitNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers'>
   readonly ledger: PodLedger
+  readonly prober: Pick<Prober, 'observe' | 'forget'>
   /** The pod as it is wanted now. */
   readonly wanted: (uid: string) => Pod | undefined
   /** The pod is over, or gone: worth remembering. */
@@ -35,6 +37,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const containers = await runtime.listContainers(uid)
     const pod = needs.wanted(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
+      needs.prober.forget(uid)
       ledger.gone(uid, pod !== undefined)
       needs.ended()
       return undefined
@@ -42,6 +45,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     ledger.change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
     const known = ledger.of(uid)
     known.worker.observe(containers)
+    observeProbes(uid, pod, containers, needs)
     const plan = planFor(uid, pod, known, containers, needs.clock)
     if (pod !== undefined) {
       known.worker.tellWaiting(pod, plan)
@@ -54,6 +58,21 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
   }
   if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
   return unsettledMs
+}
+
+function observeProbes(
+  uid: string,
+  pod: Pod | undefined,
+  containers: readonly RuntimeContainer[],
+  { prober, ledger, hostIP }: VisitNeeds,
+): void {
+  if (pod === undefined || isOver(pod, ledger.of(uid))) {
+    prober.forget(uid)
+    return
+  }
+  const ownIP = containers.find(({ ip }) => ip !== undefined)?.ip
+  const podIP = pod.spec.hostNetwork ? hostIP() : ownIP
+  prober.observe(uid, { pod, containers, podIP, leaving: isLeaving(pod) })
 }
 
 /** Equal as long as nothing happened to the containers. */

@@ -11,12 +11,14 @@ import type { ImageFacts } from './images.ts'
 import { containersOf, hasEnded } from './pod-containers.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
 import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep, type Vitals } from './pod-steps.ts'
+import type { Prober } from './probes/prober.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
 
 export type PodWorkerNeeds = {
   readonly runtime: ContainerRuntime
   readonly puller: ImagePuller
+  readonly prober: Pick<Prober, 'vitals'>
   readonly clock: Clock
   readonly log: Log
   readonly event: (pod: Pod, news: PodNews) => void
@@ -204,7 +206,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       })
       return new Map(facts)
     },
-    vitals: () => new Map(),
+    vitals: (uid) => needs.prober.vitals(uid),
     observe(containers) {
       const ids = new Set(containers.map(({ id }) => id))
       for (const map of [exits, stuck]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)

@@ -77,6 +77,8 @@ export type RuntimeInfo = {
   readonly storageDriver: string
 }
 
+export type ExecResult = { readonly exitCode: number | undefined; readonly output: string }
+
 export type ImageReference = {
   readonly id: string
   readonly digests: readonly string[]
@@ -98,6 +100,11 @@ export interface ContainerRuntime {
   startContainer(id: string): Promise<void>
   /** The container's stop signal, then SIGKILL after the grace period. Not running or gone counts as stopped. */
   stopContainer(id: string, gracePeriodSeconds: number): Promise<void>
+  /**
+   * Runs a command in a container that runs and gives what it wrote, up to 10 KiB. `exitCode` undefined: it took longer
+   * than `timeoutMs` and was left to itself.
+   */
+  exec(id: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>
   /** Gone counts as removed. Kills what still runs. */
   removeContainer(id: string): Promise<void>
   hasImage(image: string): Promise<boolean>

@@ -20,6 +20,8 @@ export interface FakeRuntime extends ContainerRuntime {
   /** Images that are here, and images that can be pulled. */
   readonly images: Set<string>
   readonly registry: Set<string>
+  /** What commands run in containers answer: `exit N`, as their exit code; everything else is 0. */
+  execAnswer: (command: readonly string[]) => number
   /** The program of this container ends by itself. */
   exit(id: string, exitCode: number, more?: { readonly oomKilled?: boolean }): void
   /** Gone without a trace, as by hand. */
@@ -167,6 +169,11 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       await clock.sleep(gracePeriodSeconds * 1000, ended.signal)
       end(id, 137)
     },
+    async exec(id, command) {
+      await begin('exec', entries.get(id)?.container.identity.containerName)
+      if (entryOf(id).container.state !== 'running') throw new RuntimeError('Failed', `Container ${id} is not running`)
+      return { exitCode: fake.execAnswer(command), output: '' }
+    },
     async removeContainer(id) {
       await begin('removeContainer', entries.get(id)?.container.identity.containerName)
       const entry = entries.get(id)
@@ -206,8 +213,9 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     },
   })
 
-  return {
+  const fake: FakeRuntime = {
     ...seenBy(ownNodeName),
+    execAnswer: (command) => Number(/exit (\d+)/.exec(command.join(' '))?.[1] ?? 0),
     asSeenBy: seenBy,
     get containers() {
       return [...entries.values()].map(({ container }) => container)
@@ -245,6 +253,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       }
     },
   }
+  return fake
 }
 
 type Program =

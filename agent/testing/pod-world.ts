@@ -5,6 +5,7 @@ import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { defaultPodManagerSettings, type PodManager, podManager } from '../pods/pod-manager.ts'
+import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
 import type { ContainerRuntime } from '../pods/runtime.ts'
 
@@ -27,6 +28,7 @@ export type PodWorldNeeds = {
   readonly clock: Clock
   readonly log: Log
   readonly checkpoint?: PodCheckpoint
+  readonly network?: NetworkProbes
   readonly allocatable?: { readonly [resource: string]: string }
   readonly epoch?: string
 }
@@ -43,6 +45,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       clock,
       log,
       checkpoint,
+      network: needs.network ?? { ask: async () => ({ result: 'success', message: '' }) },
       random: () => 0.5,
       controlPlane: {
         reportPod: (message) => messages.set(message.uid, message),

@@ -122,6 +122,14 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       await watch
     })
 
+    t.test('a command in a container tells how it ended', async (t) => {
+      const { id } = await started(world, { command: deaf })
+      t.match(await runtime.exec(id, ['sh', '-c', 'exit 0'], 10_000), { exitCode: 0 })
+      t.match(await runtime.exec(id, ['sh', '-c', 'exit 3'], 10_000), { exitCode: 3 })
+      await runtime.removeContainer(id)
+      await t.rejects(runtime.exec(id, ['true'], 10_000), { name: 'RuntimeError' })
+    })
+
     t.test('it says what it is', async (t) => {
       t.match(await runtime.info(), { version: /^docker:\/\// })
     })

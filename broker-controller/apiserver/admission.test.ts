@@ -214,7 +214,6 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
     },
     {
       volumeMounts: [{ name: 'v', mountPath: '/v' }],
-      livenessProbe: { tcpSocket: { port: 80 } },
       env: [
         { name: 'A', value: '1' },
         { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
@@ -231,9 +230,7 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
       'spec.hostPID',
       'spec.securityContext.runAsUser',
       'spec.os.name',
-      'spec.containers[0].env[1].valueFrom',
       'spec.containers[0].volumeMounts',
-      'spec.containers[0].livenessProbe',
       'spec.containers[0].securityContext.privileged',
       'spec.containers[0].resources.limits.ephemeral-storage',
     ],
@@ -494,4 +491,39 @@ test('init containers are checked as containers are; only sidecars may be probed
     expected.filter((field) => !told.includes(field)),
     [],
   )
+})
+
+test('probes and hooks have Kubernetes’ defaults and limits', async (t) => {
+  const full = createdPod({}, { readinessProbe: { httpGet: { port: 'web' } } })
+  t.same(full.spec.containers[0]?.readinessProbe, {
+    httpGet: { port: 'web', path: '/', scheme: 'HTTP' },
+    timeoutSeconds: 1,
+    periodSeconds: 10,
+    successThreshold: 1,
+    failureThreshold: 3,
+  })
+  const wrong = pod(
+    { terminationGracePeriodSeconds: 10 },
+    {
+      livenessProbe: { exec: { command: ['true'] }, tcpSocket: { port: 0 }, successThreshold: 2 },
+      readinessProbe: { periodSeconds: -1, terminationGracePeriodSeconds: 5 },
+      startupProbe: { httpGet: { port: 80, scheme: 'FTP', httpHeaders: [{ name: 'a b', value: '' }] } },
+      lifecycle: { preStop: { sleep: { seconds: 11 } }, postStart: { exec: {} } },
+    },
+  )
+  const told = fields(() => create('pods', wrong)).map((field) => field.replace('spec.containers[0].', ''))
+  t.same(told, [
+    'livenessProbe.tcpSocket',
+    'livenessProbe.tcpSocket.port',
+    'livenessProbe.successThreshold',
+    'readinessProbe',
+    'readinessProbe.periodSeconds',
+    'readinessProbe.terminationGracePeriodSeconds',
+    'startupProbe.httpGet.scheme',
+    'startupProbe.httpGet.httpHeaders[0].name',
+    'lifecycle.postStart.exec.command',
+    'lifecycle.preStop.sleep.seconds',
+    'lifecycle.postStart',
+    'lifecycle.preStop',
+  ])
 })

@@ -6,12 +6,14 @@ import { duplicate, forbidden, invalid, notSupported, type Problem, required } f
 import { compareQuantities, zeroQuantity } from '../../api/quantity.ts'
 import { envProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
+import { probeAndHookProblems } from './probe-validation.ts'
 import { notYet } from './unsupported-fields.ts'
 
 export function containersProblems(
   field: string,
   containers: readonly Container[],
   hostNetwork: boolean,
+  graceSeconds: number,
 ): readonly Problem[] {
   if (containers.length === 0) return [required(field)]
   const names = containers.map(({ name }) => name)
@@ -19,6 +21,7 @@ export function containersProblems(
     ...containers.flatMap((container, index) => [
       ...(names.indexOf(container.name) < index ? [duplicate(`${field}[${index}].name`, container.name)] : []),
       ...containerProblems(`${field}[${index}]`, container, hostNetwork),
+      ...probeAndHookProblems(`${field}[${index}]`, container, graceSeconds),
       ...(container.restartPolicy === undefined
         ? []
         : [forbidden(`${field}[${index}].restartPolicy`, 'may not be set for non-init containers')]),
@@ -33,6 +36,7 @@ export function initContainersProblems(
   inits: readonly Container[],
   containers: readonly Container[],
   hostNetwork: boolean,
+  graceSeconds: number,
 ): readonly Problem[] {
   const names = [...containers, ...inits].map(({ name }) => name)
   return inits.flatMap((container, index) => [
@@ -40,12 +44,16 @@ export function initContainersProblems(
       ? [duplicate(`${field}[${index}].name`, container.name)]
       : []),
     ...containerProblems(`${field}[${index}]`, container, hostNetwork),
-    ...initProblems(`${field}[${index}]`, container),
+    ...initProblems(`${field}[${index}]`, container, graceSeconds),
   ])
 }
 
-function initProblems(field: string, { restartPolicy, ...container }: Container): readonly Problem[] {
-  if (restartPolicy === 'Always') return []
+function initProblems(
+  field: string,
+  { restartPolicy, ...container }: Container,
+  graceSeconds: number,
+): readonly Problem[] {
+  if (restartPolicy === 'Always') return probeAndHookProblems(field, container, graceSeconds)
   if (restartPolicy !== undefined) return [notSupported(`${field}.restartPolicy`, restartPolicy, ['Always'])]
   const lasting = (['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const).filter(
     (name) => Object.keys(container[name] ?? {}).length > 0,

@@ -1,5 +1,5 @@
 /** What a pod's author left out and everybody after him relies on: filled in as Kubernetes does. */
-import type { Container, ContainerPort, Pod, PodCondition, PodSpec, Toleration } from '../../api/pod.ts'
+import type { Container, ContainerPort, Pod, PodCondition, PodSpec, Probe, Toleration } from '../../api/pod.ts'
 import { qosClassOf } from '../../api/qos-class.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
 
@@ -50,10 +50,42 @@ function withContainerDefaults(container: Container, hostNetwork: boolean): Cont
     ...container,
     ...(container.ports && { ports: container.ports.map((port) => withPortDefaults(port, hostNetwork)) }),
     resources: { ...container.resources, ...(Object.keys(filled).length > 0 && { requests: filled }) },
+    ...probesWithDefaults(container),
     imagePullPolicy: container.imagePullPolicy || pullPolicyFor(container.image ?? ''),
     terminationMessagePath: container.terminationMessagePath || '/dev/termination-log',
     terminationMessagePolicy: container.terminationMessagePolicy || 'File',
   }
+}
+
+function probesWithDefaults({ livenessProbe, readinessProbe, startupProbe, lifecycle }: Container) {
+  const { postStart, preStop } = lifecycle ?? {}
+  return {
+    ...(livenessProbe && { livenessProbe: withProbeDefaults(livenessProbe) }),
+    ...(readinessProbe && { readinessProbe: withProbeDefaults(readinessProbe) }),
+    ...(startupProbe && { startupProbe: withProbeDefaults(startupProbe) }),
+    ...(lifecycle && {
+      lifecycle: {
+        ...(postStart && { postStart: withHandlerDefaults(postStart) }),
+        ...(preStop && { preStop: withHandlerDefaults(preStop) }),
+      },
+    }),
+  }
+}
+
+function withProbeDefaults(probe: Probe): Probe {
+  return {
+    ...withHandlerDefaults(probe),
+    timeoutSeconds: probe.timeoutSeconds || 1,
+    periodSeconds: probe.periodSeconds || 10,
+    successThreshold: probe.successThreshold || 1,
+    failureThreshold: probe.failureThreshold || 3,
+  }
+}
+
+function withHandlerDefaults<H extends Pick<Probe, 'httpGet'>>(handler: H): H {
+  const { httpGet } = handler
+  if (httpGet === undefined) return handler
+  return { ...handler, httpGet: { ...httpGet, path: httpGet.path || '/', scheme: httpGet.scheme || 'HTTP' } }
 }
 
 function withPortDefaults(port: ContainerPort, hostNetwork: boolean): ContainerPort {

@@ -12,12 +12,13 @@ import { gateChangeProblems, narrowingProblems, schedulingProblems } from './sch
 export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
   const { nodeName = '', schedulerName = '', serviceAccountName = '', terminationGracePeriodSeconds = 0 } = spec
   return [
-    ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true),
+    ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true, terminationGracePeriodSeconds),
     ...initContainersProblems(
       'spec.initContainers',
       spec.initContainers ?? [],
       spec.containers,
       spec.hostNetwork === true,
+      terminationGracePeriodSeconds,
     ),
     ...oneOfWords('spec.restartPolicy', spec.restartPolicy ?? '', ['Always', 'OnFailure', 'Never']),
     ...oneOfWords('spec.dnsPolicy', spec.dnsPolicy ?? '', [

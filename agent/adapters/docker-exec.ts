@@ -1,0 +1,48 @@
+/** A command in a container that runs: what it wrote, and how it ended. */
+import type Dockerode from 'dockerode'
+import type { ExecResult } from '../pods/runtime.ts'
+import { call } from './docker-call.ts'
+
+const askMs = 30_000
+/** As the kubelet cuts what a probe or a hook says. */
+const mostBytes = 10 * 1024
+
+/** Docker cannot end what it runs so: a command that takes too long goes on until its container ends. */
+export async function execute(
+  docker: Dockerode,
+  id: string,
+  command: readonly string[],
+  timeoutMs: number,
+): Promise<ExecResult> {
+  const tried = `Cannot run ${command[0]} in container ${id}`
+  const options = { Cmd: [...command], AttachStdout: true, AttachStderr: true }
+  const exec = await call(tried, askMs, (abortSignal) => docker.getContainer(id).exec({ ...options, abortSignal }))
+  const late = AbortSignal.timeout(timeoutMs)
+  const frames: Buffer[] = []
+  try {
+    const stream = await call(tried, askMs, () => exec.start({ Detach: false, Tty: false, abortSignal: late }))
+    let bytes = 0
+    late.addEventListener('abort', () => stream.destroy(), { once: true })
+    for await (const chunk of stream) {
+      if (bytes < 2 * mostBytes) frames.push(Buffer.from(chunk))
+      bytes += chunk.length
+    }
+  } catch (error) {
+    if (!late.aborted) throw error
+  }
+  const output = textOf(Buffer.concat(frames)).slice(0, mostBytes)
+  if (late.aborted) return { exitCode: undefined, output }
+  const { ExitCode } = await call(tried, askMs, (abortSignal) => exec.inspect({ abortSignal }))
+  return { exitCode: ExitCode ?? undefined, output }
+}
+
+/** Standard output and error in frames: eight bytes of head each, the last four of them its length. */
+function textOf(frames: Buffer): string {
+  let text = ''
+  for (let rest = frames; rest.length >= 8; ) {
+    const length = rest.readUInt32BE(4)
+    text += rest.subarray(8, 8 + length).toString()
+    rest = rest.subarray(8 + length)
+  }
+  return text
+}

@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createServer as createHttp2Server, type Http2Server } from 'node:http2'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { type Test, test } from 'tap'
+import { networkProbes } from './network-probes.ts'
+
+const never = new AbortController().signal
+const { ask } = networkProbes('kube-probe/1.32')
+
+test('a TCP probe asks for a connection and nothing more', async (t) => {
+  const port = await opened(t, createTcpServer())
+  t.same(await ask({ kind: 'tcp', host: '127.0.0.1', port }, 1000, never), { result: 'success', message: '' })
+  t.match(await ask({ kind: 'tcp', host: '127.0.0.1', port: await closedPort() }, 1000, never), {
+    result: 'failure',
+    message: /^dial tcp 127.0.0.1:\d+: .*ECONNREFUSED/,
+  })
+})
+
+test('an HTTP probe says who asks, with its own headers, and takes 200 to 399 for well', async (t) => {
+  const seen: unknown[] = []
+  const server = createServer((request, response) => {
+    seen.push({ url: request.url, agent: request.headers['user-agent'], own: request.headers['x-own'] })
+    if (request.url === '/ill') response.statusCode = 500
+    if (request.url === '/elsewhere') response.writeHead(302, { location: 'http://192.0.2.1/away' })
+    if (request.url === '/here') response.writeHead(301, { location: '/ill' })
+    if (request.url !== '/silent') response.end('body')
+  })
+  const port = await opened(t, server)
+  const get = (path: string, timeoutMs = 2000) => {
+    const headers = [{ name: 'X-Own', value: 'yes' }]
+    return ask({ kind: 'http', scheme: 'http', host: '127.0.0.1', port, path, headers }, timeoutMs, never)
+  }
+  t.match(await get('/well'), { result: 'success' })
+  t.match(await get('/ill'), { result: 'failure', message: 'HTTP probe failed with statuscode: 500' })
+  t.match(await get('/here'), { result: 'failure' }, 'followed within the host')
+  t.match(await get('/elsewhere'), { result: 'success' }, 'not followed to another')
+  t.match(await get('/silent', 50), { result: 'failure', message: /no answer within 0.05s/ })
+  t.match(seen[0], { url: '/well', agent: 'kube-probe/1.32', own: 'yes' })
+})
+
+test('a gRPC probe asks for the health of a service', async (t) => {
+  const asked: string[] = []
+  const server = createHttp2Server()
+  server.on('stream', (stream, headers) => {
+    const body: Buffer[] = []
+    stream.on('data', (chunk) => body.push(Buffer.from(chunk)))
+    stream.on('end', () => {
+      const service = Buffer.concat(body).subarray(7).toString()
+      asked.push(`${headers[':path']} ${service}`)
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': service === 'none' ? '5' : '0' }))
+      stream.end(service === 'none' ? '' : Buffer.of(0, 0, 0, 0, 2, 8, service === 'ill' ? 2 : 1))
+    })
+  })
+  const port = await opened(t, server)
+  const check = (service: string) => ask({ kind: 'grpc', host: '127.0.0.1', port, service }, 2000, never)
+  t.same(await check('web'), { result: 'success', message: '' })
+  t.match(await check('ill'), { result: 'failure', message: 'service unhealthy (responded with "NOT_SERVING")' })
+  t.match(await check('none'), { result: 'failure', message: 'health rpc failed with status 5' })
+  t.same(asked[0], '/grpc.health.v1.Health/Check web')
+  const closed = await closedPort()
+  t.match(await ask({ kind: 'grpc', host: '127.0.0.1', port: closed, service: '' }, 2000, never), { result: 'failure' })
+})
+
+test('a probe that is called off says nothing', async (t) => {
+  const port = await opened(
+    t,
+    createServer(() => undefined),
+  )
+  const stop = new AbortController()
+  const answer = ask(
+    { kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: '/', headers: [] },
+    5000,
+    stop.signal,
+  )
+  stop.abort()
+  t.match(await answer, { result: 'unknown' })
+})
+
+async function opened(t: Test, server: Server | Http2Server): Promise<number> {
+  const sockets = new Set<{ destroy(): void }>()
+  server.on('connection', (socket) => sockets.add(socket))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function closedPort(): Promise<number> {
+  const server = createTcpServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

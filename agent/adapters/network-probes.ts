@@ -1,0 +1,186 @@
+/** HTTP, TCP and gRPC probes over Node's own sockets. Every call ends in its time and answers; none rejects. */
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { connect as http2Connect } from 'node:http2'
+import { request as httpsRequest } from 'node:https'
+import { connect } from 'node:net'
+import type { Answer, NetworkProbes, Target } from '../pods/probes/targets.ts'
+
+type Http = Target & { kind: 'http' }
+type Tcp = Target & { kind: 'tcp' }
+type Grpc = Target & { kind: 'grpc' }
+
+const success: Answer = { result: 'success', message: '' }
+const mostRedirects = 10
+const mostBytes = 10 * 1024
+
+/** `agent`: what is said as User-Agent, `kube-probe/1.32`. */
+export function networkProbes(agent: string): NetworkProbes {
+  return {
+    async ask(target, timeoutMs, stop) {
+      const late = AbortSignal.timeout(timeoutMs)
+      const signal = AbortSignal.any([late, stop])
+      try {
+        switch (target.kind) {
+          case 'tcp':
+            return await askTcp(target, signal)
+          case 'http':
+            return await askHttp(target, agent, signal)
+          case 'grpc':
+            return await askGrpc(target, agent, signal)
+        }
+      } catch (error) {
+        if (stop.aborted) return { result: 'unknown', message: 'It was called off' }
+        const why = late.aborted ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
+        return { result: 'failure', message: `${nameOf(target)}: ${why}` }
+      }
+    },
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function nameOf(target: Http | Tcp | Grpc): string {
+  const { host, port } = target
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  switch (target.kind) {
+    case 'http':
+      return `Get "${target.scheme}://${address}${target.path}"`
+    case 'tcp':
+      return `dial tcp ${address}`
+    case 'grpc':
+      return `failed to connect service "${address}"`
+  }
+}
+
+function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port })
+    const stop = () => socket.destroy(new Error('aborted'))
+    signal.addEventListener('abort', stop, { once: true })
+    socket.once('close', () => signal.removeEventListener('abort', stop))
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      resolve(success)
+      socket.destroy()
+    })
+  })
+}
+
+async function askHttp(target: Http, agent: string, signal: AbortSignal): Promise<Answer> {
+  const { scheme, host, port, path, headers } = target
+  let url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
+  const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
+  const given = new Set(headers.map(({ name }) => name.toLowerCase()))
+  const defaults = { 'User-Agent': agent, Accept: '*/*', Connection: 'close' }
+  const sent = {
+    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !given.has(name.toLowerCase()))),
+    ...named,
+  }
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    const { status, location, body } = await fetchOnce(url, sent, signal)
+    if (status >= 300 && status < 400 && location !== undefined) {
+      const next = new URL(location, url)
+      // Elsewhere nobody is asked: the container answered, and that is enough.
+      if (next.hostname !== url.hostname) return { result: 'success', message: `redirected to ${next.href}` }
+      url = next
+      continue
+    }
+    if (status >= 200 && status < 400) return { result: 'success', message: body }
+    return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
+  }
+  return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
+}
+
+type Page = { readonly status: number; readonly location: string | undefined; readonly body: string }
+
+function fetchOnce(url: URL, headers: { [name: string]: string }, signal: AbortSignal): Promise<Page> {
+  return new Promise((resolve, reject) => {
+    // Nobody can know a pod's certificate: as in Kubernetes it is not looked at.
+    const options = { headers, signal, agent: false as const, rejectUnauthorized: false }
+    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, options)
+    request.once('error', reject)
+    request.once('response', (response: IncomingMessage) => {
+      const { statusCode: status = 0 } = response
+      const done = (body: string) => resolve({ status, location: response.headers.location, body })
+      let body = ''
+      response.setEncoding('utf8')
+      response.once('error', reject)
+      response.on('data', (chunk: string) => {
+        body += chunk
+        if (body.length < mostBytes) return
+        response.destroy()
+        done(body.slice(0, mostBytes))
+      })
+      response.once('end', () => done(body))
+    })
+    request.end()
+  })
+}
+
+/** grpc.health.v1.Health/Check: one small message each way, so that no library is needed. */
+function askGrpc(target: Grpc, agent: string, signal: AbortSignal): Promise<Answer> {
+  const { host, port, service } = target
+  return new Promise((resolve, reject) => {
+    const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+    const stop = () => session.destroy(new Error('aborted'))
+    signal.addEventListener('abort', stop, { once: true })
+    session.once('close', () => signal.removeEventListener('abort', stop))
+    session.once('error', reject)
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/grpc.health.v1.Health/Check',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'user-agent': agent,
+    })
+    let status = ''
+    const frames: Buffer[] = []
+    const note = (headers: { readonly [name: string]: unknown }) => {
+      if (headers['grpc-status'] !== undefined) status = String(headers['grpc-status'])
+    }
+    stream.once('response', note)
+    stream.once('trailers', note)
+    stream.on('data', (chunk: Buffer) => void (frames.length < 16 && frames.push(chunk)))
+    stream.once('error', reject)
+    stream.once('end', () => {
+      session.close()
+      resolve(grpcAnswer(status, Buffer.concat(frames)))
+    })
+    stream.end(healthRequest(service))
+  })
+}
+
+/** A frame (not compressed, length) around field 1, a string. */
+function healthRequest(service: string): Buffer {
+  const name = Buffer.from(service)
+  const message = name.length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.of(0x0a), varint(name.length), name])
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(message.length, 1)
+  return Buffer.concat([head, message])
+}
+
+function varint(number: number): Buffer {
+  const bytes: number[] = []
+  for (let rest = number; ; rest >>>= 7) {
+    if (rest < 0x80) return Buffer.from([...bytes, rest])
+    bytes.push((rest & 0x7f) | 0x80)
+  }
+}
+
+const servingStatus = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN']
+
+function grpcAnswer(status: string, frame: Buffer): Answer {
+  if (status === '12') {
+    return {
+      result: 'failure',
+      message: 'this server does not implement the grpc health protocol (grpc.health.v1.Health)',
+    }
+  }
+  if (status !== '0') return { result: 'failure', message: `health rpc failed with status ${status || 'unknown'}` }
+  // Field 1, a small number; left out it is 0.
+  const word = servingStatus[frame[5] === 0x08 ? (frame[6] ?? 0) : 0] ?? 'UNKNOWN'
+  if (word === 'SERVING') return success
+  return { result: 'failure', message: `service unhealthy (responded with "${word}")` }
+}

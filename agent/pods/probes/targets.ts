@@ -1,0 +1,51 @@
+/** What a probe or a hook asks, of whom: with the pod's address and the container's port names looked up. */
+import type { Container, Probe } from '../../../api/pod.ts'
+
+export type Target =
+  | { readonly kind: 'exec'; readonly command: readonly string[] }
+  | {
+      readonly kind: 'http'
+      readonly scheme: 'http' | 'https'
+      readonly host: string
+      readonly port: number
+      readonly path: string
+      readonly headers: readonly { readonly name: string; readonly value: string }[]
+    }
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'grpc'; readonly host: string; readonly port: number; readonly service: string }
+
+/** `unknown`: it could not even be tried. */
+export type Answer = { readonly result: 'success' | 'failure' | 'unknown'; readonly message: string }
+
+/** Asks over the network, by itself: no process is started and nothing is written. Always answers in time. */
+export interface NetworkProbes {
+  ask(target: Exclude<Target, { kind: 'exec' }>, timeoutMs: number, signal: AbortSignal): Promise<Answer>
+}
+
+type Action = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'>
+
+/** undefined: there is nothing to ask, or nobody to ask it of. */
+export function targetOf(action: Action, container: Container, podIP: string | undefined): Target | undefined {
+  const { exec, httpGet, tcpSocket, grpc } = action
+  if (exec !== undefined) return { kind: 'exec', command: exec.command ?? [] }
+  const host = httpGet?.host || tcpSocket?.host || podIP
+  if (host === undefined) return undefined
+  if (grpc !== undefined) return { kind: 'grpc', host, port: grpc.port, service: grpc.service ?? '' }
+  const port = portOf(httpGet?.port ?? tcpSocket?.port, container)
+  if (port === undefined) return undefined
+  if (httpGet === undefined) return { kind: 'tcp', host, port }
+  const { scheme, path = '', httpHeaders = [] } = httpGet
+  return {
+    kind: 'http',
+    scheme: scheme === 'HTTPS' ? 'https' : 'http',
+    host,
+    port,
+    path: path.startsWith('/') ? path : `/${path}`,
+    headers: httpHeaders,
+  }
+}
+
+function portOf(port: string | number | undefined, { ports = [] }: Container): number | undefined {
+  const number = Number(ports.find(({ name }) => name === port)?.containerPort ?? port)
+  return Number.isInteger(number) && number > 0 && number < 65536 ? number : undefined
+}
