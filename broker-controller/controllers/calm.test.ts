@@ -263,3 +263,81 @@ story('with damping switched off a node may flap as it likes', {
     t.equal(await world.state('pi-1'), 'True')
   },
 })
+
+for (const [title, tolerationSeconds, leavesAfter] of [
+  ['none at all', 0, 0],
+  ['half a minute', 30, 30],
+  ['five minutes', 300, 300],
+  ['for ever', undefined, undefined],
+] as const) {
+  story(`a dead node whose pod tolerates it ${title}`, {
+    nodes: names(4).map((name) => ({ name })),
+    async tell(t, world, middle) {
+      const patience = tolerations.map(({ tolerationSeconds: _, ...toleration }) => ({
+        ...toleration,
+        ...(tolerationSeconds !== undefined && { tolerationSeconds }),
+      }))
+      await world.run({ name: 'it', nodeName: 'pi-1', tolerations: patience })
+      await drop(world, ['pi-1'])
+      await world.pass(30)
+      t.same(await world.tainted(), [], 'a lost connection alone costs nobody its place')
+      await middle()
+      let [taintedAt, leftAt]: (number | undefined)[] = []
+      for (let second = 0; second < 600; second++) {
+        await world.pass(1)
+        if ((await world.tainted()).length > 0) taintedAt ??= second
+        if ((await world.leaving()).includes('it')) leftAt ??= second
+      }
+      t.ok(taintedAt !== undefined && taintedAt <= 60, `tainted after ${taintedAt} s`)
+      t.equal(leftAt === undefined || taintedAt === undefined ? undefined : leftAt - taintedAt, leavesAfter)
+    },
+  })
+}
+
+test('a day of 500 nodes: what happened in it is what was done, and no more', async (t) => {
+  const world = fleet(t)
+  const slowLink = { nodeMonitorGracePeriodMs: 1_500_000, nodeMonitorPeriodMs: 60_000 }
+  await world.join(...names(500).map((name, i) => ({ name, labels: { 'bramble.dev/link': `attic-${i % 20}` } })))
+  for (const name of names(500)) await world.run({ name: `web-${name}`, nodeName: name, tolerations })
+  t.teardown(
+    world.start(
+      nodeLifecycleController(world, { ...defaultNodeLifecycleSettings, ...slowLink }),
+      taintEvictionController(world),
+      podCleanupController(world),
+    ),
+  )
+  const stride = 300
+  await world.pass(stride, stride)
+  const writes = countedWrites(world, t)
+  await world.pass(6 * 3600, stride)
+  t.same(writes, { nodes: 0, pods: 0, events: 0 }, 'a quarter of it nothing happens, and nothing is written')
+
+  await world.goodbye('pi-7', 'upgrade', 1800)
+  await world.pass(1500, stride)
+  await world.reboot('pi-7')
+  const attic = names(500).filter((_, i) => i % 20 === 3)
+  await drop(world, attic)
+  await world.pass(600, stride)
+  await world.revive(...attic)
+  await drop(world, ['pi-100'])
+  await world.pass(86_400 - 6 * 3600 - 2100, stride)
+  t.same(await world.leaving(), ['web-pi-100'], 'one dead machine, one pod that moves')
+  t.same(await world.tainted(), ['pi-100'])
+  const lost = attic.length + 2
+  t.ok(writes.nodes <= lost * 8, `${writes.nodes} writes of nodes for ${lost} that were away`)
+  t.ok(writes.pods <= lost * 3 && writes.events <= lost * 6, `${writes.pods} of pods, ${writes.events} of events`)
+})
+
+function countedWrites(world: Fleet, t: Test): Record<'nodes' | 'pods' | 'events', number> {
+  const counts = { nodes: 0, pods: 0, events: 0 }
+  const stop = new AbortController()
+  const count = async (resource: keyof typeof counts) => {
+    for await (const _ of world.store.watch(resource, undefined, stop.signal)) counts[resource]++
+  }
+  const counting = [count('nodes'), count('pods'), count('events')]
+  t.teardown(async () => {
+    stop.abort()
+    await Promise.all(counting)
+  })
+  return counts
+}

@@ -11,6 +11,7 @@ import {
   type Now,
   seenLease,
   seenNode,
+  silenceOf,
   silentAtMs,
   steadyAtMs,
 } from './node-health.ts'
@@ -58,6 +59,8 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
   const counts = new Map<string, ZoneCount>()
   const links = nodeLinks(settings)
   const due = dueTimes()
+  /** Nodes to be looked at for another reason than that time has passed. */
+  const changed = new Set<string>()
 
   const count = ({ node, zone }: NodeEntry, one: 1 | -1) => {
     if (!countsForZone(node)) return
@@ -81,6 +84,22 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     })
   }
 
+  const wake = (name: string, dueMs: number) => {
+    changed.add(name)
+    due.advance(name, dueMs)
+  }
+
+  /** Of most nodes nothing is to be done but to ask again when they would be silent. */
+  const isStillWell = (name: string, nowMs: number) => {
+    const entry = entries.get(name)
+    if (entry === undefined) return true
+    const { ready, absence, flapping } = entry.health
+    if (ready?.status !== 'True' || absence !== undefined || flapping.isFlapping) return false
+    if (silenceOf(entry.health, settings, nowMs) !== undefined) return false
+    due.advance(name, nextLookMs(entry.health, settings, nowMs))
+    return true
+  }
+
   return {
     seeNode(node, now) {
       const { name, uid } = node.metadata
@@ -91,7 +110,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
         ? seenNode(known.health, node, now.monotonicMs, settings)
         : firstSight(node, leases.get(name), now, settings)
       put(name, { node, health, zone: zoneOf(node) })
-      due.advance(name, now.monotonicMs)
+      wake(name, now.monotonicMs)
     },
     forgetNode(name) {
       const before = entries.get(name)
@@ -99,6 +118,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       entries.delete(name)
       links.delete(name)
       due.delete(name)
+      changed.delete(name)
     },
     seeLease(lease, now) {
       const { name } = lease.metadata
@@ -109,35 +129,35 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       put(name, { ...entry, health })
       const isLeave = health.absence !== entry.health.absence
       if (!isLeave && health.lostMs === entry.health.lostMs) return false
-      due.advance(name, isLeave ? now.monotonicMs : nextLookMs(health, settings, now.monotonicMs))
+      wake(name, isLeave ? now.monotonicMs : nextLookMs(health, settings, now.monotonicMs))
       return true
     },
     forgetLease: (name) => void leases.delete(name),
     get: (name) => entries.get(name),
     entries: () => entries.values(),
-    take: (nowMs) => due.take(nowMs),
+    take: (nowMs) => due.take(nowMs).filter((name) => changed.delete(name) || !isStillWell(name, nowMs)),
     nextMs: () => due.nextMs(),
     looked(name, nowMs) {
       const entry = entries.get(name)
       if (entry === undefined) return
       due.advance(name, nextLookMs(entry.health, settings, nowMs))
       const suspicion = links.suspicionOf(name, nowMs)
-      if (suspicion !== undefined) due.advance(name, suspicion.untilMs)
+      if (suspicion !== undefined) wake(name, suspicion.untilMs)
     },
-    lookAt: (name, dueMs) => due.advance(name, dueMs),
+    lookAt: wake,
     counts: () => counts,
     steady(name) {
       const entry = entries.get(name)
       if (entry !== undefined) put(name, { ...entry, health: { ...entry.health, flapping: steady } })
     },
     judgeLinks(nowMs) {
-      for (const name of links.judge(nowMs)) if (entries.has(name)) due.advance(name, nowMs)
+      for (const name of links.judge(nowMs)) if (entries.has(name)) wake(name, nowMs)
     },
     suspicionOf: (name, nowMs) => links.suspicionOf(name, nowMs),
     giveFullGrace(nowMs) {
       for (const [name, entry] of entries) {
         entries.set(name, { ...entry, health: { ...entry.health, heardMs: nowMs, readyChangedMs: nowMs } })
-        due.advance(name, nowMs)
+        wake(name, nowMs)
       }
     },
   }
