@@ -10,7 +10,8 @@ export const DeleteOptionsSchema = object({
   /** The older way to say Orphan (true) or Background (false). */
   orphanDependents: optional(bool),
   preconditions: optional(object({ uid: optional(text), resourceVersion: optional(text) })),
-  dryRun: optional(list(oneOf('All'))),
+  /** `All`, or nothing: judged with the query's. */
+  dryRun: optional(list(text)),
   ignoreStoreReadErrorWithClusterBreakingPotential: optional(bool),
 })
 export type DeleteOptions = Described<typeof DeleteOptionsSchema>

@@ -6,7 +6,7 @@ import type { Lease } from '../../api/lease.ts'
 import { dataKeyProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../../api/names.ts'
 import type { Node } from '../../api/node.ts'
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
-import { duplicate, forbidden, invalid, type Problem, required } from '../../api/problem.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
 import type { Secret } from '../../api/secret.ts'
 import { requirementsOf } from '../../api/selectors.ts'
 import { fixedOnceSet, problemsWith } from './metadata-validation.ts'
@@ -100,7 +100,21 @@ export function requestChangeProblems(
   old: CertificateSigningRequest,
   now: CertificateSigningRequest,
 ): readonly Problem[] {
-  return isDeepStrictEqual(old.spec, now.spec) ? [] : [forbidden('spec', 'field is immutable')]
+  const conditions = now.status?.conditions ?? []
+  const verdicts = ['Approved', 'Denied', 'Failed']
+  const had = verdicts.filter((verdict) => old.status?.conditions?.some(({ type }) => type === verdict))
+  const removed = had.filter((verdict) => !conditions.some(({ type }) => type === verdict))
+  return [
+    ...(isDeepStrictEqual(old.spec, now.spec) ? [] : [forbidden('spec', 'field is immutable')]),
+    ...removed.map((verdict) =>
+      forbidden('status.conditions', `updates may not remove a condition of type ${JSON.stringify(verdict)}`),
+    ),
+    ...conditions.flatMap(({ type, status }, index) =>
+      verdicts.includes(type) && status !== 'True'
+        ? [notSupported(`status.conditions[${index}].status`, status, ['True'])]
+        : [],
+    ),
+  ]
 }
 
 export function budgetProblems({ spec = {} }: PodDisruptionBudget): readonly Problem[] {

@@ -318,7 +318,11 @@ test('a certificate is asked for by one and granted by another', async (t) => {
   })
   t.match(signed.body, { status: { conditions: [verdict], certificate: 'c2lnbmVk' } }, 'the verdict stays')
   const both = { conditions: [verdict, { type: 'Denied', status: 'True' }] }
-  t.match(await ask('PATCH', `${path}/approval`, { type: patchTypes.merge, body: { status: both } }), { code: 422 })
+  const changed = (conditions: readonly Document[]) =>
+    ask('PATCH', `${path}/approval`, { type: patchTypes.merge, body: { status: { conditions } } })
+  t.match(await changed(both.conditions), { code: 422 })
+  t.match(await changed([]), { code: 422, body: { message: /may not remove a condition of type "Approved"/ } })
+  t.match(await changed([{ ...verdict, status: 'False' }]), { code: 422 })
 })
 
 test('a node writes about itself and nobody else', async (t) => {

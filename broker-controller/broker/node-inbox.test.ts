@@ -63,6 +63,26 @@ test('a pod that is being deleted goes when its node has nothing left of it, and
   t.equal(await store.get('pods', key), undefined)
 })
 
+test('a status is all that a node can say of itself', async (t) => {
+  const { store, say } = await inbox(t)
+  const before = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  await say(
+    { kind: 'status', node: 'pi-1' },
+    {
+      conditions: [{ type: 'Ready', status: 'True' }],
+      metadata: { name: 'pi-2', labels: { 'node-role.kubernetes.io/control-plane': '' } },
+      spec: { taints: [], unschedulable: false },
+    },
+  )
+  const { resourceVersion: _, ...metadata } =
+    (await store.get('nodes', { namespace: '', name: 'pi-1' }))?.metadata ?? {}
+  const { resourceVersion: __, ...earlier } = before?.metadata ?? {}
+  t.same(metadata, earlier)
+  t.equal((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.spec?.taints, before?.spec?.taints)
+  await say(aPodTopic, { ...aPodMessage, metadata: { labels: { app: 'other' } }, spec: { nodeName: 'pi-2' } })
+  t.match(await store.get('pods', key), { spec: { nodeName: 'pi-1' }, metadata: { labels: undefined } })
+})
+
 test('a finalizer holds a pod that its node has let go of, and nothing else does', async (t) => {
   const { store, say } = await inbox(t)
   const pod = await store.get('pods', key)
