@@ -1,5 +1,6 @@
 /** The agent: what was typed → configuration → identity → adapters → managers, running until told to stop. */
-import { mkdir } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, realpath } from 'node:fs/promises'
 import { hostname as machineName } from 'node:os'
 import { join } from 'node:path'
 import { apiClient } from '../daemon/api-client.ts'
@@ -20,6 +21,7 @@ import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/single-instance.ts'
+import { volumeStore } from './adapters/volume-store.ts'
 import { defaults, help, type RunRequest, readCommandLine, readRun, runOptions } from './command-line.ts'
 import {
   type AgentConfiguration,
@@ -197,6 +199,7 @@ async function runAgent(
   const pods = podManager(
     {
       runtime,
+      volumes: volumeStore(await volumeFolders(dataDir)),
       controlPlane,
       network: networkProbes('kube-probe/1.32'),
       checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),
@@ -255,6 +258,13 @@ async function runAgent(
     stopping.signal,
     log,
   )
+}
+
+/** Memory of its own for each data directory: more than one agent may run on a machine. */
+async function volumeFolders(dataDir: string) {
+  const dataDirectory = await realpath(dataDir)
+  const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
+  return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

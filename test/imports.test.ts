@@ -110,10 +110,15 @@ function targetOf(from: string, name: string): string {
 }
 
 function problemsOf({ from, to, typesOnly }: Arrow): string[] {
-  const sameFolder = dirname(from) === dirname(to)
+  const sameFolder = dirname(from) === dirname(to) || partOf(from) === partOf(to)
   return wrong
     .filter((rule) => rule.from.test(from) && rule.to.test(to) && !sameFolder && !(typesOnly && rule.typesMay))
     .map(({ why }) => `${from} → ${to}: ${why}`)
+}
+
+/** `agent/pods` of anything below it: a part may have folders of its own. */
+function partOf(path: string): string {
+  return path.split('/').slice(0, 2).join('/')
 }
 
 function isVendor(to: string): boolean {

@@ -59,6 +59,13 @@ export function containerRequest(nodeName: string, options: ContainerOptions): D
           }),
       ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
       OomScoreAdj: options.oomScoreAdj,
+      Mounts: options.mounts.map(({ source, target, readOnly, propagation }) => ({
+        Type: 'bind',
+        Source: source,
+        Target: target,
+        ReadOnly: readOnly,
+        BindOptions: { Propagation: propagation },
+      })),
       LogConfig: logs,
       RestartPolicy: noRestart,
     },

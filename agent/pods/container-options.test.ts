@@ -14,6 +14,7 @@ const needs = {
   secrets: [],
   allocatable: { cpu: '4', memory: '3Gi' },
   sandboxID: 'sandbox',
+  mounts: [],
   attempt: 3,
   memoryCapacityBytes: 4 * GiB,
 }

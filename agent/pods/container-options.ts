@@ -5,7 +5,7 @@ import { containerEnv, type EnvSources } from './container-env.ts'
 import { expand } from './expansion.ts'
 import { isSidecar } from './pod-containers.ts'
 import { oomScoreAdj } from './qos.ts'
-import type { ContainerIdentity, ContainerOptions, PortMapping, SandboxOptions } from './runtime.ts'
+import type { ContainerIdentity, ContainerMount, ContainerOptions, PortMapping, SandboxOptions } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
 
 /** Whether options can be made at all, or what is missing in the words of CreateContainerConfigError. */
@@ -41,6 +41,7 @@ export type ContainerNeeds = EnvSources & {
   readonly sandboxID: string
   readonly attempt: number
   readonly memoryCapacityBytes: number
+  readonly mounts: readonly ContainerMount[]
 }
 
 export function containerOptions(pod: Pod, container: Container, needs: ContainerNeeds): Made<ContainerOptions> {
@@ -77,6 +78,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
         memoryBytes: requests['memory'] === undefined ? 0 : quantityToNumber(requests['memory']),
       },
       oomScoreAdj: oomScoreAdj(pod, container, needs.memoryCapacityBytes),
+      mounts: needs.mounts,
     },
   }
 }

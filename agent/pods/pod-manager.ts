@@ -22,9 +22,11 @@ import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { keeper, type PodCheckpoint } from './remembered.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
+import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
+  readonly volumes: VolumeStore
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
@@ -70,6 +72,7 @@ export interface PodManager extends Loop, ControlPlaneListener {
   endPod(uid: string, ending: Ending): void
 }
 
+const nothing: readonly never[] = []
 /** The engine may take long over a call; the next agent takes up whatever is half done. */
 const lastVisitsMs = 2_000
 
@@ -93,12 +96,13 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     hostIP: needs.node.hostIP(),
     memoryCapacityBytes: needs.node.memoryCapacityBytes(),
     allocatable: needs.node.allocatable(),
-    configMaps: desired?.configMaps ?? [],
-    secrets: desired?.secrets ?? [],
+    configMaps: desired?.configMaps ?? nothing,
+    secrets: desired?.secrets ?? nothing,
   })
   const again = (uid: string, afterMs = 0) => queue.addAfter(uid, afterMs)
   const probes = prober({ ...needs, event, changed: (uid) => again(uid) })
-  const newWorker = () => podWorker({ runtime, puller, prober: probes, clock, log, event, again, sources })
+  const newWorker = () =>
+    podWorker({ runtime, volumes: needs.volumes, puller, prober: probes, clock, log, event, again, sources })
   const ledger = podLedger({ controlPlane, newWorker, log })
   const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: ledger.endings() }))
 
@@ -158,7 +162,16 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   }
 
   const visitOne = async (uid: string, signal: AbortSignal) => {
-    const visitNeeds = { runtime, ledger, prober: probes, clock, log, hostIP: needs.node.hostIP, ended: keeping.wake }
+    const visitNeeds = {
+      runtime,
+      volumes: needs.volumes,
+      ledger,
+      prober: probes,
+      clock,
+      log,
+      hostIP: needs.node.hostIP,
+      ended: keeping.wake,
+    }
     try {
       const ready = desired !== undefined && surveyed
       const dueInMs = ready
@@ -196,8 +209,17 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     if (surveyed) return visit(uids.filter(differs))
     surveyed = true
     for (const uid of byPod.keys()) ledger.change(uid, { admitted: true })
+    await forgetVolumes(new Set(uids))
     admitNew()
     visit(uids)
+  }
+
+  /** Of pods that went while no agent was there. */
+  const forgetVolumes = async (known: ReadonlySet<string>) => {
+    for (const uid of await needs.volumes.podUIDs()) {
+      if (known.has(uid)) continue
+      await needs.volumes.remove(uid).catch((error) => log.warn('Volumes not removed', { podUID: uid, error }))
+    }
   }
 
   const engine = engineWatch(

@@ -4,15 +4,18 @@ import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ImageFacts } from './images.ts'
+import { isRunning } from './pod-containers.ts'
 import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import { endedStatus, isFinal, podStatus } from './pod-status.ts'
 import type { PodPlan } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
+import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type VisitNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers'>
+  readonly volumes: Pick<VolumeStore, 'remove'>
   readonly ledger: PodLedger
   readonly prober: Pick<Prober, 'observe' | 'forget'>
   /** The pod as it is wanted now. */
@@ -38,6 +41,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const pod = needs.wanted(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
+      await needs.volumes.remove(uid)
       ledger.gone(uid, pod !== undefined)
       needs.ended()
       return undefined
@@ -46,12 +50,18 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const known = ledger.of(uid)
     known.worker.observe(containers)
     observeProbes(uid, pod, containers, needs)
+    const runs = containers.some(isRunning)
+    if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
     const plan = planFor(uid, pod, known, containers, needs.clock)
     if (pod !== undefined) {
       known.worker.tellWaiting(pod, plan)
       tellStatus(uid, pod, containers, plan, needs)
     }
-    if (plan.steps.length === 0) return plan.againInMs
+    if (plan.steps.length === 0) {
+      // What has ended needs its volumes no longer, memory least of all.
+      if (!runs && pod !== undefined && isOver(pod, known)) await needs.volumes.remove(uid)
+      return plan.againInMs
+    }
     for (const step of plan.steps) {
       if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)
     }

@@ -14,9 +14,12 @@ import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodSt
 import type { Prober } from './probes/prober.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
+import { containerMounts, type Mounts, refreshFiles } from './volumes/container-mounts.ts'
+import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type PodWorkerNeeds = {
   readonly runtime: ContainerRuntime
+  readonly volumes: VolumeStore
   readonly puller: ImagePuller
   readonly prober: Pick<Prober, 'vitals'>
   readonly clock: Clock
@@ -49,6 +52,8 @@ export interface PodWorker {
   reported(status: PodStatus): void
   /** What was in the way may have changed: try again. */
   forgetTroubles(): void
+  /** Brings the files of its volumes to what the pod's ConfigMaps and Secrets say now. */
+  refreshVolumes(pod: Pod): Promise<void>
   /** Tells what containers newly wait for. */
   tellWaiting(pod: Pod, plan: PodPlan): void
   execute(uid: string, pod: Pod | undefined, step: PodStep): Promise<void>
@@ -73,6 +78,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const stuck = new Map(nothingRemembered.stuck)
   const postStarts = new Set<string>()
   let leavingUntilMs: number | undefined
+  let refreshed: readonly unknown[] = []
   let sandboxFailures = 0
   let sandboxRetryAtMs: number | undefined
 
@@ -104,11 +110,14 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     const { name, image = '' } = container
     const tell = (type: PodNews['type'], reason: string, message: string) =>
       needs.event(pod, { type, reason, message, containerName: name })
+    const sources = { ...needs.sources(), podIP: sandbox.ip }
+    const placed = await containerMounts(pod, container, sources, needs.volumes)
+    if (!placed.ok) return notPlaced(pod, container, placed)
     const made = containerOptions(pod, container, {
-      ...needs.sources(),
-      podIP: sandbox.ip,
+      ...sources,
       sandboxID: sandbox.id,
       attempt,
+      mounts: placed.mounts,
     })
     if (!made.ok) return trouble(pod, container, 'CreateContainerConfigError', made.message)
     tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(image) : undefined))
@@ -132,6 +141,15 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       tell('Warning', 'Failed', `Error: failed to start container "${name}": ${storyOf(error)}`)
       log.warn('Container not started', { pod: pathOf(pod), container: name, error })
     }
+  }
+
+  const notPlaced = (pod: Pod, container: Container, { volume, message }: Mounts & { readonly ok: false }) => {
+    if (volume === undefined) return trouble(pod, container, 'CreateContainerConfigError', message)
+    const told = `MountVolume.SetUp failed for volume "${volume}" : ${message}`
+    if (troubles.get(container.name)?.message !== told) {
+      needs.event(pod, { type: 'Warning', reason: 'FailedMount', message: told })
+    }
+    trouble(pod, container, 'ContainerCreating', told)
   }
 
   const create = async (
@@ -228,6 +246,16 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       troubles.clear()
       sandboxRetryAtMs = undefined
     },
+    async refreshVolumes(pod) {
+      const sources = needs.sources()
+      if (isSame(refreshed, [pod, sources.configMaps, sources.secrets])) return
+      try {
+        await refreshFiles(pod, { ...sources, podIP: undefined }, needs.volumes)
+        refreshed = [pod, sources.configMaps, sources.secrets]
+      } catch (error) {
+        log.warn('Files of a volume not renewed', { pod: pathOf(pod), error })
+      }
+    },
     tellWaiting(pod, { waiting }) {
       for (const { name, image = '' } of containersOf(pod)) {
         const wait = waiting.get(name)
@@ -258,6 +286,10 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       }
     },
   }
+}
+
+function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((value, index) => value === other[index])
 }
 
 const sandboxChanged = 'Pod sandbox changed, it will be killed and re-created.'

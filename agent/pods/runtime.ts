@@ -53,6 +53,15 @@ export type SandboxOptions = {
   readonly ports: readonly PortMapping[]
 }
 
+/** A folder or file of this machine, as a container sees it. */
+export type ContainerMount = {
+  readonly source: string
+  readonly target: string
+  readonly readOnly: boolean
+  /** Whether what is mounted below it later reaches the other side. */
+  readonly propagation: 'rprivate' | 'rslave' | 'rshared'
+}
+
 export type ContainerOptions = {
   readonly identity: ContainerIdentity
   readonly sandboxID: string
@@ -67,6 +76,7 @@ export type ContainerOptions = {
   readonly limits: { readonly nanoCPUs: number; readonly memoryBytes: number }
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
   readonly oomScoreAdj: number
+  readonly mounts: readonly ContainerMount[]
 }
 
 export type RuntimeInfo = {

@@ -8,6 +8,8 @@ import { defaultPodManagerSettings, type PodManager, podManager } from '../pods/
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
 import type { ContainerRuntime } from '../pods/runtime.ts'
+import type { VolumeStore } from '../pods/volumes/volume-store.ts'
+import { fakeVolumes } from './fake-volumes.ts'
 
 export type PodWorld = {
   readonly manager: PodManager
@@ -29,6 +31,7 @@ export type PodWorldNeeds = {
   readonly log: Log
   readonly checkpoint?: PodCheckpoint
   readonly network?: NetworkProbes
+  readonly volumes?: VolumeStore
   readonly allocatable?: { readonly [resource: string]: string }
   readonly epoch?: string
 }
@@ -42,6 +45,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
   const manager = podManager(
     {
       runtime,
+      volumes: needs.volumes ?? fakeVolumes(),
       clock,
       log,
       checkpoint,

@@ -173,6 +173,7 @@ function options({ image }: World, sandboxID: string, { command, attempt = 0 }: 
     limits: { nanoCPUs: 500_000_000, memoryBytes: 64 * 1024 * 1024 },
     requests: { cpuShares: 102, memoryBytes: 0 },
     oomScoreAdj: 900,
+    mounts: [],
   }
 }
 

@@ -206,18 +206,14 @@ test('label keys of a neighbourly term become part of its selector', async (t) =
 test('what our nodes cannot do yet is refused by name', async (t) => {
   const asked = pod(
     {
-      volumes: [{ name: 'v', emptyDir: {} }],
+      volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }],
       hostPID: true,
       securityContext: { runAsUser: 0 },
       dnsPolicy: 'None',
       os: { name: 'windows' },
     },
     {
-      volumeMounts: [{ name: 'v', mountPath: '/v' }],
-      env: [
-        { name: 'A', value: '1' },
-        { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
-      ],
+      volumeMounts: [{ name: 'v', mountPath: '/v', recursiveReadOnly: 'Enabled' }],
       securityContext: { privileged: true },
       resources: { limits: { 'ephemeral-storage': '1Gi' } },
     },
@@ -225,12 +221,12 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
   t.same(
     fields(() => create('pods', asked)),
     [
-      'spec.volumes',
+      'spec.volumes[0].nfs',
       'spec.dnsPolicy',
       'spec.hostPID',
       'spec.securityContext.runAsUser',
       'spec.os.name',
-      'spec.containers[0].volumeMounts',
+      'spec.containers[0].volumeMounts[0].recursiveReadOnly',
       'spec.containers[0].securityContext.privileged',
       'spec.containers[0].resources.limits.ephemeral-storage',
     ],

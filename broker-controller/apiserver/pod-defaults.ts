@@ -2,6 +2,7 @@
 import type { Container, ContainerPort, Pod, PodCondition, PodSpec, Probe, Toleration } from '../../api/pod.ts'
 import { qosClassOf } from '../../api/qos-class.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
+import { withVolumeDefaults } from './volume-validation.ts'
 
 const gated: PodCondition = {
   type: 'PodScheduled',
@@ -33,6 +34,7 @@ export function withPodDefaults(spec: PodSpec): PodSpec {
     ...spec,
     containers: spec.containers.map(withDefaults),
     ...(spec.initContainers && { initContainers: spec.initContainers.map(withDefaults) }),
+    ...(spec.volumes && { volumes: spec.volumes.map(withVolumeDefaults) }),
     restartPolicy: spec.restartPolicy || 'Always',
     terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
     dnsPolicy: spec.dnsPolicy || 'ClusterFirst',

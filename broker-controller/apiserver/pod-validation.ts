@@ -7,6 +7,7 @@ import { forbidden, invalid, notSupported, type Problem } from '../../api/proble
 import { containersProblems, imageProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { gateChangeProblems, narrowingProblems, schedulingProblems } from './scheduling-validation.ts'
+import { mountsProblems, volumesProblems } from './volume-validation.ts'
 
 /** Of a pod with its defaults filled in. */
 export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
@@ -36,6 +37,11 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
           ),
         ]
       : []),
+    ...volumesProblems(spec),
+    ...spec.containers.flatMap((container, index) => mountsProblems(`spec.containers[${index}]`, container, spec)),
+    ...(spec.initContainers ?? []).flatMap((container, index) =>
+      mountsProblems(`spec.initContainers[${index}]`, container, spec),
+    ),
     ...labelProblems('spec.nodeSelector', spec.nodeSelector),
     ...(nodeName === '' ? [] : problemsWith('spec.nodeName', nodeName, dnsSubdomainProblem)),
     ...(nodeName === '' ? mirrorProblems(metadata, 'must set spec.nodeName if mirror pod annotation is set') : []),

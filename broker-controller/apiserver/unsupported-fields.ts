@@ -12,7 +12,14 @@ export const notYet = 'is not supported by this version of Bramble'
 type Unsupported = { readonly field: string; readonly refuses: (value: unknown) => boolean }
 
 const unsupported: readonly Unsupported[] = [
-  any('spec.volumes'),
+  any('spec.volumes[].persistentVolumeClaim'),
+  any('spec.volumes[].nfs'),
+  any('spec.volumes[].iscsi'),
+  any('spec.volumes[].csi'),
+  any('spec.volumes[].ephemeral'),
+  any('spec.volumes[].image'),
+  any('spec.volumes[].projected.sources[].serviceAccountToken'),
+  any('spec.volumes[].projected.sources[].clusterTrustBundle'),
   any('spec.ephemeralContainers'),
   any('spec.activeDeadlineSeconds'),
   only('spec.dnsPolicy', 'None'),
@@ -33,7 +40,7 @@ const unsupported: readonly Unsupported[] = [
   allBut('spec.os.name', 'linux'),
   any('spec.resourceClaims'),
   any('spec.resources.*'),
-  any('spec.containers[].volumeMounts'),
+  allBut('spec.containers[].volumeMounts[].recursiveReadOnly', 'Disabled'),
   any('spec.containers[].volumeDevices'),
   any('spec.containers[].lifecycle.*'),
   any('spec.containers[].securityContext.*'),

@@ -1,0 +1,101 @@
+/** What one container mounts: its volumes are placed, and each mount becomes a path of this machine and one of its own. */
+import type { Container, Pod } from '../../../api/pod.ts'
+import { containerEnv, type EnvSources } from '../container-env.ts'
+import { expand } from '../expansion.ts'
+import type { ContainerMount } from '../runtime.ts'
+import { VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
+import { type Answer, isInside, wantedVolume } from './wanted-volumes.ts'
+
+export type Mounts =
+  | { readonly ok: true; readonly mounts: readonly ContainerMount[] }
+  /** `volume`: this one is not there yet. Without one, the container asks for what cannot be. */
+  | { readonly ok: false; readonly volume?: string; readonly message: string }
+
+export async function containerMounts(
+  pod: Pod,
+  container: Container,
+  sources: EnvSources,
+  store: VolumeStore,
+): Promise<Mounts> {
+  const uid = pod.metadata.uid ?? ''
+  const mounts: ContainerMount[] = []
+  for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
+    const wanted = volumeNamed(pod, mount.name, sources)
+    if (!wanted.ok) return { ok: false, volume: mount.name, message: wanted.message }
+    const subPath = subPathOf(pod, container, mount, sources)
+    if (!subPath.ok) return { ok: false, message: subPath.message }
+    const placed = await tried(() => store.place(uid, wanted.value))
+    if (!placed.ok) return { ok: false, volume: mount.name, message: placed.message }
+    const source =
+      subPath.value === ''
+        ? placed
+        : await tried(() => store.part(uid, wanted.value, subPath.value, { containerName: container.name, index }))
+    if (!source.ok) {
+      const what = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`
+      return { ok: false, message: `${what}: ${source.message}` }
+    }
+    mounts.push({
+      source: source.value,
+      target: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
+      readOnly: mount.readOnly === true || wanted.value.kind === 'files',
+      propagation: propagationOf(mount.mountPropagation),
+    })
+  }
+  return { ok: true, mounts }
+}
+
+/** Brings the files of a running pod to what its ConfigMaps and Secrets say now. What is missing leaves them alone. */
+export async function refreshFiles(pod: Pod, sources: EnvSources, store: VolumeStore): Promise<void> {
+  for (const volume of pod.spec.volumes ?? []) {
+    if (!isMounted(pod, volume.name)) continue
+    const wanted = wantedVolume(pod, volume, sources)
+    if (wanted.ok && wanted.value.kind === 'files') await store.place(pod.metadata.uid ?? '', wanted.value)
+  }
+}
+
+function isMounted({ spec }: Pod, name: string): boolean {
+  const containers = [...(spec.initContainers ?? []), ...spec.containers]
+  return containers.some(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
+}
+
+function volumeNamed(pod: Pod, name: string, sources: EnvSources): Answer<WantedVolume> {
+  const volume = pod.spec.volumes?.find((one) => one.name === name)
+  return volume === undefined
+    ? { ok: false, message: 'the pod has no such volume' }
+    : wantedVolume(pod, volume, sources)
+}
+
+type Mount = NonNullable<Container['volumeMounts']>[number]
+
+function subPathOf(pod: Pod, container: Container, mount: Mount, sources: EnvSources): Answer<string> {
+  const { subPath = '', subPathExpr = '' } = mount
+  if (subPath === '' && subPathExpr === '') return { ok: true, value: '' }
+  const expanded =
+    subPathExpr === '' ? { ok: true as const, value: subPath } : expandPath(pod, container, subPathExpr, sources)
+  if (!expanded.ok || isInside(expanded.value)) return expanded
+  return { ok: false, message: `the subPath ${JSON.stringify(expanded.value)} leads out of volume "${mount.name}"` }
+}
+
+function expandPath(pod: Pod, container: Container, expression: string, sources: EnvSources): Answer<string> {
+  const environment = containerEnv(pod, container, sources)
+  if (!environment.ok) return { ok: false, message: environment.message }
+  const missing = [...expression.matchAll(/(?<!\$)\$\(([^)]*)\)/g)].find(
+    ([, name = '']) => !environment.values.has(name),
+  )
+  if (missing !== undefined) return { ok: false, message: `missing value for "${missing[1]}"` }
+  return { ok: true, value: expand(expression, environment.values) }
+}
+
+function propagationOf(mode: string | undefined): ContainerMount['propagation'] {
+  if (mode === 'HostToContainer') return 'rslave'
+  return mode === 'Bidirectional' ? 'rshared' : 'rprivate'
+}
+
+async function tried(work: () => Promise<string>): Promise<Answer<string>> {
+  try {
+    return { ok: true, value: await work() }
+  } catch (error) {
+    if (error instanceof VolumeError) return { ok: false, message: error.message }
+    throw error
+  }
+}

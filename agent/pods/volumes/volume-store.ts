@@ -1,0 +1,33 @@
+/** What pods' volumes need of this machine. The file system's own words stop at `adapters/volume-store.ts`. */
+
+/** A file of a volume: `path` within it, already found safe. */
+export type VolumeFile = { readonly path: string; readonly content: Buffer; readonly mode: number }
+
+export type WantedVolume = { readonly name: string } & (
+  | { readonly kind: 'emptyDir'; readonly memory: boolean; readonly sizeBytes?: number; readonly group?: number }
+  | { readonly kind: 'hostPath'; readonly path: string; readonly type: string }
+  /** Kept in memory only. */
+  | { readonly kind: 'files'; readonly files: readonly VolumeFile[]; readonly group?: number }
+)
+
+/** Doing a thing twice is doing it once. What cannot be done is thrown as VolumeError. */
+export interface VolumeStore {
+  /** Makes it, or brings its files to what is wanted, all at one moment. Gives where it is on this machine. */
+  place(podUID: string, volume: WantedVolume): Promise<string>
+  /**
+   * A folder or file of a placed volume, for one mount of a container: where it is on this machine. No link in the
+   * volume leads out of it, whoever writes it meanwhile. A folder that is not there is made, but not among files.
+   */
+  part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
+  /** Nothing of the pod's own volumes is left. */
+  remove(podUID: string): Promise<void>
+  /** The pods that have something here. */
+  podUIDs(): Promise<readonly string[]>
+}
+
+export type MountPlace = { readonly containerName: string; readonly index: number }
+
+/** Why a volume cannot be had, in words for who wrote the pod. */
+export class VolumeError extends Error {
+  override readonly name = 'VolumeError'
+}

@@ -1,0 +1,126 @@
+/** A pod's volumes → what is to be on this machine, or what is missing for it, in Kubernetes' words. */
+import type { Pod, Volume } from '../../../api/pod.ts'
+import { quantityToNumber } from '../../../api/quantity.ts'
+import { type DownwardSources, fieldText, type ResourceFieldRef, resourceValue } from '../downward.ts'
+import { type Contents, configMapContents, type Found, type NamedSources, secretContents } from '../named-data.ts'
+import type { VolumeFile, WantedVolume } from './volume-store.ts'
+
+export type VolumeSources = NamedSources & DownwardSources
+
+export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
+
+const defaultFileMode = 0o644
+/** What a group that owns the volume may do with its files. */
+const groupMay = 0o440
+
+export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): Answer<WantedVolume> {
+  const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected } = volume
+  const group = pod.spec.securityContext?.fsGroup
+  const owned = group === undefined ? {} : { group }
+  if (emptyDir !== undefined) {
+    const memory = emptyDir.medium === 'Memory'
+    const sizeBytes = memory ? memorySize(pod, emptyDir.sizeLimit) : undefined
+    return { ok: true, value: { name, kind: 'emptyDir', memory, ...(sizeBytes && { sizeBytes }), ...owned } }
+  }
+  if (hostPath !== undefined) {
+    return { ok: true, value: { name, kind: 'hostPath', path: hostPath.path, type: hostPath.type ?? '' } }
+  }
+  const parts: Found<readonly VolumeFile[]>[] = []
+  const { defaultMode = defaultFileMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {}
+  if (configMap !== undefined) parts.push(mapFiles(pod, configMap, sources, defaultMode))
+  if (secret !== undefined)
+    parts.push(secretFiles(pod, { ...secret, name: secret.secretName ?? '' }, sources, defaultMode))
+  if (downwardAPI !== undefined) parts.push(downwardFiles(pod, downwardAPI.items, sources, defaultMode))
+  for (const source of projected?.sources ?? []) {
+    if (source.configMap !== undefined) parts.push(mapFiles(pod, source.configMap, sources, defaultMode))
+    else if (source.secret !== undefined) parts.push(secretFiles(pod, source.secret, sources, defaultMode))
+    else if (source.downwardAPI !== undefined)
+      parts.push(downwardFiles(pod, source.downwardAPI.items, sources, defaultMode))
+    else parts.push({ missing: 'this kind of projected source is not supported' })
+  }
+  if (parts.length === 0 && projected === undefined)
+    return { ok: false, message: 'this kind of volume is not supported' }
+  const missing = parts.flatMap((part) => ('missing' in part ? [part.missing] : []))
+  if (missing.length > 0) return { ok: false, message: missing.join('; ') }
+  const files = parts.flatMap((part) => ('missing' in part ? [] : (part.value ?? [])))
+  const unsafe = files.find(({ path }) => !isInside(path))
+  if (unsafe !== undefined)
+    return { ok: false, message: `the path ${JSON.stringify(unsafe.path)} leads out of the volume` }
+  const readable = (file: VolumeFile) => (group === undefined ? file : { ...file, mode: file.mode | groupMay })
+  // Of two files at one path the later one counts.
+  const byPath = new Map(files.map((file) => [file.path, readable(file)]))
+  return { ok: true, value: { name, kind: 'files', files: [...byPath.values()], ...owned } }
+}
+
+/** A path below something: relative, and without a step up. Names that begin with `..` are our own. */
+export function isInside(path: string): boolean {
+  if (path === '' || path.startsWith('/') || path.startsWith('..') || path.includes('\0')) return false
+  return path.split('/').every((part) => part !== '..')
+}
+
+/** Never more than the pod's containers may use together, where all of them are limited. */
+function memorySize({ spec }: Pod, sizeLimit: string | number | undefined): number | undefined {
+  const limits = spec.containers.map(({ resources }) => resources?.limits?.['memory'])
+  const limited = limits.every((limit) => limit !== undefined)
+  const most = limited ? limits.reduce<number>((sum, limit) => sum + quantityToNumber(limit ?? 0), 0) : 0
+  const sizes = [sizeLimit === undefined ? 0 : quantityToNumber(sizeLimit), most].filter((size) => size > 0)
+  return sizes.length === 0 ? undefined : Math.min(...sizes)
+}
+
+type Item = { readonly key: string; readonly path: string; readonly mode?: number }
+type Named = { readonly name?: string; readonly items?: readonly Item[]; readonly optional?: boolean }
+
+function mapFiles(pod: Pod, named: Named, sources: NamedSources, defaultMode: number): Found<readonly VolumeFile[]> {
+  const absent = (key: string) => `configmap references non-existent config key: ${key}`
+  return filesOf(configMapContents(pod, sources, named), named, defaultMode, absent)
+}
+
+function secretFiles(pod: Pod, named: Named, sources: NamedSources, defaultMode: number): Found<readonly VolumeFile[]> {
+  const absent = (key: string) => `references non-existent secret key: ${key}`
+  return filesOf(secretContents(pod, sources, named), named, defaultMode, absent)
+}
+
+function filesOf(
+  contents: Found<Contents>,
+  { items = [], optional = false }: Named,
+  defaultMode: number,
+  absent: (key: string) => string,
+): Found<readonly VolumeFile[]> {
+  if ('missing' in contents) return contents
+  const data: Contents = contents.value ?? new Map()
+  if (items.length === 0) {
+    return { value: [...data].map(([path, content]) => ({ path, content, mode: defaultMode })) }
+  }
+  const files: VolumeFile[] = []
+  for (const { key, path, mode = defaultMode } of items) {
+    const content = data.get(key)
+    if (content !== undefined) files.push({ path, content, mode })
+    else if (!optional) return { missing: absent(key) }
+  }
+  return { value: files }
+}
+
+type DownwardItem = {
+  readonly path: string
+  readonly fieldRef?: { readonly fieldPath: string }
+  readonly resourceFieldRef?: ResourceFieldRef
+  readonly mode?: number
+}
+
+function downwardFiles(
+  pod: Pod,
+  items: readonly DownwardItem[] = [],
+  sources: DownwardSources,
+  defaultMode: number,
+): Found<readonly VolumeFile[]> {
+  const files: VolumeFile[] = []
+  for (const { path, fieldRef, resourceFieldRef, mode = defaultMode } of items) {
+    const found =
+      resourceFieldRef === undefined
+        ? fieldText(pod, fieldRef?.fieldPath ?? '', sources)
+        : resourceValue(pod, resourceFieldRef, undefined, sources)
+    if ('missing' in found) return found
+    files.push({ path, content: Buffer.from(found.value ?? ''), mode })
+  }
+  return { value: files }
+}

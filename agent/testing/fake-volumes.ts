@@ -1,0 +1,31 @@
+/** A machine's volumes in memory: they remember what was placed, and can be made to fail. */
+import { VolumeError, type VolumeStore, type WantedVolume } from '../pods/volumes/volume-store.ts'
+
+export interface FakeVolumes extends VolumeStore {
+  /** By `uid/name`. */
+  readonly placed: ReadonlyMap<string, WantedVolume>
+  failNext(message: string): void
+}
+
+export function fakeVolumes(): FakeVolumes {
+  const placed = new Map<string, WantedVolume>()
+  let failure: string | undefined
+  return {
+    placed,
+    failNext(message) {
+      failure = message
+    },
+    async place(podUID, volume) {
+      const message = failure
+      failure = undefined
+      if (message !== undefined) throw new VolumeError(message)
+      placed.set(`${podUID}/${volume.name}`, volume)
+      return volume.kind === 'hostPath' ? volume.path : `/volumes/${podUID}/${volume.name}`
+    },
+    part: async (podUID, volume, subPath) => `/volumes/${podUID}/${volume.name}/${subPath}`,
+    async remove(podUID) {
+      for (const key of [...placed.keys()]) if (key.startsWith(`${podUID}/`)) placed.delete(key)
+    },
+    podUIDs: async () => [...new Set([...placed.keys()].map((key) => key.split('/')[0] ?? ''))],
+  }
+}

@@ -1,0 +1,198 @@
+/** What is wrong with a pod's volumes, and with where its containers mount them? */
+import { dataKeyProblem, dnsLabelProblem } from '../../api/names.ts'
+import type { Container, PodSpec, Volume } from '../../api/pod.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { compareQuantities, zeroQuantity } from '../../api/quantity.ts'
+import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-validation.ts'
+import { problemsWith } from './metadata-validation.ts'
+
+export function volumesProblems({ volumes = [] }: PodSpec): readonly Problem[] {
+  const names = volumes.map(({ name }) => name)
+  return volumes.flatMap((volume, index) => {
+    const at = `spec.volumes[${index}]`
+    return [
+      ...(volume.name === '' ? [required(`${at}.name`)] : problemsWith(`${at}.name`, volume.name, dnsLabelProblem)),
+      ...(names.indexOf(volume.name) < index ? [duplicate(`${at}.name`, volume.name)] : []),
+      ...sourceProblems(at, volume),
+    ]
+  })
+}
+
+function sourceProblems(at: string, { name: _, ...sources }: Volume): readonly Problem[] {
+  const kinds = Object.entries(sources).filter(([, source]) => source !== undefined)
+  if (kinds.length === 0) return [required(at, 'must specify a volume type')]
+  if (kinds.length > 1) {
+    return kinds.slice(1).map(([kind]) => forbidden(`${at}.${kind}`, 'may not specify more than 1 volume type'))
+  }
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected } = sources
+  return [
+    ...(emptyDir ? emptyDirProblems(`${at}.emptyDir`, emptyDir) : []),
+    ...(hostPath ? hostPathProblems(`${at}.hostPath`, hostPath) : []),
+    ...(configMap ? filesProblems(`${at}.configMap`, 'name', configMap.name, configMap) : []),
+    ...(secret ? filesProblems(`${at}.secret`, 'secretName', secret.secretName, secret) : []),
+    ...(downwardAPI ? downwardProblems(`${at}.downwardAPI`, downwardAPI) : []),
+    ...(projected ? projectedProblems(`${at}.projected`, projected) : []),
+  ]
+}
+
+function emptyDirProblems(at: string, { medium = '', sizeLimit }: NonNullable<Volume['emptyDir']>): readonly Problem[] {
+  return [
+    ...(['', 'Memory'].includes(medium) ? [] : [notSupported(`${at}.medium`, medium, ['', 'Memory'])]),
+    ...(sizeLimit !== undefined && compareQuantities(sizeLimit, zeroQuantity) < 0
+      ? [forbidden(`${at}.sizeLimit`, 'must be non-negative')]
+      : []),
+  ]
+}
+
+const hostPathTypes = [
+  ...['', 'DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'],
+]
+
+function hostPathProblems(at: string, { path, type = '' }: NonNullable<Volume['hostPath']>): readonly Problem[] {
+  return [
+    ...(path === '' ? [required(`${at}.path`)] : []),
+    ...(path === '' || path.startsWith('/') ? [] : [invalid(`${at}.path`, path, 'must be an absolute path')]),
+    ...(path.split('/').includes('..') ? [invalid(`${at}.path`, path, "must not contain '..'")] : []),
+    ...(hostPathTypes.includes(type) ? [] : [notSupported(`${at}.type`, type, hostPathTypes)]),
+  ]
+}
+
+type Item = { readonly key: string; readonly path: string; readonly mode?: number }
+type Files = { readonly items?: readonly Item[]; readonly defaultMode?: number }
+
+function filesProblems(at: string, nameField: string, name: string | undefined, { items = [], defaultMode }: Files) {
+  return [
+    ...objectNameProblems(`${at}.${nameField}`, name),
+    ...modeProblems(`${at}.defaultMode`, defaultMode),
+    ...items.flatMap(({ key, path, mode }, index) => [
+      ...(key === ''
+        ? [required(`${at}.items[${index}].key`)]
+        : problemsWith(`${at}.items[${index}].key`, key, dataKeyProblem)),
+      ...insideProblems(`${at}.items[${index}].path`, path),
+      ...modeProblems(`${at}.items[${index}].mode`, mode),
+    ]),
+  ]
+}
+
+type Downward = Pick<NonNullable<Volume['downwardAPI']>, 'items' | 'defaultMode'>
+
+function downwardProblems(at: string, { items = [], defaultMode }: Downward): readonly Problem[] {
+  return [
+    ...modeProblems(`${at}.defaultMode`, defaultMode),
+    ...items.flatMap(({ path, fieldRef, resourceFieldRef, mode }, index) => {
+      const item = `${at}.items[${index}]`
+      return [
+        ...insideProblems(`${item}.path`, path),
+        ...modeProblems(`${item}.mode`, mode),
+        ...(fieldRef && resourceFieldRef
+          ? [invalid(item, 'resource', 'fieldRef and resourceFieldRef can not be specified simultaneously')]
+          : []),
+        ...(fieldRef || resourceFieldRef
+          ? []
+          : [required(`${item}.fieldRef`, 'one of fieldRef and resourceFieldRef is required')]),
+        ...(fieldRef ? fileFieldProblems(`${item}.fieldRef.fieldPath`, fieldRef.fieldPath) : []),
+        ...(resourceFieldRef ? resourceProblems(`${item}.resourceFieldRef.resource`, resourceFieldRef.resource) : []),
+        ...(resourceFieldRef && !resourceFieldRef.containerName
+          ? [required(`${item}.resourceFieldRef.containerName`)]
+          : []),
+      ]
+    }),
+  ]
+}
+
+function projectedProblems(
+  at: string,
+  { sources = [], defaultMode }: NonNullable<Volume['projected']>,
+): readonly Problem[] {
+  return [
+    ...modeProblems(`${at}.defaultMode`, defaultMode),
+    ...sources.flatMap((source, index): readonly Problem[] => {
+      const each = `${at}.sources[${index}]`
+      const kinds = Object.entries(source).filter(([, one]) => one !== undefined)
+      if (kinds.length !== 1) return [forbidden(each, 'must specify exactly one projection type')]
+      return [
+        ...(source.configMap
+          ? filesProblems(`${each}.configMap`, 'name', source.configMap.name, source.configMap)
+          : []),
+        ...(source.secret ? filesProblems(`${each}.secret`, 'name', source.secret.name, source.secret) : []),
+        ...(source.downwardAPI ? downwardProblems(`${each}.downwardAPI`, source.downwardAPI) : []),
+      ]
+    }),
+  ]
+}
+
+function modeProblems(at: string, mode: number | undefined): readonly Problem[] {
+  if (mode === undefined || (mode >= 0 && mode <= 0o777)) return []
+  return [invalid(at, mode, 'must be a number between 0 and 0777 (octal), both inclusive')]
+}
+
+function insideProblems(at: string, path: string): readonly Problem[] {
+  if (path === '') return [required(at)]
+  if (path.startsWith('/')) return [invalid(at, path, 'must be a relative path')]
+  const steps = path.split('/')
+  if (steps.includes('..')) return [invalid(at, path, "must not contain '..'")]
+  return path.startsWith('..') ? [invalid(at, path, "must not start with '..'")] : []
+}
+
+export function mountsProblems(field: string, { volumeMounts = [], securityContext }: Container, spec: PodSpec) {
+  const names = new Set((spec.volumes ?? []).map(({ name }) => name))
+  const paths = volumeMounts.map(({ mountPath }) => mountPath)
+  const privileged = securityContext?.privileged === true
+  return volumeMounts.flatMap((mount, index): readonly Problem[] => {
+    const at = `${field}.volumeMounts[${index}]`
+    const { name, mountPath, subPath = '', subPathExpr = '', mountPropagation = '' } = mount
+    return [
+      ...(name === '' ? [required(`${at}.name`)] : []),
+      ...(name === '' || names.has(name)
+        ? []
+        : [
+            {
+              field: `${at}.name`,
+              reason: 'FieldValueInvalid' as const,
+              message: `Not found: ${JSON.stringify(name)}`,
+            },
+          ]),
+      ...(mountPath === '' ? [required(`${at}.mountPath`)] : []),
+      ...(mountPath === '/'
+        ? [invalid(`${at}.mountPath`, mountPath, "must not be '/': the container's own files would be gone")]
+        : []),
+      ...(mountPath.includes(':') ? [invalid(`${at}.mountPath`, mountPath, "must not contain ':'")] : []),
+      ...(paths.indexOf(mountPath) < index ? [invalid(`${at}.mountPath`, mountPath, 'must be unique')] : []),
+      ...(subPath === '' ? [] : insideProblems(`${at}.subPath`, subPath)),
+      ...(subPathExpr === '' ? [] : insideProblems(`${at}.subPathExpr`, subPathExpr)),
+      ...(subPath !== '' && subPathExpr !== ''
+        ? [invalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive')]
+        : []),
+      ...(['', 'None', 'HostToContainer', 'Bidirectional'].includes(mountPropagation)
+        ? []
+        : [notSupported(`${at}.mountPropagation`, mountPropagation, ['None', 'HostToContainer', 'Bidirectional'])]),
+      ...(mountPropagation === 'Bidirectional' && !privileged
+        ? [
+            forbidden(
+              `${at}.mountPropagation`,
+              'Bidirectional mount propagation is available only to privileged containers',
+            ),
+          ]
+        : []),
+    ]
+  })
+}
+
+/** What the author of a volume left out, as Kubernetes fills it in. */
+export function withVolumeDefaults(volume: Volume): Volume {
+  const { configMap, secret, downwardAPI, projected, hostPath } = volume
+  const kinds = Object.entries(volume).filter(([field, source]) => field !== 'name' && source !== undefined)
+  if (kinds.length === 0) return { ...volume, emptyDir: {} }
+  const readable = <T extends { readonly defaultMode?: number }>(source: T) => ({
+    ...source,
+    defaultMode: source.defaultMode ?? 0o644,
+  })
+  return {
+    ...volume,
+    ...(configMap && { configMap: readable(configMap) }),
+    ...(secret && { secret: readable(secret) }),
+    ...(downwardAPI && { downwardAPI: readable(downwardAPI) }),
+    ...(projected && { projected: readable(projected) }),
+    ...(hostPath && { hostPath: { ...hostPath, type: hostPath.type ?? '' } }),
+  }
+}
