@@ -190,11 +190,14 @@ story('a planned reboot of three minutes: 0 evictions', {
     await world.pass(83)
     await middle()
     await world.pass(90)
+    await world.connection('pi-1', 'online')
+    await world.pass(1)
     await world.reboot('pi-1')
     await world.pass(60)
     t.same(await world.leaving(), [])
     t.equal(await world.state('pi-1'), 'True')
     t.same((await world.node('pi-1')).metadata.annotations ?? {}, {})
+    t.notOk((await world.reasons('pi-1')).includes('EvictionsResumed'))
   },
 })
 

@@ -151,12 +151,13 @@ async function runNodeLifecycle(
   }
 
   const tellHold = async (name: string) => {
-    const [entry, hold, before] = [roster.get(name), judge(name)?.hold, held.get(name)]
+    const [entry, judgement, before] = [roster.get(name), judge(name), held.get(name)]
+    const hold = judgement?.hold
     if (entry === undefined || hold?.key === before) return
     if (hold === undefined) held.delete(name)
     else held.set(name, hold.key)
     if (hold !== undefined) await tell.evictionsHeld(entry.node, hold.text)
-    else if (isIll(entry.node)) await tell.evictionsResumed(entry.node)
+    else if (judgement?.silence?.is === 'silent') await tell.evictionsResumed(entry.node)
   }
 
   const tellFlapping = async (name: string, wasFlapping: boolean) => {
