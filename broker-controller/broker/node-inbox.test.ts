@@ -75,6 +75,32 @@ test('heartbeats and the end of the connection are told in the order they came',
   t.equal(lease?.spec?.renewTime, '2026-01-01T00:00:00.000000Z')
 })
 
+test('a lease belongs to its Node: there is none before it, and none after it', async (t) => {
+  const { store, listener, clock, say } = await inbox(t)
+  const stop = new AbortController()
+  const ended = listener.run(stop.signal)
+  const lease = () => store.get('leases', { namespace: 'kube-node-lease', name: 'pi-9' })
+  const beat = () => say({ kind: 'lease', node: 'pi-9' }, { seq: 1, digest: emptyDigest })
+  listener.connected('pi-9', '10.0.0.9')
+  await say({ kind: 'connection', node: 'pi-9' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
+  await beat()
+  t.equal(await lease(), undefined)
+  const { metadata } = await store.create('nodes', unstamped(aNode({ name: 'pi-9' })))
+  await clock.settle()
+  t.match(await lease(), {
+    metadata: {
+      annotations: { 'bramble.dev/boot-id': 'boot-1', 'bramble.dev/address': '10.0.0.9' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'pi-9', uid: metadata.uid }],
+    },
+  })
+  await store.delete('nodes', { namespace: '', name: 'pi-9' })
+  await clock.settle()
+  await beat()
+  t.equal(await lease(), undefined)
+  stop.abort()
+  await ended
+})
+
 test('a node whose digest differs twice in a row is asked for its whole state', async (t) => {
   const { say, published } = await inbox(t)
   const status = { conditions: [{ type: 'Ready', status: 'True' }] }
