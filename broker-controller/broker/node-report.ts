@@ -7,6 +7,7 @@ import type { Pod, PodStatus } from '../../api/pod.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+import { nodeReference } from '../store/references.ts'
 
 export type LeaseNews =
   | { readonly news: 'heartbeat' }
@@ -155,7 +156,7 @@ export function mayRemove({ metadata }: Pod): boolean {
 /** What the event is about, if it is this node's to speak of: itself, or one of its pods. */
 export function subjectOf(node: string, event: Event, pods: readonly Pod[]): ObjectReference | undefined {
   const { involvedObject } = event
-  if (involvedObject.kind === 'Node') return involvedObject.name === node ? involvedObject : undefined
+  if (involvedObject.kind === 'Node') return involvedObject.name === node ? nodeReference(node) : undefined
   if (involvedObject.kind !== 'Pod') return undefined
   const pod = pods.find(({ metadata }) => metadata.uid === involvedObject.uid)
   const { name, namespace } = pod?.metadata ?? {}
