@@ -190,6 +190,26 @@ test('of work that waits only the newest is done, one at a time', async (t) => {
   t.equal(done.at(-1), 'again')
 })
 
+test('work that comes just as other work ends does not overtake what waited', async (t) => {
+  const queue = newestFirst()
+  const done: string[] = []
+  const late: Promise<void>[] = []
+  const endsLater = async (name: string) => {
+    await Promise.resolve()
+    done.push(name)
+  }
+  const first = queue.run('key', async () => {
+    // A few turns on the first is over, and what waits has not begun.
+    void Promise.resolve()
+      .then(() => undefined)
+      .then(() => late.push(queue.run('key', () => endsLater('newest'))))
+  })
+  const waiting = queue.run('key', () => endsLater('waited'))
+  await Promise.all([first, waiting])
+  await Promise.all(late)
+  t.equal(done.at(-1), 'newest')
+})
+
 const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
 const aPodMessage = { ...key, uid: 'u1', observedResourceVersion: '1', status: { phase: 'Running' } }
 
