@@ -85,6 +85,8 @@ main() {
   step 'Building'
   ensure_modules run
   ensure_bundles
+  # The system's is too old: the launchers shall find ours.
+  [[ $BRAMBLE_NODE != "$tools"/* ]] || ln -sfn "$BRAMBLE_NODE" dist/bundle/node
   step 'Broker-controller'
   ensure_controller
   step 'Docker'
@@ -226,7 +228,7 @@ join_if_needed() {
 joined() { probe joined "$agent_mark/identity.json" "$controller_mark/authority/ca.crt" "$api_port"; }
 
 what_next() {
-  if [ "$socket" = "$data/docker.sock" ]; then say "    Its Docker: docker -H unix://$socket ps"; fi
+  if [ "$socket" = "$data/docker.sock" ] && command -v docker >/dev/null; then say "    Its Docker: docker -H unix://$socket ps"; fi
   cat <<TXT
 
 Try:
