@@ -96,6 +96,8 @@ async function run(request: RunRequest): Promise<number> {
   try {
     await mkdir(request.dataDir, { recursive: true, mode: 0o700 })
     const lock = await lockDirectory(request.dataDir)
+    const { dataDir } = request
+    if (lock.unmarked !== undefined) log.warn('Disk takes no writes, going on', { dataDir, error: lock.unmarked })
     try {
       await runAgent(request, ready.configuration, ready.identity, log)
     } finally {

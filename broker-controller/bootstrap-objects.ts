@@ -45,14 +45,18 @@ export type ClusterInfo = {
   readonly caHash: string
 }
 
-/** ConfigMap kube-public/cluster-info: what a machine that joins is told, before it is anybody. */
+/**
+ * ConfigMap kube-public/cluster-info: what a machine that joins is told, before it is anybody. Gives the authority's hash
+ * that stood there before, if any.
+ */
 export async function ensureClusterInfo(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
   { server, mqttPort, ca, caHash }: ClusterInfo,
-): Promise<void> {
+): Promise<string | undefined> {
   const key = { namespace: 'kube-public', name: 'cluster-info' }
   const data = { kubeconfig: kubeconfigText({ server, ca }), mqttPort: String(mqttPort), caHash }
   const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
+  const before = await store.get('configmaps', key)
   try {
     await store.create('configmaps', map)
   } catch (error) {
@@ -62,4 +66,5 @@ export async function ensureClusterInfo(
       change: (present) => ({ ...present, data: { ...present.data, ...data } }),
     })
   }
+  return before?.data?.['caHash']
 }

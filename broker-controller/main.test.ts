@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -53,6 +53,23 @@ test('a controller that was killed is back at once with the same fleet', async (
   t.same(names(await get(join(dataDir, 'another'), '/api/v1/namespaces')), names(namespaces))
   second.child.kill('SIGINT')
   t.equal(await second.ended, 0)
+})
+
+test('a fleet whose authority was lost is told what that means', async (t) => {
+  const dataDir = t.testdir()
+  const first = started(t, dataDir)
+  const { caHash } = await first.ready()
+  first.child.kill('SIGTERM')
+  await first.ended
+  t.notMatch(first.output(), 'another authority')
+  rmSync(join(dataDir, 'authority'), { recursive: true })
+  const second = started(t, dataDir)
+  t.not((await second.ready()).caHash, caHash)
+  const line = second
+    .output()
+    .split('\n')
+    .find((one) => one.includes('The fleet knows another authority'))
+  t.match(JSON.parse(line ?? '{}'), { level: 'warn', known: caHash, remedy: /every machine join again/ })
 })
 
 test('a configuration that is wrong ends with status 78, every mistake told; --check only looks', async (t) => {

@@ -154,7 +154,12 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     )
 
     const { certificate: ca, hash: caHash } = authority
-    await ensureClusterInfo(needs, { server: `https://${names.advertised}:${opened.port}`, mqttPort, ca, caHash })
+    const apiUrl = `https://${names.advertised}:${opened.port}`
+    const hashBefore = await ensureClusterInfo(needs, { server: apiUrl, mqttPort, ca, caHash })
+    if (hashBefore !== undefined && hashBefore !== caHash) {
+      const remedy = `Restore ${join(dataDir, 'authority')} from a backup, or let every machine join again`
+      log.warn('The fleet knows another authority', { known: hashBefore, caHash, remedy })
+    }
     const kubeconfig = await writeKubeconfigs(authority, `https://127.0.0.1:${opened.port}`, flags)
     log.info('Controller ready', {
       api: `https://127.0.0.1:${opened.port}`,

@@ -43,6 +43,11 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+for port in "$api_port" "$mqtt_port"; do
+  [[ $port =~ ^[0-9]{0,5}$ ]] && [ "${port:-0}" -le 65535 ] ||
+    { echo "quickstart.sh: not a port: $port; give a number from 0 to 65535" >&2 && exit 64; }
+done
+
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 # shellcheck source=scripts/support/say.sh
 . scripts/support/say.sh
@@ -80,6 +85,8 @@ main() {
   step 'Building'
   ensure_modules run
   ensure_bundles
+  # The system's is too old: the launchers shall find ours.
+  [[ $BRAMBLE_NODE != "$tools"/* ]] || ln -sfn "$BRAMBLE_NODE" dist/bundle/node
   step 'Broker-controller'
   ensure_controller
   step 'Docker'
@@ -101,6 +108,7 @@ main() {
 prepare_folders() {
   # A socket's path may have 107 characters, and containerd puts some below our folder.
   [ "${#data}" -le 60 ] || fail "The path of the data folder is too long: $data" 'Choose one of at most 60 characters with --data.'
+  [ -w "$data" ] || [ ! -e "$data" ] || fail "This user may not change $data" 'Choose another folder with --data, or run this as its owner.'
   mkdir -p "$logs" 2>/dev/null || fail "Cannot make $data" 'Choose another folder with --data, or run this as root.'
   chmod 700 "$data"
   exec 9>"$data/.lock"
@@ -142,8 +150,8 @@ ensure_controller() {
   fi
   : "${api_port:=$(remembered api_port)}" "${mqtt_port:=$(remembered mqtt_port)}"
   : "${api_port:=6443}" "${mqtt_port:=8883}"
-  probe free "$api_port" || fail "Port $api_port (Kubernetes API) is taken" 'Choose another with --api-port, or 0 for a free one.'
-  probe free "$mqtt_port" || fail "Port $mqtt_port (MQTT) is taken" 'Choose another with --mqtt-port, or 0 for a free one.'
+  may_have_port "$api_port" 'Kubernetes API' --api-port
+  may_have_port "$mqtt_port" MQTT --mqtt-port
   began=$(size_of "$log")
   start controller "$log" scripts/bramble-controller run --data-dir "$controller_mark" --kubeconfig "$data/kubeconfig" \
     --api-port "$api_port" --mqtt-port "$mqtt_port" --log-format json
@@ -159,6 +167,12 @@ ensure_controller() {
   say "    Kubernetes API on port $api_port, MQTT on port $mqtt_port"
 }
 
+# may_have_port PORT WHAT FLAG
+may_have_port() {
+  local why
+  why=$(probe free "$1") || fail "Port $1 ($2) cannot be had: $why" "Choose another with $3, or 0 for a free one."
+}
+
 controller_settled() { news "$logs/controller.log" "$1" | grep -q 'Controller ready' || ! pid_of controller "$controller_mark"; }
 
 check_ports_asked() {
@@ -172,7 +186,10 @@ check_ports_asked() {
 }
 
 ensure_agent() {
-  local log=$logs/agent.log since began pid healthz=10248
+  local log=$logs/agent.log since began pid healthz=10248 name
+  if name=$(joined) && [ -n "$node_name" ] && [ "$node_name" != "$name" ]; then
+    fail "This machine is node $name of this fleet already" 'Leave out --node-name, or start another fleet with another --data.'
+  fi
   if pid=$(pid_of agent "$agent_mark"); then
     say "    It runs already (pid $pid)"
     since=0
@@ -211,7 +228,7 @@ join_if_needed() {
 joined() { probe joined "$agent_mark/identity.json" "$controller_mark/authority/ca.crt" "$api_port"; }
 
 what_next() {
-  if [ "$socket" = "$data/docker.sock" ]; then say "    Its Docker: docker -H unix://$socket ps"; fi
+  if [ "$socket" = "$data/docker.sock" ] && command -v docker >/dev/null; then say "    Its Docker: docker -H unix://$socket ps"; fi
   cat <<TXT
 
 Try:
@@ -259,6 +276,7 @@ end_what_we_started() {
 
 stop_all() {
   step "Stopping what runs from $data"
+  [ -w "$data" ] || [ ! -e "$data" ] || fail "This user may not change $data" "Run this as $(stat -c %U -- "$data"), who started it."
   use_fetched_node
   stop_agent
   stop_controller

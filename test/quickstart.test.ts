@@ -49,6 +49,27 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.notSame(agent, before)
   t.equal(await ready(data, 'fresh'), 'True')
 
+  const renamed = await quickstart(nextStartMs, '--yes', '--background', '--node-name', 'other')
+  t.equal(renamed.code, 1, 'it keeps its name')
+  t.match(renamed.output, 'This machine is node fresh of this fleet already')
+
+  const beside = `${data}-2`
+  const another = await quickstart(
+    nextStartMs,
+    '--yes',
+    '--background',
+    '--node-name',
+    'beside',
+    '--data',
+    beside,
+    ...ports,
+  )
+  t.equal(another.code, 0, 'another fleet runs beside it') || t.comment(another.output)
+  t.equal(await ready(beside, 'beside'), 'True')
+  await quickstart(nextStartMs, '--stop', '--data', beside)
+  t.same(await processesOf(beside), [])
+  t.equal(await ready(data, 'fresh'), 'True', 'and its end does not touch this one')
+
   const stopped = await quickstart(nextStartMs, '--stop')
   t.equal(stopped.code, 0)
   t.match(stopped.output, /agent.*controller/s, 'in order')
@@ -64,6 +85,9 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
     t.equal(refused.code, 1)
     t.match(refused.output, new RegExp(`Port ${port}.*Remedy: .*--api-port`, 's'))
     t.same(await processesOf(data), [], 'and nothing is left running')
+    const nonsense = await quickstart(nextStartMs, '--yes', '--background', '--api-port', 'http')
+    t.equal(nonsense.code, 64)
+    t.match(nonsense.output, 'not a port: http; give a number from 0 to 65535')
   })
 
   await t.test('Ctrl-C ends what was started, in order', async (t) => {
@@ -95,7 +119,7 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
   const data = join(folder, 'd')
   const clone = join(folder, 'bramble')
   await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', root, clone])
-  const start = (...args: string[]) => going(join(clone, 'scripts/quickstart.sh'), [...args, '--data', data])
+  const start = (...args: string[]) => going(join(clone, 'scripts/quickstart.sh'), ['--data', data, ...args])
   const quickstart = Object.assign(
     async (timeoutMs: number, ...args: string[]) => {
       const beganMs = performance.now()
@@ -108,7 +132,7 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
     { start },
   )
   t.teardown(async () => {
-    await quickstart(60_000, '--stop')
+    for (const one of [data, `${data}-2`]) await quickstart(60_000, '--stop', '--data', one)
     await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   })
   return { data, quickstart }

@@ -1,3 +1,4 @@
+import { createSecureContext } from 'node:tls'
 import { test } from 'tap'
 import { troubleOf } from './link-trouble.ts'
 
@@ -21,6 +22,17 @@ test('our own certificate or clock explains a server that just hangs up', async 
     remedy: /2027-01-01/,
   })
   t.match(troubleOf(hungUp, own, 0), { kind: 'clock', remedy: /1970-01-01/ })
+})
+
+test('a key that is none is not the network’s fault', async (t) => {
+  for (const spoiled of ['-----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY-----\n', 'x']) {
+    try {
+      createSecureContext({ key: spoiled })
+      t.fail('OpenSSL takes it')
+    } catch (error) {
+      t.match(troubleOf(error as Error, own, now), { kind: 'own identity', remedy: /Join again/ })
+    }
+  }
 })
 
 test('troubles of the network are of one kind', async (t) => {

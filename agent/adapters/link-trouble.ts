@@ -66,11 +66,18 @@ const byAnswer: { readonly [code: number]: Trouble } = {
   5: { kind: 'not authorized', remedy: `The broker does not accept this node. ${joinAgain}` },
 }
 
+/** OpenSSL could make nothing of what we gave it, before a word was sent. */
+const spoiled: Trouble = {
+  kind: 'own identity',
+  remedy: `This node's certificate and key, in identity.json, are spoiled. ${joinAgain}`,
+}
+
 const network: Trouble = { kind: 'network', remedy: 'Is the controller running, and does the network reach it?' }
 
 /** Our own certificate is looked at first: a server that finds it expired may just hang up. */
 export function troubleOf(error: Error, own: OwnCertificate, nowMs: number): Trouble {
   const { code } = error as { readonly code?: unknown }
+  if (typeof code === 'string' && code.startsWith('ERR_OSSL_')) return spoiled
   if (nowMs > own.validTo.getTime()) {
     const remedy = `This node's certificate expired on ${day(own.validTo)}, if the clock (${day(new Date(nowMs))}) is right. ${joinAgain}`
     return { kind: 'own certificate expired', remedy }

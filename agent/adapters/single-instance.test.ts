@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { AlreadyRunning, agentOn, lockDirectory } from './single-instance.ts'
@@ -63,4 +64,25 @@ test('of many that start at one moment on a dead one’s place exactly one runs'
   await writeFile(join(directory, 'agent.lock'), '999999 earlier-boot/1\n')
   const holders = await Promise.all(Array.from({ length: 4 }, () => holder(t, directory)))
   t.same(holders.map(({ said }) => said).toSorted(), ['AlreadyRunning', 'AlreadyRunning', 'AlreadyRunning', 'taken'])
+})
+
+test('a directory that takes no writes is no reason not to run, and no place for two either', {
+  skip: process.getuid?.() !== 0 && 'only root may mount',
+}, async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'bramble-full-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16k', 'tmpfs', directory])
+  t.teardown(async () => {
+    execFileSync('umount', ['--lazy', directory])
+    await rmdir(directory)
+  })
+  const first = await holder(t, directory)
+  await writeFile(join(directory, 'filler'), Buffer.alloc(64 * 1024)).catch(() => undefined)
+  await t.rejects(lockDirectory(directory), AlreadyRunning)
+  first.child.kill('SIGKILL')
+  await once(first.child, 'exit')
+  const full = await lockDirectory(directory)
+  t.match(full.unmarked, { code: 'ENOSPC' })
+  await full.release()
+  execFileSync('mount', ['-o', 'remount,ro', directory])
+  t.match((await lockDirectory(directory)).unmarked, { code: 'EROFS' })
 })

@@ -7,6 +7,8 @@ import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export interface InstanceLock {
+  /** Why the directory could not be marked: nothing but its being full or read-only, and no other agent was seen. */
+  readonly unmarked?: unknown
   release(): Promise<void>
 }
 
@@ -31,14 +33,25 @@ export async function agentOn(dataDirectory: string): Promise<number | undefined
   return owner !== undefined && (await lives(owner)) ? owner.pid : undefined
 }
 
-/** Throws AlreadyRunning. */
+/** Throws AlreadyRunning. A card that takes no writes is no reason not to run what is on it. */
 export async function lockDirectory(dataDirectory: string): Promise<InstanceLock> {
+  try {
+    return await markDirectory(dataDirectory)
+  } catch (error) {
+    if (!takesNoWrites(error)) throw error
+    const pid = await agentOn(dataDirectory)
+    if (pid !== undefined) throw new AlreadyRunning(pid, dataDirectory)
+    return { unmarked: error, release: async () => undefined }
+  }
+}
+
+async function markDirectory(dataDirectory: string): Promise<InstanceLock> {
   const path = lockPath(dataDirectory)
   const own = `${process.pid} ${(await beginOf(process.pid)) ?? ''}\n`
   // Written aside and linked: the file is there whole or not at all, and for one of us only.
   const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
-  await writeFile(aside, own, { mode: 0o600 })
   try {
+    await writeFile(aside, own, { mode: 0o600 })
     for (let tries = 0; tries < mostTries; tries++) {
       if (await linked(aside, path)) return { release: () => release(path, own) }
       const there = await textOf(path)
@@ -81,6 +94,12 @@ async function linked(from: string, to: string): Promise<boolean> {
     if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return false
     throw new Error(`Cannot make ${to}`, { cause })
   }
+}
+
+/** Full, over quota, read-only, failing. */
+function takesNoWrites(error: unknown): boolean {
+  const { code } = error instanceof Error ? ((error.cause ?? error) as { readonly code?: unknown }) : {}
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS' || code === 'EIO'
 }
 
 function ownerIn(text: string): Owner | undefined {

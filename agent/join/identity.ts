@@ -31,12 +31,14 @@ export async function readIdentity(dataDir: string): Promise<Identity | undefine
     content = JSON.parse(await readFile(path, 'utf8'))
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
-    throw new Error(`Cannot read ${path}`, { cause })
+    throw new Error(`Cannot read ${path}${cause instanceof SyntaxError ? joinAgain : ''}`, { cause })
   }
   const decoded = decode(IdentitySchema, content)
   if (decoded.ok) return decoded.value
-  throw new Error(`Cannot read ${path}: ${decoded.problems.map(problemText).join(', ')}`)
+  throw new Error(`Cannot read ${path}${joinAgain}: ${decoded.problems.map(problemText).join(', ')}`)
 }
+
+const joinAgain = ' (it is spoiled: join again with a new token)'
 
 /** Replaces any earlier identity in one step; for its owner alone. */
 export async function writeIdentity(dataDir: string, identity: Identity): Promise<void> {

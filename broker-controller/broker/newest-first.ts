@@ -20,13 +20,14 @@ export function newestFirst(): NewestFirst {
 
   return {
     run(key, work) {
-      const now = underWay.get(key)
-      if (now === undefined) return start(key, work)
+      // Looked at first: what waited is about to start when what was under way has just ended.
       const next = waiting.get(key)
       if (next !== undefined) {
         next.work = work
         return next.done
       }
+      const now = underWay.get(key)
+      if (now === undefined) return start(key, work)
       const begin = () => {
         const newest = waiting.get(key)?.work ?? work
         waiting.delete(key)

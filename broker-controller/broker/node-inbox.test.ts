@@ -108,6 +108,32 @@ test('heartbeats and the end of the connection are told in the order they came',
   t.equal(lease?.spec?.renewTime, '2026-01-01T00:00:00.000000Z')
 })
 
+test('a lease belongs to its Node: there is none before it, and none after it', async (t) => {
+  const { store, listener, clock, say } = await inbox(t)
+  const stop = new AbortController()
+  const ended = listener.run(stop.signal)
+  const lease = () => store.get('leases', { namespace: 'kube-node-lease', name: 'pi-9' })
+  const beat = () => say({ kind: 'lease', node: 'pi-9' }, { seq: 1, digest: emptyDigest })
+  listener.connected('pi-9', '10.0.0.9')
+  await say({ kind: 'connection', node: 'pi-9' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
+  await beat()
+  t.equal(await lease(), undefined)
+  const { metadata } = await store.create('nodes', unstamped(aNode({ name: 'pi-9' })))
+  await clock.settle()
+  t.match(await lease(), {
+    metadata: {
+      annotations: { 'bramble.dev/boot-id': 'boot-1', 'bramble.dev/address': '10.0.0.9' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'pi-9', uid: metadata.uid }],
+    },
+  })
+  await store.delete('nodes', { namespace: '', name: 'pi-9' })
+  await clock.settle()
+  await beat()
+  t.equal(await lease(), undefined)
+  stop.abort()
+  await ended
+})
+
 test('a node whose digest differs twice in a row is asked for its whole state', async (t) => {
   const { say, published } = await inbox(t)
   const status = { conditions: [{ type: 'Ready', status: 'True' }] }
@@ -195,6 +221,26 @@ test('of work that waits only the newest is done, one at a time', async (t) => {
   )
   await queue.run('key', async () => void done.push('again'))
   t.equal(done.at(-1), 'again')
+})
+
+test('work that comes just as other work ends does not overtake what waited', async (t) => {
+  const queue = newestFirst()
+  const done: string[] = []
+  const late: Promise<void>[] = []
+  const endsLater = async (name: string) => {
+    await Promise.resolve()
+    done.push(name)
+  }
+  const first = queue.run('key', async () => {
+    // A few turns on the first is over, and what waits has not begun.
+    void Promise.resolve()
+      .then(() => undefined)
+      .then(() => late.push(queue.run('key', () => endsLater('newest'))))
+  })
+  const waiting = queue.run('key', () => endsLater('waited'))
+  await Promise.all([first, waiting])
+  await Promise.all(late)
+  t.equal(done.at(-1), 'newest')
 })
 
 const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const

@@ -2,7 +2,6 @@
 import { Counter, type Registry } from 'prom-client'
 import { decode } from '../../api/decode.ts'
 import { EventSchema } from '../../api/event.ts'
-import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { NodeStatusSchema } from '../../api/node.ts'
 import { problemText } from '../../api/problem.ts'
 import type { Described, TSchema } from '../../api/schema.ts'
@@ -24,7 +23,8 @@ import type { Store, StoredObject } from '../store/store.ts'
 import type { Broker, NodeListener, NodeMessage } from './broker.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeDigests } from './node-digests.ts'
-import { emptiedPod, type LeaseNews, leaseAfter, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+import { nodeLeases } from './node-leases.ts'
+import { emptiedPod, type LeaseNews, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
 
 export type NodeInboxNeeds = {
   readonly store: Store
@@ -70,26 +70,9 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     return undefined
   }
 
-  const writeLease = async (node: string, news: LeaseNews, address: string | undefined): Promise<void> => {
-    const key = { namespace: nodeLeaseNamespace, name: node }
-    const facts = () => ({ nowMs: clock.wallMs(), address })
-    const before = await store.get('leases', key)
-    if (before !== undefined) {
-      await rewrite({ store, clock }, 'leases', { key, change: (present) => leaseAfter(node, present, news, facts()) })
-      return
-    }
-    const first = leaseAfter(node, undefined, news, facts())
-    if (first !== undefined) await store.create('leases', first)
-  }
-  const leases = new Map<string, Promise<void>>()
-  /** One piece of news of a node after the other: the end of a connection must not be told before its last heartbeat. */
-  const lease = (node: string, news: LeaseNews) => {
-    const address = addresses.get(node)
-    const before = leases.get(node)?.catch(() => undefined) ?? Promise.resolve()
-    const done = before.then(() => writeLease(node, news, address))
-    leases.set(node, done)
-    return done
-  }
+  const leases = nodeLeases({ store, clock })
+  const lease = (node: string, news: LeaseNews) => leases.tell(node, news, addresses.get(node))
+  const leaseFailed = (node: string) => (error: unknown) => failed({ node, topic: { kind: 'connection', node } }, error)
 
   const askForReport = async (node: string, reason: string) => {
     log.info('Node asked for its whole state', { node, reason })
@@ -211,9 +194,14 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     name: 'node-inbox',
     /** A node may speak before it is registered: it is asked to say it again when it is. */
     run: (signal) =>
-      follow({ store, clock, log }, 'nodes', (present) => {
-        const node = present?.metadata.name
-        if (node !== undefined && unregistered.delete(node)) void askForReport(node, 'just registered')
+      follow({ store, clock, log }, 'nodes', (present, previous) => {
+        if (present === undefined) {
+          if (previous !== undefined) void leases.nodeWent(previous).catch(leaseFailed(previous.metadata.name))
+          return
+        }
+        const { name } = present.metadata
+        void leases.nodeCame(name).catch(leaseFailed(name))
+        if (unregistered.delete(name)) void askForReport(name, 'just registered')
       }).run(signal),
     message: (message) => take(message).catch((error) => failed(message, error)),
     connected(node, address) {
@@ -223,8 +211,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     disconnected(node) {
       addresses.delete(node)
       unregistered.delete(node)
-      const topic = { kind: 'connection', node } as const
-      void lease(node, { news: 'disconnected' }).catch((error) => failed({ node, topic }, error))
+      void lease(node, { news: 'disconnected' }).catch(leaseFailed(node))
     },
   }
 }

@@ -140,6 +140,12 @@ test('an event is about the node that sends it, or one of its pods', async (t) =
   t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'other', uid: 'u1' }))
   t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'web', uid: 'u2' }))
   t.notOk(about({ kind: 'Secret', namespace: 'default', name: 'web' }))
+  const strayed = { kind: 'Node', name: 'pi-1', namespace: 'kube-system', fieldPath: 'spec' }
+  t.same(
+    subjectOf('pi-1', { apiVersion: 'v1', kind: 'Event', metadata: {}, involvedObject: strayed }, pods),
+    { apiVersion: 'v1', kind: 'Node', name: 'pi-1', uid: 'pi-1' },
+    'a node has no namespace, whatever is said',
+  )
 })
 
 function aMessage(over: Partial<PodMessage>): PodMessage {

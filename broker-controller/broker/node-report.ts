@@ -1,12 +1,13 @@
 /** What a node says → what the store should hold. The controller's clock stamps it; the node's own is not trusted. */
 import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
-import type { ObjectReference } from '../../api/meta.ts'
+import type { ObjectReference, OwnerReference } from '../../api/meta.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+import { nodeReference } from '../store/references.ts'
 
 export type LeaseNews =
   | { readonly news: 'heartbeat' }
@@ -25,12 +26,20 @@ const annotation = {
 /** As Kubernetes: a lease holds for 40 s and is renewed every 10. */
 const leaseDurationSeconds = 40
 
-/** The node's lease after this; undefined when it stays as it is. `address`: where the node connects from. */
+export type LeaseFacts = {
+  readonly nowMs: number
+  /** Where the node connects from. */
+  readonly address?: string | undefined
+  /** The uid of the Node that owns the lease. */
+  readonly nodeUID?: string | undefined
+}
+
+/** The node's lease after this; undefined when it stays as it is. */
 export function leaseAfter(
   node: string,
   before: Lease | undefined,
   news: LeaseNews,
-  { nowMs, address }: { readonly nowMs: number; readonly address?: string | undefined },
+  { nowMs, address, nodeUID }: LeaseFacts,
 ): Lease | undefined {
   const state = before?.metadata.annotations?.[annotation.connection]
   if (news.news === 'disconnected' && state !== 'online') return undefined
@@ -46,9 +55,20 @@ export function leaseAfter(
         ...connectionAnnotations(news, state),
         ...(alive && address !== undefined && { [annotation.address]: address }),
       }),
+      ...(nodeUID !== undefined &&
+        (before === undefined || !isOwnedBy(before, nodeUID)) && { ownerReferences: [ownedBy(node, nodeUID)] }),
     },
     spec: alive ? { ...holder, renewTime: rfc3339Micro(nowMs) } : holder,
   }
+}
+
+function ownedBy(name: string, uid: string): OwnerReference {
+  return { apiVersion: 'v1', kind: 'Node', name, uid }
+}
+
+/** Is this the lease of that very Node, and not of another one of its name? */
+export function isOwnedBy({ metadata }: Lease, nodeUID: string): boolean {
+  return metadata.ownerReferences?.some(({ uid }) => uid === nodeUID) ?? false
 }
 
 function connectionAnnotations(
@@ -140,7 +160,7 @@ export function emptiedPod<P extends Pod>(pod: P, nowMs: number): PodDeletion<P>
 /** What the event is about, if it is this node's to speak of: itself, or one of its pods. */
 export function subjectOf(node: string, event: Event, pods: readonly Pod[]): ObjectReference | undefined {
   const { involvedObject } = event
-  if (involvedObject.kind === 'Node') return involvedObject.name === node ? involvedObject : undefined
+  if (involvedObject.kind === 'Node') return involvedObject.name === node ? nodeReference(node) : undefined
   if (involvedObject.kind !== 'Pod') return undefined
   const pod = pods.find(({ metadata }) => metadata.uid === involvedObject.uid)
   const { name, namespace } = pod?.metadata ?? {}

@@ -132,6 +132,7 @@ test('a write the disk has no room for is refused, is not seen, and is not there
   const lines = await linesUntilKilled(limited, 60_000)
   const refused = lines.filter((line) => line.startsWith('refused')).map((line) => line.split(' '))
   t.ok(refused.length > 0, 'a write was refused')
+  t.match(refused[0]?.slice(3).join(' '), /Cannot write to \S+: \w+/, 'and it is said why')
   for (const [, seen, round] of refused)
     t.equal(Number(seen), Number(round) - 1, 'readers see what was answered before')
   const store = await openSqliteStore({ path, clock, log })

@@ -5,7 +5,7 @@
 import { ApiError } from '../../api/api-error.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Change, KeptObject } from './changes.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import { objectImage } from './object-image.ts'
@@ -53,7 +53,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<Store> {
     } catch (cause) {
       if (!failing) log.error('Store cannot write', { path, error: cause, changes: written.changes.length })
       failing = true
-      written.failed(new ApiError('InternalError', `Cannot write to ${path}`, undefined, { cause }))
+      written.failed(new ApiError('InternalError', `Cannot write to ${path}: ${storyOf(cause)}`, undefined, { cause }))
       return
     }
     if (failing) log.info('Store writes again', { path })

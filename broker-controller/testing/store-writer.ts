@@ -1,7 +1,8 @@
 /**
  * A process that writes to a store until it is killed: `node store-writer.js PATH`. Each answer is one line on standard
  * output, `NAME VERSION ROUND`, written before the next write begins. Ends by itself only when a write is refused: then
- * with `refused`, and what readers see of the refused object.
+ * with `refused`, what readers see of the refused object,
+ * the round, and why.
  */
 import { writeSync } from 'node:fs'
 import type { ConfigMap } from '../../api/config-map.ts'
@@ -24,9 +25,9 @@ async function writer(name: string): Promise<void> {
         ? store.create('configmaps', map)
         : store.update('configmaps', map))
       writeSync(1, `${name} ${metadata.resourceVersion} ${round}\n`)
-    } catch {
+    } catch (error) {
       const seen = await store.get('configmaps', { namespace: 'default', name })
-      writeSync(1, `refused ${seen?.data?.['round'] ?? 'none'} ${round}\n`)
+      writeSync(1, `refused ${seen?.data?.['round'] ?? 'none'} ${round} ${error}\n`)
       process.exit(0)
     }
     await store.create('leases', {

@@ -37,7 +37,7 @@ start_dockerd() {
   local log=$logs/dockerd.log began pid
   say "    No Docker runs and no systemd could run it: starting a dockerd of our own (log: $log)"
   command -v dockerd >/dev/null || fail "A Docker socket is there, but nothing answers on $socket" 'Start that Docker, or remove the socket file.'
-  [ "$(id -u)" = 0 ] || sudo -v || fail 'Only root may run dockerd' 'Run this with sudo.'
+  [ "$(id -u)" = 0 ] || as_root true || fail 'Only root may run dockerd' 'Run this as root.'
   make_bridge
   as_root mkdir -p "$data/docker-run"
   as_root rm -f -- "$data/docker-run/pid"
