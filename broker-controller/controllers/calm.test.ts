@@ -179,6 +179,49 @@ story('with suspicion switched off a lost link costs its nodes their pods', {
   },
 })
 
+story('more than half of a small zone is lost: its pods wait, whatever the cause', {
+  nodes: names(10).map((name) => ({ name })),
+  async tell(t, world, middle) {
+    await drop(world, names(6))
+    await world.pass(120)
+    await middle()
+    await world.pass(480)
+    t.same(await world.leaving(), [])
+  },
+})
+
+story('one zone of three is lost: its pods move, one node each ten seconds', {
+  nodes: names(9).map((name, i) => ({ name, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } })),
+  async tell(t, world, middle) {
+    await drop(world, ['pi-1', 'pi-4', 'pi-7'])
+    await world.pass(30)
+    await middle()
+    const left: number[] = []
+    for (let second = 0; second < 120; second++) {
+      await world.pass(1)
+      left.push((await world.leaving()).length)
+    }
+    const [first, second, third] = [1, 2, 3].map((count) => left.indexOf(count))
+    t.same([(second ?? 0) - (first ?? 0), (third ?? 0) - (second ?? 0)], [10, 10], left.join())
+  },
+})
+
+story('every node is lost: more likely it is us, and nothing moves until somebody is back', {
+  nodes: names(9).map((name, i) => ({ name, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } })),
+  async tell(t, world, middle) {
+    await drop(world, names(9))
+    await world.pass(300)
+    await middle()
+    await world.pass(900)
+    t.same(await world.leaving(), [])
+    await world.revive(...names(8))
+    await world.pass(45)
+    t.same(await world.leaving(), [], 'the last has as long as anyone')
+    await world.pass(30)
+    t.same(await world.leaving(), ['web-9'])
+  },
+})
+
 story('a planned reboot of three minutes: 0 evictions', {
   nodes: names(4).map((name) => ({ name })),
   async tell(t, world, middle) {
