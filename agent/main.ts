@@ -15,6 +15,7 @@ import { fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
+import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
@@ -159,7 +160,11 @@ async function runAgent(
     { clock: systemClock, random, log },
     { ...identity, agentVersion: version, bootID: system.bootID },
   )
-  const runtime = dockerRuntime({ socketPath: request.dockerSocket, nodeName })
+  const runtime = dockerRuntime({
+    socketPath: request.dockerSocket,
+    nodeName,
+    seccompDirectory: join(dataDir, 'seccomp'),
+  })
   const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
   const eviction = evictionManager(
     {
@@ -202,6 +207,7 @@ async function runAgent(
     {
       runtime,
       volumes: volumeStore(await volumeFolders(dataDir)),
+      hostResolver: () => readResolver(root),
       controlPlane,
       network: networkProbes('kube-probe/1.32'),
       checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),

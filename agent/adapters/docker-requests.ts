@@ -1,6 +1,6 @@
 /** What we ask Docker to make. */
 import type Dockerode from 'dockerode'
-import type { ContainerOptions, PortMapping, SandboxOptions } from '../pods/runtime.ts'
+import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../pods/runtime.ts'
 import { sandboxImage } from '../pods/sandbox-image.ts'
 import { labelsOf } from './docker-labels.ts'
 
@@ -13,18 +13,21 @@ const leastCpuQuotaUs = 1_000
 
 export function sandboxRequest(
   nodeName: string,
-  { identity, hostname, hostNetwork, ports }: SandboxOptions,
+  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
 ): Dockerode.ContainerCreateOptions {
   return {
     Image: sandboxImage,
     Labels: labelsOf(nodeName, identity),
-    ...(hostNetwork ? {} : { Hostname: hostname }),
+    ...(hostNetwork ? {} : { Hostname: hostname, Domainname: domain }),
     // It knows no other: an engine that stops would wait for it in vain.
     StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     HostConfig: {
       NetworkMode: hostNetwork ? 'host' : 'default',
-      IpcMode: 'shareable',
+      IpcMode: hostIPC ? 'host' : 'shareable',
+      ...(resolver === undefined ? {} : resolving(resolver)),
+      ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),
+      Sysctls: { ...sysctls },
       PortBindings: bindings(ports),
       CpuShares: 2,
       ReadonlyRootfs: true,
@@ -34,7 +37,21 @@ export function sandboxRequest(
   }
 }
 
-export function containerRequest(nodeName: string, options: ContainerOptions): Dockerode.ContainerCreateOptions {
+/** For Docker an empty list means the machine's own: these mean none. */
+function resolving({ servers, searches, options }: NonNullable<SandboxOptions['resolver']>) {
+  return {
+    Dns: [...servers],
+    DnsSearch: searches.length === 0 ? ['.'] : [...searches],
+    DnsOptions: options.length === 0 ? ['ndots:1'] : [...options],
+  }
+}
+
+/** `seccompProfile`: the content of the one that is asked for by name. */
+export function containerRequest(
+  nodeName: string,
+  options: ContainerOptions,
+  seccompProfile?: string,
+): Dockerode.ContainerCreateOptions {
   const { identity, sandboxID, command, args, limits, requests } = options
   const joined = `container:${sandboxID}`
   return {
@@ -44,11 +61,14 @@ export function containerRequest(nodeName: string, options: ContainerOptions): D
     ...(args === undefined ? {} : { Cmd: [...args] }),
     ...(options.workingDir === undefined ? {} : { WorkingDir: options.workingDir }),
     Env: options.env.map(({ name, value }) => `${name}=${value}`),
+    ...(options.security.user === undefined ? {} : { User: options.security.user }),
     Tty: options.tty,
     OpenStdin: options.stdin,
     HostConfig: {
       NetworkMode: joined,
-      IpcMode: joined,
+      IpcMode: options.hostIPC ? 'host' : joined,
+      ...(options.hostPID ? { PidMode: 'host' } : {}),
+      ...rights(options.security, seccompProfile),
       CpuShares: requests.cpuShares,
       // Not NanoCpus: Docker refuses more of those than the machine has, Kubernetes does not.
       ...(limits.nanoCPUs === 0
@@ -69,6 +89,24 @@ export function containerRequest(nodeName: string, options: ContainerOptions): D
       LogConfig: logs,
       RestartPolicy: noRestart,
     },
+  }
+}
+
+function rights(security: ContainerSecurity, seccompProfile: string | undefined) {
+  const { seccomp, appArmor } = security
+  return {
+    GroupAdd: security.groups.map(String),
+    CapAdd: [...security.addCapabilities],
+    CapDrop: [...security.dropCapabilities],
+    Privileged: security.privileged,
+    ReadonlyRootfs: security.readOnlyRootFilesystem,
+    SecurityOpt: [
+      ...(security.mayGainPrivileges ? [] : ['no-new-privileges:true']),
+      ...(seccomp.kind === 'none' ? ['seccomp=unconfined'] : []),
+      ...(seccomp.kind === 'own' && seccompProfile !== undefined ? [`seccomp=${seccompProfile}`] : []),
+      ...(appArmor.kind === 'none' ? ['apparmor=unconfined'] : []),
+      ...(appArmor.kind === 'own' ? [`apparmor=${appArmor.name}`] : []),
+    ],
   }
 }
 

@@ -1,6 +1,8 @@
 /** Docker as the pod manager needs it, on dockerode. Docker's options, words and status codes stop in this folder. */
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import Dockerode from 'dockerode'
 import { parseImageName } from '../pods/images.ts'
@@ -25,13 +27,15 @@ export type DockerSettings = {
   readonly socketPath: string
   /** Containers of other nodes' agents on the same engine are never seen. */
   readonly nodeName: string
+  /** Where the seccomp profiles are that pods may ask for by name. */
+  readonly seccompDirectory?: string
 }
 
 const askMs = 30_000
 /** Making and starting may wait for a slow card. */
 const actMs = 120_000
 
-export function dockerRuntime({ socketPath, nodeName }: DockerSettings): ContainerRuntime {
+export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: DockerSettings): ContainerRuntime {
   // A dockerd that shuts down closes its door first, but goes on serving who is inside: containers started then are
   // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
   const agent = new Agent({ keepAlive: false })
@@ -174,7 +178,9 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
       const { identity } = options
       const tried = `Cannot create container ${identity.containerName} of pod ${podOf(identity)}`
       const unprotected = options.oomScoreAdj < 0 && !(await mayProtect())
-      const request = containerRequest(nodeName, unprotected ? { ...options, oomScoreAdj: 0 } : options)
+      const { seccomp } = options.security
+      const profile = seccomp.kind === 'own' ? await readProfile(seccompDirectory, seccomp.name) : undefined
+      const request = containerRequest(nodeName, unprotected ? { ...options, oomScoreAdj: 0 } : options, profile)
       return await create(tried, identity, request)
     },
 
@@ -200,6 +206,11 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
     async hasImage(image) {
       const found = await call(`Cannot look for image ${image}`, askMs, () => docker.getImage(image).inspect(), 404)
       return found !== undefined
+    },
+
+    async imageUser(image) {
+      const found = await call(`Cannot look at image ${image}`, askMs, () => docker.getImage(image).inspect())
+      return found.Config.User ?? ''
     },
 
     async pullImage(image, signal) {
@@ -245,6 +256,15 @@ export function dockerRuntime({ socketPath, nodeName }: DockerSettings): Contain
         if (!signal.aborted) throw runtimeError(tried, error)
       }
     },
+  }
+}
+
+async function readProfile(folder: string | undefined, name: string): Promise<string> {
+  try {
+    if (folder === undefined || name.split('/').includes('..')) throw new Error('There is no such place')
+    return await readFile(join(folder, name), 'utf8')
+  } catch (cause) {
+    throw new RuntimeError('Failed', `Cannot read seccomp profile ${name} in ${folder}`, { cause })
   }
 }
 

@@ -4,19 +4,25 @@ import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 import { containerEnv, type EnvSources } from './container-env.ts'
 import { expand } from './expansion.ts'
 import { isSidecar } from './pod-containers.ts'
+import { podHostname, podResolver, type Resolver } from './pod-dns.ts'
 import { oomScoreAdj } from './qos.ts'
 import type { ContainerIdentity, ContainerMount, ContainerOptions, PortMapping, SandboxOptions } from './runtime.ts'
+import { containerSecurity } from './security.ts'
 import { containerHash } from './spec-hash.ts'
 
 /** Whether options can be made at all, or what is missing in the words of CreateContainerConfigError. */
 export type Made<T> = { readonly ok: true; readonly options: T } | { readonly ok: false; readonly message: string }
 
-export function sandboxOptions(pod: Pod, attempt: number): SandboxOptions {
+export function sandboxOptions(pod: Pod, attempt: number, host?: Resolver): SandboxOptions {
   const hostNetwork = pod.spec.hostNetwork === true
   return {
     identity: { ...podIdentity(pod), kind: 'sandbox', containerName: '', attempt, specHash: '' },
-    hostname: hostnameOf(pod),
+    ...podHostname(pod),
     hostNetwork,
+    hostIPC: pod.spec.hostIPC === true,
+    resolver: podResolver(pod.spec, host),
+    hosts: (pod.spec.hostAliases ?? []).flatMap(({ ip, hostnames = [] }) => hostnames.map((name) => ({ ip, name }))),
+    sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value])),
     ports: hostNetwork ? [] : hostPorts(pod),
   }
 }
@@ -42,11 +48,15 @@ export type ContainerNeeds = EnvSources & {
   readonly attempt: number
   readonly memoryCapacityBytes: number
   readonly mounts: readonly ContainerMount[]
+  /** Where it matters: see `asksForImageUser`. */
+  readonly imageUser?: string | undefined
 }
 
 export function containerOptions(pod: Pod, container: Container, needs: ContainerNeeds): Made<ContainerOptions> {
   const environment = containerEnv(pod, container, needs)
   if (!environment.ok) return environment
+  const secured = containerSecurity(pod, container, needs.imageUser)
+  if (!secured.ok) return secured
   const expanded = (words: readonly string[] | undefined) =>
     words === undefined || words.length === 0 ? undefined : words.map((word) => expand(word, environment.values))
   const { requests = {}, limits = {} } = container.resources ?? {}
@@ -79,6 +89,9 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       },
       oomScoreAdj: oomScoreAdj(pod, container, needs.memoryCapacityBytes),
       mounts: needs.mounts,
+      hostPID: pod.spec.hostPID === true,
+      hostIPC: pod.spec.hostIPC === true,
+      security: secured.security,
     },
   }
 }
@@ -98,9 +111,4 @@ function podIdentity({
     podUID: metadata.uid ?? '',
     gracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
   }
-}
-
-/** A host name has at most 63 characters, and does not end with a dash or a dot. */
-function hostnameOf({ metadata, spec }: Pod): string {
-  return (spec.hostname ?? metadata.name ?? '').slice(0, 63).replace(/[-.]+$/, '')
 }

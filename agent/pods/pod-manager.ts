@@ -13,6 +13,7 @@ import { type Allocatable, admit } from './admission.ts'
 import { changedPods, isNews, podsByUID } from './desired-pods.ts'
 import { engineWatch } from './engine-watch.ts'
 import { imagePuller } from './image-puller.ts'
+import type { Resolver } from './pod-dns.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
 import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
 import { refusedStatus } from './pod-status.ts'
@@ -27,6 +28,7 @@ import type { VolumeStore } from './volumes/volume-store.ts'
 export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
+  readonly hostResolver: () => Promise<Resolver>
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
@@ -102,7 +104,18 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const again = (uid: string, afterMs = 0) => queue.addAfter(uid, afterMs)
   const probes = prober({ ...needs, event, changed: (uid) => again(uid) })
   const newWorker = () =>
-    podWorker({ runtime, volumes: needs.volumes, puller, prober: probes, clock, log, event, again, sources })
+    podWorker({
+      runtime,
+      volumes: needs.volumes,
+      hostResolver: needs.hostResolver,
+      puller,
+      prober: probes,
+      clock,
+      log,
+      event,
+      again,
+      sources,
+    })
   const ledger = podLedger({ controlPlane, newWorker, log })
   const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: ledger.endings() }))
 

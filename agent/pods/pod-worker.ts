@@ -9,17 +9,21 @@ import { containerOptions, sandboxOptions } from './container-options.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
 import { containersOf, hasEnded } from './pod-containers.ts'
+import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
 import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep, type Vitals } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
+import { asksForImageUser } from './security.ts'
 import { containerMounts, type Mounts, refreshFiles } from './volumes/container-mounts.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type PodWorkerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
+  /** How this machine looks up names. */
+  readonly hostResolver: () => Promise<Resolver>
   readonly puller: ImagePuller
   readonly prober: Pick<Prober, 'vitals'>
   readonly clock: Clock
@@ -93,7 +97,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
     }
     try {
-      await runtime.runSandbox(sandboxOptions(pod, step.attempt))
+      const host = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
+      await runtime.runSandbox(sandboxOptions(pod, step.attempt, host))
       sandboxFailures = 0
     } catch (error) {
       if (isUnreachable(error)) throw error
@@ -118,6 +123,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       sandboxID: sandbox.id,
       attempt,
       mounts: placed.mounts,
+      imageUser: asksForImageUser(pod, container) ? await runtime.imageUser(image) : undefined,
     })
     if (!made.ok) return trouble(pod, container, 'CreateContainerConfigError', made.message)
     tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(image) : undefined))

@@ -49,7 +49,16 @@ export type PortMapping = {
 export type SandboxOptions = {
   readonly identity: ContainerIdentity
   readonly hostname: string
+  /** The rest of its full name; '' when it has none. */
+  readonly domain: string
   readonly hostNetwork: boolean
+  readonly hostIPC: boolean
+  /** undefined: as the machine does. */
+  readonly resolver:
+    | { readonly servers: readonly string[]; readonly searches: readonly string[]; readonly options: readonly string[] }
+    | undefined
+  readonly hosts: readonly { readonly ip: string; readonly name: string }[]
+  readonly sysctls: { readonly [name: string]: string }
   readonly ports: readonly PortMapping[]
 }
 
@@ -77,6 +86,26 @@ export type ContainerOptions = {
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
   readonly oomScoreAdj: number
   readonly mounts: readonly ContainerMount[]
+  readonly hostPID: boolean
+  readonly hostIPC: boolean
+  readonly security: ContainerSecurity
+}
+
+/** A profile of the kernel's guards: the engine's own, none, or one of this machine by its name. */
+export type GuardProfile = { readonly kind: 'standard' | 'none' } | { readonly kind: 'own'; readonly name: string }
+
+export type ContainerSecurity = {
+  /** `user` or `user:group`; undefined: as the image says. */
+  readonly user: string | undefined
+  /** Further groups. */
+  readonly groups: readonly number[]
+  readonly addCapabilities: readonly string[]
+  readonly dropCapabilities: readonly string[]
+  readonly privileged: boolean
+  readonly readOnlyRootFilesystem: boolean
+  readonly mayGainPrivileges: boolean
+  readonly seccomp: GuardProfile
+  readonly appArmor: GuardProfile
 }
 
 export type RuntimeInfo = {
@@ -118,6 +147,8 @@ export interface ContainerRuntime {
   /** Gone counts as removed. Kills what still runs. */
   removeContainer(id: string): Promise<void>
   hasImage(image: string): Promise<boolean>
+  /** Whom the image runs as (`user`, `user:group`), '' for root. */
+  imageUser(image: string): Promise<string>
   /** Ends when the image is there, when `signal` aborts, or when the pull makes no progress for a minute. */
   pullImage(image: string, signal: AbortSignal): Promise<void>
   listImages(): Promise<readonly ImageReference[]>

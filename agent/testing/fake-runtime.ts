@@ -20,6 +20,8 @@ export interface FakeRuntime extends ContainerRuntime {
   /** Images that are here, and images that can be pulled. */
   readonly images: Set<string>
   readonly registry: Set<string>
+  /** Whom they run as, where that is not root. */
+  readonly imageUsers: Map<string, string>
   /** What commands run in containers answer: `exit N`, as their exit code; everything else is 0. */
   execAnswer: (command: readonly string[]) => number
   /** The program of this container ends by itself. */
@@ -43,6 +45,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   const made = new Map<string, ContainerOptions>()
   const images = new Set<string>()
   const registry = new Set<string>()
+  const imageUsers = new Map<string, string>()
   const listeners = new Set<{ nodeName: string; listener: RuntimeListener; broken: (error: Error) => void }>()
   const ends = new Map<string, () => void>()
   const calls: { method: keyof ContainerRuntime; subject: string }[] = []
@@ -186,6 +189,10 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       await begin('hasImage', image)
       return images.has(image)
     },
+    async imageUser(image) {
+      await begin('imageUser', image)
+      return imageUsers.get(image) ?? ''
+    },
     async pullImage(image, signal) {
       await begin('pullImage', image)
       if (/[A-Z ]/.test(image)) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
@@ -224,6 +231,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     optionsOf: (id) => made.get(id),
     images,
     registry,
+    imageUsers,
     exit: (id, exitCode, more) => end(id, exitCode, more?.oomKilled),
     lose(id) {
       const entry = entryOf(id)

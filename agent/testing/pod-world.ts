@@ -46,6 +46,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
     {
       runtime,
       volumes: needs.volumes ?? fakeVolumes(),
+      hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       clock,
       log,
       checkpoint,

@@ -154,7 +154,17 @@ function identity(over: Partial<ContainerIdentity> = {}): ContainerIdentity {
 
 function sandbox(podUID = 'uid-1') {
   const own = identity({ kind: 'sandbox', containerName: '', specHash: '', podUID })
-  return { identity: own, hostname: 'web', hostNetwork: false, ports: [] } as const
+  return {
+    identity: own,
+    hostname: 'web',
+    domain: '',
+    hostNetwork: false,
+    hostIPC: false,
+    resolver: undefined,
+    hosts: [],
+    sysctls: {},
+    ports: [],
+  } as const
 }
 
 type Wish = { readonly command?: readonly string[]; readonly attempt?: number }
@@ -174,6 +184,19 @@ function options({ image }: World, sandboxID: string, { command, attempt = 0 }: 
     requests: { cpuShares: 102, memoryBytes: 0 },
     oomScoreAdj: 900,
     mounts: [],
+    hostPID: false,
+    hostIPC: false,
+    security: {
+      user: undefined,
+      groups: [],
+      addCapabilities: [],
+      dropCapabilities: [],
+      privileged: false,
+      readOnlyRootFilesystem: false,
+      mayGainPrivileges: true,
+      seccomp: { kind: 'standard' },
+      appArmor: { kind: 'standard' },
+    },
   }
 }
 

@@ -207,14 +207,13 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
   const asked = pod(
     {
       volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }],
-      hostPID: true,
-      securityContext: { runAsUser: 0 },
-      dnsPolicy: 'None',
+      hostUsers: false,
+      securityContext: { seLinuxOptions: { level: 's0' } },
       os: { name: 'windows' },
     },
     {
       volumeMounts: [{ name: 'v', mountPath: '/v', recursiveReadOnly: 'Enabled' }],
-      securityContext: { privileged: true },
+      securityContext: { procMount: 'Unmasked' },
       resources: { limits: { 'ephemeral-storage': '1Gi' } },
     },
   )
@@ -222,18 +221,17 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
     fields(() => create('pods', asked)),
     [
       'spec.volumes[0].nfs',
-      'spec.dnsPolicy',
-      'spec.hostPID',
-      'spec.securityContext.runAsUser',
+      'spec.hostUsers',
+      'spec.securityContext.seLinuxOptions',
       'spec.os.name',
       'spec.containers[0].volumeMounts[0].recursiveReadOnly',
-      'spec.containers[0].securityContext.privileged',
+      'spec.containers[0].securityContext.procMount',
       'spec.containers[0].resources.limits.ephemeral-storage',
     ],
   )
   t.same(
-    causes(() => create('pods', pod({ hostIPC: true }))),
-    ['spec.hostIPC: Forbidden: is not supported by this version of Bramble'],
+    causes(() => create('pods', pod({ hostUsers: false }))),
+    ['spec.hostUsers: Forbidden: is not supported by this version of Bramble'],
   )
 })
 

@@ -7,6 +7,7 @@ import { forbidden, invalid, notSupported, type Problem } from '../../api/proble
 import { containersProblems, imageProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { gateChangeProblems, narrowingProblems, schedulingProblems } from './scheduling-validation.ts'
+import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
 import { mountsProblems, volumesProblems } from './volume-validation.ts'
 
 /** Of a pod with its defaults filled in. */
@@ -38,6 +39,13 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
         ]
       : []),
     ...volumesProblems(spec),
+    ...podSecurityProblems(spec),
+    ...foreignProblems(spec),
+    ...nameProblems(spec),
+    ...spec.containers.flatMap((one, index) => containerSecurityProblems(`spec.containers[${index}]`, one)),
+    ...(spec.initContainers ?? []).flatMap((one, index) =>
+      containerSecurityProblems(`spec.initContainers[${index}]`, one),
+    ),
     ...spec.containers.flatMap((container, index) => mountsProblems(`spec.containers[${index}]`, container, spec)),
     ...(spec.initContainers ?? []).flatMap((container, index) =>
       mountsProblems(`spec.initContainers[${index}]`, container, spec),

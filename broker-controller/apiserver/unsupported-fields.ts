@@ -22,18 +22,12 @@ const unsupported: readonly Unsupported[] = [
   any('spec.volumes[].projected.sources[].clusterTrustBundle'),
   any('spec.ephemeralContainers'),
   any('spec.activeDeadlineSeconds'),
-  only('spec.dnsPolicy', 'None'),
-  any('spec.dnsConfig'),
-  allBut('spec.hostPID', false),
-  allBut('spec.hostIPC', false),
   allBut('spec.hostUsers', true),
   allBut('spec.shareProcessNamespace', false),
-  any('spec.securityContext.*'),
+  any('spec.securityContext.seLinuxOptions'),
+  any('spec.securityContext.seLinuxChangePolicy'),
+  any('spec.securityContext.windowsOptions'),
   any('spec.imagePullSecrets'),
-  any('spec.hostname'),
-  any('spec.subdomain'),
-  allBut('spec.setHostnameAsFQDN', false),
-  any('spec.hostAliases'),
   any('spec.readinessGates'),
   any('spec.runtimeClassName'),
   any('spec.overhead'),
@@ -43,7 +37,9 @@ const unsupported: readonly Unsupported[] = [
   allBut('spec.containers[].volumeMounts[].recursiveReadOnly', 'Disabled'),
   any('spec.containers[].volumeDevices'),
   any('spec.containers[].lifecycle.*'),
-  any('spec.containers[].securityContext.*'),
+  any('spec.containers[].securityContext.seLinuxOptions'),
+  any('spec.containers[].securityContext.windowsOptions'),
+  allBut('spec.containers[].securityContext.procMount', 'Default'),
   any('spec.containers[].resources.claims'),
   any('spec.containers[].resources.limits.ephemeral-storage'),
   any('spec.containers[].resizePolicy'),
@@ -71,10 +67,6 @@ function any(field: string): Unsupported {
 
 function allBut(field: string, harmless: unknown): Unsupported {
   return { field, refuses: (value) => value !== harmless }
-}
-
-function only(field: string, harmful: unknown): Unsupported {
-  return { field, refuses: (value) => value === harmful }
 }
 
 function asks(value: unknown): boolean {

@@ -1,0 +1,33 @@
+import { test } from 'tap'
+import type { PodSpec, SecurityContext } from '../../api/pod.ts'
+import { problemText } from '../../api/problem.ts'
+import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
+
+test('rights are asked for in words that mean something', async (t) => {
+  const ofPod = (securityContext: PodSpec['securityContext'], more: Partial<PodSpec> = {}) =>
+    podSecurityProblems({ containers: [], securityContext: securityContext ?? {}, ...more }).map(problemText)
+  const own = (securityContext: SecurityContext) =>
+    containerSecurityProblems('c', { name: 'main', securityContext }).map(problemText)
+  t.same(ofPod({ runAsUser: 1000, fsGroup: 1, sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] }), [])
+  t.match(ofPod({ runAsUser: -1 }), [/^spec\.securityContext\.runAsUser: Invalid/])
+  t.match(ofPod({ sysctls: [{ name: 'kernel.msgmax', value: '1' }] }), [/sysctls\[0\]\.name: Unsupported/])
+  t.match(ofPod({ sysctls: [{ name: 'net.ipv4.tcp_rmem', value: '1' }] }, { hostNetwork: true }), [/hostNetwork/])
+  t.match(own({ seccompProfile: { type: 'Localhost', localhostProfile: '../x' } }), [
+    /seccompProfile\.localhostProfile: /,
+  ])
+  t.match(own({ seccompProfile: { type: 'Own' } }), [/^c\.securityContext\.seccompProfile\.type: Unsupported/])
+  t.match(own({ privileged: true, allowPrivilegeEscalation: false }), [/^c\.securityContext: Invalid/])
+  const strict = { containers: [], securityContext: { supplementalGroupsPolicy: 'Strict' } }
+  t.match(foreignProblems(strict).map(problemText), [/supplementalGroupsPolicy: Forbidden/])
+})
+
+test('hosts have names, and their addresses are addresses', async (t) => {
+  const told = (spec: Partial<PodSpec>) => nameProblems({ containers: [], ...spec }).map(problemText)
+  t.same(told({ hostname: 'web', subdomain: 'shop', hostAliases: [{ ip: '192.0.2.1', hostnames: ['a.b'] }] }), [])
+  t.match(told({ hostname: 'Web', hostAliases: [{ ip: 'x' }] }), [/^spec\.hostname: /, /^spec\.hostAliases\[0\]\.ip: /])
+  t.match(told({ dnsPolicy: 'None' }), [/^spec\.dnsConfig\.nameservers: Required/])
+  t.match(told({ dnsConfig: { nameservers: ['a'], options: [{ value: '1' }] } }), [
+    /nameservers\[0\]: /,
+    /options\[0\]\.name: /,
+  ])
+})

@@ -1,0 +1,132 @@
+/** What is wrong with the rights a pod asks for, and with its names on the network? */
+import { isIP } from 'node:net'
+import { dnsLabelProblem, dnsSubdomainProblem } from '../../api/names.ts'
+import type { Container, PodSpec, SecurityContext } from '../../api/pod.ts'
+import { forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { problemsWith } from './metadata-validation.ts'
+
+/** Kubernetes' list: what they change stays within the pod. */
+const safeSysctls = [
+  ...['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies'],
+  ...['net.ipv4.ping_group_range', 'net.ipv4.ip_unprivileged_port_start', 'net.ipv4.ip_local_reserved_ports'],
+  ...['net.ipv4.tcp_keepalive_time', 'net.ipv4.tcp_fin_timeout', 'net.ipv4.tcp_keepalive_intvl'],
+  ...['net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem'],
+]
+
+export function podSecurityProblems({ securityContext = {}, hostNetwork, hostIPC }: PodSpec): readonly Problem[] {
+  const at = 'spec.securityContext'
+  const { runAsUser, runAsGroup, fsGroup, supplementalGroups = [], sysctls = [] } = securityContext
+  const { fsGroupChangePolicy, seccompProfile, appArmorProfile } = securityContext
+  return [
+    ...idProblems(`${at}.runAsUser`, runAsUser),
+    ...idProblems(`${at}.runAsGroup`, runAsGroup),
+    ...idProblems(`${at}.fsGroup`, fsGroup),
+    ...supplementalGroups.flatMap((group, index) => idProblems(`${at}.supplementalGroups[${index}]`, group)),
+    ...oneOf(`${at}.fsGroupChangePolicy`, fsGroupChangePolicy, ['OnRootMismatch', 'Always']),
+    ...profileProblems(`${at}.seccompProfile`, seccompProfile, true),
+    ...profileProblems(`${at}.appArmorProfile`, appArmorProfile, false),
+    ...sysctls.flatMap(({ name }, index) => {
+      const field = `${at}.sysctls[${index}].name`
+      if (!safeSysctls.includes(name)) return [notSupported(field, name, safeSysctls)]
+      if (hostNetwork && name.startsWith('net.'))
+        return [invalid(field, name, "may not be specified when 'hostNetwork' is true")]
+      return hostIPC && name.startsWith('kernel.shm')
+        ? [invalid(field, name, "may not be specified when 'hostIPC' is true")]
+        : []
+    }),
+  ]
+}
+
+export function containerSecurityProblems(field: string, { securityContext }: Container): readonly Problem[] {
+  if (securityContext === undefined) return []
+  const at = `${field}.securityContext`
+  const { runAsUser, runAsGroup, seccompProfile, appArmorProfile } = securityContext
+  return [
+    ...idProblems(`${at}.runAsUser`, runAsUser),
+    ...idProblems(`${at}.runAsGroup`, runAsGroup),
+    ...profileProblems(`${at}.seccompProfile`, seccompProfile, true),
+    ...profileProblems(`${at}.appArmorProfile`, appArmorProfile, false),
+    ...escalationProblems(at, securityContext),
+  ]
+}
+
+function escalationProblems(at: string, { allowPrivilegeEscalation, privileged, capabilities }: SecurityContext) {
+  if (allowPrivilegeEscalation !== false) return []
+  if (privileged) return [invalid(at, '', 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')]
+  const administers = (capabilities?.add ?? []).some((name) => ['SYS_ADMIN', 'CAP_SYS_ADMIN'].includes(name))
+  return administers
+    ? [invalid(at, '', 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN')]
+    : []
+}
+
+function idProblems(field: string, id: number | undefined): readonly Problem[] {
+  if (id === undefined || (id >= 0 && id <= 2 ** 31 - 1)) return []
+  return [invalid(field, id, 'must be between 0 and 2147483647, inclusive')]
+}
+
+const profileTypes = ['Localhost', 'RuntimeDefault', 'Unconfined']
+
+function profileProblems(
+  field: string,
+  profile: { readonly type: string; readonly localhostProfile?: string } | undefined,
+  isFile: boolean,
+): readonly Problem[] {
+  if (profile === undefined) return []
+  const { type, localhostProfile = '' } = profile
+  const at = `${field}.localhostProfile`
+  if (!profileTypes.includes(type)) return [notSupported(`${field}.type`, type, profileTypes)]
+  if (type !== 'Localhost') {
+    return localhostProfile === '' ? [] : [invalid(at, localhostProfile, 'can only be set when `type` is Localhost')]
+  }
+  if (localhostProfile === '') return [required(at, 'must be set when `type` is Localhost')]
+  const leaves = isFile && (localhostProfile.startsWith('/') || localhostProfile.split('/').includes('..'))
+  return leaves ? [invalid(at, localhostProfile, "must be a relative path without '..'")] : []
+}
+
+/** Names of hosts: the pod's own, those it knows, and whom it asks for others. */
+export function nameProblems(spec: PodSpec): readonly Problem[] {
+  const { hostname = '', subdomain = '', hostAliases = [], dnsPolicy, dnsConfig } = spec
+  const { nameservers = [], searches = [], options = [] } = dnsConfig ?? {}
+  return [
+    ...(hostname === '' ? [] : problemsWith('spec.hostname', hostname, dnsLabelProblem)),
+    ...(subdomain === '' ? [] : problemsWith('spec.subdomain', subdomain, dnsLabelProblem)),
+    ...hostAliases.flatMap(({ ip, hostnames = [] }, index) => [
+      ...ipProblems(`spec.hostAliases[${index}].ip`, ip),
+      ...hostnames.flatMap((name, i) =>
+        problemsWith(`spec.hostAliases[${index}].hostnames[${i}]`, name, dnsSubdomainProblem),
+      ),
+    ]),
+    ...(dnsPolicy === 'None' && nameservers.length === 0
+      ? [required('spec.dnsConfig.nameservers', 'must provide at least one DNS nameserver when `dnsPolicy` is None')]
+      : []),
+    ...(nameservers.length > 3
+      ? [invalid('spec.dnsConfig.nameservers', nameservers, 'must not have more than 3 nameservers')]
+      : []),
+    ...nameservers.flatMap((server, index) => ipProblems(`spec.dnsConfig.nameservers[${index}]`, server)),
+    ...(searches.length > 32
+      ? [invalid('spec.dnsConfig.searches', searches.length, 'must not have more than 32 search paths')]
+      : []),
+    ...searches.flatMap((name, index) =>
+      problemsWith(`spec.dnsConfig.searches[${index}]`, name.replace(/\.$/, ''), dnsSubdomainProblem),
+    ),
+    ...options.flatMap(({ name = '' }, index) =>
+      name === '' ? [required(`spec.dnsConfig.options[${index}].name`)] : [],
+    ),
+  ]
+}
+
+function ipProblems(field: string, ip: string): readonly Problem[] {
+  return isIP(ip) === 0 ? [invalid(field, ip, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')] : []
+}
+
+function oneOf(field: string, value: string | undefined, words: readonly string[]): readonly Problem[] {
+  return value === undefined || words.includes(value) ? [] : [notSupported(field, value, words)]
+}
+
+/** What of it belongs to other systems than ours. */
+export function foreignProblems(spec: PodSpec): readonly Problem[] {
+  const policy = spec.securityContext?.supplementalGroupsPolicy ?? 'Merge'
+  return policy === 'Merge'
+    ? []
+    : [forbidden('spec.securityContext.supplementalGroupsPolicy', 'only Merge can be done by the container engine')]
+}

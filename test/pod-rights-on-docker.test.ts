@@ -1,0 +1,88 @@
+import { test } from 'tap'
+import type { Container, Pod, PodSpec } from '../api/pod.ts'
+import { aPod } from '../api/testing/builders.ts'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { container, eventually, image, nodeOnDocker, outputOf } from './support/pods.ts'
+import { testVolumes } from './support/volumes.ts'
+
+function pod(name: string, script: string, spec: Partial<PodSpec> = {}, more: Partial<Container> = {}): Pod {
+  const containers = [container('main', `${script}; exec sleep 1000`, more)]
+  return aPod({ name, uid: `uid-${name}`, containers, spec: { terminationGracePeriodSeconds: 0, ...spec } })
+}
+
+test('rights and names of pods on a real engine', { skip: whyNoDockerd(), timeout: 110_000 }, async (t) => {
+  const dockerd = await startDockerd(t)
+  await dockerd.importImage(image)
+  const shows = async (uid: string, text: string) => {
+    let last = ''
+    const shown = async () => {
+      last = await outputOf(dockerd, uid, 'main').catch(() => '') // It is still being made.
+      return last === text
+    }
+    await eventually(shown, () => `${uid} shows ${JSON.stringify(last)}`, 20_000)
+  }
+
+  t.test('a container runs as who it is said to be, with the rights it is given', async (t) => {
+    const volumes = await testVolumes(t)
+    const node = nodeOnDocker(t, dockerd, { volumes: volumes.store })
+    const securityContext = { runAsUser: 1000, runAsGroup: 1001, fsGroup: 2000, supplementalGroups: [3000] }
+    const script =
+      'echo $(id -u) $(id -g) $(id -G); touch /data/x; stat -c %g /data/x; touch /y 2>/dev/null || echo read only'
+    const own = { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
+    const seen = 'grep -E "NoNewPrivs|CapBnd" /proc/self/status | tr -d "\\t"'
+    node.want(
+      pod(
+        'user',
+        `${script}; ${seen}`,
+        { securityContext, volumes: [{ name: 'd', emptyDir: {} }] },
+        {
+          securityContext: own,
+          volumeMounts: [{ name: 'd', mountPath: '/data' }],
+        },
+      ),
+      pod('root', 'true', { securityContext: { runAsNonRoot: true } }),
+      pod(
+        'profile',
+        'true',
+        {},
+        { securityContext: { seccompProfile: { type: 'Localhost', localhostProfile: 'none.json' } } },
+      ),
+      pod('sysctl', 'cat /proc/sys/net/ipv4/ip_unprivileged_port_start', {
+        securityContext: { sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '80' }] },
+      }),
+    )
+    await shows('uid-user', '1000 1001 1001 2000 3000\n2000\nread only\nCapBnd:0000000000000000\nNoNewPrivs:1\n')
+    await shows('uid-sysctl', '80\n')
+    const waiting = (name: string) => node.status(name)?.containerStatuses?.[0]?.state?.waiting
+    await eventually(() => waiting('root')?.reason === 'CreateContainerConfigError')
+    t.match(waiting('root')?.message, /^container has runAsNonRoot and image will run as root \(pod: "root_default/)
+    await eventually(() => waiting('profile')?.reason === 'CreateContainerError')
+    t.match(waiting('profile')?.message, /Cannot read seccomp profile none\.json/)
+  })
+
+  t.test('a pod has its names, knows those it is given, and asks whom it shall ask', async (t) => {
+    const node = nodeOnDocker(t, dockerd)
+    const hostAliases = [{ ip: '192.0.2.7', hostnames: ['camera.lan', 'camera'] }]
+    const dnsConfig = {
+      nameservers: ['192.0.2.9'],
+      searches: ['example.com'],
+      options: [{ name: 'ndots', value: '3' }],
+    }
+    const resolver = 'grep -v "^#" /etc/resolv.conf | sort'
+    node.want(
+      pod('named', 'hostname; hostname -f; grep -c "^192.0.2.7" /etc/hosts', {
+        hostname: 'web',
+        subdomain: 'shop',
+        hostAliases,
+      }),
+      pod('own', resolver, { dnsPolicy: 'None', dnsConfig }),
+      pod('more', resolver, { dnsPolicy: 'Default', dnsConfig }),
+      pod('host', '[ -d /proc/1/fd ]; cat /proc/1/comm | grep -vc sleep', { hostPID: true }),
+    )
+    await shows('uid-named', 'web\nweb.shop.default.svc.cluster.local\n2\n')
+    await shows('uid-own', 'nameserver 192.0.2.9\noptions ndots:3\nsearch example.com\n')
+    await shows('uid-more', 'nameserver 192.0.2.53\nnameserver 192.0.2.9\noptions ndots:3\nsearch lan example.com\n')
+    await shows('uid-host', '1\n')
+    t.pass('all of them')
+  })
+})
