@@ -20,6 +20,7 @@ export async function writeAnswer(
     case 'object': {
       outgoing.setHeader('Content-Type', answer.contentType ?? 'application/json')
       if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', answer.warnings.map(warning))
+      if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
       finish(outgoing, answer.code, `${JSON.stringify(answer.body)}\n`, headOnly)
       return
     }

@@ -8,12 +8,18 @@ export type Answer =
       readonly contentType?: string
       /** Told to the user by kubectl, each on a line. */
       readonly warnings?: readonly string[]
+      /** The client may ask again then; client libraries do so by themselves. */
+      readonly retryAfterSeconds?: number
     }
   | { readonly kind: 'text'; readonly code: number; readonly text: string; readonly contentType: string }
   /** A watch: each piece is sent at once; the answer ends with the iteration. */
   | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string> }
 
-export function objectAnswer(body: unknown, code = 200, warnings: readonly string[] = []): Answer {
+export function objectAnswer(
+  body: unknown,
+  code = 200,
+  warnings: readonly string[] = [],
+): Answer & { readonly kind: 'object' } {
   return { kind: 'object', code, body, warnings }
 }
 

@@ -33,7 +33,9 @@ export function statusOf(error: unknown): Status & { readonly code: number } {
 
 export function errorAnswer(error: unknown): Answer {
   const status = statusOf(error)
-  return objectAnswer(status, status.code)
+  const retryAfterSeconds = status.details?.retryAfterSeconds
+  const answer = objectAnswer(status, status.code)
+  return retryAfterSeconds === undefined ? answer : { ...answer, retryAfterSeconds }
 }
 
 export function successStatus(details?: StatusDetails): Status {
