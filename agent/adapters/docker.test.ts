@@ -1,5 +1,9 @@
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer as httpServer, type ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { test } from 'tap'
 import { startDockerd, whyNoDockerd } from '../../test/support/dockerd.ts'
 import { runtimeContract } from '../testing/runtime-contract.ts'
@@ -27,6 +31,26 @@ test('an engine that is not there is told as unreachable', async (t) => {
     name: 'RuntimeError',
     reason: 'Unreachable',
   })
+})
+
+test('a call costs the same however many others are under way', async (t) => {
+  const socketPath = join(await mkdtemp(join(tmpdir(), 'bramble-docker-')), 's')
+  t.teardown(() => rm(dirname(socketPath), { recursive: true, force: true }))
+  const calls = 300
+  const waiting: ServerResponse[] = []
+  const engine = httpServer((_, response) => {
+    waiting.push(response)
+    if (waiting.length === calls) for (const one of waiting) one.writeHead(404).end('{"message":"none"}')
+  })
+  engine.listen(socketPath)
+  await once(engine, 'listening')
+  t.teardown(() => engine.close())
+  const runtime = dockerRuntime({ socketPath, nodeName: 'pi-01' })
+  const before = process.cpuUsage()
+  const answers = await Promise.all(Array.from({ length: calls }, (_, i) => runtime.hasImage(`image:${i}`)))
+  const { user } = process.cpuUsage(before)
+  t.same(new Set(answers), new Set([false]))
+  t.ok(user < 2_000_000, `${calls} calls took ${Math.round(user / 1000)} ms of the processor`)
 })
 
 async function freePort(): Promise<number> {

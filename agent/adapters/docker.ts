@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
 import { parseImageName } from '../pods/images.ts'
 import {
@@ -38,7 +39,9 @@ const actMs = 120_000
 export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: DockerSettings): ContainerRuntime {
   // A dockerd that shuts down closes its door first, but goes on serving who is inside: containers started then are
   // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
-  const agent = new Agent({ keepAlive: false })
+  // With each call dockerode describes everything about it, this too, to a log that nobody reads: with a hundred calls
+  // under way that took minutes.
+  const agent = Object.assign(new Agent({ keepAlive: false }), { [inspect.custom]: () => 'connections to Docker' })
   const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
   const docker = new Dockerode(link)
   const inspected = new Map<string, { readonly state: string; readonly container: RuntimeContainer }>()
@@ -80,7 +83,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
     return name
   }
 
-  const inspect = async (row: Dockerode.ContainerInfo): Promise<readonly RuntimeContainer[]> => {
+  const look = async (row: Dockerode.ContainerInfo): Promise<readonly RuntimeContainer[]> => {
     const known = inspected.get(row.Id)
     if (known?.state === row.State) return [known.container]
     const identity = identityOf(row.Labels)
@@ -160,7 +163,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
         const here = new Set(rows.map(({ Id }) => Id))
         for (const id of [...inspected.keys()]) if (!here.has(id)) inspected.delete(id)
       }
-      return (await Promise.all(rows.map(inspect))).flat()
+      return (await Promise.all(rows.map(look))).flat()
     },
 
     async runSandbox(options) {

@@ -4,6 +4,7 @@ import { test } from 'tap'
 import { administrator } from '../../api/identity.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { memoryStore } from '../store/memory-store.ts'
 import { type ApiUnderTest, startApi } from '../testing/api-under-test.ts'
 import { apiServer } from './http-server.ts'
 
@@ -175,6 +176,18 @@ test('a reader that takes nothing is cut off, and the others never notice', asyn
   while ((await metrics()) !== '0') await systemClock.sleep(20)
   frozen.resume()
   await closed
+})
+
+test('a server on its way out tells clients to ask again', async (t) => {
+  const [open, closed] = [memoryStore({ clock: systemClock }), memoryStore({ clock: systemClock })]
+  await closed.close()
+  const api = await startApi({ log: quietLog(t), over: { store: { ...open, update: closed.update } } })
+  t.teardown(api.stop)
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } } as const
+  await open.create('nodes', node)
+  const body = JSON.stringify({ ...node, spec: { unschedulable: true } })
+  const late = await send(api, '/api/v1/nodes/pi-1', { method: 'PUT', body, certificate: api.issueFor(administrator) })
+  t.match(late, { code: 503, headers: { 'retry-after': '1' }, text: /"retryAfterSeconds":1/ })
 })
 
 test('a port that is taken is said so', async (t) => {

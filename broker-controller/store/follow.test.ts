@@ -27,6 +27,16 @@ test('who follows a kind hears of what is there, then of each change, until told
   await ended
 })
 
+test('a store that is closed under a follower ends it, with the reason', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const maps = follow({ store, clock, log: quietLog(t) }, 'configmaps', () => undefined)
+  const ended = maps.run(new AbortController().signal)
+  await maps.listed
+  await store.close()
+  await t.rejects(ended, { message: 'The watch of configmaps ended: the store was closed' })
+})
+
 test('who waits for the list waits no longer than the following goes on', async (t) => {
   const clock = fakeClock()
   const maps = follow({ store: memoryStore({ clock }), clock, log: quietLog(t) }, 'configmaps', () => undefined)

@@ -82,6 +82,7 @@ export function follow<R extends ResourceName>(
             if (type === 'DELETED') drop(keyText(object.metadata))
             else take(object)
           }
+          if (!signal.aborted) throw new Error(`The watch of ${resource} ended: the store was closed`)
         } catch (error) {
           if (!isApiError(error)) throw error
           if (isApiError(error, 'Expired')) continue

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { systemClock } from '../../daemon/clock.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { storeContract } from '../testing/store-contract.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import { memoryStore } from './memory-store.ts'
@@ -13,6 +14,29 @@ test('given the same randomness, a store gives the same uids', async (t) => {
     return (await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata })).metadata.uid
   }
   t.equal(await uid(), '88888888-8888-4888-8888-888888888888')
+})
+
+test('what is older than some minutes is forgotten, so that a small fleet does not keep the statuses of weeks', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const metadata = { name: 'a', namespace: 'default' }
+  const write = (i: number) =>
+    store.update('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { i: `${i}` } })
+  const first = await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata })
+  const isKnown = async (version: string) => {
+    const watch = store.watch('configmaps', version, new AbortController().signal)[Symbol.asyncIterator]()
+    return watch.next().then(
+      () => true,
+      () => false,
+    )
+  }
+  for (let i = 0; i < 250; i++) await write(i)
+  t.ok(await isKnown(first.metadata.resourceVersion), 'many in a short time are all remembered')
+  const later = await store.version()
+  await clock.advance(6 * 60_000)
+  await write(251)
+  t.notOk(await isKnown(first.metadata.resourceVersion))
+  t.ok(await isKnown(later), 'a watcher that was there goes on')
 })
 
 test('ten thousand nodes with ten pods each are listed and changed in little time', async (t) => {

@@ -8,13 +8,14 @@ export type MemoryStoreNeeds = {
   readonly clock: Clock
   /** Makes uids repeatable. */
   readonly random?: () => number
-  /** At least so many changes of each kind are remembered for watches, at most twice as many. */
+  /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
   readonly historyLength?: number
 }
 
 export function memoryStore({ clock, random, historyLength }: MemoryStoreNeeds): Store {
   let version = 0
   const image = objectImage({
+    clock,
     startVersion: version,
     latestVersion: () => version,
     ...(historyLength !== undefined && { historyLength }),

@@ -1,6 +1,7 @@
 /** The objects in memory, and the changes of late: what get, list and watch are answered from. */
 import { expired } from '../../api/api-error.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
+import type { Clock } from '../../daemon/clock.ts'
 import type { Change, KeptObject } from './changes.ts'
 import type { ObjectKey } from './store.ts'
 
@@ -18,10 +19,11 @@ export interface ObjectImage {
 }
 
 /**
- * `historyLength`: at least so many changes of each kind are remembered, at most twice as many. `startVersion`: nothing
- * up to it is remembered. `latestVersion`: nobody can have heard of a later one.
+ * `historyLength`: of the changes of the last minutes at least so many of each kind are remembered, at most twice as
+ * many. `startVersion`: nothing up to it is remembered. `latestVersion`: nobody can have heard of a later one.
  */
 export type ImageSettings = {
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly historyLength?: number
   readonly startVersion: number
   readonly latestVersion: () => number
@@ -32,8 +34,13 @@ export type ImageSettings = {
  * is further behind lists again, which is cheaper for it by then.
  */
 const defaultHistoryLength = 10_000
+/** As Kubernetes compacts: who was away for longer lists again. Else a small fleet would keep the statuses of weeks. */
+const rememberedMs = 5 * 60_000
+/** Changes that are kept of each kind however old they are. */
+const leastKept = 100
 
 export function objectImage({
+  clock,
   historyLength = defaultHistoryLength,
   startVersion,
   latestVersion,
@@ -41,7 +48,7 @@ export function objectImage({
   const kinds = new Map(
     Object.values(resources).map(({ name }) => [
       name,
-      { shelf: shelf(), history: history(historyLength, startVersion) },
+      { shelf: shelf(), history: history(historyLength, startVersion, clock) },
     ]),
   )
   const kind = (resource: ResourceName) => {
@@ -112,8 +119,10 @@ function shelf() {
 }
 
 /** The changes of one kind: one list that all watchers read, each at its own place. */
-function history(length: number, startVersion: number) {
+function history(length: number, startVersion: number, clock: ImageSettings['clock']) {
   const changes: Change[] = []
+  /** When each of them was made. */
+  const madeMs: number[] = []
   const waiting = new Set<() => void>()
   /** How many changes were dropped before `changes[0]`, and the version of the last of them. */
   let dropped = 0
@@ -160,14 +169,26 @@ function history(length: number, startVersion: number) {
       signal.addEventListener('abort', resume, { once: true })
     })
 
+  const forget = (count: number) => {
+    const old = changes.splice(0, count)
+    madeMs.splice(0, count)
+    dropped += old.length
+    forgotten = old.at(-1)?.version ?? forgotten
+  }
+
+  /** Many at a time: what is forgotten one by one moves all others each time. */
+  const forgetOld = (nowMs: number) => {
+    const half = changes.length >>> 1
+    if (changes.length > 2 * length) forget(changes.length - length)
+    else if (half > leastKept && nowMs - (madeMs[half] ?? nowMs) > rememberedMs) forget(half)
+  }
+
   return {
     add(change: Change) {
+      const nowMs = clock.monotonicMs()
       changes.push(change)
-      if (changes.length > 2 * length) {
-        const old = changes.splice(0, changes.length - length)
-        dropped += old.length
-        forgotten = old.at(-1)?.version ?? forgotten
-      }
+      madeMs.push(nowMs)
+      forgetOld(nowMs)
       wake()
     },
     watch(from: number, latest: number, signal: AbortSignal): AsyncIterable<Change> {

@@ -19,7 +19,7 @@ export type SqliteStoreNeeds = {
   readonly log: Log
   /** The longest a status or an event waits for others to be written with. */
   readonly statusDelayMs?: number
-  /** At least so many changes of each kind are remembered for watches, at most twice as many. */
+  /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
   readonly historyLength?: number
 }
 
@@ -32,6 +32,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<Store> {
   const file = openSqliteFile(path)
   const versions = versionCounter(file)
   const image = objectImage({
+    clock,
     startVersion: versions.last(),
     latestVersion: versions.last,
     ...(historyLength !== undefined && { historyLength }),

@@ -46,7 +46,7 @@ export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
     decide: (present: KeptObject | undefined) => Change | undefined,
     what: 'whole' | 'status' = 'whole',
   ): Promise<StoredObject<R>> => {
-    if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed')
+    if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed', { retryAfterSeconds: 1 })
     const present = keeper.present(resource, key)
     let change: Change | undefined
     try {
