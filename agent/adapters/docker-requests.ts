@@ -69,6 +69,7 @@ export function containerRequest(
       IpcMode: options.hostIPC ? 'host' : joined,
       ...(options.hostPID ? { PidMode: 'host' } : {}),
       ...rights(options.security, seccompProfile),
+      ...(options.shareProcesses ? { PidMode: joined } : {}),
       CpuShares: requests.cpuShares,
       // Not NanoCpus: Docker refuses more of those than the machine has, Kubernetes does not.
       ...(limits.nanoCPUs === 0

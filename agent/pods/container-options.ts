@@ -87,6 +87,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
         cpuShares: cpuShares(cpuRequest === undefined ? 0 : milliValue(cpuRequest)),
         memoryBytes: requests['memory'] === undefined ? 0 : quantityToNumber(requests['memory']),
       },
+      ...(pod.spec.shareProcessNamespace ? { shareProcesses: true } : {}),
       oomScoreAdj: oomScoreAdj(pod, container, needs.memoryCapacityBytes),
       mounts: needs.mounts,
       hostPID: pod.spec.hostPID === true,

@@ -77,14 +77,15 @@ function waitForInit(choice: Choice, container: Container | undefined): Choice {
   return { tidy, waiting: [container.name, { reason: 'ContainerCreating', message: '' }], start: () => [] }
 }
 
-/** While the postStart hook of one is under way, those after it wait. */
+/** While the postStart hook of one is to come or under way, those after it wait. */
 function afterHooks(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
   let waits = false
   return pod.spec.containers.map((container) => {
     const choice = choose(pod, container, found, facts)
     const newest = found.histories.get(container.name)?.[0]
     const held = waits && choice.start !== undefined ? { ...choice, start: () => [] } : choice
-    if (newest !== undefined && facts.memory.postStarts.has(newest.id)) waits = true
+    const comes = choice.waiting?.[1].reason === 'ContainerCreating' && container.lifecycle?.postStart !== undefined
+    if (comes || (newest !== undefined && facts.memory.postStarts.has(newest.id))) waits = true
     return held
   })
 }

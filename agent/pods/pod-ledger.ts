@@ -16,6 +16,8 @@ export type Known = {
   readonly admitted: boolean
   /** Set once the pod is over. */
   readonly ended?: PodStatus
+  /** Monotonic: since when its deadline runs. */
+  readonly activeSinceMs?: number
   /** When it is over by a decision that gives it another time than its own. */
   readonly graceSeconds?: number
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ImageFacts } from './images.ts'
 import { isRunning } from './pod-containers.ts'
+import type { PodNews } from './pod-events.ts'
 import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import { endedStatus, isFinal, podStatus } from './pod-status.ts'
@@ -23,6 +24,7 @@ export type VisitNeeds = {
   /** The pod is over, or gone: worth remembering. */
   readonly ended: () => void
   readonly hostIP: () => string | undefined
+  readonly event: (pod: Pod, news: PodNews) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -57,10 +59,15 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       known.worker.tellWaiting(pod, plan)
       tellStatus(uid, pod, containers, plan, needs)
     }
+    const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs)
+    if (pod !== undefined && leftMs !== undefined && leftMs <= 0) {
+      endForDeadline(uid, pod, needs)
+      continue
+    }
     if (plan.steps.length === 0) {
       // What has ended needs its volumes no longer, memory least of all.
       if (!runs && pod !== undefined && isOver(pod, known)) await needs.volumes.remove(uid)
-      return plan.againInMs
+      return earliest(plan.againInMs, leftMs)
     }
     for (const step of plan.steps) {
       if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)
@@ -68,6 +75,33 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
   }
   if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
   return unsettledMs
+}
+
+function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.flatMap((time) => time ?? [])
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+/** Until its deadline. Counted from its start time at first sight, and on the monotonic clock from then on. */
+function leftToLive(uid: string, pod: Pod, { ledger, clock }: VisitNeeds): number | undefined {
+  const { activeDeadlineSeconds } = pod.spec
+  const known = ledger.of(uid)
+  const startTime = known.status?.startTime
+  if (activeDeadlineSeconds === undefined || startTime === undefined || isOver(pod, known) || isLeaving(pod)) {
+    return undefined
+  }
+  const nowMs = clock.monotonicMs()
+  const activeSinceMs = known.activeSinceMs ?? nowMs - Math.max(0, clock.wallMs() - Date.parse(startTime))
+  if (known.activeSinceMs === undefined) ledger.change(uid, { activeSinceMs })
+  return activeSinceMs + activeDeadlineSeconds * 1000 - nowMs
+}
+
+function endForDeadline(uid: string, pod: Pod, { ledger, event, ended }: VisitNeeds): void {
+  const reason = 'DeadlineExceeded'
+  const message = 'Pod was active on the node longer than the specified deadline'
+  event(pod, { type: 'Normal', reason, message })
+  ledger.change(uid, { ended: { ...ledger.of(uid).status, phase: 'Failed', reason, message } })
+  ended()
 }
 
 function observeProbes(

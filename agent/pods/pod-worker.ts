@@ -6,13 +6,15 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions, sandboxOptions } from './container-options.ts'
+import { containerNamed, runHook } from './hooks.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
-import { containersOf, hasEnded } from './pod-containers.ts'
+import { containersOf, hasEnded, leastGraceSeconds } from './pod-containers.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
 import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep, type Vitals } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
+import type { NetworkProbes } from './probes/targets.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
 import { asksForImageUser } from './security.ts'
@@ -26,6 +28,7 @@ export type PodWorkerNeeds = {
   readonly hostResolver: () => Promise<Resolver>
   readonly puller: ImagePuller
   readonly prober: Pick<Prober, 'vitals'>
+  readonly network: NetworkProbes
   readonly clock: Clock
   readonly log: Log
   readonly event: (pod: Pod, news: PodNews) => void
@@ -67,6 +70,9 @@ export interface PodWorker {
 const troubleMs = 10_000
 /** What the engine cannot remove stands in nobody's way meanwhile. */
 const stuckMs = 30_000
+/** A hook after the start may take this long; Kubernetes sets no end. */
+const longestHookMs = 600_000
+const neverAborted = new AbortController().signal
 const sandboxRetry = { firstMs: 1_000, maxMs: 30_000 }
 
 export function podWorker(needs: PodWorkerNeeds): PodWorker {
@@ -81,6 +87,10 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const toldWaiting = new Map<string, string>()
   const stuck = new Map(nothingRemembered.stuck)
   const postStarts = new Set<string>()
+  const failedPostStarts = new Set<string>()
+  /** By container id: its preStop hook was begun. */
+  const preStops = new Map<string, AbortController>()
+  let podIP: string | undefined
   let leavingUntilMs: number | undefined
   let refreshed: readonly unknown[] = []
   let sandboxFailures = 0
@@ -140,6 +150,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     try {
       await runtime.startContainer(id)
       tell('Normal', 'Started', `Started container ${name}`)
+      postStart(pod, container, id)
       log.info('Container started', { pod: pathOf(pod), container: name, attempt, id: id.slice(0, 12) })
     } catch (error) {
       if (isUnreachable(error)) throw error
@@ -174,6 +185,60 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     }
   }
 
+  /** Beside the entrypoint, without waiting for it; while it goes on the container counts as not started. */
+  const postStart = (pod: Pod, container: Container, id: string) => {
+    const hook = container.lifecycle?.postStart
+    if (hook === undefined) return
+    postStarts.add(id)
+    const call = { hook, container, id, podIP: ownIP(pod), timeoutMs: longestHookMs, signal: neverAborted }
+    void runHook(needs, call).then(({ result, message }) => {
+      postStarts.delete(id)
+      if (result !== 'success') {
+        failedPostStarts.add(id)
+        tellHook(pod, container, 'PostStartHook', message)
+      }
+      needs.again(pod.metadata.uid ?? '')
+    })
+  }
+
+  const tellHook = (pod: Pod, { name }: Container, hook: 'PostStartHook' | 'PreStopHook', message: string) => {
+    const news = { reason: `Failed${hook}`, message: `${hook} failed: ${message}`, containerName: name }
+    needs.event(pod, { type: 'Warning', ...news })
+    log.warn('Hook failed', { pod: pathOf(pod), container: name, hook, message })
+  }
+
+  const ownIP = ({ spec }: Pod) => (spec.hostNetwork ? needs.sources().hostIP : podIP)
+
+  /** The hook first, on the container's time; then the signal, with what is left of it. */
+  const endContainer = async (
+    pod: Pod | undefined,
+    { target, graceSeconds }: PodStep & { step: 'stop' },
+    untilMs: number,
+  ) => {
+    const container = pod && containerNamed(pod, target.identity.containerName)
+    const hook = container?.lifecycle?.preStop
+    const begun = preStops.get(target.id)
+    begun?.abort()
+    if (
+      pod === undefined ||
+      container === undefined ||
+      hook === undefined ||
+      begun !== undefined ||
+      graceSeconds === 0
+    ) {
+      return await runtime.stopContainer(target.id, graceSeconds)
+    }
+    const calledOff = new AbortController()
+    preStops.set(target.id, calledOff)
+    const timeoutMs = graceSeconds * 1000
+    const call = { hook, container, id: target.id, podIP: ownIP(pod), timeoutMs, signal: calledOff.signal }
+    const { result, message } = await runHook(needs, call)
+    if (calledOff.signal.aborted) return
+    if (result !== 'success') tellHook(pod, container, 'PreStopHook', message)
+    const leftSeconds = Math.max(leastGraceSeconds, Math.ceil((untilMs - clock.monotonicMs()) / 1000))
+    await runtime.stopContainer(target.id, leftSeconds)
+  }
+
   const stop = (uid: string, pod: Pod | undefined, step: PodStep & { step: 'stop' }) => {
     const { target, graceSeconds, why } = step
     const untilMs = clock.monotonicMs() + graceSeconds * 1000
@@ -188,7 +253,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       if (stopping.get(target.id) === untilMs) stopping.delete(target.id)
       needs.again(uid, afterMs)
     }
-    runtime.stopContainer(target.id, graceSeconds).then(
+    endContainer(pod, step, untilMs).then(
       () => ended(),
       (error) => {
         log.warn('Container not stopped', { podUID: uid, container: containerName, error })
@@ -230,9 +295,19 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       })
       return new Map(facts)
     },
-    vitals: (uid) => needs.prober.vitals(uid),
+    vitals(uid) {
+      const vitals = new Map(needs.prober.vitals(uid))
+      for (const id of postStarts) vitals.set(id, { started: false, ready: false })
+      for (const id of failedPostStarts) {
+        vitals.set(id, { started: false, ready: false, failed: { why: 'FailedPostStartHook' } })
+      }
+      return vitals
+    },
     observe(containers) {
       const ids = new Set(containers.map(({ id }) => id))
+      podIP = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip
+      for (const known of [preStops, failedPostStarts])
+        for (const id of [...known.keys()]) if (!ids.has(id)) known.delete(id)
       for (const map of [exits, stuck]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)
       for (const container of containers) {
         if (!hasEnded(container) || exits.has(container.id)) continue

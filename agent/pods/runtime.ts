@@ -89,6 +89,8 @@ export type ContainerOptions = {
   readonly hostPID: boolean
   readonly hostIPC: boolean
   readonly security: ContainerSecurity
+  /** The containers of the pod see each other's processes; the sandbox is process 1. */
+  readonly shareProcesses?: boolean
 }
 
 /** A profile of the kernel's guards: the engine's own, none, or one of this machine by its name. */

@@ -517,7 +517,5 @@ test('probes and hooks have Kubernetes’ defaults and limits', async (t) => {
     'startupProbe.httpGet.httpHeaders[0].name',
     'lifecycle.postStart.exec.command',
     'lifecycle.preStop.sleep.seconds',
-    'lifecycle.postStart',
-    'lifecycle.preStop',
   ])
 })

@@ -12,7 +12,13 @@ import { mountsProblems, volumesProblems } from './volume-validation.ts'
 
 /** Of a pod with its defaults filled in. */
 export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
-  const { nodeName = '', schedulerName = '', serviceAccountName = '', terminationGracePeriodSeconds = 0 } = spec
+  const {
+    nodeName = '',
+    schedulerName = '',
+    serviceAccountName = '',
+    terminationGracePeriodSeconds = 0,
+    activeDeadlineSeconds = 1,
+  } = spec
   return [
     ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true, terminationGracePeriodSeconds),
     ...initContainersProblems(
@@ -50,6 +56,12 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
     ...(spec.initContainers ?? []).flatMap((container, index) =>
       mountsProblems(`spec.initContainers[${index}]`, container, spec),
     ),
+    ...(activeDeadlineSeconds < 1
+      ? [invalid('spec.activeDeadlineSeconds', activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]
+      : []),
+    ...(spec.shareProcessNamespace && spec.hostPID
+      ? [invalid('spec.shareProcessNamespace', true, 'ShareProcessNamespace and HostPID cannot both be enabled')]
+      : []),
     ...labelProblems('spec.nodeSelector', spec.nodeSelector),
     ...(nodeName === '' ? [] : problemsWith('spec.nodeName', nodeName, dnsSubdomainProblem)),
     ...(nodeName === '' ? mirrorProblems(metadata, 'must set spec.nodeName if mirror pod annotation is set') : []),

@@ -1,0 +1,93 @@
+import { test } from 'tap'
+import { networkProbes } from '../agent/adapters/network-probes.ts'
+import { aPod } from '../api/testing/builders.ts'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { container, eventually, image, isReady, listening, nodeOnDocker, outputOf, statusOf } from './support/pods.ts'
+
+const network = networkProbes('kube-probe/1.32')
+const listeningScript = listening[2] ?? ''
+
+test('hooks, deadlines and shared processes on a real engine', {
+  skip: whyNoDockerd(),
+  timeout: 100_000,
+}, async (t) => {
+  const dockerd = await startDockerd(t)
+  await dockerd.importImage(image)
+  const deletedIn = (pod: ReturnType<typeof aPod>, seconds: number) => ({
+    ...pod,
+    metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: seconds },
+  })
+
+  t.test('after its start and before its end a container does what it wants done', async (t) => {
+    const pods = nodeOnDocker(t, dockerd, { network })
+    const main = container('main', 'trap "cat /tmp/log; sleep 1; exit 0" TERM; while :; do sleep 0.1; done', {
+      lifecycle: {
+        postStart: { exec: { command: ['sh', '-c', 'sleep 0.5; echo began >> /tmp/log'] } },
+        preStop: { exec: { command: ['sh', '-c', 'echo ending >> /tmp/log; sleep 0.5'] } },
+      },
+    })
+    const second = container('second', listeningScript)
+    const pod = aPod({ name: 'neat', uid: 'uid-neat', containers: [main, second] })
+    pods.want(pod)
+    const early = await pods.until('neat', (status) => statusOf(status, 'main')?.state?.running !== undefined)
+    t.match(statusOf(early, 'main'), { ready: false })
+    t.match(statusOf(early, 'second'), { state: { waiting: {} } }, 'the next one waits for the hook')
+    await pods.until('neat', isReady)
+    pods.want(deletedIn(pod, 20))
+    await eventually(async () => (await outputOf(dockerd, 'uid-neat', 'main')) === 'began\nending\n')
+    await eventually(() => pods.gone.includes('uid-neat'))
+  })
+
+  t.test('a hook that takes all the time leaves two seconds; one that fails is told', async (t) => {
+    const pods = nodeOnDocker(t, dockerd, { network })
+    const main = container('main', listeningScript, {
+      lifecycle: { preStop: { exec: { command: ['sleep', '1000'] } } },
+    })
+    const broken = container('broken', listeningScript, { lifecycle: { preStop: { tcpSocket: { port: 9 } } } })
+    const pod = aPod({ name: 'slow', uid: 'uid-slow', containers: [main, broken] })
+    pods.want(pod)
+    await pods.until('slow', isReady)
+    pods.want(deletedIn(pod, 3))
+    const beganMs = performance.now()
+    await eventually(() => pods.gone.includes('uid-slow'))
+    const tookMs = performance.now() - beganMs
+    t.ok(tookMs > 2_900 && tookMs < 9_000, `${tookMs} ms`)
+    t.equal(pods.told().filter((line) => line.startsWith('FailedPreStopHook')).length, 2)
+  })
+
+  t.test('a container whose postStart hook fails is started again', async (t) => {
+    const pods = nodeOnDocker(t, dockerd, { network })
+    const postStart = { exec: { command: ['sh', '-c', 'exit 4'] } }
+    pods.want(
+      aPod({
+        name: 'bad',
+        uid: 'uid-bad',
+        containers: [container('main', listeningScript, { lifecycle: { postStart } })],
+      }),
+    )
+    await pods.until('bad', (status) => statusOf(status, 'main')?.restartCount === 1)
+    t.match(pods.told().join('\n'), /FailedPostStartHook: PostStartHook failed: command 'sh -c exit 4' exited with 4/)
+  })
+
+  t.test('a pod has its deadline', async (t) => {
+    const pods = nodeOnDocker(t, dockerd)
+    const containers = [container('main', listeningScript)]
+    pods.want(aPod({ name: 'late', uid: 'uid-late', spec: { activeDeadlineSeconds: 2 }, containers }))
+    await pods.until('late', isReady)
+    const failed = await pods.until('late', ({ phase }) => phase === 'Failed')
+    t.match(failed, {
+      reason: 'DeadlineExceeded',
+      message: 'Pod was active on the node longer than the specified deadline',
+    })
+    await eventually(async () => (await pods.runtime.listContainers()).every(({ state }) => state === 'exited'))
+  })
+
+  t.test('containers that share their processes see each other', async (t) => {
+    const pods = nodeOnDocker(t, dockerd)
+    const look = 'until ps | grep -q "[s]leep 4242"; do sleep 0.1; done; echo seen; exec sleep 1000'
+    const containers = [container('one', 'exec sleep 4242'), container('two', look)]
+    pods.want(aPod({ name: 'open', uid: 'uid-open', spec: { shareProcessNamespace: true }, containers }))
+    await pods.until('open', isReady)
+    await eventually(async () => (await outputOf(dockerd, 'uid-open', 'two')) === 'seen\n')
+  })
+})
