@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { test } from 'tap'
 import type { Container, Pod, PodSpec } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
@@ -58,6 +60,46 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd(), timeou
     t.match(waiting('root')?.message, /^container has runAsNonRoot and image will run as root \(pod: "root_default/)
     await eventually(() => waiting('profile')?.reason === 'CreateContainerError')
     t.match(waiting('profile')?.message, /Cannot read seccomp profile none\.json/)
+  })
+
+  t.test('a registry is asked with the credentials of the pod', async (t) => {
+    const node = nodeOnDocker(t, dockerd)
+    const asked: string[] = []
+    const registry = createServer(({ headers: { authorization = '' } }, response) => {
+      asked.push(authorization)
+      response.writeHead(authorization === '' ? 401 : 404, { 'www-authenticate': 'Basic realm="test"' }).end()
+    }).listen(0, '127.0.0.1')
+    await once(registry, 'listening')
+    t.teardown(() => registry.close())
+    const address = registry.address()
+    const host = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+    const auths = { [host]: { username: 'anna', password: 'secret' } }
+    const pullSecret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'pull', namespace: 'default' },
+      type: 'kubernetes.io/dockerconfigjson',
+      data: { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') },
+    } as const
+    const imagePullSecrets = [{ name: 'pull' }, { name: 'other' }]
+    node.say({
+      pods: [pod('private', 'true', { imagePullSecrets }, { image: `${host}/app:1` })],
+      secrets: [pullSecret],
+    })
+    const expected = `Basic ${Buffer.from('anna:secret').toString('base64')}`
+    await eventually(
+      () => asked.includes(expected),
+      () => JSON.stringify([asked, node.told()]),
+    )
+    await node.until('private', (status) => status.containerStatuses?.[0]?.state?.waiting?.reason === 'ErrImagePull')
+    t.ok(
+      node
+        .told()
+        .some((line) =>
+          line.startsWith('FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (other)'),
+        ),
+    )
+    t.notMatch(JSON.stringify(node.events), /secret"|c2VjcmV0/, 'nothing of it is told')
   })
 
   t.test('a pod has its names, knows those it is given, and asks whom it shall ask', async (t) => {

@@ -1,6 +1,6 @@
 /** Pulling an image through Docker: as long as it makes progress, and told in the registry's words when it fails. */
 import type Dockerode from 'dockerode'
-import { RuntimeError } from '../pods/runtime.ts'
+import { type RegistryCredentials, RuntimeError } from '../pods/runtime.ts'
 import { messages } from './docker-call.ts'
 import { failureOf, runtimeError } from './docker-errors.ts'
 
@@ -11,13 +11,14 @@ export async function pull(
   image: string,
   source: { readonly fromImage: string; readonly tag: string },
   signal: AbortSignal,
+  credentials?: RegistryCredentials,
 ): Promise<void> {
   const tried = `Cannot pull image ${image}`
   const stalled = new AbortController()
   const stop = AbortSignal.any([signal, stalled.signal])
   const watchdog = setTimeout(() => stalled.abort(), pullStallMs)
   try {
-    const stream = await docker.createImage({ ...source, abortSignal: stop })
+    const stream = await docker.createImage(authOf(credentials), { ...source, abortSignal: stop })
     for await (const progress of messages(stream)) {
       watchdog.refresh()
       if (typeof progress['error'] === 'string') throw new Error(progress['error'])
@@ -34,6 +35,13 @@ export async function pull(
   } finally {
     clearTimeout(watchdog)
   }
+}
+
+/** As a header of its own: never in the address, which is written down. */
+function authOf(credentials: RegistryCredentials | undefined) {
+  if (credentials === undefined) return {}
+  const { username, password, identityToken } = credentials
+  return identityToken === '' ? { username, password } : { identitytoken: identityToken }
 }
 
 /** The engine itself did not answer, as against the registry behind it. */

@@ -216,10 +216,16 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
       return found.Config.User ?? ''
     },
 
-    async pullImage(image, signal) {
+    async pullImage(image, signal, credentials) {
       const name = parseImageName(image)
       if (name === undefined) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
-      await pull(docker, image, { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' }, signal)
+      await pull(
+        docker,
+        image,
+        { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' },
+        signal,
+        credentials,
+      )
     },
 
     async listImages() {

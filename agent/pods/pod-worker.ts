@@ -15,6 +15,7 @@ import { newsOfWaiting, type PodNews } from './pod-events.ts'
 import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep, type Vitals } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
+import { credentialsFor } from './registry-credentials.ts'
 import { afterRestart } from './restarts.ts'
 import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
 import { asksForImageUser } from './security.ts'
@@ -136,7 +137,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       imageUser: asksForImageUser(pod, container) ? await runtime.imageUser(image) : undefined,
     })
     if (!made.ok) return trouble(pod, container, 'CreateContainerConfigError', made.message)
-    tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(image) : undefined))
+    tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(wantedImage(pod, image)) : undefined))
     const id = await create(pod, container, made.options)
     if (id === undefined) return
     tell('Normal', 'Created', `Created container: ${name}`)
@@ -273,11 +274,21 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     }
   }
 
+  const wantedImage = (pod: Pod, image: string) => ({
+    image,
+    credentials: credentialsFor(pod, image, needs.sources()).credentials,
+  })
+
   const pull = (uid: string, pod: Pod, image: string, containerName: string) => {
     needs.event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
     present.delete(image)
     for (const one of pod.spec.containers) if (one.image === image) toldWaiting.delete(one.name)
-    puller.pull(image, () => needs.again(uid))
+    const { credentials, missing } = credentialsFor(pod, image, needs.sources())
+    if (missing.length > 0) {
+      const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
+      needs.event(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message })
+    }
+    puller.pull({ image, credentials }, () => needs.again(uid))
   }
 
   return {
@@ -290,7 +301,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     images(pod) {
       const facts = containersOf(pod).flatMap(({ name, image = '' }): [string, ImageFacts][] => {
         const here = present.get(image)
-        const pulled = puller.stateOf(image, pullsAskedAtMs.get(image) ?? Number.POSITIVE_INFINITY)
+        const pulled = puller.stateOf(wantedImage(pod, image), pullsAskedAtMs.get(image) ?? Number.POSITIVE_INFINITY)
         return here === undefined ? [] : [[name, { present: here, pull: pulled }]]
       })
       return new Map(facts)

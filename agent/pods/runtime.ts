@@ -120,6 +120,13 @@ export type RuntimeInfo = {
 
 export type ExecResult = { readonly exitCode: number | undefined; readonly output: string }
 
+/** For a registry. Either a name and a password, or a token; the other is ''. Never logged. */
+export type RegistryCredentials = {
+  readonly username: string
+  readonly password: string
+  readonly identityToken: string
+}
+
 export type ImageReference = {
   readonly id: string
   readonly digests: readonly string[]
@@ -152,7 +159,7 @@ export interface ContainerRuntime {
   /** Whom the image runs as (`user`, `user:group`), '' for root. */
   imageUser(image: string): Promise<string>
   /** Ends when the image is there, when `signal` aborts, or when the pull makes no progress for a minute. */
-  pullImage(image: string, signal: AbortSignal): Promise<void>
+  pullImage(image: string, signal: AbortSignal, credentials?: RegistryCredentials): Promise<void>
   listImages(): Promise<readonly ImageReference[]>
   /**
    * Tells what happens to containers of ours, until `signal` aborts (it resolves) or the stream breaks (it rejects).

@@ -25,7 +25,6 @@ const unsupported: readonly Unsupported[] = [
   any('spec.securityContext.seLinuxOptions'),
   any('spec.securityContext.seLinuxChangePolicy'),
   any('spec.securityContext.windowsOptions'),
-  any('spec.imagePullSecrets'),
   any('spec.readinessGates'),
   any('spec.runtimeClassName'),
   any('spec.overhead'),
