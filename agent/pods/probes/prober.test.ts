@@ -1,0 +1,96 @@
+import { test } from 'tap'
+import type { Container } from '../../../api/pod.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import type { RuntimeContainer } from '../runtime.ts'
+import { prober } from './prober.ts'
+import type { Answer } from './targets.ts'
+
+const well: Answer = { result: 'success', message: '' }
+const ill: Answer = { result: 'failure', message: 'no' }
+
+function found(id: string, clock: { wallMs(): number }): RuntimeContainer {
+  return {
+    id,
+    identity: {
+      kind: 'container',
+      podNamespace: 'default',
+      podName: 'web',
+      podUID: 'uid',
+      containerName: 'main',
+      attempt: 0,
+      specHash: '',
+      gracePeriodSeconds: 30,
+    },
+    sandboxID: 'sandbox',
+    image: 'app:1',
+    imageID: '',
+    state: 'running',
+    exitCode: 0,
+    oomKilled: false,
+    error: '',
+    createdAt: new Date(clock.wallMs()).toISOString(),
+    startedAt: new Date(clock.wallMs()).toISOString(),
+    finishedAt: undefined,
+    ip: undefined,
+  }
+}
+
+test('a container is asked in its rhythm, and a change is told once, at once', async (t) => {
+  const clock = fakeClock()
+  const changed: string[] = []
+  const told: string[] = []
+  let answer = well
+  let asked = 0
+  const probes = prober({
+    runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
+    network: {
+      ask: async () => {
+        asked++
+        return answer
+      },
+    },
+    clock,
+    random: () => 0.5,
+    log: quietLog(t),
+    event: (_, { message }) => told.push(message),
+    changed: (uid) => changed.push(uid),
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await clock.advance(2_000)
+    await running
+  })
+  const readinessProbe = { tcpSocket: { port: 80 }, periodSeconds: 10, failureThreshold: 2 }
+  const main: Container = { name: 'main', image: 'app:1', readinessProbe }
+  const pod = aPod({ name: 'web', uid: 'uid', containers: [main] })
+  const one = found('one', clock)
+  const observe = (container: RuntimeContainer) =>
+    probes.observe('uid', { pod, containers: [container], podIP: '10.0.0.1', leaving: false })
+  observe(one)
+  t.same(probes.vitals('uid').get('one'), { started: true, ready: false }, 'not ready before it says so')
+  await clock.advance(0)
+  t.same(probes.vitals('uid').get('one'), { started: true, ready: true }, 'asked as soon as it runs')
+  t.same(changed, ['uid'])
+  observe(one)
+  await clock.advance(20_000)
+  t.equal(asked, 3, 'looking at the pod asks nobody')
+  t.equal(changed.length, 1)
+  answer = ill
+  await clock.advance(10_000)
+  t.equal(probes.vitals('uid').get('one')?.ready, true, 'one failure is none')
+  await clock.advance(10_000)
+  t.equal(probes.vitals('uid').get('one')?.ready, false)
+  t.equal(changed.length, 2)
+  await clock.advance(30_000)
+  t.same(told, ['Readiness probe failed: no'], 'said once as long as nothing new is to be said')
+  observe(found('two', clock))
+  t.equal(probes.vitals('uid').get('two')?.ready, false)
+  probes.forget('uid')
+  const before = asked
+  await clock.advance(60_000)
+  t.equal(asked, before)
+})
