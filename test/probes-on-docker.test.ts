@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { networkProbes } from '../agent/adapters/network-probes.ts'
+import { memoryCheckpoint } from '../agent/testing/pod-world.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
@@ -71,5 +72,18 @@ test('probes on a real engine', { skip: whyNoDockerd(), timeout: 80_000 }, async
     t.match(statusOf(ready, 'main'), { started: true, restartCount: 0 })
     await pods.until('never', (status) => statusOf(status, 'main')?.restartCount === 1)
     t.ok(pods.told().includes('Killing: Container main failed startup probe, will be restarted'))
+  })
+
+  t.test('an agent that starts again does not call a ready pod unready', async (t) => {
+    const checkpoint = memoryCheckpoint()
+    const serve = container('main', 'exec httpd -f -p 8080 -h /bin', {
+      readinessProbe: { httpGet: { port: 8080, path: '/busybox' }, periodSeconds: 30 },
+    })
+    const first = nodeOnDocker(t, dockerd, { network, checkpoint })
+    first.want(aPod({ name: 'calm', uid: 'uid-calm', containers: [serve] }))
+    await first.until('calm', isReady)
+    await first.stop()
+    const second = nodeOnDocker(t, dockerd, { network, checkpoint })
+    t.ok(isReady(await second.until('calm', () => true)), 'the first it says')
   })
 })

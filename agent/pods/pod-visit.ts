@@ -18,7 +18,7 @@ export type VisitNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers'>
   readonly volumes: Pick<VolumeStore, 'remove'>
   readonly ledger: PodLedger
-  readonly prober: Pick<Prober, 'observe' | 'forget'>
+  readonly prober: Pick<Prober, 'observe' | 'forget' | 'unknownForMs'>
   /** The pod as it is wanted now. */
   readonly wanted: (uid: string) => Pod | undefined
   /** The pod is over, or gone: worth remembering. */
@@ -52,12 +52,13 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const known = ledger.of(uid)
     known.worker.observe(containers)
     observeProbes(uid, pod, containers, needs)
+    const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
     const plan = planFor(uid, pod, known, containers, needs.clock)
     if (pod !== undefined) {
       known.worker.tellWaiting(pod, plan)
-      tellStatus(uid, pod, containers, plan, needs)
+      if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
     }
     const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs)
     if (pod !== undefined && leftMs !== undefined && leftMs <= 0) {
@@ -67,7 +68,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     if (plan.steps.length === 0) {
       // What has ended needs its volumes no longer, memory least of all.
       if (!runs && pod !== undefined && isOver(pod, known)) await needs.volumes.remove(uid)
-      return earliest(plan.againInMs, leftMs)
+      return earliest(plan.againInMs, leftMs, unknownMs || undefined)
     }
     for (const step of plan.steps) {
       if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)

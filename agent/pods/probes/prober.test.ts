@@ -94,3 +94,38 @@ test('a container is asked in its rhythm, and a change is told once, at once', a
   await clock.advance(60_000)
   t.equal(asked, before)
 })
+
+test('of what ran before the agent did nothing is said until it was asked', async (t) => {
+  const clock = fakeClock()
+  const older = found('old', { wallMs: () => clock.wallMs() - 3_600_000 })
+  let answers: (answer: Answer) => void = () => undefined
+  const probes = prober({
+    runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
+    network: {
+      ask: () =>
+        new Promise((resolve) => {
+          answers = resolve
+        }),
+    },
+    clock,
+    random: () => 0.5,
+    log: quietLog(t),
+    event: () => undefined,
+    changed: () => undefined,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  const readinessProbe = { tcpSocket: { port: 80 } }
+  const pod = aPod({ name: 'web', uid: 'uid', containers: [{ name: 'main', image: 'app:1', readinessProbe }] })
+  probes.observe('uid', { pod, containers: [older], podIP: '10.0.0.1', leaving: false })
+  t.equal(probes.unknownForMs('uid'), 5_000)
+  await clock.advance(1_000)
+  t.equal(probes.unknownForMs('uid'), 4_000)
+  answers(well)
+  await clock.settle()
+  t.equal(probes.unknownForMs('uid'), 0)
+  t.equal(probes.vitals('uid').get('old')?.ready, true)
+  stopping.abort()
+  await clock.advance(2_000)
+  await running
+})

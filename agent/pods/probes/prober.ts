@@ -44,6 +44,11 @@ export interface Prober {
   /** The pod is over, or gone. */
   forget(podUID: string): void
   vitals(podUID: string): Vitals
+  /**
+   * How long to wait before saying how the pod is, 0 in general: of containers that ran before this agent did, nobody
+   * knows until they are asked, and nothing has happened to them meanwhile.
+   */
+  unknownForMs(podUID: string): number
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -64,6 +69,9 @@ type Watched = ProbedPod & {
   readonly newest: ReadonlyMap<string, RuntimeContainer>
 }
 
+/** A new agent has asked everybody once by then. */
+const firstAnswersMs = 5_000
+
 export function prober({ runtime, network, clock, random, log, event, changed }: ProberNeeds): Prober {
   const pods = new Map<string, Watched>()
   const due = dueTimes()
@@ -79,13 +87,12 @@ export function prober({ runtime, network, clock, random, log, event, changed }:
     wake()
   }
 
-  /** A start and readiness are looked for at once; who is asked for life only has part of a period first. */
+  /** A start and readiness are looked for at once; for life a container is asked within its first period. */
   const firstDueMs = (worker: Worker, container: RuntimeContainer): number => {
     const nowMs = clock.monotonicMs()
     const { initialDelayMs, periodMs } = rulesOf(worker.probe)
     const since = startedAtMs.get(container.id) ?? nowMs
-    const justBorn = nowMs - bornMs < periodMs && nowMs - since > periodMs
-    const spread = worker.kind === 'liveness' || (worker.kind === 'startup' && justBorn) ? random() * periodMs : 0
+    const spread = worker.kind === 'liveness' ? random() * periodMs : 0
     return Math.max(nowMs + spread, since + initialDelayMs)
   }
 
@@ -224,6 +231,17 @@ export function prober({ runtime, network, clock, random, log, event, changed }:
         if (own.length > 0) vitals.set(id, vitalOf(id, own))
       }
       return vitals
+    },
+    unknownForMs(podUID) {
+      const { workers = [], newest } = pods.get(podUID) ?? {}
+      const leftMs = bornMs + firstAnswersMs - clock.monotonicMs()
+      if (leftMs <= 0) return 0
+      const isUnknown = ({ kind, state, container }: Worker) => {
+        const found = newest?.get(container.name)
+        const older = found !== undefined && isRunning(found) && (startedAtMs.get(found.id) ?? bornMs) < bornMs
+        return older && kind !== 'liveness' && state.answer === undefined
+      }
+      return workers.some(isUnknown) ? leftMs : 0
     },
     async run(signal) {
       const keys = (key: string) => {
