@@ -24,11 +24,12 @@ test('aggregated discovery is given to who asks for it, in the version asked for
   t.equal(aggregatedDiscovery(undefined), undefined)
 })
 
-test('a body is JSON unless it says that it is YAML', async (t) => {
+test('a body is JSON unless it says that it is YAML or protobuf', async (t) => {
   t.equal(bodyForm(undefined), 'json', '`scale --current-replicas` says nothing')
   t.equal(bodyForm('application/json; charset=utf-8'), 'json')
   t.equal(bodyForm('application/yaml'), 'yaml')
-  t.throws(() => bodyForm('application/vnd.kubernetes.protobuf'), {
+  t.equal(bodyForm('application/vnd.kubernetes.protobuf'), 'protobuf')
+  t.throws(() => bodyForm('application/cbor'), {
     code: 415,
     message: /^the body of the request was in an unknown format - accepted media types include: application\/json/,
   })
