@@ -102,6 +102,26 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd(), timeou
     t.notMatch(JSON.stringify(node.events), /secret"|c2VjcmV0/, 'nothing of it is told')
   })
 
+  t.test('pods have addresses of their node, and those that run keep theirs', async (t) => {
+    const node = nodeOnDocker(t, dockerd)
+    const [first, second] = [pod('first', 'true'), pod('second', 'true')]
+    node.say({ pods: [first] })
+    const before = await node.until('first', ({ phase }) => phase === 'Running')
+    t.match(before.podIP, new RegExp(`^${dockerd.subnet}\\.`), 'the engine’s own, as long as the node has none')
+    const podCIDR = `10.${100 + (process.pid % 20)}.${process.pid % 250}.0/24`
+    node.say({ pods: [first, second], podCIDR })
+    const status = await node.until('second', ({ phase }) => phase === 'Running')
+    t.equal(status.podIP?.split('.').slice(0, 3).join('.'), podCIDR.split('.').slice(0, 3).join('.'))
+    t.same(node.status('first')?.podIP, before.podIP)
+    node.say({ pods: [] })
+    await eventually(() => node.gone.length === 2)
+    const networks = await dockerd.docker.listNetworks({
+      filters: JSON.stringify({ label: ['bramble.dev/node=pi-01'] }),
+    })
+    t.equal(networks.length, 1)
+    for (const { Id } of networks) await dockerd.docker.getNetwork(Id).remove()
+  })
+
   t.test('a pod has its names, knows those it is given, and asks whom it shall ask', async (t) => {
     const node = nodeOnDocker(t, dockerd)
     const hostAliases = [{ ip: '192.0.2.7', hostnames: ['camera.lan', 'camera'] }]

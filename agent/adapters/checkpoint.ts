@@ -63,8 +63,8 @@ function read(text: string): Remembered {
 }
 
 /** What is worth a write: not the number of the message that said it. */
-function essence({ desired: { pods, configMaps = [], secrets = [] }, endings }: Remembered): string {
-  return sha256(JSON.stringify([pods, configMaps, secrets, endings]))
+function essence({ desired: { pods, configMaps = [], secrets = [], podCIDR }, endings }: Remembered): string {
+  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR]))
 }
 
 function sha256(text: string): string {

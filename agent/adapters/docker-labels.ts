@@ -1,6 +1,8 @@
 /** Who a container is, written on it: dockershim's labels, and the node it belongs to. */
 import type { ContainerIdentity } from '../pods/runtime.ts'
 
+export const nodeLabel = 'bramble.dev/node'
+
 const names = {
   podName: 'io.kubernetes.pod.name',
   podNamespace: 'io.kubernetes.pod.namespace',
@@ -11,7 +13,7 @@ const names = {
   specHash: 'annotation.io.kubernetes.container.hash',
   attempt: 'annotation.io.kubernetes.container.restartCount',
   gracePeriodSeconds: 'annotation.io.kubernetes.pod.terminationGracePeriod',
-  node: 'bramble.dev/node',
+  node: nodeLabel,
 } as const
 
 type Labels = { readonly [name: string]: string }

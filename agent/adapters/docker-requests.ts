@@ -3,6 +3,7 @@ import type Dockerode from 'dockerode'
 import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../pods/runtime.ts'
 import { sandboxImage } from '../pods/sandbox-image.ts'
 import { labelsOf } from './docker-labels.ts'
+import { networkName } from './docker-network.ts'
 
 /** As the kubelet rotates: 10 Mi, five files. */
 const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
@@ -13,7 +14,7 @@ const leastCpuQuotaUs = 1_000
 
 export function sandboxRequest(
   nodeName: string,
-  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
+  { identity, hostname, domain, hostNetwork, podCIDR, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
 ): Dockerode.ContainerCreateOptions {
   return {
     Image: sandboxImage,
@@ -23,7 +24,7 @@ export function sandboxRequest(
     StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     HostConfig: {
-      NetworkMode: hostNetwork ? 'host' : 'default',
+      NetworkMode: hostNetwork ? 'host' : podCIDR === undefined ? 'default' : networkName(nodeName, podCIDR),
       IpcMode: hostIPC ? 'host' : 'shareable',
       ...(resolver === undefined ? {} : resolving(resolver)),
       ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),

@@ -21,6 +21,7 @@ import { call, messages } from './docker-call.ts'
 import { runtimeError } from './docker-errors.ts'
 import { execute } from './docker-exec.ts'
 import { containerName, identityOf, labelFilter } from './docker-labels.ts'
+import { podNetwork } from './docker-network.ts'
 import { pull } from './docker-pull.ts'
 import { containerRequest, sandboxRequest } from './docker-requests.ts'
 
@@ -44,6 +45,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
   const agent = Object.assign(new Agent({ keepAlive: false }), { [inspect.custom]: () => 'connections to Docker' })
   const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
   const docker = new Dockerode(link)
+  const network = podNetwork(docker, nodeName)
   const inspected = new Map<string, { readonly state: string; readonly container: RuntimeContainer }>()
   const imageNames = new Map<string, string>()
   let protects: boolean | undefined
@@ -167,10 +169,12 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
     },
 
     async runSandbox(options) {
+      if (options.podCIDR !== undefined) await network.ensure(options.podCIDR)
       const id = await createSandbox(options)
       try {
         await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
       } catch (error) {
+        network.doubt()
         await remove(id)
         throw error
       }

@@ -13,14 +13,17 @@ import { containerHash } from './spec-hash.ts'
 /** Whether options can be made at all, or what is missing in the words of CreateContainerConfigError. */
 export type Made<T> = { readonly ok: true; readonly options: T } | { readonly ok: false; readonly message: string }
 
-export function sandboxOptions(pod: Pod, attempt: number, host?: Resolver): SandboxOptions {
+export type SandboxNeeds = { readonly resolver?: Resolver | undefined; readonly podCIDR?: string | undefined }
+
+export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {}): SandboxOptions {
   const hostNetwork = pod.spec.hostNetwork === true
   return {
     identity: { ...podIdentity(pod), kind: 'sandbox', containerName: '', attempt, specHash: '' },
     ...podHostname(pod),
     hostNetwork,
+    podCIDR: hostNetwork ? undefined : node.podCIDR,
     hostIPC: pod.spec.hostIPC === true,
-    resolver: podResolver(pod.spec, host),
+    resolver: podResolver(pod.spec, node.resolver),
     hosts: (pod.spec.hostAliases ?? []).flatMap(({ ip, hostnames = [] }) => hostnames.map((name) => ({ ip, name }))),
     sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value])),
     ports: hostNetwork ? [] : hostPorts(pod),

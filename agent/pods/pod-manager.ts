@@ -98,6 +98,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     hostIP: needs.node.hostIP(),
     memoryCapacityBytes: needs.node.memoryCapacityBytes(),
     allocatable: needs.node.allocatable(),
+    podCIDR: desired?.podCIDR,
     configMaps: desired?.configMaps ?? nothing,
     secrets: desired?.secrets ?? nothing,
   })

@@ -40,6 +40,7 @@ export type PodWorkerNeeds = {
     readonly hostIP: string | undefined
     readonly memoryCapacityBytes: number
     readonly allocatable: { readonly [resource: string]: string | number }
+    readonly podCIDR: string | undefined
     readonly configMaps: readonly ConfigMap[]
     readonly secrets: readonly Secret[]
   }
@@ -108,8 +109,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
     }
     try {
-      const host = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
-      await runtime.runSandbox(sandboxOptions(pod, step.attempt, host))
+      const resolver = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
+      await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR: needs.sources().podCIDR }))
       sandboxFailures = 0
     } catch (error) {
       if (isUnreachable(error)) throw error

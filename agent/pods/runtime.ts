@@ -52,6 +52,8 @@ export type SandboxOptions = {
   /** The rest of its full name; '' when it has none. */
   readonly domain: string
   readonly hostNetwork: boolean
+  /** Where its address is from (`10.42.1.0/24`); undefined: from the engine's own. */
+  readonly podCIDR: string | undefined
   readonly hostIPC: boolean
   /** undefined: as the machine does. */
   readonly resolver:

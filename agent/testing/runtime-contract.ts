@@ -159,6 +159,7 @@ function sandbox(podUID = 'uid-1') {
     hostname: 'web',
     domain: '',
     hostNetwork: false,
+    podCIDR: undefined,
     hostIPC: false,
     resolver: undefined,
     hosts: [],

@@ -123,6 +123,17 @@ test('a node is told of the ConfigMaps and Secrets that its pods name, of their 
   t.equal(desired('pi-2').length, 1, 'nor is anything of this to another node')
 })
 
+test('a node is told of the addresses its pods may have', async (t) => {
+  const { start, desired, store, pass } = await outbox(t, 'pi-1')
+  await start()
+  t.equal(desired('pi-1').at(-1)?.podCIDR, undefined)
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) return t.fail()
+  await store.update('nodes', { ...node, spec: { ...node.spec, podCIDR: '10.42.1.0/24' } })
+  await pass()
+  t.equal(desired('pi-1').at(-1)?.podCIDR, '10.42.1.0/24')
+})
+
 test('a controller that stops says so last', async (t) => {
   const { start, published } = await outbox(t)
   const stop = await start()

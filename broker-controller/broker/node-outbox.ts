@@ -33,7 +33,10 @@ export interface NodeOutbox extends Loop {
 }
 
 /** What a node was last told. */
-type Told = { readonly pods: ReadonlyMap<string, Pod>; readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets'> }
+type Told = {
+  readonly pods: ReadonlyMap<string, Pod>
+  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR'>
+}
 
 /** Changes come in handfuls (a deployment, an eviction): they are told together. */
 const debounceMs = 20
@@ -46,7 +49,8 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
   let version = 0
 
   const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
-    if (present !== undefined && previous === undefined) queue.add(present.metadata.name)
+    const isNew = present !== undefined && previous === undefined
+    if (isNew || (present !== undefined && cidrOf(present) !== cidrOf(previous))) queue.add(present.metadata.name)
     if (present === undefined && previous !== undefined) told.delete(previous.metadata.name)
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
@@ -67,12 +71,14 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
     newsOf('secrets', (present ?? previous)?.metadata),
   )
 
-  const dataOf = (pods: Iterable<Pod>): Told['data'] => {
+  const dataOf = (node: string, pods: Iterable<Pod>): Told['data'] => {
+    const podCIDR = cidrOf(nodes.get({ namespace: '', name: node }))
     const named = namedData(pods)
     const maps = named.configMaps.flatMap((key) => configMaps.get(keyFrom(key)) ?? [])
     const hidden = named.secrets.flatMap((key) => secrets.get(keyFrom(key)) ?? [])
     return {
       ...(maps.length > 0 && { configMaps: maps.map(projectConfigMap) }),
+      ...(podCIDR && { podCIDR }),
       ...(hidden.length > 0 && { secrets: hidden.map(projectSecret) }),
     }
   }
@@ -80,7 +86,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
   const tell = async (node: string): Promise<undefined> => {
     const earlier = told.get(node)
     const pods = desiredPods(index.of(node), earlier?.pods ?? new Map())
-    const data = dataOf(pods.values())
+    const data = dataOf(node, pods.values())
     if (isToldAlready(pods, earlier?.pods) && isDeepStrictEqual(data, earlier?.data)) return
     version += 1
     const message: DesiredMessage = { epoch, version, pods: [...pods.values()], ...data }
@@ -103,7 +109,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
         async run(signal) {
           // A node that is told of no pods removes those it runs, and of no Secret starts none that need it: nothing may
           // be told before all of them are known.
-          await Promise.all([pods.listed, configMaps.listed, secrets.listed])
+          await Promise.all([nodes.listed, pods.listed, configMaps.listed, secrets.listed])
           if (!signal.aborted) await runController({ name: 'node-outbox', reconcile: tell }, queue, log, signal)
         },
       }
@@ -124,4 +130,8 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
       }
     },
   }
+}
+
+function cidrOf(node: StoredObject<'nodes'> | undefined): string | undefined {
+  return node?.spec?.podCIDR || node?.spec?.podCIDRs?.[0]
 }

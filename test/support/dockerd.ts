@@ -165,6 +165,9 @@ async function answers(docker: Dockerode): Promise<boolean> {
 async function removeContainers(docker: Dockerode): Promise<void> {
   const containers = await docker.listContainers({ all: true })
   await Promise.all(containers.map(({ Id }) => docker.getContainer(Id).remove({ force: true, v: true }).catch(ignored)))
+  // Their bridges would outlive the engine.
+  const networks = await docker.listNetworks({ filters: JSON.stringify({ type: ['custom'] }) })
+  await Promise.all(networks.map(({ Id }) => docker.getNetwork(Id).remove().catch(ignored)))
 }
 
 const ignored = () => undefined

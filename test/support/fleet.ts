@@ -1,5 +1,7 @@
 /** A controller and agents as real processes in a temporary folder, with the real kubectl in front. */
+
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -47,13 +49,24 @@ export type ControllerOptions = {
   readonly mqttPort?: number
 }
 
+/** Of its own for each fleet: several run on this machine at once, and their engines' bridges stand side by side. */
+function addressesFor(dataDir: string): string {
+  const [a = 0, b = 0] = createHash('sha256').update(dataDir).digest()
+  return `10.${64 + (a % 64)}.${b & 0xf0}.0/20`
+}
+
 /** Starts a controller and waits until both its ports are open. */
 export async function startController(t: Teardown, options: ControllerOptions): Promise<Controller> {
   const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
   const config = `${dataDir}.yaml`
   await writeFile(
     config,
-    JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', ...settings }),
+    JSON.stringify({
+      apiVersion: 'bramble.dev/v1alpha1',
+      kind: 'ControllerConfiguration',
+      clusterCIDR: addressesFor(dataDir),
+      ...settings,
+    }),
   )
   const program = startProgram(
     [
