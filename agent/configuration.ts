@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { labelKeyProblem, labelValueProblem } from '../api/names.ts'
 import { type Taint, TaintSchema } from '../api/node.ts'
+import { isReservedNodeLabel } from '../api/node-labels.ts'
 import { milliValue, quantityToNumber, tryParseQuantity } from '../api/quantity.ts'
 import {
   bool,
@@ -151,30 +152,14 @@ function amountsOf(
   return Object.fromEntries(amounts)
 }
 
-/** Those a node may not give itself: the API would refuse them, and the node with them. */
-const reservedDomains = /(^|\.)(kubernetes|k8s)\.io$/
-const allowedDomains = /(^|\.)(kubelet|node)\.kubernetes\.io$/
-const allowedLabels = [
-  'kubernetes.io/hostname',
-  'kubernetes.io/os',
-  'kubernetes.io/arch',
-  'beta.kubernetes.io/os',
-  'beta.kubernetes.io/arch',
-  'beta.kubernetes.io/instance-type',
-  'topology.kubernetes.io/zone',
-  'topology.kubernetes.io/region',
-  'failure-domain.beta.kubernetes.io/zone',
-  'failure-domain.beta.kubernetes.io/region',
-]
-
 function labelsOf(
   labels: { readonly [name: string]: string },
   problems: string[],
 ): { readonly [name: string]: string } {
   for (const [name, value] of Object.entries(labels)) {
-    const domain = name.includes('/') ? name.slice(0, name.indexOf('/')) : ''
-    const reserved = reservedDomains.test(domain) && !allowedDomains.test(domain) && !allowedLabels.includes(name)
-    const because = labelKeyProblem(name) ?? (reserved ? 'belongs to Kubernetes; a node may not set it' : undefined)
+    // The API would refuse them, and the node with them.
+    const reserved = isReservedNodeLabel(name) ? 'belongs to Kubernetes; a node may not set it' : undefined
+    const because = labelKeyProblem(name) ?? reserved
     if (because !== undefined) problems.push(`nodeLabels[${name}]: ${because}`)
     const wrong = labelValueProblem(value)
     if (wrong !== undefined) problems.push(`nodeLabels[${name}]: the value ${JSON.stringify(value)} ${wrong}`)

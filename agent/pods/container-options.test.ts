@@ -1,9 +1,10 @@
 import { test } from 'tap'
 import type { Container } from '../../api/pod.ts'
+import { qosClassOf } from '../../api/qos-class.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { containerOptions, hostPorts, sandboxOptions } from './container-options.ts'
 import { expand } from './expansion.ts'
-import { oomScoreAdj, qosClass } from './qos.ts'
+import { oomScoreAdj } from './qos.ts'
 import type { ContainerOptions } from './runtime.ts'
 
 const GiB = 1024 ** 3
@@ -122,10 +123,10 @@ test('quality of service says who is killed first', async (t) => {
     aPod({ ...(requests ? { requests } : {}), ...(limits ? { limits } : {}) })
   const score = (one: ReturnType<typeof pod>) => oomScoreAdj(one, one.spec.containers[0] ?? { name: '' }, 4 * GiB)
   const all = { cpu: '1', memory: '1Gi' }
-  t.same([qosClass(pod()), score(pod())], ['BestEffort', 1000])
-  t.same([qosClass(pod(all, all)), score(pod(all, all))], ['Guaranteed', -997])
-  t.same([qosClass(pod({ memory: '1Gi' })), score(pod({ memory: '1Gi' }))], ['Burstable', 750])
-  t.equal(qosClass(pod({ cpu: '500m', memory: '1Gi' }, all)), 'Burstable')
+  t.same([qosClassOf(pod().spec), score(pod())], ['BestEffort', 1000])
+  t.same([qosClassOf(pod(all, all).spec), score(pod(all, all))], ['Guaranteed', -997])
+  t.same([qosClassOf(pod({ memory: '1Gi' }).spec), score(pod({ memory: '1Gi' }))], ['Burstable', 750])
+  t.equal(qosClassOf(pod({ cpu: '500m', memory: '1Gi' }, all).spec), 'Burstable')
   t.equal(score(pod({ memory: '1' })), 999)
   t.equal(score(pod({ memory: '8Gi' })), 3)
 })

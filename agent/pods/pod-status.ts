@@ -1,4 +1,5 @@
 /** What the engine has of a pod, and what holds it up → the status that kubectl shows. */
+
 import type {
   Container,
   ContainerState,
@@ -8,10 +9,10 @@ import type {
   PodPhase,
   PodStatus,
 } from '../../api/pod.ts'
+import { qosClassOf } from '../../api/qos-class.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers, sortContainers } from './pod-containers.ts'
 import type { Vital, Vitals, Waiting } from './pod-steps.ts'
-import { qosClass } from './qos.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
@@ -52,7 +53,7 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
     startTime,
     ...(inits.length === 0 ? {} : { initContainerStatuses: initStatuses }),
     containerStatuses,
-    qosClass: qosClass(pod),
+    qosClass: qosClassOf(pod.spec),
   }
 }
 
@@ -82,7 +83,7 @@ export function refusedStatus(
     reason,
     message: `Pod was rejected: ${message}`,
     startTime: rfc3339(nowWallMs),
-    qosClass: qosClass(pod),
+    qosClass: qosClassOf(pod.spec),
   }
 }
 

@@ -5,6 +5,7 @@ import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { KubeObject, ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
+import { isReservedNodeLabel } from '../../api/node-labels.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import type { ResourceName } from '../../api/resources.ts'
 import { claimsOf, configMapsOf, secretsOf } from './pod-references.ts'
@@ -116,31 +117,5 @@ function forbiddenLabels(now: ObjectMeta, before: ObjectMeta | undefined): strin
   const changed = [...new Set([...Object.keys(labels), ...Object.keys(earlier)])].filter(
     (key) => labels[key] !== earlier[key],
   )
-  return changed.filter(isForbidden).sort()
-}
-
-const allowed = new Set([
-  'kubernetes.io/hostname',
-  'kubernetes.io/os',
-  'kubernetes.io/arch',
-  'beta.kubernetes.io/os',
-  'beta.kubernetes.io/arch',
-  'beta.kubernetes.io/instance-type',
-  'node.kubernetes.io/instance-type',
-  'topology.kubernetes.io/zone',
-  'topology.kubernetes.io/region',
-  'failure-domain.beta.kubernetes.io/zone',
-  'failure-domain.beta.kubernetes.io/region',
-])
-
-function isForbidden(key: string): boolean {
-  const [prefix, name] = key.split('/')
-  if (prefix === undefined || name === undefined || allowed.has(key)) return false
-  if (isWithin(prefix, 'node-restriction.kubernetes.io')) return true
-  if (isWithin(prefix, 'kubelet.kubernetes.io') || isWithin(prefix, 'node.kubernetes.io')) return false
-  return isWithin(prefix, 'kubernetes.io') || isWithin(prefix, 'k8s.io')
-}
-
-function isWithin(domain: string, parent: string): boolean {
-  return domain === parent || domain.endsWith(`.${parent}`)
+  return changed.filter(isReservedNodeLabel).sort()
 }
