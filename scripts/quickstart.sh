@@ -208,6 +208,8 @@ ensure_agent() {
   state=$(probe ready "$data/kubeconfig" "$node_name" 90 "$since") || {
     news "$log" "${began:-0}" >"$log.now"
     pid_of agent "$agent_mark" >/dev/null || state='the agent ended'
+    [[ $state != *'not found'* ]] ||
+      fail "Node $node_name was deleted, and an agent registers its node once, at its start" "scripts/quickstart.sh --stop --data $data, then start it again."
     fail "Node $node_name does not get Ready ($state)" "Its own words are above. Docker's: $logs/dockerd.log or journalctl -u docker; the controller's: $logs/controller.log" "$log.now"
   }
 }
