@@ -192,6 +192,18 @@ test('an access point away for 90 seconds, with 8 of 12 nodes behind it, evicts 
   t.same(await tainted(world), [])
 })
 
+test('a controller that was stopped for a while blames nobody for what it could not hear', async (t) => {
+  const world = await watched(t, ...names(4).map((name) => ({ name })))
+  world.clock.suspend(120_000)
+  await world.clock.advance(1)
+  for (const name of names(4)) t.equal(await world.state(name), 'True')
+  t.same(world.log.messages('warn'), ['Controller was asleep, every node gets its full grace'])
+  world.silence('pi-1')
+  await world.pass(70)
+  t.match(await world.state('pi-1'), /^Unknown/, 'who is silent afterwards is found out all the same')
+  t.equal(await world.state('pi-2'), 'True')
+})
+
 test('a controller restarted in the middle gives everyone a full grace, and then goes on', async (t) => {
   const world = fleet(t)
   await world.join(...names(4).map((name) => ({ name })))

@@ -54,6 +54,7 @@ async function runNodeLifecycle(
   const held = new Map<string, string>()
   let zones = noZones
   let started = false
+  let awakeMs = clock.monotonicMs()
 
   /** By what we know at this moment; of a node we do not know, nothing. */
   const judge = (name: string): Judgement | undefined => {
@@ -90,6 +91,7 @@ async function runNodeLifecycle(
     await Promise.all([nodes.listed, leases.listed, pods.listed])
     const isNewcomer = () => started
     for (; !signal.aborted; started = true) {
+      noticeSleep()
       roster.judgeLinks(clock.monotonicMs())
       const names = roster.take(clock.monotonicMs())
       await inParallel(names, writesAtOnce, (name) => look(name, isNewcomer()).catch((error) => retryLook(name, error)))
@@ -98,6 +100,23 @@ async function runNodeLifecycle(
       for (const node of gone.splice(0)) await tell.removed(node)
       await judgeZones()
       await monitorBell.sleep(waitMs(roster.nextMs(), clock.monotonicMs()), signal)
+    }
+  }
+
+  /** While we were stopped, or our machine slept, nothing could be heard: then nobody is to blame for silence. */
+  const noticeSleep = () => {
+    const nowMs = clock.monotonicMs()
+    const sleptMs = nowMs - awakeMs
+    awakeMs = nowMs
+    if (sleptMs <= 2 * settings.nodeMonitorPeriodMs) return
+    log.warn('Controller was asleep, every node gets its full grace', { seconds: Math.round(sleptMs / 1000) })
+    roster.giveFullGrace(nowMs)
+  }
+
+  const stayAwake = async () => {
+    while (!signal.aborted) {
+      await clock.sleep(settings.nodeMonitorPeriodMs, signal)
+      if (started) noticeSleep()
     }
   }
 
@@ -231,6 +250,7 @@ async function runNodeLifecycle(
     { name: 'leases', run: leases.run },
     { name: 'pods', run: pods.run },
     { name: 'monitor', run: monitor },
+    { name: 'wakefulness', run: stayAwake },
     { name: 'taint', run: taint },
   ]
   await runLoops(loops, signal, log)

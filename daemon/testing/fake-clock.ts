@@ -4,6 +4,8 @@ import type { Clock } from '../clock.ts'
 export interface FakeClock extends Clock {
   /** Lets `ms` pass: sleepers wake in the order they come due, and what they do is done before the next one wakes. */
   advance(ms: number): Promise<void>
+  /** Time passes while the machine is suspended: who came due wakes late, at the next `advance`. */
+  suspend(ms: number): void
   /** Lets everything that is ready happen, without time passing. */
   settle(): Promise<void>
   /** Moves the date, not the time: a Pi that hears from a time server. */
@@ -47,6 +49,9 @@ export function fakeClock(wallMs: number = start): FakeClock {
         signal?.addEventListener('abort', wake, { once: true })
       }),
     advance,
+    suspend: (ms) => {
+      monotonicMs += ms
+    },
     settle,
     setWall: (toMs) => {
       wallOffsetMs = toMs - monotonicMs
