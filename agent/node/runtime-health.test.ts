@@ -81,6 +81,15 @@ test('an engine that never answered is first waited for, then down', async (t) =
   t.equal(health.info(), undefined)
 })
 
+test('an engine that was not asked while the machine slept is not down', async (t) => {
+  const { health, clock } = engine(t, true)
+  await clock.advance(5_000)
+  clock.suspend(3_600_000)
+  t.same(health.problems(), [])
+  await clock.advance(1)
+  t.same(health.problems(), [])
+})
+
 test('an engine that hangs is not waited for', async (t) => {
   const { world, health, clock } = engine(t, true)
   world.hangs = true

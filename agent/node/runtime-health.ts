@@ -34,6 +34,8 @@ const imagesPeriodMs = 5 * 60_000
 export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNeeds): RuntimeHealth {
   let startedMs: number | undefined
   let answeredMs: number | undefined
+  /** Since when it was asked in vain. */
+  let askedMs: number | undefined
   let answering: boolean | undefined
   let told: readonly string[] = []
   let info: RuntimeInfo | undefined
@@ -44,7 +46,9 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
   const look = async (): Promise<boolean> => {
     try {
       const before = info
+      askedMs ??= clock.monotonicMs()
       info = await runtime.info()
+      askedMs = undefined
       answeredMs = clock.monotonicMs()
       const back = answering !== true
       answering = true
@@ -70,7 +74,7 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
     return JSON.stringify(images) !== JSON.stringify(before)
   }
 
-  const problems = () => problemsOf(answeredMs, startedMs, clock.monotonicMs())
+  const problems = () => problemsOf({ answeredMs, askedMs, startedMs }, clock.monotonicMs())
 
   return {
     looked: () => answering !== undefined || (startedMs !== undefined && clock.monotonicMs() - startedMs >= patienceMs),
@@ -90,10 +94,20 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
   }
 }
 
-/** The kubelet's sentences. An engine that never answered is given the same time before it is called down. */
-function problemsOf(answeredMs: number | undefined, startedMs: number | undefined, nowMs: number): readonly string[] {
+type Heard = {
+  readonly answeredMs: number | undefined
+  readonly askedMs: number | undefined
+  readonly startedMs: number | undefined
+}
+
+/**
+ * The kubelet's sentences. An engine that never answered is given the same time before it is called down; one that was not
+ * asked, for this machine was asleep, is not to blame.
+ */
+function problemsOf({ answeredMs, askedMs, startedMs }: Heard, nowMs: number): readonly string[] {
   const heardMs = answeredMs ?? startedMs
-  if (heardMs !== undefined && nowMs - heardMs >= downAfterMs) return ['container runtime is down']
+  const isAsked = askedMs !== undefined && nowMs - askedMs >= downAfterMs - healthyPeriodMs
+  if (isAsked && heardMs !== undefined && nowMs - heardMs >= downAfterMs) return ['container runtime is down']
   if (answeredMs === undefined) return ['container runtime status check may not have completed yet']
   return []
 }
