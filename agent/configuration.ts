@@ -39,6 +39,7 @@ export const AgentConfigurationSchema = object({
   nodeIP: optional(text),
   healthzPort: optional(integer),
   healthzBindAddress: optional(text),
+  devices: optional(list(object({ name: text, paths: list(text) }))),
 })
 export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
 
@@ -62,6 +63,8 @@ export type AgentConfiguration = {
   /** 0: any that is free. */
   readonly healthzPort: number
   readonly healthzBindAddress: string
+  /** Offered to pods as `bramble.dev/NAME`. */
+  readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
 }
 
 export const emptyConfiguration: AgentConfigurationFile = {
@@ -115,6 +118,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     nodeIP: addressOf('nodeIP', file.nodeIP, problems),
     healthzPort: whole('healthzPort', file.healthzPort, 10248, 0, 65535),
     healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
+    devices: devicesOf(file.devices ?? [], problems),
   }
   for (const taint of configuration.registerWithTaints) {
     const because = labelKeyProblem(taint.key)
@@ -165,6 +169,25 @@ function labelsOf(
     if (wrong !== undefined) problems.push(`nodeLabels[${name}]: the value ${JSON.stringify(value)} ${wrong}`)
   }
   return labels
+}
+
+function devicesOf(
+  devices: readonly { readonly name: string; readonly paths: readonly string[] }[],
+  problems: string[],
+): AgentConfiguration['devices'] {
+  const names = devices.map(({ name }) => name)
+  return devices.map(({ name, paths }, index) => {
+    const resource = `bramble.dev/${name}`
+    const because = name.includes('/') ? 'must have no prefix: it gets ours' : labelKeyProblem(resource)
+    if (because !== undefined) problems.push(`devices[${index}].name: ${JSON.stringify(name)} ${because}`)
+    if (names.indexOf(name) < index) problems.push(`devices[${index}].name: ${name} is there already`)
+    for (const path of paths) {
+      const good = path.startsWith('/dev/') && !path.split('/').includes('..') && !/[*?].*\//.test(path)
+      if (!good)
+        problems.push(`devices[${index}].paths: ${path} must be below /dev, with * and ? in its last part only`)
+    }
+    return { resource, paths }
+  })
 }
 
 function addressOf(name: string, address: string | undefined, problems: string[]): string | undefined {

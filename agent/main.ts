@@ -13,6 +13,7 @@ import { nodeVersion, version } from '../daemon/version.ts'
 import { rebootedSince } from './adapters/boot-record.ts'
 import { fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
+import { findDevices } from './adapters/host-devices.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
 import { readResolver } from './adapters/host-resolver.ts'
@@ -37,6 +38,7 @@ import { leaseManager } from './node/lease-manager.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
 import { registration } from './node/registration.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
+import type { MachineDevices } from './pods/devices.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 
 /** sysexits.h: wrong usage; wrong configuration, which systemd is told not to start again. */
@@ -182,6 +184,7 @@ async function runAgent(
       addresses: hostAddresses({ root, clock: systemClock }, { nodeName, hostname, nodeIP: configuration.nodeIP }),
       pressures: eviction.pressures,
       runtime: health,
+      devices: async () => counted(await findDevices(configuration.devices)),
       controlPlane,
       clock: watch.clockFor('node-status'),
       random,
@@ -208,6 +211,7 @@ async function runAgent(
       runtime,
       volumes: volumeStore(await volumeFolders(dataDir)),
       hostResolver: () => readResolver(root),
+      devices: () => findDevices(configuration.devices),
       controlPlane,
       network: networkProbes('kube-probe/1.32'),
       checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),
@@ -273,6 +277,10 @@ async function volumeFolders(dataDir: string) {
   const dataDirectory = await realpath(dataDir)
   const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
   return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
+}
+
+function counted(devices: MachineDevices) {
+  return Object.fromEntries([...devices].map(([resource, paths]) => [resource, paths.length]))
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

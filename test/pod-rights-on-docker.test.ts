@@ -122,6 +122,19 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd(), timeou
     for (const { Id } of networks) await dockerd.docker.getNetwork(Id).remove()
   })
 
+  t.test('a device is given to the container that asked for it, and to no other', async (t) => {
+    const devices = new Map([['bramble.dev/fuse', ['/dev/fuse']]])
+    const allocatable = { cpu: '4', memory: '4Gi', pods: '110', 'bramble.dev/fuse': '1' }
+    const node = nodeOnDocker(t, dockerd, { devices, allocatable })
+    const script = '[ -c /dev/fuse ] && echo there || echo not there'
+    const resources = { limits: { 'bramble.dev/fuse': '1' } }
+    node.want(pod('asks', script, {}, { resources }), pod('other', script))
+    await shows('uid-asks', 'there\n')
+    await shows('uid-other', 'not there\n')
+    node.want(pod('asks', script, {}, { resources }), pod('late', script, {}, { resources }))
+    t.match(await node.until('late', ({ phase }) => phase === 'Failed'), { reason: 'OutOfbramble.dev/fuse' })
+  })
+
   t.test('a pod has its names, knows those it is given, and asks whom it shall ask', async (t) => {
     const node = nodeOnDocker(t, dockerd)
     const hostAliases = [{ ip: '192.0.2.7', hostnames: ['camera.lan', 'camera'] }]

@@ -4,7 +4,7 @@ import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/r
 import { sandboxOf } from './docker-labels.ts'
 
 export function containerOf(
-  { Id, State, Config, Created, NetworkSettings }: Dockerode.ContainerInspectInfo,
+  { Id, State, Config, Created, NetworkSettings, HostConfig }: Dockerode.ContainerInspectInfo,
   identity: ContainerIdentity,
   imageID: string,
 ): RuntimeContainer {
@@ -23,6 +23,7 @@ export function containerOf(
     startedAt: instant(State.StartedAt),
     finishedAt: instant(State.FinishedAt),
     ip,
+    devices: (HostConfig.Devices ?? []).map(({ PathOnHost }: { PathOnHost: string }) => PathOnHost),
   }
 }
 

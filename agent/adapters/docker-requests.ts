@@ -81,6 +81,11 @@ export function containerRequest(
           }),
       ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
       OomScoreAdj: options.oomScoreAdj,
+      Devices: options.devices.map((path) => ({
+        PathOnHost: path,
+        PathInContainer: path,
+        CgroupPermissions: 'rwm',
+      })),
       Mounts: options.mounts.map(({ source, target, readOnly, propagation }) => ({
         Type: 'bind',
         Source: source,

@@ -18,6 +18,8 @@ export type NodeStatusNeeds = {
   /** Undefined until the machine was looked at for the first time. */
   readonly pressures: () => readonly PressureType[] | undefined
   readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images'>
+  /** How many there are of each of the devices that pods may ask for. */
+  readonly devices?: () => Promise<Amounts>
   readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'reportEvent'>
   readonly clock: Clock
   readonly random: () => number
@@ -95,9 +97,10 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
     const before = status?.conditions ?? []
     const health = { pressures, problems: [...runtime.problems(), ...unable] }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
+    const devices = (await needs.devices?.()) ?? {}
     status = nodeStatus({
-      capacity,
-      allocatable,
+      capacity: { ...capacity, ...devices },
+      allocatable: { ...allocatable, ...devices },
       addresses,
       system,
       agentVersion,

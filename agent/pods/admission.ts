@@ -15,7 +15,9 @@ export type Allocatable = { readonly [resource: string]: string | number }
 /** `others`: the pods that run here already. */
 export function admit(pod: Pod, others: readonly Pod[], allocatable: Allocatable): Admission {
   for (const [resource, needed] of needs(pod)) {
-    const capacity = amount(resource, allocatable[resource])
+    // A device that is not declared is not there; before the first look at the machine nobody knows.
+    const absent = resource.includes('/') && 'pods' in allocatable ? 0 : undefined
+    const capacity = amount(resource, allocatable[resource]) ?? absent
     const used = others
       .flatMap((other) => needs(other).filter(([name]) => name === resource))
       .reduce((a, [, b]) => a + b, 0)
@@ -45,10 +47,14 @@ function needs({ spec }: Pod): readonly (readonly [string, number])[] {
     const regular = spec.containers.map((container) => request(resource, container)).reduce((a, b) => a + b, 0)
     return Math.max(most, regular + sidecars)
   }
+  const all = [...(spec.initContainers ?? []), ...spec.containers]
+  const named = all.flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))
+  const extended = [...new Set(named.filter((resource) => resource.includes('/')))]
   return [
     ['pods', 1],
     ['cpu', total('cpu')],
     ['memory', total('memory')],
+    ...extended.map((resource) => [resource, total(resource)] as const),
   ]
 }
 

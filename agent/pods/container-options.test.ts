@@ -16,6 +16,7 @@ const needs = {
   allocatable: { cpu: '4', memory: '3Gi' },
   sandboxID: 'sandbox',
   mounts: [],
+  devices: [],
   attempt: 3,
   memoryCapacityBytes: 4 * GiB,
 }

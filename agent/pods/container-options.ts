@@ -51,6 +51,7 @@ export type ContainerNeeds = EnvSources & {
   readonly attempt: number
   readonly memoryCapacityBytes: number
   readonly mounts: readonly ContainerMount[]
+  readonly devices: readonly string[]
   /** Where it matters: see `asksForImageUser`. */
   readonly imageUser?: string | undefined
 }
@@ -93,6 +94,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       ...(pod.spec.shareProcessNamespace ? { shareProcesses: true } : {}),
       oomScoreAdj: oomScoreAdj(pod, container, needs.memoryCapacityBytes),
       mounts: needs.mounts,
+      devices: needs.devices,
       hostPID: pod.spec.hostPID === true,
       hostIPC: pod.spec.hostIPC === true,
       security: secured.security,

@@ -11,6 +11,7 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { type Allocatable, admit } from './admission.ts'
 import { changedPods, isNews, podsByUID } from './desired-pods.ts'
+import { deviceAllocator, type MachineDevices } from './devices.ts'
 import { engineWatch } from './engine-watch.ts'
 import { imagePuller } from './image-puller.ts'
 import type { Resolver } from './pod-dns.ts'
@@ -29,6 +30,8 @@ export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
   readonly hostResolver: () => Promise<Resolver>
+  /** Declared in the configuration, as they are plugged in now. */
+  readonly devices: () => Promise<MachineDevices>
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
@@ -81,6 +84,7 @@ const lastVisitsMs = 2_000
 export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings): PodManager {
   const { runtime, controlPlane, checkpoint, clock, random, log } = needs
   const queue = workQueue(clock, random)
+  const devices = deviceAllocator({ runtime, devices: needs.devices })
   const puller = imagePuller({ runtime, clock, log }, settings.parallelPulls)
   let desired: DesiredMessage | undefined
   let wanted: ReadonlyMap<string, Pod> = new Map()
@@ -109,6 +113,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       runtime,
       volumes: needs.volumes,
       hostResolver: needs.hostResolver,
+      devices,
       puller,
       prober: probes,
       network: needs.network,

@@ -6,6 +6,7 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions, sandboxOptions } from './container-options.ts'
+import type { DeviceAllocator } from './devices.ts'
 import { containerNamed, runHook } from './hooks.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
@@ -25,6 +26,7 @@ import type { VolumeStore } from './volumes/volume-store.ts'
 export type PodWorkerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
+  readonly devices: DeviceAllocator
   /** How this machine looks up names. */
   readonly hostResolver: () => Promise<Resolver>
   readonly puller: ImagePuller
@@ -130,16 +132,23 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     const sources = { ...needs.sources(), podIP: sandbox.ip }
     const placed = await containerMounts(pod, container, sources, needs.volumes)
     if (!placed.ok) return notPlaced(pod, container, placed)
+    const who = { podUID: pod.metadata.uid ?? '', containerName: name }
+    const given = await needs.devices.allocate(who, container)
+    if (!given.ok) return trouble(pod, container, 'CreateContainerConfigError', given.message)
     const made = containerOptions(pod, container, {
       ...sources,
       sandboxID: sandbox.id,
       attempt,
       mounts: placed.mounts,
+      devices: given.paths,
       imageUser: asksForImageUser(pod, container) ? await runtime.imageUser(image) : undefined,
     })
-    if (!made.ok) return trouble(pod, container, 'CreateContainerConfigError', made.message)
+    if (!made.ok) {
+      needs.devices.release(who)
+      return trouble(pod, container, 'CreateContainerConfigError', made.message)
+    }
     tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(wantedImage(pod, image)) : undefined))
-    const id = await create(pod, container, made.options)
+    const id = await create(pod, container, made.options).finally(() => needs.devices.release(who))
     if (id === undefined) return
     tell('Normal', 'Created', `Created container: ${name}`)
     troubles.delete(name)

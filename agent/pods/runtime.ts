@@ -37,6 +37,8 @@ export type RuntimeContainer = {
   readonly finishedAt: string | undefined
   /** Of the sandbox, on the network it was given; undefined on the host's network and when not running. */
   readonly ip: string | undefined
+  /** Of this machine, given to it alone. */
+  readonly devices?: readonly string[]
 }
 
 export type PortMapping = {
@@ -88,6 +90,7 @@ export type ContainerOptions = {
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
   readonly oomScoreAdj: number
   readonly mounts: readonly ContainerMount[]
+  readonly devices: readonly string[]
   readonly hostPID: boolean
   readonly hostIPC: boolean
   readonly security: ContainerSecurity

@@ -107,6 +107,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       startedAt: undefined,
       finishedAt: undefined,
       ip: undefined,
+      devices: [],
       ...over,
     }
     entries.set(id, { nodeName, container, ports })
@@ -140,8 +141,8 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     async createContainer(options) {
       await begin('createContainer', options.identity.containerName)
       if (!images.has(options.image)) throw new RuntimeError('ImageNotFound', `No such image: ${options.image}`)
-      const { identity, sandboxID, image } = options
-      const id = add(nodeName, identity, { sandboxID, image }, [])
+      const { identity, sandboxID, image, devices } = options
+      const id = add(nodeName, identity, { sandboxID, image, devices }, [])
       made.set(id, options)
       return id
     },

@@ -4,6 +4,7 @@ import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { MachineDevices } from '../pods/devices.ts'
 import { defaultPodManagerSettings, type PodManager, podManager } from '../pods/pod-manager.ts'
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
@@ -32,6 +33,7 @@ export type PodWorldNeeds = {
   readonly checkpoint?: PodCheckpoint
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
+  readonly devices?: MachineDevices
   readonly allocatable?: { readonly [resource: string]: string }
   readonly epoch?: string
 }
@@ -46,6 +48,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
     {
       runtime,
       volumes: needs.volumes ?? fakeVolumes(),
+      devices: async () => needs.devices ?? new Map(),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       clock,
       log,

@@ -185,6 +185,7 @@ function options({ image }: World, sandboxID: string, { command, attempt = 0 }: 
     requests: { cpuShares: 102, memoryBytes: 0 },
     oomScoreAdj: 900,
     mounts: [],
+    devices: [],
     hostPID: false,
     hostIPC: false,
     security: {

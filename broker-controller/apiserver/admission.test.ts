@@ -111,7 +111,7 @@ test('all that is wrong with a pod is said at once, with the field', async (t) =
           ports: [{ containerPort: 0 }, { containerPort: 80, hostPort: 70000, protocol: 'ICMP', name: 'a' }],
           env: [{ name: 'A=B' }],
           imagePullPolicy: 'Sometimes',
-          resources: { requests: { cpu: '2', memory: '-1' }, limits: { cpu: '1', 'example.com/gpu': '1' } },
+          resources: { requests: { cpu: '2', memory: '-1' }, limits: { cpu: '1', 'hugepages-2Mi': '1' } },
         },
         { name: 'twin', image: ' nginx', ports: [{ containerPort: 1, hostPort: 5 }] },
         { name: 'twin', image: 'nginx', ports: [{ containerPort: 2, hostPort: 5 }] },
@@ -137,8 +137,8 @@ test('all that is wrong with a pod is said at once, with the field', async (t) =
       'spec.containers[0].ports[1].hostPort',
       'spec.containers[0].ports[1].protocol',
       'spec.containers[0].env[0].name',
-      'spec.containers[0].resources.limits[example.com/gpu]',
-      'spec.containers[0].resources.requests[example.com/gpu]',
+      'spec.containers[0].resources.limits[hugepages-2Mi]',
+      'spec.containers[0].resources.requests[hugepages-2Mi]',
       'spec.containers[0].resources.requests[memory]',
       'spec.containers[0].resources.requests',
       'spec.containers[1].image',
@@ -518,4 +518,13 @@ test('probes and hooks have Kubernetes’ defaults and limits', async (t) => {
     'lifecycle.postStart.exec.command',
     'lifecycle.preStop.sleep.seconds',
   ])
+})
+
+test('a device is asked for whole, and not shared', async (t) => {
+  const asks = (resources: object) => causes(() => create('pods', pod({}, { resources })))
+  createdPod({}, { resources: { limits: { 'bramble.dev/gpiochip0': 1 } } })
+  t.match(asks({ limits: { 'bramble.dev/gpiochip0': '500m' } }), [
+    /limits\[bramble\.dev\/gpiochip0\]: .*must be an integer/,
+  ])
+  t.match(asks({ requests: { 'bramble.dev/gpiochip0': 1 } }), [/resources\.limits: Required value: Limit must be set/])
 })

@@ -1,9 +1,9 @@
 /** What is wrong with a pod's containers? */
 import { isIP } from 'node:net'
-import { dnsLabelProblem, portNameProblem } from '../../api/names.ts'
+import { dnsLabelProblem, portNameProblem, qualifiedNameProblem } from '../../api/names.ts'
 import type { Container, ContainerPort, ResourceRequirements } from '../../api/pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
-import { compareQuantities, zeroQuantity } from '../../api/quantity.ts'
+import { compareQuantities, milliValue, zeroQuantity } from '../../api/quantity.ts'
 import { envProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
 import { probeAndHookProblems } from './probe-validation.ts'
@@ -122,6 +122,24 @@ function hostPortProblems(field: string, containers: readonly Container[]): read
   return places.filter(({ text }, index) => texts.indexOf(text) < index).map(({ at, text }) => duplicate(at, text))
 }
 
+/** Of a node's own making: devices. Those are there or not, so they are counted whole, and lent to nobody else. */
+function isExtended(name: string): boolean {
+  return name.includes('/') && !/(^|\.)kubernetes\.io\//.test(name) && qualifiedNameProblem(name) === undefined
+}
+
+function wholeProblems(at: string, amount: string | number): readonly Problem[] {
+  return milliValue(amount) % 1000 === 0 ? [] : [invalid(at, amount, 'must be an integer')]
+}
+
+function sameProblems(field: string, name: string, limits: Quantities, requests: Quantities): readonly Problem[] {
+  const [limit, request] = [limits[name], requests[name]]
+  if (limit === undefined) return [required(`${field}.limits`, 'Limit must be set for non overcommitable resources')]
+  if (request === undefined || compareQuantities(limit, request) === 0) return []
+  return [invalid(`${field}.requests`, request, `must be equal to ${name} limit of ${limit}`)]
+}
+
+type Quantities = { readonly [resource: string]: string | number }
+
 const knownResources = ['cpu', 'memory', 'ephemeral-storage']
 
 function resourceProblems(field: string, { limits = {}, requests = {} }: ResourceRequirements): readonly Problem[] {
@@ -133,7 +151,13 @@ function resourceProblems(field: string, { limits = {}, requests = {} }: Resourc
     ([name, amount]) => limits[name] !== undefined && compareQuantities(amount, limits[name]) > 0,
   )
   return [
-    ...amounts.flatMap(({ at, name }) => (knownResources.includes(name) ? [] : [forbidden(at, notYet)])),
+    ...amounts.flatMap(({ at, name, amount }) => {
+      if (knownResources.includes(name)) return []
+      return isExtended(name) ? wholeProblems(at, amount) : [forbidden(at, notYet)]
+    }),
+    ...Object.keys({ ...limits, ...requests }).flatMap((name) =>
+      isExtended(name) ? sameProblems(field, name, limits, requests) : [],
+    ),
     ...amounts.flatMap(({ at, amount }) =>
       compareQuantities(amount, zeroQuantity) < 0 ? [invalid(at, amount, 'must be greater than or equal to 0')] : [],
     ),
