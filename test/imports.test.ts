@@ -26,8 +26,12 @@ const wrong: readonly Wrong[] = [
     to: /^(agent|scripts|test|bench)\//,
     why: 'the controller knows nothing of an agent',
   },
-  { from: /^agent\/(?!main\.ts)/, to: /^agent\/adapters\//, why: 'only main.ts builds adapters' },
-  { from: /^agent\/\w+\//, to: /^agent\/[\w-]+\.ts$/, why: 'parts are handed their settings by main.ts' },
+  {
+    from: /^agent\/(?!(main|assembly)\.ts)/,
+    to: /^agent\/adapters\//,
+    why: 'only main.ts and assembly.ts build adapters',
+  },
+  { from: /^agent\/\w+\//, to: /^agent\/[\w-]+\.ts$/, why: 'parts are handed their settings by assembly.ts' },
   {
     from: RegExp(`^agent/${nodeParts}/`),
     to: RegExp(`^agent/${nodeParts}/`),

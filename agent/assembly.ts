@@ -1,0 +1,202 @@
+/** Configuration and identity → adapters → managers, running until told to stop. */
+import { createHash } from 'node:crypto'
+import { realpath } from 'node:fs/promises'
+import { hostname as machineName } from 'node:os'
+import { join } from 'node:path'
+import { apiClient } from '../daemon/api-client.ts'
+import { systemClock } from '../daemon/clock.ts'
+import type { Log } from '../daemon/log.ts'
+import { loopWatch } from '../daemon/loop-watch.ts'
+import { runLoops } from '../daemon/run.ts'
+import { nodeVersion, version } from '../daemon/version.ts'
+import { rebootedSince } from './adapters/boot-record.ts'
+import { fileCheckpoint } from './adapters/checkpoint.ts'
+import { dockerRuntime } from './adapters/docker.ts'
+import { findDevices } from './adapters/host-devices.ts'
+import { readHardwareIdentity } from './adapters/host-identity.ts'
+import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
+import { readResolver } from './adapters/host-resolver.ts'
+import { hostSignals } from './adapters/host-signals.ts'
+import { localEndpoint } from './adapters/local-endpoint.ts'
+import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
+import { networkProbes } from './adapters/network-probes.ts'
+import { hostAddresses } from './adapters/node-addresses.ts'
+import { volumeStore } from './adapters/volume-store.ts'
+import type { RunRequest } from './command-line.ts'
+import type { AgentConfiguration } from './configuration.ts'
+import { evictionManager } from './eviction/eviction-manager.ts'
+import { reservedBelow } from './eviction/thresholds.ts'
+import type { Identity } from './join/identity.ts'
+import { leaseManager } from './node/lease-manager.ts'
+import { nodeStatusManager } from './node/node-status-manager.ts'
+import { registration } from './node/registration.ts'
+import { runtimeHealth } from './node/runtime-health.ts'
+import type { MachineDevices } from './pods/devices.ts'
+import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
+
+/** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
+const hangsAfterMs = 3 * 60_000
+
+export type Assembly = {
+  readonly request: RunRequest
+  readonly configuration: AgentConfiguration
+  readonly identity: Identity
+  readonly log: Log
+}
+
+/** Resolves when everything has stopped after an abort; rejects when a part of it ended by itself. */
+export async function runAgent(
+  { request, configuration, identity, log }: Assembly,
+  signal: AbortSignal,
+): Promise<void> {
+  const { dataDir, root } = request
+  const { nodeName } = identity
+  const hostname = machineName()
+  const inventory = await readInventory({ root, dataDirectory: dataDir })
+  const { machine, system } = inventory
+  const rebooted = await rebootedSince(dataDir, system.bootID)
+  log.info('Agent starting', { node: nodeName, version, controller: identity.mqttUrl, rebooted })
+
+  const random = Math.random
+  const watch = loopWatch(systemClock, hangsAfterMs)
+  const controlPlane = mqttControlPlane(
+    { clock: systemClock, random, log },
+    { ...identity, agentVersion: version, bootID: system.bootID },
+  )
+  const runtime = dockerRuntime({
+    socketPath: request.dockerSocket,
+    nodeName,
+    seccompDirectory: join(dataDir, 'seccomp'),
+  })
+  const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
+  const eviction = evictionManager(
+    {
+      signals: hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory }),
+      clock: watch.clockFor('eviction'),
+      log,
+      changed: () => status.wake(),
+    },
+    { thresholds: configuration.evictionHard, transitionMs: configuration.evictionPressureTransitionMs },
+  )
+  const status = nodeStatusManager(
+    {
+      machine,
+      system,
+      addresses: hostAddresses({ root, clock: systemClock }, { nodeName, hostname, nodeIP: configuration.nodeIP }),
+      pressures: eviction.pressures,
+      runtime: health,
+      devices: async () => counted(await findDevices(configuration.devices)),
+      controlPlane,
+      clock: watch.clockFor('node-status'),
+      random,
+      log,
+    },
+    {
+      nodeName,
+      agentVersion: nodeVersion,
+      maxPods: configuration.maxPods,
+      podsPerCore: configuration.podsPerCore,
+      reserved: [
+        configuration.systemReserved,
+        configuration.kubeReserved,
+        reservedBelow(configuration.evictionHard, machine),
+      ],
+      updateMs: configuration.nodeStatusUpdateMs,
+      reportMs: configuration.nodeStatusReportMs,
+      rebooted,
+    },
+  )
+  const lease = leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }, configuration)
+  const pods = podManager(
+    {
+      runtime,
+      volumes: volumeStore(await volumeFolders(dataDir)),
+      hostResolver: () => readResolver(root),
+      devices: () => findDevices(configuration.devices),
+      controlPlane,
+      network: networkProbes('kube-probe/1.32'),
+      checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),
+      node: {
+        hostIP: () => status.status()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
+        allocatable: () => status.status()?.allocatable ?? {},
+        memoryCapacityBytes: () => machine.memoryBytes,
+      },
+      clock: systemClock,
+      random,
+      log,
+    },
+    { ...defaultPodManagerSettings, nodeName },
+  )
+  const registering = registration({
+    api: apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key }),
+    facts: async () => ({
+      nodeName,
+      hostname,
+      operatingSystem: system.operatingSystem,
+      architecture: system.architecture,
+      hardware: await readHardwareIdentity(root),
+      annotations: described(await describeMachine()),
+      nodeLabels: configuration.nodeLabels,
+      taints: configuration.registerWithTaints,
+    }),
+    status: status.first,
+    registered: status.report,
+    clock: systemClock,
+    random,
+    log,
+  })
+  const endpoint = localEndpoint(
+    {
+      view: {
+        problems: () => watch.stuck().map((loop) => `loop ${loop} hangs`),
+        pods: pods.pods,
+        spec: () => machineInfo(inventory),
+      },
+      log,
+    },
+    { host: configuration.healthzBindAddress, port: request.healthzPort ?? configuration.healthzPort },
+  )
+
+  await runLoops(
+    [
+      { name: 'control-plane', run: (signal) => controlPlane.run(pods, signal) },
+      { name: 'eviction', run: eviction.run },
+      { name: 'runtime-health', run: health.run },
+      { name: 'node-status', run: status.run },
+      { name: 'lease', run: lease.run },
+      pods,
+      ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
+      { name: 'local-endpoint', run: endpoint.run },
+    ],
+    signal,
+    log,
+  )
+}
+
+/** Memory of its own for each data directory: more than one agent may run on a machine. */
+async function volumeFolders(dataDir: string) {
+  const dataDirectory = await realpath(dataDir)
+  const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
+  return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
+}
+
+function counted(devices: MachineDevices) {
+  return Object.fromEntries([...devices].map(([resource, paths]) => [resource, paths.length]))
+}
+
+function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {
+  return {
+    ...(board === undefined ? {} : { 'bramble.dev/board': board }),
+    ...(processor === undefined ? {} : { 'bramble.dev/processor': processor }),
+  }
+}
+
+function machineInfo({ machine, system }: Inventory) {
+  return {
+    num_cores: machine.cpus,
+    memory_capacity: machine.memoryBytes,
+    machine_id: system.machineID,
+    system_uuid: system.systemUUID,
+    boot_id: system.bootID,
+  }
+}
