@@ -17,6 +17,7 @@ import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
 import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
+import { kernelLog } from './adapters/kernel-log.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
@@ -68,6 +69,7 @@ export async function runAgent(
     nodeName,
     seccompDirectory: join(dataDir, 'seccomp'),
   })
+  const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
   const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
   const eviction = evictionManager(
     {
@@ -160,6 +162,7 @@ export async function runAgent(
   await runLoops(
     [
       { name: 'control-plane', run: (signal) => controlPlane.run(pods, signal) },
+      { name: 'kernel-log', run: kernel.run },
       { name: 'eviction', run: eviction.run },
       { name: 'runtime-health', run: health.run },
       { name: 'node-status', run: status.run },

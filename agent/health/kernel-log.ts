@@ -1,0 +1,20 @@
+/** What parts of the agent need of the kernel's log: its lines, as they come. */
+
+export type KernelLine = {
+  /** 0 (emergency) to 7 (debug). */
+  readonly level: number
+  /** 0: the kernel itself; anything else was written by a program. */
+  readonly facility: number
+  /** Rises by one with each line since boot. */
+  readonly sequence: number
+  readonly text: string
+  /** How long ago it was written. Lines from before the agent's start are told too: judge them by this. */
+  readonly ageMs: number
+}
+
+export interface KernelLog {
+  /** Every line from now on, and with the first look those the kernel still has. Subscribe before it runs. */
+  subscribe(listener: (line: KernelLine) => void): void
+  /** False: this machine does not let us read it, or nobody has looked yet. */
+  readable(): boolean
+}
