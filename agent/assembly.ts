@@ -122,12 +122,13 @@ export async function runAgent(
         hostIP: () => status.status()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
         allocatable: () => status.status()?.allocatable ?? {},
         memoryCapacityBytes: () => machine.memoryBytes,
+        kernelLimits: health.info,
       },
       clock: systemClock,
       random,
       log,
     },
-    { ...defaultPodManagerSettings, nodeName },
+    { ...defaultPodManagerSettings, nodeName, podPidsLimit: configuration.podPidsLimit },
   )
   const registering = registration({
     api: apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key }),

@@ -29,6 +29,7 @@ export const AgentConfigurationSchema = object({
   nodeLeaseDurationSeconds: optional(integer),
   maxPods: optional(integer),
   podsPerCore: optional(integer),
+  podPidsLimit: optional(integer),
   evictionHard: optional(mapOf(text)),
   evictionPressureTransitionPeriod: optional(text),
   systemReserved: optional(mapOf(numberOrText)),
@@ -52,6 +53,8 @@ export type AgentConfiguration = {
   readonly nodeLeaseDurationSeconds: number
   readonly maxPods: number
   readonly podsPerCore: number
+  /** Processes and threads of one container; 0: no limit. */
+  readonly podPidsLimit: number
   readonly evictionHard: readonly Threshold[]
   readonly evictionPressureTransitionMs: number
   readonly systemReserved: Amounts
@@ -104,6 +107,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     nodeLeaseDurationSeconds: whole('nodeLeaseDurationSeconds', file.nodeLeaseDurationSeconds, 40, 4, 3600),
     maxPods: whole('maxPods', file.maxPods, 110, 0, 10_000),
     podsPerCore: whole('podsPerCore', file.podsPerCore, 0, 0, 10_000),
+    podPidsLimit: pidsLimitOf(file.podPidsLimit ?? -1, problems),
     evictionHard: thresholdsOf(file.evictionHard ?? defaultEvictionHard, problems),
     evictionPressureTransitionMs: span(
       'evictionPressureTransitionPeriod',
@@ -126,6 +130,13 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
   }
   if (problems.length > 0) throw new ConfigurationError(`Configuration file ${where} is not valid:`, problems)
   return deepFrozen(configuration)
+}
+
+/** The kubelet's -1 is no limit. */
+function pidsLimitOf(written: number, problems: string[]): number {
+  if (written === -1) return 0
+  if (written < 1) problems.push(`podPidsLimit: ${written} must be -1 (no limit) or greater than 0`)
+  return written
 }
 
 function thresholdsOf(evictionHard: { readonly [signal: string]: string }, problems: string[]): readonly Threshold[] {

@@ -51,5 +51,10 @@ export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo 
     rootDirectory: String(info['DockerRootDir']),
     cgroupVersion: String(info['CgroupVersion'] ?? '1'),
     storageDriver: String(info['Driver']),
+    // What an engine says nothing of it has.
+    memoryLimit: info['MemoryLimit'] !== false,
+    swapLimit: info['SwapLimit'] !== false,
+    pidsLimit: info['PidsLimit'] !== false,
+    cpuCfsQuota: info['CpuCfsQuota'] !== false && info['CpuCfsPeriod'] !== false,
   }
 }

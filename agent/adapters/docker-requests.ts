@@ -80,6 +80,7 @@ export function containerRequest(
             CpuQuota: Math.max(leastCpuQuotaUs, Math.round((limits.nanoCPUs / 1e9) * cpuPeriodUs)),
           }),
       ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
+      ...(limits.pids === 0 ? {} : { PidsLimit: limits.pids }),
       OomScoreAdj: options.oomScoreAdj,
       Devices: options.devices.map((path) => ({
         PathOnHost: path,

@@ -8,6 +8,10 @@ const info: RuntimeInfo = {
   version: 'docker://20.10.24',
   rootDirectory: '/var/lib/docker',
   cgroupVersion: '2',
+  memoryLimit: true,
+  swapLimit: true,
+  pidsLimit: true,
+  cpuCfsQuota: true,
   storageDriver: 'overlay2',
 }
 

@@ -50,6 +50,8 @@ export type ContainerNeeds = EnvSources & {
   readonly sandboxID: string
   readonly attempt: number
   readonly memoryCapacityBytes: number
+  /** Processes and threads; 0: no limit. */
+  readonly podPidsLimit?: number
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly string[]
   /** Where it matters: see `asksForImageUser`. */
@@ -86,6 +88,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       limits: {
         nanoCPUs: limits['cpu'] === undefined ? 0 : milliValue(limits['cpu']) * 1_000_000,
         memoryBytes: limits['memory'] === undefined ? 0 : quantityToNumber(limits['memory']),
+        pids: needs.podPidsLimit ?? 0,
       },
       requests: {
         cpuShares: cpuShares(cpuRequest === undefined ? 0 : milliValue(cpuRequest)),

@@ -385,3 +385,15 @@ test('a disk that refuses to be written holds up no pod', async (t) => {
   await clock.advance(31_000)
   t.equal(kept.content?.desired.pods.length, 1)
 })
+
+test('on a kernel without a memory cgroup a pod with a limit runs, and is told so once', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  runtime.lacks('memoryLimit', 'swapLimit')
+  const resources = { limits: { memory: '64Mi', cpu: '1' } }
+  const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', 'exit 1'], resources }
+  world.want(running('web', listening, { containers: [container, { ...container, name: 'second' }] }))
+  await clock.advance(60_000)
+  t.equal(world.told().filter((line) => line.startsWith('MemoryLimitNotEnforced')).length, 1)
+  const made = runtime.containers.filter(({ identity }) => identity.kind === 'container')
+  t.match(runtime.optionsOf(made[0]?.id ?? '')?.limits, { memoryBytes: 0, nanoCPUs: 1e9 })
+})

@@ -23,7 +23,7 @@ import { isUnreachable, podWorker } from './pod-worker.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { keeper, type PodCheckpoint } from './remembered.ts'
-import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
+import type { ContainerRuntime, KernelLimits, RuntimeContainer } from './runtime.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type PodManagerNeeds = {
@@ -40,6 +40,8 @@ export type PodManagerNeeds = {
     hostIP(): string | undefined
     allocatable(): Allocatable
     memoryCapacityBytes(): number
+    /** What its kernel can hold containers to; undefined until the engine said so. */
+    kernelLimits(): KernelLimits | undefined
   }
   readonly clock: Clock
   readonly random: () => number
@@ -53,6 +55,8 @@ export type PodManagerSettings = {
   /** Visits at once, and pulls at once. */
   readonly parallelPods: number
   readonly parallelPulls: number
+  /** Processes and threads of one container; 0: no limit. */
+  readonly podPidsLimit: number
 }
 
 /** The kubelet's minute; the rest for a small machine. */
@@ -60,6 +64,7 @@ export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   resyncMs: 60_000,
   parallelPods: 4,
   parallelPulls: 2,
+  podPidsLimit: 0,
 }
 
 /** A decision that a pod is over: an eviction, a shutdown. */
@@ -102,6 +107,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     hostIP: needs.node.hostIP(),
     memoryCapacityBytes: needs.node.memoryCapacityBytes(),
     allocatable: needs.node.allocatable(),
+    kernelLimits: needs.node.kernelLimits(),
+    podPidsLimit: settings.podPidsLimit,
     podCIDR: desired?.podCIDR,
     configMaps: desired?.configMaps ?? nothing,
     secrets: desired?.secrets ?? nothing,

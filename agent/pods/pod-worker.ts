@@ -10,6 +10,7 @@ import type { DeviceAllocator } from './devices.ts'
 import { containerNamed, runHook } from './hooks.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
+import { enforceable, unenforcedNews } from './kernel-limits.ts'
 import { containersOf, hasEnded, leastGraceSeconds } from './pod-containers.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
@@ -18,7 +19,7 @@ import type { Prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { credentialsFor } from './registry-credentials.ts'
 import { afterRestart } from './restarts.ts'
-import { type ContainerRuntime, type RuntimeContainer, RuntimeError } from './runtime.ts'
+import { type ContainerRuntime, type KernelLimits, type RuntimeContainer, RuntimeError } from './runtime.ts'
 import { asksForImageUser } from './security.ts'
 import { containerMounts, type Mounts, refreshFiles } from './volumes/container-mounts.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
@@ -43,6 +44,9 @@ export type PodWorkerNeeds = {
     readonly memoryCapacityBytes: number
     readonly allocatable: { readonly [resource: string]: string | number }
     readonly podCIDR: string | undefined
+    /** undefined: nobody knows yet. */
+    readonly kernelLimits: KernelLimits | undefined
+    readonly podPidsLimit: number
     readonly configMaps: readonly ConfigMap[]
     readonly secrets: readonly Secret[]
   }
@@ -92,6 +96,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const stuck = new Map(nothingRemembered.stuck)
   const postStarts = new Set<string>()
   const failedPostStarts = new Set<string>()
+  /** By reason: that a limit is not enforced is told once for the pod. */
+  const toldUnenforced = new Set<string>()
   /** By container id: its preStop hook was begun. */
   const preStops = new Map<string, AbortController>()
   let podIP: string | undefined
@@ -148,7 +154,13 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       return trouble(pod, container, 'CreateContainerConfigError', made.message)
     }
     tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(wantedImage(pod, image)) : undefined))
-    const id = await create(pod, container, made.options).finally(() => needs.devices.release(who))
+    const { limits } = made.options
+    for (const news of unenforcedNews(limits, sources.kernelLimits)) {
+      if (!toldUnenforced.has(news.reason)) needs.event(pod, { ...news, containerName: name })
+      toldUnenforced.add(news.reason)
+    }
+    const options = { ...made.options, limits: enforceable(limits, sources.kernelLimits) }
+    const id = await create(pod, container, options).finally(() => needs.devices.release(who))
     if (id === undefined) return
     tell('Normal', 'Created', `Created container: ${name}`)
     troubles.delete(name)

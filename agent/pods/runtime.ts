@@ -85,8 +85,8 @@ export type ContainerOptions = {
   readonly workingDir: string | undefined
   readonly tty: boolean
   readonly stdin: boolean
-  /** 0: no limit. Nano CPUs are CPU x 1e9. */
-  readonly limits: { readonly nanoCPUs: number; readonly memoryBytes: number }
+  /** 0: no limit. Nano CPUs are CPU x 1e9. Of memory there is no swap beside it. */
+  readonly limits: { readonly nanoCPUs: number; readonly memoryBytes: number; readonly pids: number }
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
   readonly oomScoreAdj: number
   readonly mounts: readonly ContainerMount[]
@@ -115,7 +115,16 @@ export type ContainerSecurity = {
   readonly appArmor: GuardProfile
 }
 
-export type RuntimeInfo = {
+/** What the kernel can be asked to hold a container to, as the engine sees it. */
+export type KernelLimits = {
+  /** Not on Raspberry Pi OS as it ships: its kernel starts with the memory controller off. */
+  readonly memoryLimit: boolean
+  readonly swapLimit: boolean
+  readonly pidsLimit: boolean
+  readonly cpuCfsQuota: boolean
+}
+
+export type RuntimeInfo = KernelLimits & {
   /** `docker://20.10.24` */
   readonly version: string
   readonly rootDirectory: string

@@ -4,6 +4,7 @@ import {
   type ContainerIdentity,
   type ContainerOptions,
   type ContainerRuntime,
+  type KernelLimits,
   type RuntimeContainer,
   RuntimeError,
   type RuntimeErrorReason,
@@ -31,6 +32,8 @@ export interface FakeRuntime extends ContainerRuntime {
   failNext(method: keyof ContainerRuntime, reason?: RuntimeErrorReason, message?: string): void
   /** From now on, or no longer. */
   setReachable(reachable: boolean): void
+  /** The kernel cannot hold containers to these. */
+  lacks(...limits: readonly (keyof KernelLimits)[]): void
   /** Pulls wait until they are let go. */
   holdPulls(): () => void
   /** The machine loses power: nothing runs any more. */
@@ -39,6 +42,8 @@ export interface FakeRuntime extends ContainerRuntime {
 
 type Entry = { readonly nodeName: string; readonly container: RuntimeContainer; readonly ports: readonly string[] }
 type Failure = { readonly method: string; readonly reason: RuntimeErrorReason; readonly message: string }
+
+const everyLimit: KernelLimits = { memoryLimit: true, swapLimit: true, pidsLimit: true, cpuCfsQuota: true }
 
 export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   const entries = new Map<string, Entry>()
@@ -51,6 +56,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   const calls: { method: keyof ContainerRuntime; subject: string }[] = []
   let failures: readonly Failure[] = []
   let reachable = true
+  let missingLimits: Partial<KernelLimits> = {}
   let pullGate: Promise<void> = Promise.resolve()
   let counter = 0
 
@@ -117,7 +123,14 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   const seenBy = (nodeName: string): ContainerRuntime => ({
     async info() {
       await begin('info')
-      return { version: 'docker://fake', rootDirectory: '/var/lib/docker', cgroupVersion: '2', storageDriver: 'fake' }
+      return {
+        version: 'docker://fake',
+        rootDirectory: '/var/lib/docker',
+        cgroupVersion: '2',
+        storageDriver: 'fake',
+        ...everyLimit,
+        ...missingLimits,
+      }
     },
     async listContainers(podUID) {
       await begin('listContainers', podUID)
@@ -247,6 +260,9 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       if (value) return
       for (const { broken } of listeners) broken(new RuntimeError('Unreachable', 'The stream of events broke'))
       listeners.clear()
+    },
+    lacks(...limits) {
+      missingLimits = Object.fromEntries(limits.map((limit) => [limit, false]))
     },
     holdPulls() {
       let release: () => void = () => undefined

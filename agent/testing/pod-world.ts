@@ -8,7 +8,7 @@ import type { MachineDevices } from '../pods/devices.ts'
 import { defaultPodManagerSettings, type PodManager, podManager } from '../pods/pod-manager.ts'
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
-import type { ContainerRuntime } from '../pods/runtime.ts'
+import type { ContainerRuntime, KernelLimits } from '../pods/runtime.ts'
 import type { VolumeStore } from '../pods/volumes/volume-store.ts'
 import { fakeVolumes } from './fake-volumes.ts'
 
@@ -35,6 +35,7 @@ export type PodWorldNeeds = {
   readonly volumes?: VolumeStore
   readonly devices?: MachineDevices
   readonly allocatable?: { readonly [resource: string]: string }
+  readonly podPidsLimit?: number
   readonly epoch?: string
 }
 
@@ -44,6 +45,14 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
   const gone: string[] = []
   const events: Event[] = []
   let version = 0
+  let kernelLimits: KernelLimits | undefined
+  // The engine's own word, as soon as it gives it.
+  runtime.info().then(
+    (info) => {
+      kernelLimits = info
+    },
+    () => undefined,
+  )
   const manager = podManager(
     {
       runtime,
@@ -64,9 +73,10 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
         hostIP: () => '192.0.2.11',
         allocatable: () => needs.allocatable ?? { cpu: '4', memory: '4Gi', pods: '110' },
         memoryCapacityBytes: () => 4 * 1024 ** 3,
+        kernelLimits: () => kernelLimits,
       },
     },
-    { ...defaultPodManagerSettings, nodeName: 'pi-01' },
+    { ...defaultPodManagerSettings, nodeName: 'pi-01', podPidsLimit: needs.podPidsLimit ?? 0 },
   )
   const stopping = new AbortController()
   const running = manager.run(stopping.signal)

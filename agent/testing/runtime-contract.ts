@@ -181,7 +181,7 @@ function options({ image }: World, sandboxID: string, { command, attempt = 0 }: 
     workingDir: undefined,
     tty: false,
     stdin: false,
-    limits: { nanoCPUs: 500_000_000, memoryBytes: 64 * 1024 * 1024 },
+    limits: { nanoCPUs: 500_000_000, memoryBytes: 64 * 1024 * 1024, pids: 100 },
     requests: { cpuShares: 102, memoryBytes: 0 },
     oomScoreAdj: 900,
     mounts: [],

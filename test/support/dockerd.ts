@@ -43,7 +43,18 @@ export type TestDockerd = {
   restart(): Promise<void>
 }
 
-export type DockerdSettings = { readonly liveRestore?: boolean }
+export type DockerdSettings = {
+  readonly liveRestore?: boolean
+  /** As on Raspberry Pi OS: for this engine the kernel has no memory controller. See `whyNotWithoutMemory`. */
+  readonly withoutMemoryCgroup?: boolean
+}
+
+const memoryController = '/sys/fs/cgroup/memory'
+
+/** Why no engine can be started without a memory controller here, or false. */
+export function whyNotWithoutMemory(): string | false {
+  return whyNoDockerd() || (existsSync(memoryController) ? false : 'only the controllers of cgroup v1 can be hidden')
+}
 
 /** What is needed of a tap test. */
 export type Ending = { teardown(end: () => Promise<void>): unknown }
@@ -77,7 +88,9 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     bridge ??= await makeBridge(`bd${id}`)
     const log = await open(join(folder, 'log'), 'a')
     // Should the test die without its teardown, its dockerd is told to end.
-    const started = spawn('setpriv', ['--pdeathsig', 'TERM', command, ...args(bridge.name)], {
+    const hidden = ['unshare', '--mount', 'sh', '-c', `umount ${memoryController} && exec "$0" "$@"`]
+    const line = [...(settings.withoutMemoryCgroup ? hidden : []), command, ...args(bridge.name)]
+    const started = spawn('setpriv', ['--pdeathsig', 'TERM', ...line], {
       stdio: ['ignore', log.fd, log.fd],
       env: ownEnvironment(),
     })
