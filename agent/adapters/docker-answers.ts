@@ -4,10 +4,13 @@ import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/r
 import { sandboxOf } from './docker-labels.ts'
 
 export function containerOf(
-  { Id, State, Config, Created, NetworkSettings, HostConfig }: Dockerode.ContainerInspectInfo,
+  { Id, State, Config, Created, NetworkSettings, HostConfig, GraphDriver, LogPath }: Dockerode.ContainerInspectInfo,
   identity: ContainerIdentity,
   imageID: string,
 ): RuntimeContainer {
+  // An engine that leaves images to containerd names no folder.
+  const layers: { readonly [name: string]: string | undefined } = GraphDriver?.Data ?? {}
+  const layer = layers['UpperDir']
   const [ip] = Object.values(NetworkSettings.Networks).flatMap(({ IPAddress }) => IPAddress || [])
   return {
     id: Id,
@@ -24,6 +27,9 @@ export function containerOf(
     finishedAt: instant(State.FinishedAt),
     ip,
     devices: (HostConfig.Devices ?? []).map(({ PathOnHost }: { PathOnHost: string }) => PathOnHost),
+    ...(State.Pid > 0 && { pid: State.Pid }),
+    ...(layer && { layerPath: layer }),
+    ...(LogPath && { logPath: LogPath }),
   }
 }
 

@@ -39,6 +39,12 @@ export type RuntimeContainer = {
   readonly ip: string | undefined
   /** Of this machine, given to it alone. */
   readonly devices?: readonly string[]
+  /** Its first process, as this machine counts; undefined when it does not run. */
+  readonly pid?: number
+  /** The folder of what it wrote into its image, where the engine keeps that in one. */
+  readonly layerPath?: string
+  /** The file of what it says; older ones stand beside it, with a number behind. */
+  readonly logPath?: string
 }
 
 export type PortMapping = {

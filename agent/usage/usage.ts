@@ -1,0 +1,108 @@
+/** Who uses how much of this machine. What nothing tells is left out, never zero. */
+
+/** Of a control group, and of all it ever held where it counts something up. */
+export type GroupReading = {
+  readonly cpu?: CpuReading
+  readonly memory?: MemoryReading
+  readonly pids?: { readonly current: number; readonly limit?: number }
+}
+
+export type CpuReading = {
+  readonly usageNanoSeconds: number
+  /** Only with a limit: periods begun, those in which it was held back, and for how long. */
+  readonly periods?: number
+  readonly throttledPeriods?: number
+  readonly throttledNanoSeconds?: number
+}
+
+export type MemoryReading = {
+  readonly usageBytes: number
+  /** Usage − inactive file pages: what cannot simply be dropped. */
+  readonly workingSetBytes: number
+  readonly rssBytes: number
+  readonly cacheBytes: number
+  readonly swapBytes?: number
+  readonly pageFaults: number
+  readonly majorPageFaults: number
+  readonly limitBytes?: number
+  readonly oomKills?: number
+}
+
+export type InterfaceReading = {
+  readonly name: string
+  readonly rxBytes: number
+  readonly rxPackets: number
+  readonly rxErrors: number
+  readonly rxDropped: number
+  readonly txBytes: number
+  readonly txPackets: number
+  readonly txErrors: number
+  readonly txDropped: number
+}
+
+export type ContainerReading = GroupReading & {
+  readonly id: string
+  readonly name: string
+  readonly image: string
+  /** RFC 3339. */
+  readonly startedAt: string | undefined
+}
+
+/** A pod of which something runs. */
+export type PodReading = {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  /** RFC 3339: since when it has its sandbox. */
+  readonly startedAt: string | undefined
+  readonly sandbox: GroupReading | undefined
+  /** Undefined on the machine's own network. */
+  readonly network: readonly InterfaceReading[] | undefined
+  readonly containers: readonly ContainerReading[]
+}
+
+export type Filled = {
+  readonly usedBytes: number
+  readonly inodesUsed: number
+  /** There is more than was counted: these are the least they can be. */
+  readonly incomplete?: true
+}
+
+/** What a pod has on disk. */
+export type PodDiskReading = {
+  readonly uid: string
+  readonly containers: readonly {
+    readonly name: string
+    /** Its writable layer. */
+    readonly rootfs?: Filled
+    readonly logs?: Filled
+  }[]
+  /** Its own: scratch folders, and copies of ConfigMaps and Secrets. `inMemory` ones take no disk. */
+  readonly volumes: readonly (Filled & { readonly name: string; readonly inMemory: boolean })[]
+}
+
+/** What ranking pods takes. */
+export type PodUse = {
+  readonly uid: string
+  readonly containers: readonly {
+    readonly name: string
+    readonly memoryWorkingSetBytes?: number
+    readonly pids?: number
+  }[]
+}
+
+/** A pod of which nothing runs has no readings. The first call rejects when the engine cannot be asked what runs. */
+export interface PodUsage {
+  /**
+   * Memory and processes: three small files a container (about 0.1 ms), nothing else. The engine is asked what runs
+   * only after it told of a change, and waited for 2 s at most.
+   */
+  podUsage(): Promise<readonly PodUse[]>
+  /** Everything the kernel tells of the pods. */
+  podReadings(): Promise<readonly PodReading[]>
+  /**
+   * Walks folders: about 10 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and no more
+   * than one walk is under way.
+   */
+  podDiskUsage(maxAgeMs?: number): Promise<readonly PodDiskReading[]>
+}
