@@ -1,6 +1,6 @@
 /**
  * core/v1 Pod: every field of Kubernetes 1.32, so that a manifest written for it is understood whole. What a node of
- * ours cannot run yet is refused by name (broker-controller/apiserver), never dropped in silence.
+ * ours cannot run yet is refused by name (api/validation), never dropped in silence.
  */
 import { LabelSelectorSchema, LocalObjectReferenceSchema, ObjectMetaSchema } from './meta.ts'
 import {

@@ -9,6 +9,10 @@ import type { Node } from '../../api/node.ts'
 import { invalidObject, type Problem } from '../../api/problem.ts'
 import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
+import { metadataChangeProblems, metadataProblems } from '../../api/validation/metadata-validation.ts'
+import { withPodDefaults } from '../../api/validation/pod-defaults.ts'
+import { podProblems } from '../../api/validation/pod-validation.ts'
+import { unsupportedFields } from '../../api/validation/unsupported-fields.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import {
   budgetProblems,
@@ -22,11 +26,9 @@ import {
   secretChangeProblems,
   secretProblems,
 } from './kind-validation.ts'
-import { metadataChangeProblems, metadataProblems } from './metadata-validation.ts'
-import { changedPod, newPod, withPodDefaults } from './pod-defaults.ts'
-import { podChangeProblems, podProblems } from './pod-validation.ts'
+import { changedPod, newPod } from './new-pod.ts'
+import { podChangeProblems } from './pod-change.ts'
 import { priorityClassChangeProblems, priorityClassProblems } from './priority.ts'
-import { unsupportedFields } from './unsupported-fields.ts'
 
 type AnyObject = ResourceTypes[ResourceName]
 

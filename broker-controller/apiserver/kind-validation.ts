@@ -9,7 +9,7 @@ import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
 import type { Secret } from '../../api/secret.ts'
 import { requirementsOf } from '../../api/selectors.ts'
-import { fixedOnceSet, problemsWith } from './metadata-validation.ts'
+import { problemsWith } from '../../api/validation/metadata-validation.ts'
 
 export function nodeProblems({ spec }: Node): readonly Problem[] {
   const { podCIDR, podCIDRs = [], taints = [] } = spec ?? {}
@@ -173,4 +173,10 @@ function frozenProblems<T extends Freezable>(
     ...(now.immutable === true ? [] : [forbidden('immutable', because)]),
     ...content.filter((field) => !isDeepStrictEqual(old[field], now[field])).map((field) => forbidden(field, because)),
   ]
+}
+
+/** Fields that may be set once and then stay. */
+function fixedOnceSet(field: string, old: unknown, now: unknown): Problem[] {
+  if (old === undefined || old === '' || isDeepStrictEqual(old, now)) return []
+  return [forbidden(field, 'may not be changed once it is set')]
 }

@@ -1,8 +1,7 @@
 /** The two patches every JSON document knows: merge patch (RFC 7396) and JSON patch (RFC 6902). Nothing is changed in place. */
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../api/api-error.ts'
-
-export type JsonObject = { readonly [name: string]: unknown }
+import { fieldOf, isObject, type JsonObject } from '../../api/json.ts'
 
 /** `target` with the fields of `patch` laid over it; null removes a field. Throws ApiError BadRequest. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
@@ -20,20 +19,11 @@ export function jsonPatch(target: unknown, operations: unknown): unknown {
   return operations.reduce<unknown>((document, operation) => applied(document, operation, copied), target)
 }
 
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** The object with another value under `name`, or without it for undefined. */
 export function withField(object: JsonObject, name: string, value: unknown): JsonObject {
   refuseReserved(name)
   const { [name]: _, ...others } = object
   return value === undefined ? others : { ...object, [name]: value }
-}
-
-/** The object's own field of that name. */
-export function fieldOf(object: JsonObject, name: string): unknown {
-  return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
 const mostOperations = 10_000

@@ -1,12 +1,8 @@
 /** How much does a pod matter? Its class says so; what its author writes beside that may only repeat it. */
 import type { Pod } from '../../api/pod.ts'
-import {
-  highestUserPriority,
-  type PriorityClass,
-  preemptionPolicies,
-  systemPriorityClasses,
-} from '../../api/priority-class.ts'
-import { forbidden, notSupported, type Problem, required } from '../../api/problem.ts'
+import { highestUserPriority, type PriorityClass, systemPriorityClasses } from '../../api/priority-class.ts'
+import { forbidden, type Problem } from '../../api/problem.ts'
+import { policyProblems } from '../../api/validation/scheduling-validation.ts'
 
 export type Admitted<T> =
   | { readonly ok: true; readonly object: T }
@@ -66,11 +62,6 @@ export function priorityClassChangeProblems(old: PriorityClass, now: PriorityCla
     ...(old.value === now.value ? [] : [forbidden('value', because)]),
     ...(old.preemptionPolicy === now.preemptionPolicy ? [] : [forbidden('preemptionPolicy', because)]),
   ]
-}
-
-export function policyProblems(field: string, policy: string): readonly Problem[] {
-  if (policy === '') return [required(field)]
-  return preemptionPolicies.some((known) => known === policy) ? [] : [notSupported(field, policy, preemptionPolicies)]
 }
 
 const systemPrefix = 'system-'

@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import type { NodeSelectorTerm, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../../api/pod.ts'
 import { problemText } from '../../api/problem.ts'
-import { gateChangeProblems, narrowingProblems, schedulingProblems } from './scheduling-validation.ts'
+import { schedulingProblems } from '../../api/validation/scheduling-validation.ts'
+import { gateChangeProblems, narrowingProblems } from './pod-change.ts'
 
 const wrong = (spec: Partial<PodSpec>) =>
   schedulingProblems({ containers: [], ...spec }).map((problem) => problemText(problem).replace('spec.', ''))

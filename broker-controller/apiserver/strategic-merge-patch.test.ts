@@ -1,8 +1,8 @@
 import { test } from 'tap'
 import { isApiError } from '../../api/api-error.ts'
+import type { JsonObject } from '../../api/json.ts'
 import { NodeSchema } from '../../api/node.ts'
 import { PodSchema } from '../../api/pod.ts'
-import type { JsonObject } from './patch.ts'
 import { strategicMergePatch } from './strategic-merge-patch.ts'
 
 const named = (...names: string[]) => names.map((name) => ({ name }))

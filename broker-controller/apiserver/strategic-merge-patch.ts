@@ -3,8 +3,9 @@
  * kind's schema. Directives: `$patch`, `$retainKeys`, `$setElementOrder/FIELD`, `$deleteFromPrimitiveList/FIELD`.
  */
 import { ApiError } from '../../api/api-error.ts'
+import { fieldOf, isObject, type JsonObject } from '../../api/json.ts'
 import { keywordsOf, schemaOfField, type TSchema } from '../../api/schema.ts'
-import { fieldOf, isObject, type JsonObject, withField } from './patch.ts'
+import { withField } from './patch.ts'
 
 /** `target` with `patch` merged into it, neither changed. Throws ApiError BadRequest for a patch that makes no sense. */
 export function strategicMergePatch(schema: TSchema, target: unknown, patch: unknown): unknown {

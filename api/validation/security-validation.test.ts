@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import type { PodSpec, SecurityContext } from '../../api/pod.ts'
-import { problemText } from '../../api/problem.ts'
+import type { PodSpec, SecurityContext } from '../pod.ts'
+import { problemText } from '../problem.ts'
 import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
 
 test('rights are asked for in words that mean something', async (t) => {

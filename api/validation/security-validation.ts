@@ -1,8 +1,8 @@
 /** What is wrong with the rights a pod asks for, and with its names on the network? */
-import { isIP } from 'node:net'
-import { dnsLabelProblem, dnsSubdomainProblem } from '../../api/names.ts'
-import type { Container, PodSpec, SecurityContext } from '../../api/pod.ts'
-import { forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { isIPAddress } from '../ip-address.ts'
+import { dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
+import type { Container, PodSpec, SecurityContext } from '../pod.ts'
+import { forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
 
 /** Kubernetes' list: what they change stays within the pod. */
@@ -116,7 +116,7 @@ export function nameProblems(spec: PodSpec): readonly Problem[] {
 }
 
 function ipProblems(field: string, ip: string): readonly Problem[] {
-  return isIP(ip) === 0 ? [invalid(field, ip, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')] : []
+  return !isIPAddress(ip) ? [invalid(field, ip, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')] : []
 }
 
 function oneOf(field: string, value: string | undefined, words: readonly string[]): readonly Problem[] {

@@ -1,17 +1,17 @@
 /** Names, labels and what else every object carries: what is wrong with them? */
-import { isDeepStrictEqual } from 'node:util'
-import type { ObjectMeta } from '../../api/meta.ts'
+import type { ObjectMeta } from '../meta.ts'
 import {
   dnsLabelProblem,
   dnsSubdomainProblem,
   labelKeyProblem,
   labelValueProblem,
   qualifiedNameProblem,
-} from '../../api/names.ts'
-import { forbidden, invalid, type Problem, required } from '../../api/problem.ts'
-import type { Resource, ResourceName } from '../../api/resources.ts'
+} from '../names.ts'
+import { forbidden, invalid, type Problem, required } from '../problem.ts'
+import type { Resource, ResourceName } from '../resources.ts'
 
 const mostAnnotationBytes = 256 * 1024
+const utf8 = new TextEncoder()
 
 /** The check's sentence, if it has one, as a problem of that field. */
 export function problemsWith(field: string, value: string, check: (text: string) => string | undefined): Problem[] {
@@ -77,7 +77,7 @@ function annotationProblems(annotations: { readonly [key: string]: string } = {}
   const keys = Object.keys(annotations).flatMap((key) =>
     problemsWith('metadata.annotations', key, (text) => qualifiedNameProblem(text.toLowerCase())),
   )
-  const bytes = Object.entries(annotations).reduce((sum, [key, value]) => sum + Buffer.byteLength(key + value), 0)
+  const bytes = Object.entries(annotations).reduce((sum, [key, value]) => sum + utf8.encode(key + value).length, 0)
   if (bytes <= mostAnnotationBytes) return keys
   return [...keys, invalid('metadata.annotations', '', `may not be more than ${mostAnnotationBytes} bytes`)]
 }
@@ -94,10 +94,4 @@ function ownerProblems({ ownerReferences = [] }: ObjectMeta): Problem[] {
     ...problems,
     invalid('metadata.ownerReferences', controllers[1]?.name, 'only one of them may be the controller'),
   ]
-}
-
-/** Fields that may be set once and then stay. */
-export function fixedOnceSet(field: string, old: unknown, now: unknown): Problem[] {
-  if (old === undefined || old === '' || isDeepStrictEqual(old, now)) return []
-  return [forbidden(field, 'may not be changed once it is set')]
 }

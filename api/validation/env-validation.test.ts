@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import type { Container } from '../../api/pod.ts'
-import { problemText } from '../../api/problem.ts'
+import type { Container } from '../pod.ts'
+import { problemText } from '../problem.ts'
 import { envProblems } from './env-validation.ts'
 
 test('a variable takes its value from one place that exists', async (t) => {

@@ -1,8 +1,8 @@
 /** What is wrong with a pod's volumes, and with where its containers mount them? */
-import { dataKeyProblem, dnsLabelProblem } from '../../api/names.ts'
-import type { Container, PodSpec, Volume } from '../../api/pod.ts'
-import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
-import { compareQuantities, zeroQuantity } from '../../api/quantity.ts'
+import { dataKeyProblem, dnsLabelProblem } from '../names.ts'
+import type { Container, PodSpec, Volume } from '../pod.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
+import { compareQuantities, zeroQuantity } from '../quantity.ts'
 import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
 

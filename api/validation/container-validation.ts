@@ -1,9 +1,9 @@
 /** What is wrong with a pod's containers? */
-import { isIP } from 'node:net'
-import { dnsLabelProblem, portNameProblem, qualifiedNameProblem } from '../../api/names.ts'
-import type { Container, ContainerPort, ResourceRequirements } from '../../api/pod.ts'
-import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
-import { compareQuantities, milliValue, zeroQuantity } from '../../api/quantity.ts'
+import { isIPAddress } from '../ip-address.ts'
+import { dnsLabelProblem, portNameProblem, qualifiedNameProblem } from '../names.ts'
+import type { Container, ContainerPort, ResourceRequirements } from '../pod.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
+import { compareQuantities, milliValue, zeroQuantity } from '../quantity.ts'
 import { envProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
 import { probeAndHookProblems } from './probe-validation.ts'
@@ -98,7 +98,7 @@ function portProblems(field: string, port: ContainerPort, hostNetwork: boolean):
       ? [invalid(`${field}.hostPort`, hostPort, 'must match `containerPort` when `hostNetwork` is true')]
       : []),
     ...oneOfWords(`${field}.protocol`, protocol, ['TCP', 'UDP', 'SCTP']),
-    ...(hostIP === '' || isIP(hostIP) !== 0 ? [] : [invalid(`${field}.hostIP`, hostIP, 'must be a valid IP address')]),
+    ...(hostIP === '' || isIPAddress(hostIP) ? [] : [invalid(`${field}.hostIP`, hostIP, 'must be a valid IP address')]),
   ]
 }
 

@@ -1,7 +1,7 @@
 /** What is wrong with a container's probes and hooks? */
-import { portNameProblem } from '../../api/names.ts'
-import type { Container, Probe } from '../../api/pod.ts'
-import { forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { portNameProblem } from '../names.ts'
+import type { Container, Probe } from '../pod.ts'
+import { forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
 
 /** `graceSeconds`: the pod's, which a sleep before the end must fit in. */

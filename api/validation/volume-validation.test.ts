@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import type { Container, PodSpec, Volume } from '../../api/pod.ts'
-import { problemText } from '../../api/problem.ts'
+import type { Container, PodSpec, Volume } from '../pod.ts'
+import { problemText } from '../problem.ts'
 import { mountsProblems, volumesProblems, withVolumeDefaults } from './volume-validation.ts'
 
 const told = (...volumes: Volume[]) => volumesProblems({ containers: [], volumes }).map(problemText)

@@ -1,17 +1,16 @@
 /** What is wrong with where and when a pod asks to run: affinity, spreading, gates, importance? */
-import { isDeepStrictEqual } from 'node:util'
-import type { LabelSelector } from '../../api/meta.ts'
+import type { LabelSelector } from '../meta.ts'
 import {
   dnsLabelProblem,
   dnsSubdomainProblem,
   labelKeyProblem,
   labelValueProblem,
   qualifiedNameProblem,
-} from '../../api/names.ts'
-import type { NodeSelectorTerm, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../../api/pod.ts'
-import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+} from '../names.ts'
+import type { NodeSelectorTerm, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../pod.ts'
+import { preemptionPolicies } from '../priority-class.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
-import { policyProblems } from './priority.ts'
 
 /** Of a pod's specification with its defaults filled in. */
 export function schedulingProblems(spec: PodSpec): readonly Problem[] {
@@ -40,56 +39,6 @@ export function schedulingProblems(spec: PodSpec): readonly Problem[] {
       ? [forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared')]
       : []),
   ]
-}
-
-/** Gates only open. */
-export function gateChangeProblems(
-  { schedulingGates: old = [] }: PodSpec,
-  { schedulingGates: now = [] }: PodSpec,
-): readonly Problem[] {
-  return now.flatMap(({ name }, index) =>
-    old.some((gate) => gate.name === name)
-      ? []
-      : [
-          forbidden(
-            `spec.schedulingGates[${index}].name`,
-            `only deletion is allowed, but found new scheduling gate '${name}'`,
-          ),
-        ],
-  )
-}
-
-/** While it is gated, a pod may ask for fewer nodes than before, and never for others. */
-export function narrowingProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
-  const selector = now.nodeSelector ?? {}
-  const kept = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value)
-  const because = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
-  return [...(kept ? [] : [invalid('spec.nodeSelector', selector, because)]), ...termChangeProblems(old, now)]
-}
-
-function termChangeProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
-  const before = requiredTerms(old)
-  const after = requiredTerms(now)
-  if (before === undefined || isDeepStrictEqual(before, after)) return []
-  const field = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
-  if (after === undefined || after.length !== before.length) {
-    return [invalid(field, after ?? [], 'no additions/deletions to non-empty NodeSelectorTerms list are allowed')]
-  }
-  return after.flatMap((term, index) =>
-    isNarrower(before[index] ?? {}, term)
-      ? []
-      : [invalid(`${field}[${index}]`, term, 'only additions are allowed (no mutations or deletions)')],
-  )
-}
-
-function isNarrower(old: NodeSelectorTerm, now: NodeSelectorTerm): boolean {
-  const keeps = (before: readonly unknown[] = [], after: readonly unknown[] = []) =>
-    before.every((requirement, index) => isDeepStrictEqual(requirement, after[index]))
-  return keeps(old.matchExpressions, now.matchExpressions) && keeps(old.matchFields, now.matchFields)
-}
-
-function requiredTerms({ affinity }: PodSpec): readonly NodeSelectorTerm[] | undefined {
-  return affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
 }
 
 function nodeTermsProblems(field: string, terms: readonly NodeSelectorTerm[]): readonly Problem[] {
@@ -273,4 +222,9 @@ function operandProblems(field: string, operator: string, values: readonly strin
 
 function wordProblems(field: string, word: string | undefined, words: readonly string[]): readonly Problem[] {
   return word === undefined || words.includes(word) ? [] : [notSupported(field, word, words)]
+}
+
+export function policyProblems(field: string, policy: string): readonly Problem[] {
+  if (policy === '') return [required(field)]
+  return preemptionPolicies.some((known) => known === policy) ? [] : [notSupported(field, policy, preemptionPolicies)]
 }

@@ -2,9 +2,10 @@
  * What a manifest for Kubernetes may ask and our nodes do not do yet: refused by name, never dropped in silence. One line
  * a field: who builds it deletes the line. `[]` stands for every item of a list, `*` for every field of an object.
  */
-import type { Pod } from '../../api/pod.ts'
-import { forbidden, type Problem, within } from '../../api/problem.ts'
-import { fieldOf, isObject } from './patch.ts'
+
+import { fieldOf, isObject } from '../json.ts'
+import type { Pod } from '../pod.ts'
+import { forbidden, type Problem, within } from '../problem.ts'
 
 /** What we say to each of them. */
 export const notYet = 'is not supported by this version of Bramble'

@@ -1,7 +1,7 @@
 /** What is wrong with where a container's variables, and a volume's files, take their values from? */
-import { dataKeyProblem, dnsSubdomainProblem, environmentNameProblem, labelKeyProblem } from '../../api/names.ts'
-import type { Container, EnvVar } from '../../api/pod.ts'
-import { invalid, notSupported, type Problem, required } from '../../api/problem.ts'
+import { dataKeyProblem, dnsSubdomainProblem, environmentNameProblem, labelKeyProblem } from '../names.ts'
+import type { Container, EnvVar } from '../pod.ts'
+import { invalid, notSupported, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
 
 export function envProblems(field: string, { env = [], envFrom = [] }: Container): readonly Problem[] {

@@ -1,0 +1,11 @@
+/** JSON that nobody has decoded yet. */
+export type JsonObject = { readonly [name: string]: unknown }
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The object's own field of that name. */
+export function fieldOf(object: JsonObject, name: string): unknown {
+  return Object.hasOwn(object, name) ? object[name] : undefined
+}

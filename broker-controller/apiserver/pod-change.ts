@@ -1,0 +1,130 @@
+/** What of a pod may change while it lives? */
+import { isDeepStrictEqual } from 'node:util'
+import {
+  type Container,
+  mirrorAnnotation,
+  type NodeSelectorTerm,
+  type Pod,
+  type PodSpec,
+  type Toleration,
+} from '../../api/pod.ts'
+import { forbidden, invalid, type Problem } from '../../api/problem.ts'
+import { imageProblems } from '../../api/validation/container-validation.ts'
+import { mirrorField, tolerationProblems } from '../../api/validation/pod-validation.ts'
+import { schedulingProblems } from '../../api/validation/scheduling-validation.ts'
+
+/**
+ * A pod stays what it is; its images may change, what it tolerates may grow, its gates may open, and while it is gated
+ * it may become choosier. Both with defaults filled in.
+ */
+export function podChangeProblems(
+  { metadata: oldMetadata, spec: old }: Pod,
+  { metadata, spec: now }: Pod,
+): readonly Problem[] {
+  if (now.containers.length !== old.containers.length) {
+    return [forbidden('spec.containers', 'pod updates may not add or remove containers')]
+  }
+  const images = now.containers.flatMap(({ image = '' }, index) =>
+    imageProblems(`spec.containers[${index}].image`, image),
+  )
+  const sameImages = now.containers.map((container, index) => withImageOf(container, old.containers[index]))
+  const isGated = (old.schedulingGates ?? []).length > 0
+  const { tolerations, schedulingGates } = old
+  const fixed = { ...now, containers: sameImages, tolerations, schedulingGates }
+  const changed = isGated
+    ? fieldsThatDiffer(withoutNodeChoice(old), withoutNodeChoice(fixed))
+    : fieldsThatDiffer(old, fixed)
+  const because =
+    'pod updates may not change fields other than `spec.containers[*].image` and `spec.tolerations` (only additions)'
+  const isSameMirror = oldMetadata.annotations?.[mirrorAnnotation] === metadata.annotations?.[mirrorAnnotation]
+  return [
+    ...images,
+    ...(isSameMirror ? [] : [forbidden(mirrorField, 'may not add, change or remove the mirror pod annotation')]),
+    ...changed.map((field) => forbidden(`spec.${field}`, because)),
+    ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
+    ...gateChangeProblems(old, now),
+    ...(isGated ? [...narrowingProblems(old, now), ...schedulingProblems(now)] : []),
+  ]
+}
+
+function withImageOf(container: Container, other: Container | undefined): Container {
+  const { image: _, ...rest } = container
+  return other?.image === undefined ? rest : { ...rest, image: other.image }
+}
+
+/** What a gated pod may still change: which nodes it asks for. */
+function withoutNodeChoice({
+  nodeSelector: _,
+  affinity: { nodeAffinity: __, ...podAffinity } = {},
+  ...spec
+}: PodSpec): PodSpec {
+  return Object.keys(podAffinity).length === 0 ? spec : { ...spec, affinity: podAffinity }
+}
+
+function fieldsThatDiffer(old: PodSpec, now: PodSpec): readonly string[] {
+  const before = new Map<string, unknown>(Object.entries(old))
+  const after = new Map<string, unknown>(Object.entries(now))
+  return [...new Set([...before.keys(), ...after.keys()])].filter(
+    (field) => !isDeepStrictEqual(before.get(field), after.get(field)),
+  )
+}
+
+/** Every earlier toleration is still there; only for how long may have changed. */
+function tolerationChangeProblems(old: readonly Toleration[], now: readonly Toleration[]): readonly Problem[] {
+  const what = ({ tolerationSeconds: _, ...rest }: Toleration) => rest
+  const lost = old.filter((toleration) => !now.some((other) => isDeepStrictEqual(what(other), what(toleration))))
+  if (lost.length > 0) {
+    return [forbidden('spec.tolerations', 'existing tolerations can not be changed except their tolerationSeconds')]
+  }
+  return now.flatMap((toleration, index) => tolerationProblems(`spec.tolerations[${index}]`, toleration))
+}
+
+/** Gates only open. */
+export function gateChangeProblems(
+  { schedulingGates: old = [] }: PodSpec,
+  { schedulingGates: now = [] }: PodSpec,
+): readonly Problem[] {
+  return now.flatMap(({ name }, index) =>
+    old.some((gate) => gate.name === name)
+      ? []
+      : [
+          forbidden(
+            `spec.schedulingGates[${index}].name`,
+            `only deletion is allowed, but found new scheduling gate '${name}'`,
+          ),
+        ],
+  )
+}
+
+/** While it is gated, a pod may ask for fewer nodes than before, and never for others. */
+export function narrowingProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
+  const selector = now.nodeSelector ?? {}
+  const kept = Object.entries(old.nodeSelector ?? {}).every(([key, value]) => selector[key] === value)
+  const because = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)'
+  return [...(kept ? [] : [invalid('spec.nodeSelector', selector, because)]), ...termChangeProblems(old, now)]
+}
+
+function termChangeProblems(old: PodSpec, now: PodSpec): readonly Problem[] {
+  const before = requiredTerms(old)
+  const after = requiredTerms(now)
+  if (before === undefined || isDeepStrictEqual(before, after)) return []
+  const field = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'
+  if (after === undefined || after.length !== before.length) {
+    return [invalid(field, after ?? [], 'no additions/deletions to non-empty NodeSelectorTerms list are allowed')]
+  }
+  return after.flatMap((term, index) =>
+    isNarrower(before[index] ?? {}, term)
+      ? []
+      : [invalid(`${field}[${index}]`, term, 'only additions are allowed (no mutations or deletions)')],
+  )
+}
+
+function isNarrower(old: NodeSelectorTerm, now: NodeSelectorTerm): boolean {
+  const keeps = (before: readonly unknown[] = [], after: readonly unknown[] = []) =>
+    before.every((requirement, index) => isDeepStrictEqual(requirement, after[index]))
+  return keeps(old.matchExpressions, now.matchExpressions) && keeps(old.matchFields, now.matchFields)
+}
+
+function requiredTerms({ affinity }: PodSpec): readonly NodeSelectorTerm[] | undefined {
+  return affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
+}
