@@ -29,10 +29,12 @@ import { evictionManager } from './eviction/eviction-manager.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
 import type { Identity } from './join/identity.ts'
 import { leaseManager } from './node/lease-manager.ts'
+import { nodeEvents } from './node/node-event.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
 import { registration } from './node/registration.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
 import type { MachineDevices } from './pods/devices.ts'
+import { garbageCollector } from './pods/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
@@ -71,9 +73,10 @@ export async function runAgent(
   })
   const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
   const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
+  const signals = hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory })
   const eviction = evictionManager(
     {
-      signals: hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory }),
+      signals,
       clock: watch.clockFor('eviction'),
       log,
       changed: () => status.wake(),
@@ -128,7 +131,23 @@ export async function runAgent(
       random,
       log,
     },
-    { ...defaultPodManagerSettings, nodeName, podPidsLimit: configuration.podPidsLimit },
+    {
+      ...defaultPodManagerSettings,
+      nodeName,
+      podPidsLimit: configuration.podPidsLimit,
+      keptDead: keptDead(configuration),
+    },
+  )
+  const garbage = garbageCollector(
+    {
+      runtime,
+      pods,
+      signals,
+      event: nodeEvents({ controlPlane, clock: systemClock }, nodeName),
+      clock: systemClock,
+      log,
+    },
+    configuration.garbage,
   )
   const registering = registration({
     api: apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key }),
@@ -169,12 +188,19 @@ export async function runAgent(
       { name: 'node-status', run: status.run },
       { name: 'lease', run: lease.run },
       pods,
+      garbage,
       ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
       { name: 'local-endpoint', run: endpoint.run },
     ],
     signal,
     log,
   )
+}
+
+/** The visit of a pod tidies up at once, as the kubelet does; the collector does the rest. */
+function keptDead({ garbage }: AgentConfiguration): number {
+  const { maxPerPodContainer } = garbage.containers
+  return maxPerPodContainer < 0 ? Number.POSITIVE_INFINITY : Math.max(1, maxPerPodContainer)
 }
 
 /** Memory of its own for each data directory: more than one agent may run on a machine. */

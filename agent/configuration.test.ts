@@ -25,6 +25,10 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     healthzPort: 10248,
     healthzBindAddress: '127.0.0.1',
   })
+  t.same(agentConfiguration(emptyConfiguration).garbage, {
+    containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
+    images: { highPercent: 85, lowPercent: 80, minAgeMs: 120_000, maxAgeMs: 0 },
+  })
   t.equal(agentConfiguration(emptyConfiguration).evictionHard.length, 5)
   t.ok(Object.isFrozen(agentConfiguration(emptyConfiguration).evictionHard))
 })
@@ -50,6 +54,12 @@ test('reservations are read as quantities, also bare numbers', async (t) => {
 
 test('a typo is told, not ignored', async (t) => {
   t.match(problemsOf('evictionHrad: {}'), [/evictionHrad: Unknown field/])
+})
+
+test('marks of image collection that contradict each other are told', async (t) => {
+  t.match(problemsOf('imageGCHighThresholdPercent: 70'), [/imageGCLowThresholdPercent: 80 must be below/])
+  t.match(problemsOf('imageMaximumGCAge: 1m'), [/imageMaximumGCAge: must be longer than imageMinimumGCAge/])
+  t.equal(read('imageMaximumGCAge: 24h\nmaximumDeadContainers: 5').garbage.images.maxAgeMs, 86_400_000)
 })
 
 test('all mistakes are told at once, each with its place', async (t) => {

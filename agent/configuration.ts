@@ -19,6 +19,7 @@ import {
 import { ConfigurationError } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { defaultEvictionHard, parseThresholds, type Threshold } from './eviction/thresholds.ts'
+import type { GarbagePolicy } from './pods/garbage-collector.ts'
 
 /** The file. What is left out has the kubelet's default. */
 export const AgentConfigurationSchema = object({
@@ -41,6 +42,13 @@ export const AgentConfigurationSchema = object({
   healthzPort: optional(integer),
   healthzBindAddress: optional(text),
   devices: optional(list(object({ name: text, paths: list(text) }))),
+  imageGCHighThresholdPercent: optional(integer),
+  imageGCLowThresholdPercent: optional(integer),
+  imageMinimumGCAge: optional(text),
+  imageMaximumGCAge: optional(text),
+  minimumContainerTTLDuration: optional(text),
+  maximumDeadContainersPerContainer: optional(integer),
+  maximumDeadContainers: optional(integer),
 })
 export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
 
@@ -68,6 +76,7 @@ export type AgentConfiguration = {
   readonly healthzBindAddress: string
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
+  readonly garbage: GarbagePolicy
 }
 
 export const emptyConfiguration: AgentConfigurationFile = {
@@ -123,6 +132,34 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     healthzPort: whole('healthzPort', file.healthzPort, 10248, 0, 65535),
     healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
     devices: devicesOf(file.devices ?? [], problems),
+    garbage: {
+      containers: {
+        minAgeMs: span('minimumContainerTTLDuration', file.minimumContainerTTLDuration, 0, 0),
+        maxPerPodContainer: whole(
+          'maximumDeadContainersPerContainer',
+          file.maximumDeadContainersPerContainer,
+          1,
+          -1,
+          10_000,
+        ),
+        maxContainers: whole('maximumDeadContainers', file.maximumDeadContainers, -1, -1, 1_000_000),
+      },
+      images: {
+        highPercent: whole('imageGCHighThresholdPercent', file.imageGCHighThresholdPercent, 85, 0, 100),
+        lowPercent: whole('imageGCLowThresholdPercent', file.imageGCLowThresholdPercent, 80, 0, 100),
+        minAgeMs: span('imageMinimumGCAge', file.imageMinimumGCAge, 2 * 60_000, 0),
+        maxAgeMs: span('imageMaximumGCAge', file.imageMaximumGCAge, 0, 0),
+      },
+    },
+  }
+  const { highPercent, lowPercent, minAgeMs, maxAgeMs } = configuration.garbage.images
+  if (lowPercent >= highPercent) {
+    problems.push(
+      `imageGCLowThresholdPercent: ${lowPercent} must be below imageGCHighThresholdPercent (${highPercent})`,
+    )
+  }
+  if (maxAgeMs !== 0 && maxAgeMs <= minAgeMs) {
+    problems.push('imageMaximumGCAge: must be longer than imageMinimumGCAge, or 0s')
   }
   for (const taint of configuration.registerWithTaints) {
     const because = labelKeyProblem(taint.key)

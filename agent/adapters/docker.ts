@@ -244,6 +244,22 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
       )
     },
 
+    async imagesInUse() {
+      const rows = await call('Cannot list all containers', askMs, (abortSignal) =>
+        docker.listContainers({ all: true, abortSignal }),
+      )
+      return new Set(rows.map(({ ImageID }) => ImageID))
+    },
+
+    async removeImage({ id, tags, digests }) {
+      // By its id Docker removes no image that has several names. The digests go with the last tag; or are the names.
+      const names = tags.length > 0 ? tags : digests.length > 1 ? digests : [id]
+      for (const name of names) {
+        await call(`Cannot remove image ${name}`, actMs, () => docker.getImage(name).remove(), 404)
+      }
+      imageNames.delete(id)
+    },
+
     async watch({ opened, changed }, signal) {
       const tried = 'Cannot watch Docker'
       const filters = {

@@ -1,5 +1,7 @@
 /** Something happened to this node: for whoever runs `kubectl describe node`. */
 import type { Event } from '../../api/event.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { ControlPlane } from './control-plane.ts'
 
 export type NodeEvent = { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string }
 
@@ -24,5 +26,17 @@ export function nodeEvent(
     firstTimestamp: now,
     lastTimestamp: now,
     count: 1,
+  }
+}
+
+export type NodeEventNeeds = { readonly controlPlane: Pick<ControlPlane, 'reportEvent'>; readonly clock: Clock }
+
+/** Tells the control plane, each event under a name of its own. */
+export function nodeEvents({ controlPlane, clock }: NodeEventNeeds, nodeName: string): (event: NodeEvent) => void {
+  let serial = 0
+  return (event) => {
+    const nowMs = clock.wallMs()
+    const at = { now: rfc3339(nowMs), serial: `${nowMs.toString(16)}.${(serial++).toString(16)}` }
+    controlPlane.reportEvent(nodeEvent(nodeName, event, at))
   }
 }

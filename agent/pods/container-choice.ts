@@ -36,7 +36,7 @@ export function choose(
 ): Choice {
   const [newest, ...older] = found.histories.get(container.name) ?? []
   const tidy = older
-    .slice(1)
+    .slice(facts.keptDead ?? 1)
     .filter(hasEnded)
     .map((target): PodStep => ({ step: 'remove', target }))
   if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }

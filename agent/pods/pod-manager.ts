@@ -10,6 +10,7 @@ import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { type Allocatable, admit } from './admission.ts'
+import type { PodNeed } from './dead-containers.ts'
 import { changedPods, isNews, podsByUID } from './desired-pods.ts'
 import { deviceAllocator, type MachineDevices } from './devices.ts'
 import { engineWatch } from './engine-watch.ts'
@@ -17,7 +18,7 @@ import { imagePuller } from './image-puller.ts'
 import type { Resolver } from './pod-dns.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
 import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
-import { refusedStatus } from './pod-status.ts'
+import { isFinal, refusedStatus } from './pod-status.ts'
 import { fingerprint, visitPod } from './pod-visit.ts'
 import { isUnreachable, podWorker } from './pod-worker.ts'
 import { prober } from './probes/prober.ts'
@@ -57,6 +58,8 @@ export type PodManagerSettings = {
   readonly parallelPulls: number
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
+  /** Of each container of a pod, beside the newest. */
+  readonly keptDead: number
 }
 
 /** The kubelet's minute; the rest for a small machine. */
@@ -65,6 +68,7 @@ export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   parallelPods: 4,
   parallelPulls: 2,
   podPidsLimit: 0,
+  keptDead: 1,
 }
 
 /** A decision that a pod is over: an eviction, a shutdown. */
@@ -80,6 +84,8 @@ export interface PodManager extends Loop, ControlPlaneListener {
   pods(): readonly Pod[]
   /** Stops the pod for good: Failed, with this reason. Nothing happens when it is not here. */
   endPod(uid: string, ending: Ending): void
+  /** Whether what has ended of a pod may be removed. */
+  needOf(uid: string): PodNeed
 }
 
 const nothing: readonly never[] = []
@@ -198,6 +204,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       clock,
       log,
       hostIP: needs.node.hostIP,
+      keptDead: settings.keptDead,
       ended: keeping.wake,
     }
     try {
@@ -292,6 +299,13 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
         const status = ledger.get(uid)?.status ?? pod.status
         return status === undefined ? pod : { ...pod, status }
       }),
+    needOf(uid) {
+      // Until all is known nothing counts as unneeded.
+      if (desired === undefined || !surveyed) return 'needed'
+      const pod = wanted.get(uid)
+      if (pod === undefined) return 'gone'
+      return isFinal((ledger.get(uid)?.status ?? pod.status)?.phase) ? 'over' : 'needed'
+    },
     endPod(uid, { reason, message, gracePeriodSeconds }) {
       const pod = wanted.get(uid)
       if (pod === undefined) return

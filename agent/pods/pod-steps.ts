@@ -91,6 +91,8 @@ export type PodFacts = {
   readonly memory: PodMemory
   readonly vitals: Vitals
   readonly nowMs: number
+  /** How many dead ones of a container stay beside its newest; undefined: one. */
+  readonly keptDead?: number
 }
 
 export function backoffKey(container: Container): string {

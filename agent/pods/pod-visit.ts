@@ -24,6 +24,7 @@ export type VisitNeeds = {
   /** The pod is over, or gone: worth remembering. */
   readonly ended: () => void
   readonly hostIP: () => string | undefined
+  readonly keptDead: number
   readonly event: (pod: Pod, news: PodNews) => void
   readonly clock: Clock
   readonly log: Log
@@ -55,7 +56,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
-    const plan = planFor(uid, pod, known, containers, needs.clock)
+    const plan = planFor(uid, pod, known, containers, needs)
     if (pod !== undefined) {
       known.worker.tellWaiting(pod, plan)
       if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
@@ -133,11 +134,18 @@ function planFor(
   pod: Pod | undefined,
   known: Known,
   containers: readonly RuntimeContainer[],
-  clock: Clock,
+  { clock, keptDead }: Pick<VisitNeeds, 'clock' | 'keptDead'>,
 ): PodPlan {
   const { worker, graceSeconds } = known
   const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
-  const facts = { containers, images, memory: worker.memory, vitals: worker.vitals(uid), nowMs: clock.monotonicMs() }
+  const facts = {
+    containers,
+    images,
+    memory: worker.memory,
+    vitals: worker.vitals(uid),
+    nowMs: clock.monotonicMs(),
+    keptDead,
+  }
   if (pod === undefined || isLeaving(pod)) return planRemoval(pod ?? known.pod, facts)
   return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
 }

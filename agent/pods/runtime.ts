@@ -181,6 +181,10 @@ export interface ContainerRuntime {
   /** Ends when the image is there, when `signal` aborts, or when the pull makes no progress for a minute. */
   pullImage(image: string, signal: AbortSignal, credentials?: RegistryCredentials): Promise<void>
   listImages(): Promise<readonly ImageReference[]>
+  /** Ids of the images of all containers on this machine, also of those that are not ours, running or not. */
+  imagesInUse(): Promise<ReadonlySet<string>>
+  /** Under all its names. Gone counts as removed; fails when a container uses it. */
+  removeImage(image: ImageReference): Promise<void>
   /**
    * Tells what happens to containers of ours, until `signal` aborts (it resolves) or the stream breaks (it rejects).
    * What happened before `opened` is not told: list then.

@@ -222,6 +222,17 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       await begin('listImages')
       return [...images].map((tag) => ({ id: `sha256:${tag}`, digests: [], tags: [tag], sizeBytes: 1 }))
     },
+    async imagesInUse() {
+      await begin('imagesInUse')
+      return new Set([...entries.values()].map(({ container }) => `sha256:${container.image}`))
+    },
+    async removeImage({ id, tags: [tag = ''] }) {
+      await begin('removeImage', tag)
+      if ([...entries.values()].some(({ container }) => `sha256:${container.image}` === id)) {
+        throw new RuntimeError('Failed', `Image ${tag} is in use`)
+      }
+      images.delete(tag)
+    },
     async watch(listener, signal) {
       await begin('watch')
       if (signal.aborted) return
