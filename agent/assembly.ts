@@ -19,6 +19,7 @@ import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
+import { machineSensors } from './adapters/machine-sensors.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
@@ -27,6 +28,8 @@ import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
 import { evictionManager } from './eviction/eviction-manager.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
+import { sensorChecks } from './health/checks.ts'
+import { healthManager } from './health/health-manager.ts'
 import type { Identity } from './join/identity.ts'
 import { leaseManager } from './node/lease-manager.ts'
 import { nodeEvents } from './node/node-event.ts'
@@ -83,12 +86,21 @@ export async function runAgent(
     },
     { thresholds: configuration.evictionHard, transitionMs: configuration.evictionPressureTransitionMs },
   )
+  const machineHealth = healthManager({
+    checks: sensorChecks(machineSensors({ root, kernel }), configuration),
+    clock: watch.clockFor('machine-health'),
+    log,
+    tell: (event) => status.tell(event),
+    changed: () => status.wake(),
+  })
   const status = nodeStatusManager(
     {
       machine,
       system,
       addresses: hostAddresses({ root, clock: systemClock }, { nodeName, hostname, nodeIP: configuration.nodeIP }),
       pressures: eviction.pressures,
+      machineHealth: machineHealth.conditions,
+      machineProblems: machineHealth.problems,
       runtime: health,
       devices: async () => counted(await findDevices(configuration.devices)),
       controlPlane,
@@ -185,6 +197,7 @@ export async function runAgent(
       { name: 'kernel-log', run: kernel.run },
       { name: 'eviction', run: eviction.run },
       { name: 'runtime-health', run: health.run },
+      { name: 'machine-health', run: machineHealth.run },
       { name: 'node-status', run: status.run },
       { name: 'lease', run: lease.run },
       pods,

@@ -41,6 +41,7 @@ export const AgentConfigurationSchema = object({
   nodeIP: optional(text),
   healthzPort: optional(integer),
   healthzBindAddress: optional(text),
+  highTemperatureCelsius: optional(integer),
   devices: optional(list(object({ name: text, paths: list(text) }))),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
@@ -74,6 +75,8 @@ export type AgentConfiguration = {
   /** 0: any that is free. */
   readonly healthzPort: number
   readonly healthzBindAddress: string
+  /** undefined: as the hardware says. */
+  readonly highTemperatureCelsius: number | undefined
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
   readonly garbage: GarbagePolicy
@@ -131,6 +134,10 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     nodeIP: addressOf('nodeIP', file.nodeIP, problems),
     healthzPort: whole('healthzPort', file.healthzPort, 10248, 0, 65535),
     healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
+    highTemperatureCelsius:
+      file.highTemperatureCelsius === undefined
+        ? undefined
+        : whole('highTemperatureCelsius', file.highTemperatureCelsius, 0, 30, 120),
     devices: devicesOf(file.devices ?? [], problems),
     garbage: {
       containers: {

@@ -158,10 +158,9 @@ test('an agent posts its status, beats, and is neither writing nor starting prog
   t.match(agent.said('Node status posted'), { node: 'pi-1', ready: false })
   const status = JSON.parse(await until('the status', () => bodies.get('status')))
   t.match(status.nodeInfo, { operatingSystem: 'linux', containerRuntimeVersion: 'docker://Unknown' })
-  t.same(
-    status.conditions.map(({ type }: { type: string }) => type),
-    ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'],
-  )
+  const types: readonly string[] = status.conditions.map(({ type }: { type: string }) => type)
+  t.same(types.slice(0, 3), ['MemoryPressure', 'DiskPressure', 'PIDPressure'])
+  t.equal(types.at(-1), 'Ready')
   await until('a heartbeat', () => bodies.get('lease'))
 
   await until('the machine was described', () => childrenOf(agent.child.pid).length === 0)

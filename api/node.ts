@@ -91,3 +91,19 @@ export type Node = Described<typeof NodeSchema>
 /** The conditions an agent owns, in the order the kubelet writes them: Ready last. */
 export const nodeConditionTypes = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'] as const
 export type PressureType = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure'
+
+/** What an agent says of its machine's health beside those; a machine without the means to tell has no such condition. */
+export const healthConditionTypes = [
+  'UnderVoltage',
+  'ThermalThrottling',
+  'HighTemperature',
+  'ReadOnlyFilesystem',
+  'StorageWear',
+  'ClockUnsynchronized',
+  'WeakWifi',
+  'MemoryCgroupDisabled',
+  'DockerUnhealthy',
+  'KernelDeadlock',
+  'FrequentRestarts',
+] as const
+export type HealthConditionType = (typeof healthConditionTypes)[number]

@@ -46,19 +46,24 @@ export type NodeHealth = {
   readonly pressures: readonly PressureType[]
   /** Why the node is not Ready, each a sentence; none when it is. */
   readonly problems: readonly string[]
+  /** What else the machine says of its health. */
+  readonly machine?: readonly MachineCondition[]
 }
 
-/** The node's conditions in the order of the kubelet, Ready last. `now` is RFC 3339. */
+export type MachineCondition = Pick<NodeCondition, 'type' | 'status' | 'reason' | 'message'>
+
+/** The node's conditions in the order of the kubelet, then the machine's, Ready last. `now` is RFC 3339. */
 export function nodeConditions(
   previous: readonly NodeCondition[],
-  { pressures, problems }: NodeHealth,
+  { pressures, problems, machine = [] }: NodeHealth,
   now: string,
 ): readonly NodeCondition[] {
   const pressing = (['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const).map((type) => {
     const status = pressures.includes(type) ? 'True' : 'False'
     return condition(previous, { type, status, ...told(pressureTexts[type][status]) }, now)
   })
-  return [...pressing, condition(previous, { type: 'Ready', ...readiness(problems) }, now)]
+  const others = machine.map((found) => condition(previous, found, now))
+  return [...pressing, ...others, condition(previous, { type: 'Ready', ...readiness(problems) }, now)]
 }
 
 function readiness(problems: readonly string[]): Pick<NodeCondition, 'status' | 'reason' | 'message'> {
@@ -81,7 +86,10 @@ function told({ reason, message }: Said): Pick<NodeCondition, 'reason' | 'messag
   return { reason, message }
 }
 
-/** The names of the events that tell of what changed; everything is news to a node that just started. */
+/**
+ * The names of the events that tell of what changed; the machine's conditions have events of their own. Everything is
+ * news to a node that just started.
+ */
 export function conditionEvents(previous: readonly NodeCondition[], next: readonly NodeCondition[]): readonly string[] {
   return next
     .filter(({ type, status }) => previous.find((before) => before.type === type)?.status !== status)

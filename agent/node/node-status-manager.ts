@@ -4,7 +4,7 @@ import { alarm } from '../../daemon/alarm.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Amounts, allocatableOf, capacityOf, type Machine, missingCapacity, type PodLimits } from './capacity.ts'
-import { conditionEvents, nodeConditions } from './conditions.ts'
+import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { type NodeEvent, nodeEvent } from './node-event.ts'
 import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts'
@@ -17,6 +17,10 @@ export type NodeStatusNeeds = {
   readonly addresses: () => Promise<readonly NodeAddress[]>
   /** Undefined until the machine was looked at for the first time. */
   readonly pressures: () => readonly PressureType[] | undefined
+  /** The machine's own health. Undefined until it was looked at for the first time. */
+  readonly machineHealth?: () => readonly MachineCondition[] | undefined
+  /** Why the machine is not fit to run pods, each a sentence. */
+  readonly machineProblems?: () => readonly string[]
   readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images'>
   /** How many there are of each of the devices that pods may ask for. */
   readonly devices?: () => Promise<Amounts>
@@ -44,6 +48,8 @@ export interface NodeStatusManager {
   report(): void
   /** The newest status; undefined before the first look. */
   status(): NodeStatus | undefined
+  /** Tells of something that happened to the node. */
+  tell(event: NodeEvent): void
   /** Resolves with the first status. */
   first(): Promise<NodeStatus>
   run(signal: AbortSignal): Promise<void>
@@ -92,10 +98,12 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
 
   const pass = async () => {
     const pressures = needs.pressures()
-    if (pressures === undefined || !runtime.looked()) return
+    const machineHealth = needs.machineHealth === undefined ? [] : needs.machineHealth()
+    if (pressures === undefined || machineHealth === undefined || !runtime.looked()) return
     await lookAtAddresses()
     const before = status?.conditions ?? []
-    const health = { pressures, problems: [...runtime.problems(), ...unable] }
+    const problems = [...runtime.problems(), ...(needs.machineProblems?.() ?? []), ...unable]
+    const health = { pressures, problems, machine: machineHealth }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
     const devices = (await needs.devices?.()) ?? {}
     status = nodeStatus({
@@ -131,6 +139,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
       wake.ring()
     },
     status: () => status,
+    tell,
     first: () => first,
     async run(signal) {
       tell({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' })

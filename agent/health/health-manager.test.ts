@@ -1,0 +1,112 @@
+import { type Test, test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import type { NodeEvent } from '../node/node-event.ts'
+import { type Finding, fine, type HealthCheck, wrong } from './finding.ts'
+import { healthManager } from './health-manager.ts'
+import { type Settled, settle } from './settling.ts'
+
+const ill = wrong('TooHot', 'It is too hot')
+const well = fine('TemperatureFine', 'It is cool')
+
+/** What is shown after each of these looks, one a second. */
+function course(patience: { riseMs?: number; holdMs: number }, ...found: (Finding | undefined)[]) {
+  let state: Settled | undefined
+  return found.map((finding, second) => {
+    state = settle(state, finding, second * 1_000, patience)
+    return state?.shown.status ?? 'none'
+  })
+}
+
+test('what is wrong is shown at once, and over when it stayed away for its time', async (t) => {
+  t.same(course({ holdMs: 3_000 }, well, ill, well, well, well, well), [
+    'False',
+    'True',
+    'True',
+    'True',
+    'False',
+    'False',
+  ])
+  t.same(course({ holdMs: 2_000 }, ill, well, ill, well, well), ['True', 'True', 'True', 'True', 'False'])
+})
+
+test('evidence that must last is not shown before it has', async (t) => {
+  t.same(course({ riseMs: 2_000, holdMs: 0 }, ill, ill, ill, well), ['False', 'False', 'True', 'False'])
+  t.same(course({ riseMs: 2_000, holdMs: 0 }, ill, well, ill, ill), ['False', 'False', 'False', 'False'])
+})
+
+test('a source that goes away takes its condition along, after its time', async (t) => {
+  t.same(course({ holdMs: 2_000 }, ill, undefined, undefined), ['True', 'True', 'none'])
+  t.same(course({ holdMs: 2_000 }, well, undefined), ['False', 'none'])
+})
+
+function machine(t: Test, ...more: readonly HealthCheck[]) {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const world = { heat: well as Finding | undefined, looks: 0, fails: false, changes: 0, events: [] as NodeEvent[] }
+  const look = async () => {
+    world.looks++
+    if (world.fails) throw new Error('No answer of the sensor')
+    return world.heat
+  }
+  const check: HealthCheck = { type: 'HighTemperature', periodMs: 10_000, holdMs: 30_000, unfit: true, look }
+  const manager = healthManager({
+    checks: [check, ...more],
+    clock,
+    log,
+    tell: (event) => void world.events.push(event),
+    changed: () => void world.changes++,
+  })
+  const stopping = new AbortController()
+  const done = manager.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await done
+  })
+  return { world, manager, clock, log }
+}
+
+test('a change is shown, told as an event once, and makes an unfit machine unready', async (t) => {
+  const { world, manager, clock } = machine(t)
+  t.equal(manager.conditions(), undefined)
+  await clock.settle()
+  t.same(manager.conditions(), [{ type: 'HighTemperature', ...well }])
+  t.same(world.events, [], 'that a machine is well is no news')
+  world.heat = ill
+  await clock.advance(10_000)
+  t.same(manager.conditions(), [{ type: 'HighTemperature', ...ill }])
+  t.same(manager.problems(), ['It is too hot'])
+  await clock.advance(60_000)
+  t.same(world.events, [{ type: 'Warning', reason: 'TooHot', message: 'HighTemperature: It is too hot' }])
+  t.equal(world.changes, 2)
+  world.heat = well
+  await clock.advance(29_000)
+  t.same(manager.problems(), ['It is too hot'])
+  await clock.advance(11_000)
+  t.same(manager.problems(), [])
+  t.match(world.events.at(-1), { type: 'Normal', reason: 'TemperatureFine', message: /is over: It is cool/ })
+  t.equal(world.changes, 3)
+})
+
+test('each side is looked at in its own time, and one that cannot be told keeps what was shown', async (t) => {
+  const { world, manager, clock, log } = machine(t)
+  await clock.advance(59_000)
+  t.equal(world.looks, 6)
+  world.fails = true
+  await clock.advance(30_000)
+  t.same(manager.conditions(), [{ type: 'HighTemperature', ...well }])
+  t.same(log.messages('warn'), ['Health cannot be told'], 'told once')
+})
+
+test('a look that does not end keeps nobody else waiting', async (t) => {
+  const hanging: HealthCheck = {
+    type: 'StorageWear',
+    periodMs: 10_000,
+    holdMs: 0,
+    look: () => new Promise<undefined>(() => undefined),
+  }
+  const { world, manager, clock } = machine(t, hanging)
+  await clock.advance(4_000)
+  t.equal(manager.conditions()?.length, 1)
+  await clock.advance(56_000)
+  t.ok(world.looks >= 5, `${world.looks} looks`)
+})

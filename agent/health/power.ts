@@ -1,0 +1,81 @@
+/** Is the power supply strong enough, and is the processor held back? Now, and since the machine was started. */
+import { type Finding, fine, wrong } from './finding.ts'
+
+export type PowerReading = {
+  /** Undefined: nothing on this machine watches its supply. */
+  readonly underVoltage: Seen | undefined
+  /** Undefined: nothing on this machine tells when it is slowed down. */
+  readonly throttling: (Seen & { readonly by: readonly string[] }) | undefined
+}
+
+export type Seen = {
+  readonly now: boolean
+  /** Since boot, as far as anybody remembers. */
+  readonly before: boolean
+}
+
+const supplyRemedy =
+  'use the supply made for this board, a short thick cable, and a powered hub for USB disks and modems'
+
+/** 4.63 V: below it the board reports under-voltage and slows itself down. */
+export function underVoltage({ underVoltage: seen }: PowerReading): Finding | undefined {
+  if (seen === undefined) return undefined
+  if (seen.now) {
+    return wrong(
+      'SupplyTooWeak',
+      `The supply voltage is below what the board needs; it slows down and may lose data: ${supplyRemedy}`,
+    )
+  }
+  if (seen.before) {
+    return fine(
+      'SupplyWasTooWeak',
+      `The supply voltage is enough now, but was too low since the machine was started: ${supplyRemedy}`,
+    )
+  }
+  return fine('SupplyIsEnough', 'The supply voltage is enough, and was since the machine was started')
+}
+
+const heatRemedy = 'give it a heat sink, a fan or a cooler place, and look at its supply'
+
+export function thermalThrottling({ throttling: seen }: PowerReading): Finding | undefined {
+  if (seen === undefined) return undefined
+  if (seen.now) {
+    return wrong('ProcessorSlowedDown', `The processor is slowed down now (${seen.by.join(', ')}): ${heatRemedy}`)
+  }
+  if (seen.before) {
+    return fine(
+      'ProcessorWasSlowedDown',
+      `The processor runs at full speed now, but was slowed down since the machine was started: ${heatRemedy}`,
+    )
+  }
+  return fine('ProcessorNotSlowedDown', 'The processor was not slowed down since the machine was started')
+}
+
+/** What the firmware of a Raspberry Pi says in one number: bits 0 to 3 now, 16 to 19 since they were last cleared. */
+export type FirmwareFlags = {
+  readonly underVoltage: Seen
+  readonly throttling: Seen & { readonly by: readonly string[] }
+}
+
+const slowing: readonly (readonly [bit: number, words: string])[] = [
+  [1, 'frequency capped'],
+  [2, 'throttled'],
+  [3, 'soft temperature limit'],
+]
+
+export function firmwareFlags(value: number): FirmwareFlags {
+  const has = (bit: number) => (value & (1 << bit)) !== 0
+  return {
+    underVoltage: { now: has(0), before: has(0) || has(16) },
+    throttling: {
+      now: slowing.some(([bit]) => has(bit)),
+      before: slowing.some(([bit]) => has(bit) || has(bit + 16)),
+      by: slowing.filter(([bit]) => has(bit)).map(([, words]) => words),
+    },
+  }
+}
+
+/** The kernel driver of a Raspberry Pi's supply says so when it happens. */
+export function tellsOfUnderVoltage(kernelLine: string): boolean {
+  return /^(?:hwmon hwmon\d+: |rpi_firmware.*: )?Under-?voltage detected!/i.test(kernelLine)
+}

@@ -1,0 +1,34 @@
+/** Evidence over time → a condition that does not flap. */
+import type { Finding } from './finding.ts'
+
+export type Settled = {
+  readonly shown: Finding
+  /** Since when there is evidence without a break, and when there last was any; on the monotonic clock. */
+  readonly wrongSinceMs: number | undefined
+  readonly lastWrongMs: number | undefined
+}
+
+export type Patience = { readonly riseMs?: number; readonly holdMs: number }
+
+/** Undefined: nothing is shown, for nothing can be told. What was wrong stays shown for its time even then. */
+export function settle(
+  before: Settled | undefined,
+  found: Finding | undefined,
+  nowMs: number,
+  { riseMs = 0, holdMs }: Patience,
+): Settled | undefined {
+  const isShown = before?.shown.status === 'True'
+  if (found?.status === 'True') {
+    const wrongSinceMs = before?.wrongSinceMs ?? nowMs
+    const evidence = { wrongSinceMs, lastWrongMs: nowMs }
+    if (isShown || nowMs - wrongSinceMs >= riseMs) return { shown: found, ...evidence }
+    return { shown: before?.shown ?? notYet(found), ...evidence }
+  }
+  const isHeld = isShown && before.lastWrongMs !== undefined && nowMs - before.lastWrongMs < holdMs
+  if (isHeld) return { ...before, wrongSinceMs: undefined }
+  return found && { shown: found, wrongSinceMs: undefined, lastWrongMs: undefined }
+}
+
+function notYet({ reason }: Finding): Finding {
+  return { status: 'False', reason: `${reason}NotProven`, message: 'There are signs of it, not for long enough yet' }
+}

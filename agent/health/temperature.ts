@@ -1,0 +1,49 @@
+/** Is the machine too hot? By its own limits, or by the one it was given. */
+import { type Finding, fine, wrong } from './finding.ts'
+
+export type ThermalZone = {
+  /** As the kernel calls it: `cpu-thermal`. */
+  readonly name: string
+  readonly celsius: number
+  /** Limits of the hardware, each with its kind: `passive`, `hot`, `critical`. */
+  readonly trips: readonly { readonly kind: string; readonly celsius: number }[]
+}
+
+export type TemperatureReading = {
+  readonly zones: readonly ThermalZone[]
+  /** `Raspberry Pi 4 Model B Rev 1.4`; undefined where the kernel has no name for the board. */
+  readonly board: string | undefined
+}
+
+/** The firmware of every Raspberry Pi begins to slow the processor down here. */
+const raspberryCelsius = 80
+/** A machine that reaches `critical` is switched off by the kernel: this much earlier somebody should know. */
+const beforeCritical = 10
+/** Cooler by this much before it counts as cool again. */
+const hysteresis = 5
+
+/** `configured`: degrees for every zone, in the place of the hardware's own limits. */
+export function highTemperature(
+  { zones, board }: TemperatureReading,
+  configured: number | undefined,
+  wasHot: boolean,
+): Finding | undefined {
+  const limited = zones.flatMap((zone) => {
+    const limit = configured ?? limitOf(zone, board)
+    return limit === undefined ? [] : [{ ...zone, limit }]
+  })
+  if (limited.length === 0) return undefined
+  const hot = limited.filter(({ celsius, limit }) => celsius >= (wasHot ? limit - hysteresis : limit))
+  if (hot.length > 0) {
+    const where = hot.map(({ name, limit }) => `${name} (limit ${Math.round(limit)} °C)`).join(', ')
+    return wrong('TooHot', `Too hot: ${where}. Give the machine air, a heat sink or a fan, or less to do`)
+  }
+  return fine('TemperatureFine', 'All temperatures are below their limits')
+}
+
+function limitOf({ trips }: ThermalZone, board: string | undefined): number | undefined {
+  const lowest = (kind: string) => Math.min(...trips.filter((trip) => trip.kind === kind).map(({ celsius }) => celsius))
+  const own = Math.min(lowest('hot'), lowest('critical') - beforeCritical)
+  const limit = board?.startsWith('Raspberry Pi') ? Math.min(own, raspberryCelsius) : own
+  return Number.isFinite(limit) ? limit : undefined
+}

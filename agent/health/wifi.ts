@@ -1,0 +1,20 @@
+/** Is the radio link too weak to be relied on? */
+import { type Finding, fine, wrong } from './finding.ts'
+
+/** dBm: 0 is as loud as it gets, -90 the end of it. */
+export type RadioLink = { readonly name: string; readonly signalDbm: number }
+
+const weakDbm = -80
+/** Louder by this much before it counts as good again. */
+const hysteresisDb = 5
+
+export function weakWifi(links: readonly RadioLink[] | undefined, wasWeak: boolean): Finding | undefined {
+  if (links === undefined || links.length === 0) return undefined
+  const weak = links.filter(({ signalDbm }) => signalDbm < (wasWeak ? weakDbm + hysteresisDb : weakDbm))
+  if (weak.length === 0) return fine('WifiSignalFine', 'The Wi-Fi signal is strong enough')
+  const names = weak.map(({ name }) => name).join(', ')
+  return wrong(
+    'WifiSignalWeak',
+    `The Wi-Fi signal of ${names} is below ${weakDbm} dBm: move the machine or the access point, or use a cable`,
+  )
+}
