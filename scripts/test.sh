@@ -47,6 +47,7 @@ main() {
     install_for_tests
   fi
   use_fetched_node
+  prepare_machines &
   step 'Format and lint'
   node_modules/.bin/biome check --error-on-warnings . ||
     fail 'Format or lint' 'npm run format mends most of it; the rest is said above.'
@@ -55,6 +56,7 @@ main() {
   node_modules/.bin/tsc || fail 'Types' 'The compiler said where, above.'
   step 'Build'
   ensure_bundles
+  wait # for the machines
   step 'Tests'
   run_tests
 }
@@ -75,12 +77,17 @@ install_for_tests() {
   want make 'to compile it'
   want g++ 'to compile it'
   want shellcheck 'to check the shell scripts'
+  want systemd-container 'machines that boot'
+  want mmdebstrap 'what they boot from'
   plan_test_kubectl
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
   install_missing
   ensure_node
   ensure_modules all
 }
+
+# Half a minute, beside the checks. A test that needs it says why it is not there.
+prepare_machines() { test/machines/build-root.sh >>"$install_log" 2>&1 </dev/null || true; }
 
 plan_test_kubectl() {
   local version
@@ -94,7 +101,7 @@ plan_test_kubectl() {
 
 shell_scripts() {
   command -v shellcheck >/dev/null || { say '    shellcheck is missing: the shell scripts are not checked' && return; }
-  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* .ci/run ||
+  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh .ci/run ||
     fail 'A shell script' 'shellcheck said where, above.'
 }
 

@@ -185,7 +185,8 @@ async function removeContainers(docker: Dockerode): Promise<void> {
 
 const ignored = () => undefined
 
-async function importBusybox(docker: Dockerode, name: string, command?: readonly string[]): Promise<void> {
+/** Makes `name` (`repository:tag`) from the static busybox of this host. */
+export async function importBusybox(docker: Dockerode, name: string, command?: readonly string[]): Promise<void> {
   const colon = name.lastIndexOf(':')
   const { stdout } = await run(busybox, ['--list'])
   const applets = stdout.split('\n').filter((applet) => applet !== '' && applet !== 'busybox')

@@ -1,6 +1,13 @@
 /** Waiting for the world to become as it should: by looking again, never by sleeping and hoping. */
 import { setTimeout as pause } from 'node:timers/promises'
 
+export type Patience = {
+  readonly withinMs?: number
+  readonly everyMs?: number
+  /** Thrown at once: looking again would be in vain. */
+  readonly giveUp?: (error: unknown) => boolean
+}
+
 /**
  * What `look` gives once it gives something. Looks every `everyMs`; after `withinMs` it throws, naming `what` and the
  * last error seen.
@@ -8,7 +15,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined | false> | T | undefined | false,
-  { withinMs = 30_000, everyMs = 200 }: { withinMs?: number; everyMs?: number } = {},
+  { withinMs = 30_000, everyMs = 200, giveUp = () => false }: Patience = {},
 ): Promise<T> {
   const end = performance.now() + withinMs
   let last: unknown
@@ -18,6 +25,7 @@ export async function eventually<T>(
       if (seen !== undefined && seen !== false) return seen
       last = undefined
     } catch (error) {
+      if (giveUp(error)) throw error
       last = error
     }
     await pause(everyMs)

@@ -1,0 +1,82 @@
+/** A network of test machines: a bridge on this host, and a cable to each machine. */
+import { randomInt } from 'node:crypto'
+import { command, commandOrThrow } from './machine-commands.ts'
+
+export type MachineNetwork = {
+  /** Where this host is reached by the machines: what listens here on all addresses, they can use. */
+  readonly hostAddress: string
+  readonly bridge: string
+  /** A place for one more machine. */
+  plug(id: string): Plug
+}
+
+export type Plug = {
+  readonly address: string
+  /** A network name space in the state in which a machine finds it when it is switched on. */
+  fresh(): Promise<string>
+  pull(): Promise<void>
+  put(): Promise<void>
+  remove(): Promise<void>
+}
+
+type Ending = { teardown(end: () => Promise<unknown>): unknown }
+
+const ip = (...args: readonly string[]) => commandOrThrow('ip', args, { withinMs: 20_000 })
+const tryIp = (...args: readonly string[]) => command('ip', args, { withinMs: 20_000 })
+
+/** Addresses 10.x.y.0/24, .1 is this host. Gone when the test ends. */
+export async function machineNetwork(t: Ending): Promise<MachineNetwork> {
+  const { bridge, subnet } = await makeBridge()
+  t.teardown(() => tryIp('link', 'delete', bridge))
+  let last = 1
+  return {
+    hostAddress: `${subnet}.1`,
+    bridge,
+    plug: (id) => plugFor({ id, bridge, gateway: `${subnet}.1`, address: `${subnet}.${++last}` }),
+  }
+}
+
+async function makeBridge() {
+  for (let tries = 0; ; tries++) {
+    const subnet = `10.${randomInt(128, 256)}.${randomInt(0, 256)}`
+    const { stdout: taken } = await tryIp('-4', 'route', 'show', `${subnet}.0/24`)
+    if (taken.trim() !== '' && tries < 20) continue
+    const bridge = `bm-${subnet.slice(3)}`
+    await ip('link', 'add', bridge, 'type', 'bridge')
+    await ip('address', 'add', `${subnet}.1/24`, 'dev', bridge)
+    await ip('link', 'set', bridge, 'up')
+    return { bridge, subnet }
+  }
+}
+
+type PlugOptions = {
+  readonly id: string
+  readonly bridge: string
+  readonly gateway: string
+  readonly address: string
+}
+
+function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
+  const remove = async () => {
+    // Its cable goes with the name space, but only some time later.
+    await tryIp('link', 'delete', id)
+    await tryIp('netns', 'delete', id)
+  }
+  return {
+    address,
+    async fresh() {
+      await remove()
+      await ip('netns', 'add', id)
+      await ip('link', 'add', id, 'type', 'veth', 'peer', 'name', 'host0', 'netns', id)
+      await ip('link', 'set', id, 'master', bridge, 'up')
+      await ip('-n', id, 'link', 'set', 'lo', 'up')
+      await ip('-n', id, 'address', 'add', `${address}/24`, 'dev', 'host0')
+      await ip('-n', id, 'link', 'set', 'host0', 'up')
+      await ip('-n', id, 'route', 'add', 'default', 'via', gateway)
+      return `/run/netns/${id}`
+    },
+    pull: async () => void (await ip('link', 'set', id, 'down')),
+    put: async () => void (await ip('link', 'set', id, 'up')),
+    remove,
+  }
+}
