@@ -23,6 +23,8 @@ import { machineSensors } from './adapters/machine-sensors.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
+import { nodeUsage } from './adapters/node-usage.ts'
+import { podUsage } from './adapters/pod-usage.ts'
 import { volumeStore } from './adapters/volume-store.ts'
 import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
@@ -39,6 +41,8 @@ import { runtimeHealth } from './node/runtime-health.ts'
 import type { MachineDevices } from './pods/devices.ts'
 import { garbageCollector } from './pods/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
+import { containerRoster } from './usage/roster.ts'
+import { usageSampler } from './usage/usage-sampler.ts'
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
 const hangsAfterMs = 3 * 60_000
@@ -69,12 +73,16 @@ export async function runAgent(
     { clock: systemClock, random, log },
     { ...identity, agentVersion: version, bootID: system.bootID },
   )
-  const runtime = dockerRuntime({
+  const engine = dockerRuntime({
     socketPath: request.dockerSocket,
     nodeName,
     seccompDirectory: join(dataDir, 'seccomp'),
   })
   const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
+  const roster = containerRoster({ list: () => engine.listContainers(), clock: systemClock })
+  const runtime = roster.overhearing(engine)
+  const volumes = await volumeFolders(dataDir)
+  const usage = podUsage({ root, roster, volumes, clock: systemClock })
   const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
   const signals = hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory })
   const eviction = evictionManager(
@@ -123,11 +131,22 @@ export async function runAgent(
       rebooted,
     },
   )
+  const imageDirectory = () => health.info()?.rootDirectory
+  const sampler = usageSampler(
+    {
+      pods: usage,
+      node: nodeUsage({ root, dataDirectory: dataDir, imageDirectory }),
+      send: controlPlane.sendStats,
+      clock: systemClock,
+      log,
+    },
+    nodeName,
+  )
   const lease = leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }, configuration)
   const pods = podManager(
     {
       runtime,
-      volumes: volumeStore(await volumeFolders(dataDir)),
+      volumes: volumeStore(volumes),
       hostResolver: () => readResolver(root),
       devices: () => findDevices(configuration.devices),
       controlPlane,
@@ -185,6 +204,7 @@ export async function runAgent(
         problems: () => watch.stuck().map((loop) => `loop ${loop} hangs`),
         pods: pods.pods,
         spec: () => machineInfo(inventory),
+        summary: sampler.summary,
       },
       log,
     },
@@ -193,7 +213,10 @@ export async function runAgent(
 
   await runLoops(
     [
-      { name: 'control-plane', run: (signal) => controlPlane.run(pods, signal) },
+      {
+        name: 'control-plane',
+        run: (signal) => controlPlane.run({ desired: pods.desired, stats: sampler.call }, signal),
+      },
       { name: 'kernel-log', run: kernel.run },
       { name: 'eviction', run: eviction.run },
       { name: 'runtime-health', run: health.run },
@@ -203,6 +226,7 @@ export async function runAgent(
       pods,
       garbage,
       ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
+      { name: 'usage', run: sampler.run },
       { name: 'local-endpoint', run: endpoint.run },
     ],
     signal,

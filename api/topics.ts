@@ -6,8 +6,9 @@ import { ConfigMapSchema } from './config-map.ts'
 import { EventSchema } from './event.ts'
 import { NodeStatusSchema } from './node.ts'
 import { PodSchema, PodStatusSchema } from './pod.ts'
-import { type Described, integer, list, object, oneOf, optional, type TSchema, text } from './schema.ts'
+import { bool, type Described, double, integer, list, object, oneOf, optional, type TSchema, text } from './schema.ts'
 import { SecretSchema } from './secret.ts'
+import { SummarySchema } from './stats.ts'
 
 export const topicPrefix = 'bramble/v1'
 
@@ -20,6 +21,15 @@ export const ConnectionMessageSchema = object({
   expectedBackSeconds: optional(integer),
 })
 export type ConnectionMessage = Described<typeof ConnectionMessageSchema>
+
+/** Who uses how much. `windowSeconds`: over how long the rates in it are taken; left out when there are none yet. */
+export const StatsMessageSchema = object({
+  time: text,
+  windowSeconds: optional(double),
+  whole: optional(bool),
+  summary: SummarySchema,
+})
+export type StatsMessage = Described<typeof StatsMessageSchema>
 
 /** The heartbeat. `digest` covers the node's status and its pods' statuses: see `api/digest.ts`. */
 export const LeaseMessageSchema = object({ seq: integer, digest: text })
@@ -49,8 +59,17 @@ export const DesiredMessageSchema = object({
 })
 export type DesiredMessage = Described<typeof DesiredMessageSchema>
 
-/** What the controller asks of a node. `report`: publish the whole state again. */
-export const CallMessageSchema = object({ call: oneOf('report'), reason: optional(text) })
+/**
+ * What the controller asks of a node. `report`: publish the whole state again. `stats`: publish what is used for
+ * `seconds` from now on, every `everySeconds`; CPU and memory only, unless `whole` (once) is asked for.
+ */
+export const CallMessageSchema = object({
+  call: oneOf('report', 'stats'),
+  reason: optional(text),
+  seconds: optional(integer),
+  everySeconds: optional(integer),
+  whole: optional(bool),
+})
 export type CallMessage = Described<typeof CallMessageSchema>
 
 export const ControllerMessageSchema = object({ state: oneOf('online', 'lost'), epoch: text, time: text })
@@ -77,7 +96,7 @@ export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
   status: { from: 'node', qos: 1, retain: true, schema: NodeStatusSchema },
   pod: { from: 'node', qos: 1, retain: true, schema: PodMessageSchema },
   events: { from: 'node', qos: 1, retain: false, schema: EventSchema },
-  stats: { from: 'node', qos: 0, retain: false, schema: object({}) },
+  stats: { from: 'node', qos: 0, retain: false, schema: StatsMessageSchema },
   desired: { from: 'controller', qos: 1, retain: true, schema: DesiredMessageSchema },
   calls: { from: 'controller', qos: 1, retain: false, schema: CallMessageSchema },
   controller: { from: 'controller', qos: 1, retain: true, schema: ControllerMessageSchema },

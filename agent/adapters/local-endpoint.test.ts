@@ -22,7 +22,15 @@ function ask(url: string, more: { method?: string; headers?: { [name: string]: s
 
 async function open(t: Test, problems: readonly string[] = [], port = 0, ...expectedErrors: string[]) {
   const log = quietLog(t, ...expectedErrors)
-  const view = { problems: () => problems, pods: () => [{ metadata: { name: 'web' } }], spec: () => ({ num_cores: 4 }) }
+  const view = {
+    problems: () => problems,
+    pods: () => [{ metadata: { name: 'web' } }],
+    spec: () => ({ num_cores: 4 }),
+    summary: async (brief: boolean) => {
+      if (problems.includes('no engine')) throw new Error('No engine')
+      return { node: { nodeName: 'pi-01', brief }, pods: [] }
+    },
+  }
   const endpoint = localEndpoint({ view, log }, { host: '127.0.0.1', port })
   const stopping = new AbortController()
   const done = endpoint.run(stopping.signal)
@@ -46,10 +54,18 @@ test('an agent that is not well says why', async (t) => {
   t.same(await ask(`${url}/healthz`), { status: 500, body: 'loop lease hangs\nloop node-status hangs\n' })
 })
 
+test('who asks what is used is told all of it, or CPU and memory only, or why not', async (t) => {
+  const { url } = await open(t)
+  t.match(JSON.parse((await ask(`${url}/stats/summary`)).body), { node: { nodeName: 'pi-01', brief: false } })
+  t.match(JSON.parse((await ask(`${url}/stats/summary?only_cpu_and_memory=true`)).body), { node: { brief: true } })
+  const { url: without } = await open(t, ['no engine'])
+  t.same(await ask(`${without}/stats/summary`), { status: 500, body: 'No engine\n' })
+})
+
 test('nothing can be changed here, nothing else is served, and no foreign page may read', async (t) => {
   const { url } = await open(t)
   t.equal((await ask(`${url}/pods`, { method: 'POST' })).status, 405)
-  t.match(await ask(`${url}/stats/summary`), { status: 404, body: /there are \/healthz/ })
+  t.match(await ask(`${url}/stats`), { status: 404, body: /there are \/healthz/ })
   t.equal((await ask(`${url}/pods`, { headers: { host: 'evil.example' } })).status, 403)
   t.equal((await ask(`${url}/pods`, { headers: { host: 'localhost:1234' } })).status, 200)
 })

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { aborted } from '../../daemon/aborted.ts'
-import type { Log } from '../../daemon/log.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
 
 export type LocalView = {
   /** Why the agent is not well; none when it is. */
@@ -11,6 +11,8 @@ export type LocalView = {
   readonly pods: () => readonly unknown[]
   /** The machine, in cAdvisor's words. */
   readonly spec: () => unknown
+  /** Who uses how much: stats/v1alpha1's Summary. `brief`: CPU and memory only. */
+  readonly summary: (brief: boolean) => Promise<unknown>
 }
 
 export type LocalEndpointNeeds = { readonly view: LocalView; readonly log: Log }
@@ -31,7 +33,7 @@ export function localEndpoint({ view, log }: LocalEndpointNeeds, { host, port }:
     async run(signal) {
       const server = createServer(
         { requestTimeout: 5_000, headersTimeout: 5_000, keepAliveTimeout: 1_000 },
-        (request, response) => answer(view, host, request, response),
+        (request, response) => void answer(view, host, request, response),
       )
       server.maxConnections = 64
       try {
@@ -52,8 +54,13 @@ export function localEndpoint({ view, log }: LocalEndpointNeeds, { host, port }:
   }
 }
 
-function answer(view: LocalView, host: string, request: IncomingMessage, response: ServerResponse): void {
-  const said = answerTo(view, host, request)
+async function answer(
+  view: LocalView,
+  host: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const said = await answerTo(view, host, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
   const body = said.json === undefined ? `${said.text ?? ''}\n` : JSON.stringify(said.json)
   response.writeHead(said.status, {
     'content-type': said.json === undefined ? 'text/plain; charset=utf-8' : 'application/json',
@@ -66,11 +73,16 @@ function answer(view: LocalView, host: string, request: IncomingMessage, respons
 
 type Answer = { readonly status: number; readonly text?: string; readonly json?: unknown }
 
-function answerTo(view: LocalView, host: string, { method, url = '/', headers }: IncomingMessage): Answer {
+async function answerTo(
+  view: LocalView,
+  host: string,
+  { method, url = '/', headers }: IncomingMessage,
+): Promise<Answer> {
   // A page in a browser on this machine may be led here under a name of its own; it then shows that name.
   if (!isOurs(headers.host, host)) return { status: 403, text: 'Ask for localhost or the address itself' }
   if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'This endpoint is for reading only' }
-  switch (url.split('?', 1)[0]?.replace(/(?<=.)\/$/, '')) {
+  const [path = '', query = ''] = url.split('?', 2)
+  switch (path.replace(/(?<=.)\/$/, '')) {
     case '/healthz': {
       const problems = view.problems()
       return problems.length === 0 ? { status: 200, text: 'ok' } : { status: 500, text: problems.join('\n') }
@@ -79,8 +91,10 @@ function answerTo(view: LocalView, host: string, { method, url = '/', headers }:
       return { status: 200, json: { kind: 'PodList', apiVersion: 'v1', metadata: {}, items: view.pods() } }
     case '/spec':
       return { status: 200, json: view.spec() }
+    case '/stats/summary':
+      return { status: 200, json: await view.summary(new URLSearchParams(query).get('only_cpu_and_memory') === 'true') }
     default:
-      return { status: 404, text: 'Nothing here; there are /healthz, /pods and /spec' }
+      return { status: 404, text: 'Nothing here; there are /healthz, /pods, /spec and /stats/summary' }
   }
 }
 

@@ -58,6 +58,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     lease: topicOf('lease'),
     status: topicOf('status'),
     events: topicOf('events'),
+    stats: topicOf('stats'),
     desired: topicOf('desired'),
     calls: topicOf('calls'),
     controller: topicName({ kind: 'controller' }),
@@ -87,6 +88,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     } else if (topic === topics.calls) {
       const message = understood(CallMessageSchema, topic, body, log)
       if (message === undefined) return
+      if (message.call === 'stats') return listener.stats?.(message)
       log.debug('Asked to report everything', { reason: message.reason })
       outbox.sayEverything()
     } else if (topic === topics.controller) {
@@ -147,6 +149,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),
     reportPodGone: (uid) => outbox.say(podTopic(uid), ''),
     reportEvent: (event) => outbox.tell(topics.events, JSON.stringify(event)),
+    sendStats: (message) => void link?.send(topics.stats, JSON.stringify(message)),
     renewLease,
     async run(listener, signal) {
       let failures = 0

@@ -1,7 +1,7 @@
 /** What the managers of a node need of the control plane. On the wire it is MQTT: `adapters/mqtt-control-plane.ts`. */
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
-import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
+import type { CallMessage, DesiredMessage, PodMessage, StatsMessage } from '../../api/topics.ts'
 
 /**
  * Reports never wait for the network and never fail: the newest of each thing is kept and sent when the link is there,
@@ -13,6 +13,8 @@ export interface ControlPlane {
   /** Nothing of this pod is left on the machine. */
   reportPodGone(uid: string): void
   reportEvent(event: Event): void
+  /** Sent now, or not at all: the next one says more. */
+  sendStats(message: StatsMessage): void
   /** The heartbeat; false when it could not be handed to the network now. */
   renewLease(): boolean
   readonly connected: boolean
@@ -21,4 +23,6 @@ export interface ControlPlane {
 /** What the control plane tells a node. */
 export interface ControlPlaneListener {
   desired(message: DesiredMessage): void
+  /** Somebody wants to know who uses how much. */
+  readonly stats?: (asked: CallMessage) => void
 }

@@ -1,7 +1,7 @@
 /** A control plane that holds what a node last said, and everything it said in order. */
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
-import type { PodMessage } from '../../api/topics.ts'
+import type { PodMessage, StatsMessage } from '../../api/topics.ts'
 import type { ControlPlane } from '../node/control-plane.ts'
 
 export interface FakeControlPlane extends ControlPlane {
@@ -9,6 +9,7 @@ export interface FakeControlPlane extends ControlPlane {
   readonly statuses: NodeStatus[]
   readonly pods: Map<string, PodMessage>
   readonly events: Event[]
+  readonly stats: StatsMessage[]
   readonly heartbeats: { count: number }
 }
 
@@ -18,11 +19,13 @@ export function fakeControlPlane(): FakeControlPlane {
     statuses: [],
     pods: new Map(),
     events: [],
+    stats: [],
     heartbeats: { count: 0 },
     reportNodeStatus: (status) => void fake.statuses.push(status),
     reportPod: (pod) => void fake.pods.set(pod.uid, pod),
     reportPodGone: (uid) => void fake.pods.delete(uid),
     reportEvent: (event) => void fake.events.push(event),
+    sendStats: (message) => void fake.stats.push(message),
     renewLease() {
       if (fake.connected) fake.heartbeats.count++
       return fake.connected

@@ -106,3 +106,33 @@ export interface PodUsage {
    */
   podDiskUsage(maxAgeMs?: number): Promise<readonly PodDiskReading[]>
 }
+
+export type FilesystemReading = {
+  readonly capacityBytes: number
+  readonly availableBytes: number
+  readonly usedBytes: number
+  readonly inodes: number
+  readonly inodesFree: number
+}
+
+export type NodeReading = {
+  readonly cpu?: CpuReading
+  readonly memory?: MemoryReading & { readonly availableBytes: number }
+  readonly network: readonly InterfaceReading[]
+  /** The interface that leads out. */
+  readonly defaultInterface: string | undefined
+  /** Where our own data is. */
+  readonly fs?: FilesystemReading
+  /** Where the engine keeps images. */
+  readonly imageFs?: FilesystemReading
+  readonly pids?: { readonly current: number; readonly limit: number }
+  readonly swap?: { readonly availableBytes: number; readonly usedBytes: number }
+  /** Milliseconds since 1970. */
+  readonly bootedMs: number | undefined
+  /** This program itself. */
+  readonly agent: { readonly cpuNanoSeconds: number; readonly rssBytes: number }
+}
+
+export interface NodeUsage {
+  nodeReading(): Promise<NodeReading>
+}

@@ -1,0 +1,173 @@
+/** Loop: reads what is used while somebody looks, and not at all otherwise. */
+import type { Summary } from '../../api/stats.ts'
+import type { CallMessage, StatsMessage } from '../../api/topics.ts'
+import { aborted } from '../../daemon/aborted.ts'
+import { type Alarm, alarm } from '../../daemon/alarm.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { type Rates, ratesBetween, type Sample } from './sample.ts'
+import { summaryOf } from './summary.ts'
+import type { NodeUsage, PodDiskReading, PodUsage } from './usage.ts'
+
+export type UsageSamplerNeeds = {
+  readonly pods: PodUsage
+  readonly node: NodeUsage
+  /** Sends it now, or not at all. */
+  readonly send: (message: StatsMessage) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface UsageSampler {
+  /** The newest, at most 10 s old. The first takes a second, for a rate is seen only between two readings. */
+  summary(brief: boolean): Promise<Summary>
+  /** The newest readings, with those of disks when `disks` is asked for and they can be had soon. */
+  sample(disks: boolean): Promise<{ readonly sample: Sample; readonly rates: Rates | undefined }>
+  /** Publishes for a while. */
+  call(asked: CallMessage): void
+  run(signal: AbortSignal): Promise<void>
+}
+
+const periodMs = 10_000
+const firstWindowMs = 1_000
+/** Nobody has asked for so long: nobody looks. */
+const lookedAtMs = 90_000
+/** Disks are walked: who asks is not kept waiting for that. */
+const diskPatienceMs = 2_000
+const longestCallMs = 10 * 60_000
+/** The broker ends a connection that sends more in one packet than 256 KiB. */
+const mostBytes = 200 * 1024
+
+export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageSampler {
+  const { pods, node, send, clock, log } = needs
+  const stopped = new AbortController()
+  let earlier: Sample | undefined
+  let latest: Sample | undefined
+  let askedMs = 0
+  let reading: Promise<Sample> | undefined
+  let sampling: Promise<void> | undefined
+  let wanted: { readonly untilMs: number; readonly everyMs: number } | undefined
+  let publishing: Promise<void> | undefined
+  const called: Alarm = alarm(clock)
+
+  const read = async (): Promise<Sample> => {
+    try {
+      const [atMs, wallMs] = [clock.monotonicMs(), clock.wallMs()]
+      const [podReadings, nodeReading] = await Promise.all([pods.podReadings(), node.nodeReading()])
+      const sample = { atMs, wallMs, node: nodeReading, pods: podReadings }
+      earlier = latest
+      latest = sample
+      return sample
+    } finally {
+      reading = undefined
+    }
+  }
+  const readOnce = () => {
+    reading ??= read()
+    return reading
+  }
+
+  const keepSampling = async () => {
+    try {
+      while (!stopped.signal.aborted && clock.monotonicMs() - askedMs < lookedAtMs) {
+        const age = latest === undefined ? periodMs : clock.monotonicMs() - latest.atMs
+        if (age >= periodMs) await readOnce()
+        else await clock.sleep(periodMs - age, stopped.signal)
+      }
+    } catch (error) {
+      log.debug('Usage not read', { error })
+    } finally {
+      sampling = undefined
+      if (clock.monotonicMs() - askedMs >= lookedAtMs) {
+        earlier = undefined
+        latest = undefined
+      }
+    }
+  }
+
+  const sample: UsageSampler['sample'] = async (disks) => {
+    askedMs = clock.monotonicMs()
+    const isFresh = latest !== undefined && clock.monotonicMs() - latest.atMs <= periodMs
+    if (!isFresh) await readOnce()
+    if (earlier === undefined || (latest !== undefined && ratesBetween(earlier, latest) === undefined)) {
+      await clock.sleep(firstWindowMs, stopped.signal)
+      await readOnce()
+    }
+    sampling ??= keepSampling()
+    const found = latest ?? (await readOnce())
+    const walked = disks ? await soon(pods.podDiskUsage()) : undefined
+    return {
+      sample: walked === undefined ? found : { ...found, disks: walked },
+      rates: ratesBetween(earlier, found),
+    }
+  }
+
+  const soon = async (walk: Promise<readonly PodDiskReading[]>) => {
+    const over = new AbortController()
+    const late = clock.sleep(diskPatienceMs, over.signal).then(() => undefined)
+    try {
+      return await Promise.race([walk.catch(() => undefined), late])
+    } finally {
+      over.abort()
+    }
+  }
+
+  const message = async (whole: boolean): Promise<StatsMessage> => {
+    const { sample: found, rates } = await sample(whole)
+    return {
+      time: rfc3339(found.wallMs),
+      ...(rates !== undefined && { windowSeconds: rates.windowMs / 1000 }),
+      ...(whole && { whole }),
+      summary: summaryOf(nodeName, found, rates, !whole),
+    }
+  }
+
+  const publish = async (whole: boolean) => {
+    try {
+      const told = fitting(await message(whole))
+      if (told !== undefined) send(told)
+      else log.warn('Usage is too much to be sent', { node: nodeName })
+    } catch (error) {
+      log.debug('Usage not sent', { error })
+    }
+  }
+
+  const keepPublishing = async () => {
+    while (!stopped.signal.aborted && wanted !== undefined && clock.monotonicMs() < wanted.untilMs) {
+      await publish(false)
+      await called.sleep(wanted.everyMs, stopped.signal)
+    }
+    publishing = undefined
+  }
+
+  return {
+    async summary(brief) {
+      const { sample: found, rates } = await sample(!brief)
+      return summaryOf(nodeName, found, rates, brief)
+    },
+    sample,
+    call({ seconds = 60, everySeconds = 10, whole = false }) {
+      if (whole) return void publish(true)
+      const forMs = Math.min(seconds * 1000, longestCallMs)
+      wanted = { untilMs: clock.monotonicMs() + forMs, everyMs: Math.max(everySeconds * 1000, 1_000) }
+      if (publishing === undefined) publishing = keepPublishing()
+      else called.ring()
+    },
+    async run(signal) {
+      await aborted(signal)
+      stopped.abort()
+      await Promise.all([sampling, publishing])
+    },
+  }
+}
+
+/** As much of it as may be sent; undefined: nothing of it may. */
+function fitting(message: StatsMessage): StatsMessage | undefined {
+  if (JSON.stringify(message).length <= mostBytes) return message
+  const pods = message.summary.pods.map(({ podRef, containers }) => ({
+    podRef,
+    containers: containers.map(({ name, cpu, memory }) => ({ name, ...(cpu && { cpu }), ...(memory && { memory }) })),
+  }))
+  const less = { ...message, summary: { ...message.summary, pods } }
+  return JSON.stringify(less).length <= mostBytes ? less : undefined
+}
