@@ -21,6 +21,7 @@ import { call, messages } from './docker-call.ts'
 import { runtimeError } from './docker-errors.ts'
 import { execute } from './docker-exec.ts'
 import { containerName, identityOf, labelFilter } from './docker-labels.ts'
+import { logTail } from './docker-log-tail.ts'
 import { podNetwork } from './docker-network.ts'
 import { pull } from './docker-pull.ts'
 import { containerRequest, sandboxRequest } from './docker-requests.ts'
@@ -207,6 +208,8 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
     },
 
     exec: (id, command, timeoutMs) => execute(docker, id, command, timeoutMs),
+
+    logTail: (id, mostLines, mostBytes) => logTail(docker, id, mostLines, mostBytes),
 
     removeContainer: remove,
 

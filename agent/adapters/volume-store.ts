@@ -19,6 +19,7 @@ import { dirname, join } from 'node:path'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../pods/volumes/volume-store.ts'
 import { replaceFiles } from './atomic-files.ts'
 import { holdInside } from './inside-volume.ts'
+import { makeMessageFile, messageMemory, readMessageFile } from './message-files.ts'
 import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
 
 export type VolumeFolders = {
@@ -28,17 +29,12 @@ export type VolumeFolders = {
 }
 
 export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): VolumeStore {
-  let memory: Promise<void> | undefined
-
-  const inMemory = async () => {
-    memory ??= mountOwnMemory(memoryDirectory)
-    try {
-      await memory
-    } catch (error) {
-      memory = undefined
-      throw error
-    }
-  }
+  const messages = join(memoryDirectory, 'messages')
+  const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
+  const messagesInMemory = once(async () => {
+    await inMemory()
+    await mountOwnMemory(messages, messageMemory)
+  })
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
   const placeOf = (podUID: string, volume: WantedVolume) => {
@@ -88,7 +84,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
   }
 
   const remove = async (podUID: string) => {
-    const folders = [aside(podUID), onDisk(podUID)]
+    const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
     const mounted = async () => {
       const points = await mountPoints()
       return folders.flatMap((folder) => mountsAt(points, folder))
@@ -103,9 +99,18 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
   return {
     place: (podUID, volume) => told(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => told(subPath, () => part(podUID, volume, subPath, mount)),
+    messageFile: (podUID, containerName, attempt) =>
+      told('the file for a termination message', async () => {
+        await messagesInMemory()
+        return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
+      }),
+    message: (podUID, containerName, attempt, most) =>
+      told('the termination message', () =>
+        readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
+      ),
     remove: (podUID) => told(`the volumes of pod ${podUID}`, () => remove(podUID)),
     async podUIDs() {
-      const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods')]
+      const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]
       const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
       return [...new Set(found.flat())]
     },
@@ -113,12 +118,26 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
 }
 
 /** Twice mounted would hide the first: who starts again finds it there. */
-async function mountOwnMemory(folder: string): Promise<void> {
+async function mountOwnMemory(folder: string, options: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const points = await mountPoints()
   const own = await realpath(folder)
   if (points.some(({ path, type }) => path === own && type === 'tmpfs')) return
-  await mountMemory(own, ['mode=0700', 'nosuid', 'nodev', 'size=25%'])
+  await mountMemory(own, options)
+}
+
+/** Done once, by whoever asks first; after a failure the next one tries again. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return async () => {
+    done ??= work()
+    try {
+      await done
+    } catch (error) {
+      done = undefined
+      throw error
+    }
+  }
 }
 
 function memoryOptions(sizeBytes: number | undefined, group: number | undefined): readonly string[] {

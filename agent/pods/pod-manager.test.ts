@@ -3,6 +3,7 @@ import { aPod } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { fakeRuntime } from '../testing/fake-runtime.ts'
+import { fakeVolumes } from '../testing/fake-volumes.ts'
 import { memoryCheckpoint, startPods } from '../testing/pod-world.ts'
 
 const image = 'busybox:1.36'
@@ -14,13 +15,15 @@ function aNode(t: Test, more: Partial<Parameters<typeof startPods>[0]> = {}) {
   runtime.images.add(image)
   const log = quietLog(t)
   const checkpoint = memoryCheckpoint()
+  const volumes = fakeVolumes()
+  volumes.messages = new Map()
   const start = () => {
-    const world = startPods({ runtime, clock, log, checkpoint, ...more })
+    const world = startPods({ runtime, clock, log, checkpoint, volumes, ...more })
     t.teardown(() => world.stop())
     return world
   }
   const running = () => runtime.containers.filter(({ state }) => state === 'running')
-  return { clock, runtime, log, checkpoint, start, running, world: start() }
+  return { clock, runtime, log, checkpoint, messages: volumes.messages, start, running, world: start() }
 }
 
 function running(name: string, command: readonly string[] = listening, more: Parameters<typeof aPod>[0] = {}) {
@@ -396,4 +399,24 @@ test('on a kernel without a memory cgroup a pod with a limit runs, and is told s
   t.equal(world.told().filter((line) => line.startsWith('MemoryLimitNotEnforced')).length, 1)
   const made = runtime.containers.filter(({ identity }) => identity.kind === 'container')
   t.match(runtime.optionsOf(made[0]?.id ?? '')?.limits, { memoryBytes: 0, nanoCPUs: 1e9 })
+})
+
+test('a container’s last words come from its file, or from its log where that is asked for', async (t) => {
+  const { clock, runtime, messages, world } = aNode(t)
+  const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: listening }
+  const terminationMessagePolicy = 'FallbackToLogsOnError'
+  const containers = [container, { ...container, name: 'log', terminationMessagePolicy }]
+  world.want(aPod({ name: 'web', uid: 'uid-web', restartPolicy: 'Never', containers }))
+  await clock.advance(1_000)
+  messages.set('uid-web/main/0', 'no disk')
+  const made = runtime.containers.filter(({ identity }) => identity.kind === 'container')
+  t.match(runtime.optionsOf(made[0]?.id ?? '')?.mounts, [{ source: '/messages/uid-web/main/0' }])
+  for (const { id } of made) runtime.logs.set(id, 'one\ntwo\n')
+  for (const { id } of made) runtime.exit(id, 1)
+  await clock.advance(1_000)
+  t.match(world.status('web')?.containerStatuses, [
+    { state: { terminated: { message: 'no disk' } } },
+    { state: { terminated: { message: 'one\ntwo\n' } } },
+  ])
+  t.equal(runtime.calls.filter(({ method }) => method === 'logTail').length, 1, 'asked once')
 })

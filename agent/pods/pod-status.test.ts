@@ -12,7 +12,16 @@ function pod(restartPolicy: 'Always' | 'OnFailure' | 'Never' = 'Always', ...name
 }
 
 function facts(containers: readonly RuntimeContainer[], over: Partial<StatusFacts> = {}): StatusFacts {
-  return { containers, waiting: new Map(), vitals: new Map(), last: undefined, hostIP: '192.0.2.1', nowWallMs, ...over }
+  return {
+    containers,
+    waiting: new Map(),
+    vitals: new Map(),
+    messages: new Map(),
+    last: undefined,
+    hostIP: '192.0.2.1',
+    nowWallMs,
+    ...over,
+  }
 }
 
 function found(containerName: string, over: Partial<RuntimeContainer> & { attempt?: number } = {}): RuntimeContainer {
@@ -47,6 +56,30 @@ function found(containerName: string, over: Partial<RuntimeContainer> & { attemp
 
 const sandbox = found('')
 const ended = (exitCode: number) => ({ state: 'exited', exitCode, finishedAt: '2026-01-01T00:01:00Z' }) as const
+
+test('what a container left is told, now and as its last state; a pod’s containers share the room for it', async (t) => {
+  const first = { ...found('main', ended(1)), id: 'a' }
+  const second = found('main', { ...ended(2), attempt: 1, id: 'b' })
+  const messages = new Map([
+    ['a', 'first'],
+    ['b', 'x'.repeat(4096)],
+  ])
+  const one = podStatus(pod('Never'), facts([sandbox, second, first], { messages }))
+  t.match(one.containerStatuses, [
+    { state: { terminated: { message: 'x'.repeat(4096) } }, lastState: { terminated: { message: 'first' } } },
+  ])
+  const names = ['main', 'b', 'c', 'd']
+  const four = podStatus(pod('Never', ...names), facts([sandbox, second], { messages }))
+  t.equal(four.containerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
+  const later = podStatus(pod('Never', ...names), facts([sandbox, second], { last: four }))
+  t.same(later.containerStatuses?.[0]?.state, four.containerStatuses?.[0]?.state, 'told before, and gone since')
+})
+
+test('why a container could not be started stands before what it left', async (t) => {
+  const broken = found('main', { state: 'created', error: 'no such file', startedAt: undefined })
+  const { containerStatuses } = podStatus(pod('Never'), facts([sandbox, broken], { messages: new Map() }))
+  t.match(containerStatuses?.[0]?.state?.terminated, { reason: 'StartError', exitCode: 128, message: 'no such file' })
+})
 
 test('a pod that was only bound waits for its containers', async (t) => {
   t.same(podStatus(pod('Always', 'a', 'b'), facts([])), {

@@ -15,11 +15,14 @@ import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers, sortCon
 import type { Vital, Vitals, Waiting } from './pod-steps.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
+import { withinPod } from './termination-messages.ts'
 
 export type StatusFacts = {
   readonly containers: readonly RuntimeContainer[]
   readonly waiting: ReadonlyMap<string, Waiting>
   readonly vitals: Vitals
+  /** By container id: what it left to be read. */
+  readonly messages: ReadonlyMap<string, string>
   /** The status last reported, for what only it remembers. */
   readonly last: PodStatus | undefined
   readonly hostIP: string | undefined
@@ -36,8 +39,12 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const inits = pod.spec.initContainers ?? []
   const statusOf = (container: Container) =>
     containerStatus(container, inits.length > 0 ? 'PodInitializing' : 'ContainerCreating', found, facts)
-  const containerStatuses = pod.spec.containers.map(statusOf)
-  const initStatuses = inits.map((container) => initStatus(container, statusOf(container)))
+  const most = pod.spec.containers.length + inits.length
+  const containerStatuses = withinPod(pod.spec.containers.map(statusOf), most)
+  const initStatuses = withinPod(
+    inits.map((container) => initStatus(container, statusOf(container))),
+    most,
+  )
   const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses, initStatuses)
   const { sandbox } = found
   const sandboxUp = sandbox !== undefined && isRunning(sandbox)
@@ -158,8 +165,9 @@ function containerStatus(
   const vital: Vital = facts.vitals.get(newest.id) ?? { started: true, ready: true }
   const running = isRunning(newest)
   const waits = !running && wait !== undefined && wait.reason !== 'ContainerCreating'
-  const state = waits ? { waiting: waitingOf(wait) } : stateOf(newest)
-  const before = waits ? stateOf(newest) : previous === undefined ? lastStateOf(last, newest) : stateOf(previous)
+  const told = (one: RuntimeContainer) => stateOf(one, messageOf(one, facts, last))
+  const state = waits ? { waiting: waitingOf(wait) } : told(newest)
+  const before = waits ? told(newest) : previous === undefined ? lastStateOf(last, newest) : told(previous)
   return {
     name,
     state,
@@ -217,7 +225,16 @@ function waitingOf({ reason, message }: Waiting): { readonly reason: string; rea
   return message === '' ? { reason } : { reason, message }
 }
 
-function stateOf(container: RuntimeContainer): ContainerState {
+/** Why it could not be started, or what it left; else what was told of it before, when that can be read no longer. */
+function messageOf(container: RuntimeContainer, { messages }: StatusFacts, last: ContainerStatus | undefined): string {
+  const own = [container.error, messages.get(container.id) ?? ''].filter((text) => text !== '').join(': ')
+  if (own !== '') return own
+  const id = containerID(container)
+  const told = [last?.state?.terminated, last?.lastState?.terminated].find((end) => end?.containerID === id)
+  return told?.message ?? ''
+}
+
+function stateOf(container: RuntimeContainer, message: string): ContainerState {
   const startedAt = seconds(container.startedAt)
   if (isRunning(container)) return { running: startedAt === undefined ? {} : { startedAt } }
   const exitCode = exitCodeOf(container)
@@ -226,7 +243,7 @@ function stateOf(container: RuntimeContainer): ContainerState {
     terminated: {
       exitCode,
       reason: endReason(container, exitCode),
-      ...(container.error === '' ? {} : { message: container.error }),
+      ...(message === '' ? {} : { message }),
       ...(startedAt === undefined ? {} : { startedAt }),
       ...(finishedAt === undefined ? {} : { finishedAt }),
       containerID: containerID(container),

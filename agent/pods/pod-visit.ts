@@ -53,6 +53,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const known = ledger.of(uid)
     known.worker.observe(containers)
     observeProbes(uid, pod, containers, needs)
+    if (pod !== undefined) await known.worker.readMessages(pod, containers)
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
@@ -166,7 +167,15 @@ function tellStatus(
   }
   const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
   const vitals = known.worker.vitals(uid)
-  const found = podStatus(pod, { containers, waiting, vitals, last, hostIP: hostIP(), nowWallMs: clock.wallMs() })
+  const found = podStatus(pod, {
+    containers,
+    waiting,
+    vitals,
+    messages: known.worker.messages,
+    last,
+    hostIP: hostIP(),
+    nowWallMs: clock.wallMs(),
+  })
   const status = over ? endedStatus(found, last ?? {}) : found
   ledger.report(uid, pod, status)
   if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return

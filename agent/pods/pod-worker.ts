@@ -11,7 +11,7 @@ import { containerNamed, runHook } from './hooks.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
 import { enforceable, unenforcedNews } from './kernel-limits.ts'
-import { containersOf, hasEnded, leastGraceSeconds } from './pod-containers.ts'
+import { containersOf, hasEnded, isRunning, leastGraceSeconds } from './pod-containers.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
 import { backoffKey, nothingRemembered, type PodMemory, type PodPlan, type PodStep, type Vitals } from './pod-steps.ts'
@@ -19,8 +19,22 @@ import type { Prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { credentialsFor } from './registry-credentials.ts'
 import { afterRestart } from './restarts.ts'
-import { type ContainerRuntime, type KernelLimits, type RuntimeContainer, RuntimeError } from './runtime.ts'
+import {
+  type ContainerMount,
+  type ContainerRuntime,
+  type KernelLimits,
+  type RuntimeContainer,
+  RuntimeError,
+} from './runtime.ts'
 import { asksForImageUser } from './security.ts'
+import {
+  asksForLog,
+  lastBytes,
+  messageMount,
+  mostLogBytes,
+  mostLogLines,
+  mostMessageBytes,
+} from './termination-messages.ts'
 import { containerMounts, type Mounts, refreshFiles } from './volumes/container-mounts.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
@@ -63,6 +77,10 @@ export interface PodWorker {
   vitals(uid: string): Vitals
   /** Notes what ended, before a plan is made. */
   observe(containers: readonly RuntimeContainer[]): void
+  /** What containers left to be read, by id. */
+  readonly messages: ReadonlyMap<string, string>
+  /** Reads it of those that ended since. */
+  readMessages(pod: Pod, containers: readonly RuntimeContainer[]): Promise<void>
   /** Notes what was reported, for what only the report remembers. */
   reported(status: PodStatus): void
   /** What was in the way may have changed: try again. */
@@ -100,6 +118,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const toldUnenforced = new Set<string>()
   /** By container id: its preStop hook was begun. */
   const preStops = new Map<string, AbortController>()
+  const messages = new Map<string, string>()
   let podIP: string | undefined
   let leavingUntilMs: number | undefined
   let refreshed: readonly unknown[] = []
@@ -141,11 +160,12 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     const who = { podUID: pod.metadata.uid ?? '', containerName: name }
     const given = await needs.devices.allocate(who, container)
     if (!given.ok) return trouble(pod, container, 'CreateContainerConfigError', given.message)
+    const message = await messageFile(pod, container, attempt, placed.mounts)
     const made = containerOptions(pod, container, {
       ...sources,
       sandboxID: sandbox.id,
       attempt,
-      mounts: placed.mounts,
+      mounts: [...placed.mounts, ...message],
       devices: given.paths,
       imageUser: asksForImageUser(pod, container) ? await runtime.imageUser(image) : undefined,
     })
@@ -180,6 +200,29 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       // It stays as it is, with the reason on it: to the next plan it is a container that ended.
       tell('Warning', 'Failed', `Error: failed to start container "${name}": ${storyOf(error)}`)
       log.warn('Container not started', { pod: pathOf(pod), container: name, error })
+    }
+  }
+
+  /** One that cannot be had is missed by nobody but a reader: the container runs without. */
+  const messageFile = async (pod: Pod, container: Container, attempt: number, mounts: readonly ContainerMount[]) => {
+    try {
+      const file = await needs.volumes.messageFile(pod.metadata.uid ?? '', container.name, attempt)
+      return messageMount(container, mounts, file)
+    } catch (error) {
+      log.warn('Container has no termination message', { pod: pathOf(pod), container: container.name, error })
+      return []
+    }
+  }
+
+  const messageOf = async (container: Container, { id, identity, exitCode }: RuntimeContainer) => {
+    const { podUID, attempt } = identity
+    const written = await needs.volumes.message(podUID, container.name, attempt, mostMessageBytes)
+    if (written.length > 0 || !asksForLog(container, exitCode)) return lastBytes(written, mostMessageBytes)
+    try {
+      return lastBytes(await runtime.logTail(id, mostLogLines, mostLogBytes), mostLogBytes)
+    } catch (error) {
+      if (isUnreachable(error)) throw error
+      return `Error on reading termination message from logs: ${storyOf(error)}`
     }
   }
 
@@ -341,7 +384,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       podIP = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip
       for (const known of [preStops, failedPostStarts])
         for (const id of [...known.keys()]) if (!ids.has(id)) known.delete(id)
-      for (const map of [exits, stuck]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)
+      for (const map of [exits, stuck, messages]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)
       for (const container of containers) {
         if (!hasEnded(container) || exits.has(container.id)) continue
         const agoMs = clock.wallMs() - Date.parse(container.finishedAt ?? container.createdAt)
@@ -349,6 +392,14 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
         exits.set(container.id, clock.monotonicMs() - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs))
         // What it shall run next is to be pulled anew where the policy says so.
         pullsAskedAtMs.delete(container.image)
+      }
+    },
+    messages,
+    async readMessages(pod, containers) {
+      for (const one of containers) {
+        const container = containerNamed(pod, one.identity.containerName)
+        if (container === undefined || messages.has(one.id) || isRunning(one) || one.state === 'created') continue
+        messages.set(one.id, await messageOf(container, one))
       }
     },
     reported({ containerStatuses = [], initContainerStatuses = [] }) {

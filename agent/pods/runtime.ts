@@ -173,6 +173,8 @@ export interface ContainerRuntime {
    * than `timeoutMs` and was left to itself.
    */
   exec(id: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>
+  /** The end of what a container wrote, at most so many lines and bytes. */
+  logTail(id: string, mostLines: number, mostBytes: number): Promise<Buffer>
   /** Gone counts as removed. Kills what still runs. */
   removeContainer(id: string): Promise<void>
   hasImage(image: string): Promise<boolean>

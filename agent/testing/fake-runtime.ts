@@ -23,6 +23,8 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly registry: Set<string>
   /** Whom they run as, where that is not root. */
   readonly imageUsers: Map<string, string>
+  /** What containers wrote, by id. */
+  readonly logs: Map<string, string>
   /** What commands run in containers answer: `exit N`, as their exit code; everything else is 0. */
   execAnswer: (command: readonly string[]) => number
   /** The program of this container ends by itself. */
@@ -191,6 +193,12 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       if (entryOf(id).container.state !== 'running') throw new RuntimeError('Failed', `Container ${id} is not running`)
       return { exitCode: fake.execAnswer(command), output: '' }
     },
+    async logTail(id, mostLines, mostBytes) {
+      await begin('logTail', entries.get(id)?.container.identity.containerName)
+      entryOf(id)
+      const lines = (fake.logs.get(id) ?? '').split(/(?<=\n)/).slice(-mostLines)
+      return Buffer.from(lines.join('')).subarray(-mostBytes)
+    },
     async removeContainer(id) {
       await begin('removeContainer', entries.get(id)?.container.identity.containerName)
       const entry = entries.get(id)
@@ -249,6 +257,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     ...seenBy(ownNodeName),
     execAnswer: (command) => Number(/exit (\d+)/.exec(command.join(' '))?.[1] ?? 0),
     asSeenBy: seenBy,
+    logs: new Map(),
     get containers() {
       return [...entries.values()].map(({ container }) => container)
     },

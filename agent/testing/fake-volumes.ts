@@ -5,12 +5,21 @@ export interface FakeVolumes extends VolumeStore {
   /** By `uid/name`. */
   readonly placed: ReadonlyMap<string, WantedVolume>
   failNext(message: string): void
+  /** What containers left, by `uid/container/attempt`. As long as it is undefined there are no files for it. */
+  messages: Map<string, string> | undefined
 }
 
 export function fakeVolumes(): FakeVolumes {
   const placed = new Map<string, WantedVolume>()
   let failure: string | undefined
-  return {
+  const fake: FakeVolumes = {
+    messages: undefined,
+    async messageFile(podUID, containerName, attempt) {
+      if (fake.messages === undefined) throw new VolumeError('There are no files for termination messages')
+      return `/messages/${podUID}/${containerName}/${attempt}`
+    },
+    message: async (podUID, containerName, attempt, most) =>
+      Buffer.from(fake.messages?.get(`${podUID}/${containerName}/${attempt}`) ?? '').subarray(-most),
     placed,
     failNext(message) {
       failure = message
@@ -28,4 +37,5 @@ export function fakeVolumes(): FakeVolumes {
     },
     podUIDs: async () => [...new Set([...placed.keys()].map((key) => key.split('/')[0] ?? ''))],
   }
+  return fake
 }

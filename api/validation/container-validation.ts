@@ -69,6 +69,10 @@ function containerProblems(field: string, container: Container, hostNetwork: boo
     ...(name === '' ? [required(`${field}.name`)] : problemsWith(`${field}.name`, name, dnsLabelProblem)),
     ...imageProblems(`${field}.image`, image),
     ...oneOfWords(`${field}.imagePullPolicy`, imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
+    ...oneOfWords(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy ?? 'File', [
+      'File',
+      'FallbackToLogsOnError',
+    ]),
     ...ports.flatMap((port, index) => portProblems(`${field}.ports[${index}]`, port, hostNetwork)),
     ...portNameRepeated(`${field}.ports`, ports),
     ...envProblems(field, container),

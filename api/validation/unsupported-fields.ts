@@ -41,8 +41,6 @@ const unsupported: readonly Unsupported[] = [
   any('spec.containers[].resources.limits.ephemeral-storage'),
   any('spec.containers[].resizePolicy'),
   allBut('spec.containers[].stdinOnce', false),
-  allBut('spec.containers[].terminationMessagePath', '/dev/termination-log'),
-  allBut('spec.containers[].terminationMessagePolicy', 'File'),
 ]
 
 /** What a container cannot have, an init container cannot have either. */

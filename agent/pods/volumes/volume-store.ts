@@ -19,7 +19,11 @@ export interface VolumeStore {
    * volume leads out of it, whoever writes it meanwhile. A folder that is not there is made, but not among files.
    */
   part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
-  /** Nothing of the pod's own volumes is left. */
+  /** An empty file for what a container leaves to be read, for this attempt at it; those before the last go. */
+  messageFile(podUID: string, containerName: string, attempt: number): Promise<string>
+  /** The last bytes in it; none when there is no such file. */
+  message(podUID: string, containerName: string, attempt: number, most: number): Promise<Buffer>
+  /** Nothing of the pod's own volumes is left, nor of its messages. */
   remove(podUID: string): Promise<void>
   /** The pods that have something here. */
   podUIDs(): Promise<readonly string[]>
