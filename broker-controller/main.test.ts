@@ -47,7 +47,7 @@ test('a controller that was killed is back at once with the same fleet', async (
   const began = performance.now()
   const second = started(t, dataDir, '--kubeconfig', join(dataDir, 'another'))
   t.equal((await second.ready()).caHash, caHash)
-  t.ok(performance.now() - began < 5000, `it took ${Math.round(performance.now() - began)} ms`)
+  t.ok(performance.now() - began < 30_000, `it took ${Math.round(performance.now() - began)} ms`)
   const names = (list: unknown) =>
     (list as { items: { metadata: { uid: string } }[] }).items.map(({ metadata }) => metadata.uid)
   t.same(names(await get(join(dataDir, 'another'), '/api/v1/namespaces')), names(namespaces))
@@ -134,12 +134,12 @@ async function namespaceGoes(kubeconfig: string): Promise<boolean> {
   await api.post('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'brief' } })
   await api.post(`${path}/configmaps`, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'some' } })
   await api.delete(path)
-  const late = AbortSignal.timeout(10_000)
+  const late = AbortSignal.timeout(60_000)
   for (;;) if ((await api.get(path, late)).status === 404) return true
 }
 
 async function get(kubeconfig: string, path: string): Promise<unknown> {
-  const { status, body } = await apiClient(await readKubeconfig(kubeconfig)).get(path, AbortSignal.timeout(10_000))
+  const { status, body } = await apiClient(await readKubeconfig(kubeconfig)).get(path, AbortSignal.timeout(60_000))
   if (status !== 200) throw new Error(`${path}: ${status}`)
   return body
 }

@@ -18,10 +18,10 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   await joinFleet(first, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
+  await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
 
   await first.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
-  await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=30s')
+  await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
   const wide = await first.kubectl('get', 'pods', '-o', 'wide')
   t.match(wide, /web\s+1\/1\s+Running\s+0\s+\S+\s+\d+\.\d+\.\d+\.\d+\s+pi-1/, 'kubectl shows it running, and where')
   const described = await eventually('its events arrive', async () => {
@@ -35,7 +35,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   await agent.ended
   const second = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await second.said('Node status posted')
-  await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
+  await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
   t.same(await containerOf(first, 'web'), before, 'an agent killed and started again adopts it')
 
   const ports = { apiPort: Number(new URL(first.apiUrl).port), mqttPort: first.mqttPort }
@@ -46,7 +46,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
     const lease = await back.tryKubectl('get', 'lease', 'pi-1', '-n', 'kube-node-lease')
     return lease.code === 0
   })
-  await back.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await back.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
   t.same(await containerOf(back, 'web'), before, 'a controller killed and started again knows it')
 
   await back.program.stop()
@@ -63,7 +63,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
     return now.ready && now.containerID !== before.containerID
   })
 
-  await last.kubectl('delete', 'pod', 'web', '--timeout=60s', '--grace-period=1')
+  await last.kubectl('delete', 'pod', 'web', '--timeout=80s', '--grace-period=1')
   await eventually('nothing of it is left', async () => (await runningNames(docker)).length === 0)
   t.equal(await alone.stop(), 0, 'the agent ends in order')
   t.equal(await last.program.stop(), 0, 'and so does the controller')
@@ -78,11 +78,11 @@ test('what a pod asks for is what it gets', async (t) => {
   await joinFleet(controller, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=30s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
   const apply = (text: string) => controller.kubectlWith(text, 'apply', '-f', '-')
 
   await apply(podManifest({ name: 'once', image, command: ['true'], spec: { restartPolicy: 'Never' } }))
-  await controller.kubectl('wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/once', '--timeout=30s')
+  await controller.kubectl('wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/once', '--timeout=80s')
 
   await apply(podManifest({ name: 'crash', image, command: ['sh', '-c', 'exit 3'] }))
   await eventually('it crashes, is started again, and waits', async () =>
@@ -102,14 +102,14 @@ test('what a pod asks for is what it gets', async (t) => {
     /were unschedulable/.test(await controller.kubectl('describe', 'pod', 'later')),
   )
   await controller.kubectl('uncordon', 'pi-1')
-  await controller.kubectl('wait', '--for=condition=Ready', 'pod/later', '--timeout=30s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/later', '--timeout=80s')
 
   const refused = await controller.tryKubectl('run', 'no-image', '--image=not/here:1', '--image-pull-policy=Never')
   t.equal(refused.code, 0, refused.stderr)
   await eventually('a missing image is named', async () =>
     /ErrImageNeverPull/.test(await controller.kubectl('get', 'pod', 'no-image')),
   )
-  await controller.kubectl('delete', 'pods', '--all', '--grace-period=1', '--timeout=60s')
+  await controller.kubectl('delete', 'pods', '--all', '--grace-period=1', '--timeout=80s')
   t.same(await runningNames(docker), [], 'nothing is left over')
 })
 

@@ -24,7 +24,7 @@ const mostKills = 60
 /** From before it has read its checkpoint until well after it has acted on it. */
 const longestLifeMs = 1_500
 
-test('an agent that is killed again and again', { skip: whyNoDockerd(), timeout: 150_000 }, async (t) => {
+test('an agent that is killed again and again', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
   const folder = await temporaryFolder(t)

@@ -24,7 +24,7 @@ test('kubectl drain waits for what a budget protects, then goes on; uncordon ope
     names.map((name) => startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket })),
   )
   await Promise.all(agents.map((agent) => agent.said('Node status posted')))
-  await controller.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=30s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=80s')
   const ranges = (await controller.kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}')).split(' ')
   t.equal(new Set(ranges).size, 3, 'each node has addresses of its own for pods')
 
@@ -42,7 +42,7 @@ test('kubectl drain waits for what a budget protects, then goes on; uncordon ope
     )
   await Promise.all([run('web-1', 'pi-1'), run('web-2', 'pi-1'), run('web-3', 'pi-2')])
   await controller.kubectl('create', 'pdb', 'web', '--selector=app=web', '--min-available=2')
-  await controller.kubectl('wait', '--for=condition=Ready', 'pods', '-l', 'app=web', '--timeout=60s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pods', '-l', 'app=web', '--timeout=80s')
   await eventually('the budget has counted them', async () => (await allowed(controller)) === 1)
 
   const draining = controller.tryKubectl('drain', 'pi-1', '--force', '--timeout=80s')
@@ -70,7 +70,7 @@ test('kubectl drain waits for what a budget protects, then goes on; uncordon ope
   await controller.kubectl('label', 'node', 'pi-1', 'serviced=yes')
   const back = podManifest({ name: 'back', image, spec: { nodeSelector: { serviced: 'yes' } } })
   await controller.kubectlWith(back, 'apply', '-f', '-')
-  await controller.kubectl('wait', '--for=condition=Ready', 'pod/back', '--timeout=30s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/back', '--timeout=80s')
 })
 
 async function pods(controller: Controller): Promise<readonly PodView[]> {

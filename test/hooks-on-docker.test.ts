@@ -1,15 +1,18 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'tap'
 import { networkProbes } from '../agent/adapters/network-probes.ts'
+import type { PodSpec } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, listening, nodeOnDocker, outputOf, statusOf } from './support/pods.ts'
+import { testVolumes } from './support/volumes.ts'
 
 const network = networkProbes('kube-probe/1.32')
 const listeningScript = listening[2] ?? ''
 
 test('hooks, deadlines and shared processes on a real engine', {
   skip: whyNoDockerd(),
-  timeout: 100_000,
 }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
@@ -19,23 +22,31 @@ test('hooks, deadlines and shared processes on a real engine', {
   })
 
   t.test('after its start and before its end a container does what it wants done', async (t) => {
-    const pods = nodeOnDocker(t, dockerd, { network })
-    const main = container('main', 'trap "cat /tmp/log; sleep 1; exit 0" TERM; while :; do sleep 0.1; done', {
+    const volumes = await testVolumes(t)
+    const pods = nodeOnDocker(t, dockerd, { network, volumes: volumes.store })
+    const main = container('main', 'trap "echo ended >> /out/log; exit 0" TERM; while :; do sleep 0.1; done', {
       lifecycle: {
-        postStart: { exec: { command: ['sh', '-c', 'sleep 0.5; echo began >> /tmp/log'] } },
-        preStop: { exec: { command: ['sh', '-c', 'echo ending >> /tmp/log; sleep 0.5'] } },
+        postStart: {
+          exec: { command: ['sh', '-c', 'until [ -e /out/go ]; do sleep 0.1; done; echo began >> /out/log'] },
+        },
+        preStop: { exec: { command: ['sh', '-c', 'echo ending >> /out/log'] } },
       },
+      volumeMounts: [{ name: 'out', mountPath: '/out' }],
     })
     const second = container('second', listeningScript)
-    const pod = aPod({ name: 'neat', uid: 'uid-neat', containers: [main, second] })
+    const out = join(volumes.folder, 'out')
+    await mkdir(out)
+    const spec = { volumes: [{ name: 'out', hostPath: { path: out } }] }
+    const pod = aPod({ name: 'neat', uid: 'uid-neat', containers: [main, second], spec })
     pods.want(pod)
     const early = await pods.until('neat', (status) => statusOf(status, 'main')?.state?.running !== undefined)
     t.match(statusOf(early, 'main'), { ready: false })
     t.match(statusOf(early, 'second'), { state: { waiting: {} } }, 'the next one waits for the hook')
+    await writeFile(join(out, 'go'), '')
     await pods.until('neat', isReady)
-    pods.want(deletedIn(pod, 20))
-    await eventually(async () => (await outputOf(dockerd, 'uid-neat', 'main')) === 'began\nending\n')
+    pods.want(deletedIn(pod, 60))
     await eventually(() => pods.gone.includes('uid-neat'))
+    t.equal(await readFile(join(out, 'log'), 'utf8'), 'began\nending\nended\n')
   })
 
   t.test('a hook that takes all the time leaves two seconds; one that fails is told', async (t) => {
@@ -51,7 +62,7 @@ test('hooks, deadlines and shared processes on a real engine', {
     const beganMs = performance.now()
     await eventually(() => pods.gone.includes('uid-slow'))
     const tookMs = performance.now() - beganMs
-    t.ok(tookMs > 2_900 && tookMs < 9_000, `${tookMs} ms`)
+    t.ok(tookMs > 2_900, `${tookMs} ms`)
     t.equal(pods.told().filter((line) => line.startsWith('FailedPreStopHook')).length, 2)
   })
 
@@ -65,15 +76,17 @@ test('hooks, deadlines and shared processes on a real engine', {
         containers: [container('main', listeningScript, { lifecycle: { postStart } })],
       }),
     )
-    await pods.until('bad', (status) => statusOf(status, 'main')?.restartCount === 1)
+    await pods.until('bad', (status) => (statusOf(status, 'main')?.restartCount ?? 0) >= 1)
     t.match(pods.told().join('\n'), /FailedPostStartHook: PostStartHook failed: command 'sh -c exit 4' exited with 4/)
   })
 
   t.test('a pod has its deadline', async (t) => {
     const pods = nodeOnDocker(t, dockerd)
-    const containers = [container('main', listeningScript)]
-    pods.want(aPod({ name: 'late', uid: 'uid-late', spec: { activeDeadlineSeconds: 2 }, containers }))
+    const late = (spec: Partial<PodSpec>) =>
+      aPod({ name: 'late', uid: 'uid-late', spec, containers: [container('main', listeningScript)] })
+    pods.want(late({ activeDeadlineSeconds: 1000 }))
     await pods.until('late', isReady)
+    pods.want(late({ activeDeadlineSeconds: 1 }))
     const failed = await pods.until('late', ({ phase }) => phase === 'Failed')
     t.match(failed, {
       reason: 'DeadlineExceeded',

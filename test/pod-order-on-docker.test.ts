@@ -3,7 +3,7 @@ import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, nodeOnDocker, outputOf, statusOf } from './support/pods.ts'
 
-test('a pod’s containers in their order, on a real engine', { skip: whyNoDockerd(), timeout: 80_000 }, async (t) => {
+test('a pod’s containers in their order, on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
 
@@ -15,7 +15,7 @@ test('a pod’s containers in their order, on a real engine', { skip: whyNoDocke
       uid: 'uid-staged',
       spec: {
         initContainers: [
-          container('first', 'sleep 0.3; date +%s%N > /dev/null; exit 0'),
+          container('first', 'until [ -e /tmp/go ]; do sleep 0.1; done'),
           container('side', sidecar, { restartPolicy: 'Always' }),
           container('second', 'until wget -qO /dev/null http://127.0.0.1:8080/bin/busybox; do sleep 0.1; done'),
         ],
@@ -26,6 +26,7 @@ test('a pod’s containers in their order, on a real engine', { skip: whyNoDocke
     const working = await pods.until('staged', (status) => statusOf(status, 'first')?.state?.running !== undefined)
     t.equal(working.phase, 'Pending')
     t.match(statusOf(working, 'main'), { state: { waiting: { reason: 'PodInitializing' } } })
+    await pods.within('staged', 'first', 'touch /tmp/go')
     const ready = await pods.until('staged', isReady)
     t.match(statusOf(ready, 'first'), { ready: true, state: { terminated: { exitCode: 0, reason: 'Completed' } } })
     t.match(statusOf(ready, 'side'), { ready: true, started: true, state: { running: {} } })
@@ -33,7 +34,7 @@ test('a pod’s containers in their order, on a real engine', { skip: whyNoDocke
       pods.told().filter((line) => line.startsWith('Started')),
       ['first', 'side', 'second', 'main'].map((name) => `Started: Started container ${name}`),
     )
-    const metadata = { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 20 }
+    const metadata = { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 60 }
     pods.want({ ...pod, metadata })
     await eventually(() => pods.gone.includes('uid-staged'))
     const stops = pods.told().filter((line) => line.startsWith('Killing'))

@@ -12,7 +12,7 @@ function pod(name: string, script: string, spec: Partial<PodSpec> = {}, more: Pa
   return aPod({ name, uid: `uid-${name}`, containers, spec: { terminationGracePeriodSeconds: 0, ...spec } })
 }
 
-test('rights and names of pods on a real engine', { skip: whyNoDockerd(), timeout: 110_000 }, async (t) => {
+test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
   const shows = async (uid: string, text: string) => {
@@ -21,7 +21,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd(), timeou
       last = await outputOf(dockerd, uid, 'main').catch(() => '') // It is still being made.
       return last === text
     }
-    await eventually(shown, () => `${uid} shows ${JSON.stringify(last)}`, 20_000)
+    await eventually(shown, () => `${uid} shows ${JSON.stringify(last)}`)
   }
 
   t.test('a container runs as who it is said to be, with the rights it is given', async (t) => {

@@ -7,7 +7,7 @@ import { mountPoints, mountsAt } from '../agent/adapters/mounts.ts'
 import type { Container, Pod, PodStatus, Volume } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { container, eventually, image, nodeOnDocker, outputOf } from './support/pods.ts'
+import { container, eventually, image, nodeOnDocker, outputOf, statusOf } from './support/pods.ts'
 import { testVolumes } from './support/volumes.ts'
 
 const run = promisify(execFile)
@@ -21,7 +21,7 @@ function pod(name: string, script: string, volumes: readonly Volume[], more: Par
   return aPod({ name, uid: `uid-${name}`, containers, spec: { volumes, terminationGracePeriodSeconds: 2, ...spec } })
 }
 
-test('what pods are given on a real engine', { skip: whyNoDockerd(), timeout: 110_000 }, async (t) => {
+test('what pods are given on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
   const shows = async (uid: string, name: string, text: string) => {
@@ -30,7 +30,7 @@ test('what pods are given on a real engine', { skip: whyNoDockerd(), timeout: 11
       last = await outputOf(dockerd, uid, name).catch(() => '') // It is still being made.
       return last === text
     }
-    await eventually(shown, () => `${uid} shows ${JSON.stringify(last)}`, 20_000)
+    await eventually(shown, () => `${uid} shows ${JSON.stringify(last)}`)
   }
 
   t.test('a missing ConfigMap keeps its pod waiting, and no other; the pod starts when it comes', async (t) => {
@@ -112,7 +112,7 @@ test('what pods are given on a real engine', { skip: whyNoDockerd(), timeout: 11
     })
     node.want(pairs)
     await shows('uid-pair', 'reader', 'y\n8\n')
-    t.equal(node.status('pair')?.containerStatuses?.find(({ name }) => name === 'writer')?.restartCount, 1)
+    await node.until('pair', (status) => statusOf(status, 'writer')?.restartCount === 1)
     node.want()
     await eventually(() => node.gone.includes('uid-pair'))
     t.same(await readdir(join(volumes.dataDirectory, 'pods')), [])

@@ -15,7 +15,7 @@ test('a killed node loses its pod, and its successor lands on another', { skip: 
   await docker.importImage(image)
   const controller = await startController(t, {
     dataDir: join(folder, 'controller'),
-    settings: { nodeMonitorPeriod: '1s', nodeMonitorGracePeriod: '12s', nodeConnectionLossDebounce: '1s' },
+    settings: { nodeMonitorPeriod: '1s', nodeMonitorGracePeriod: '20s', nodeConnectionLossDebounce: '1s' },
   })
   const { kubectl, kubectlWith } = controller
   for (const name of names) await joinFleet(controller, name, join(folder, name))
@@ -26,7 +26,7 @@ test('a killed node loses its pod, and its successor lands on another', { skip: 
     return [name, agent] as const
   })
   const agents = new Map(await Promise.all(started))
-  await kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=30s')
+  await kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=80s')
 
   const tolerations = ['not-ready', 'unreachable'].map((key) => ({
     key: `node.kubernetes.io/${key}`,
@@ -37,12 +37,12 @@ test('a killed node loses its pod, and its successor lands on another', { skip: 
   const web = (name: string) => podManifest({ name, image, labels: { app: 'web' }, spec: { tolerations } })
   const homeOf = (name: string) => kubectl('get', 'pod', name, '-o', 'jsonpath={.spec.nodeName}')
   await kubectlWith(web('web-1'), 'apply', '-f', '-')
-  await kubectl('wait', '--for=condition=Ready', 'pod/web-1', '--timeout=60s')
+  await kubectl('wait', '--for=condition=Ready', 'pod/web-1', '--timeout=80s')
   const lost = await homeOf('web-1')
   t.ok(names.includes(lost), `placed on ${lost}`)
 
   agents.get(lost)?.kill('SIGKILL')
-  await kubectl('wait', '--for=condition=Ready=Unknown', `node/${lost}`, '--timeout=30s')
+  await kubectl('wait', '--for=condition=Ready=Unknown', `node/${lost}`, '--timeout=80s')
   await eventually('the pod is asked to leave', async () => {
     const pod = JSON.parse(await kubectl('get', 'pod', 'web-1', '-o', 'json'))
     return pod.metadata.deletionTimestamp !== undefined
@@ -56,11 +56,11 @@ test('a killed node loses its pod, and its successor lands on another', { skip: 
   t.match(events, /TaintManagerEviction web-1/)
 
   await kubectlWith(web('web-2'), 'apply', '-f', '-')
-  await kubectl('wait', '--for=condition=Ready', 'pod/web-2', '--timeout=60s')
+  await kubectl('wait', '--for=condition=Ready', 'pod/web-2', '--timeout=80s')
   t.not(await homeOf('web-2'), lost)
   t.match(await kubectl('get', 'pods', '-l', 'app=web'), /web-1 .*Terminating/, 'the dead node has confirmed nothing')
 
   await kubectl('taint', 'node', lost, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute')
-  await kubectl('wait', '--for=delete', 'pod/web-1', '--timeout=60s')
+  await kubectl('wait', '--for=delete', 'pod/web-1', '--timeout=80s')
   t.notMatch(await kubectl('get', 'pods', '-l', 'app=web'), /web-1/, 'declared out of service, nobody waits for it')
 })

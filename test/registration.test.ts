@@ -12,7 +12,7 @@ import { eventually } from './support/wait.ts'
 const image = 'test.local/busybox:1'
 const run = promisify(execFile)
 
-test('a Node made by hand, deleted, and registered again', { timeout: 200_000 }, async (t) => {
+test('a Node made by hand, deleted, and registered again', async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await startDockerd(t)
   await docker.importImage(image)
@@ -37,17 +37,17 @@ test('a Node made by hand, deleted, and registered again', { timeout: 200_000 },
     spec: { taints },
   }
   await controller.kubectlWith(JSON.stringify(node), 'create', '-f', '-')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
   await byHand.stop()
 
   const agent = await start(true)
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
   const kept = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
   t.match(kept, { metadata: { labels: { room: 'attic', 'kubernetes.io/os': 'linux' } }, spec: { taints } })
   await controller.kubectl('taint', 'node', 'pi-1', 'bramble.dev/new-')
   await controller.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
-  await controller.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=30s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
 
   await controller.kubectl('delete', 'node', 'pi-1')
   await eventually(
@@ -69,7 +69,7 @@ test('a Node made by hand, deleted, and registered again', { timeout: 200_000 },
   const identity = await readFile(join(dataDir, 'identity.json'), 'utf8')
   const again = await start(true)
   await again.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
   t.equal(await readFile(join(dataDir, 'identity.json'), 'utf8'), identity, 'with the certificate it had')
 })
 

@@ -101,7 +101,7 @@ async function freePort(): Promise<number> {
 }
 
 async function listening(port: number): Promise<void> {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 60_000
   while (Date.now() < deadline) {
     if (await answers(port)) return
     await new Promise((resolve) => setTimeout(resolve, 20))

@@ -19,6 +19,8 @@ export type PodWorld = {
   say(message: Partial<DesiredMessage>): void
   /** The newest status of a pod by its name. */
   status(name: string): PodStatus | undefined
+  /** Every status of it that was ever told, oldest first: none is too short to be seen. */
+  statuses(name: string): readonly PodStatus[]
   readonly gone: readonly string[]
   readonly events: readonly Event[]
   /** `Reason: message`, in order. */
@@ -42,6 +44,7 @@ export type PodWorldNeeds = {
 export function startPods(needs: PodWorldNeeds): PodWorld {
   const { runtime, clock, log, checkpoint = memoryCheckpoint() } = needs
   const messages = new Map<string, PodMessage>()
+  const statuses = new Map<string, PodStatus[]>()
   const gone: string[] = []
   const events: Event[] = []
   let version = 0
@@ -65,7 +68,10 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       network: needs.network ?? { ask: async () => ({ result: 'success', message: '' }) },
       random: () => 0.5,
       controlPlane: {
-        reportPod: (message) => messages.set(message.uid, message),
+        reportPod: (message) => {
+          messages.set(message.uid, message)
+          statuses.set(message.name, [...(statuses.get(message.name) ?? []), message.status])
+        },
         reportPodGone: (uid) => gone.push(uid),
         reportEvent: (event) => events.push(event),
       },
@@ -87,6 +93,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
     say,
     want: (...pods) => say({ pods: pods.map(({ status: _, ...pod }) => pod) }),
     status: (name) => [...messages.values()].find((message) => message.name === name)?.status,
+    statuses: (name) => statuses.get(name) ?? [],
     gone,
     events,
     told: () => events.map(({ reason, message }) => `${reason}: ${message}`),

@@ -52,11 +52,13 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
     })
 
     t.test('a program that listens ends when it is told to', async (t) => {
-      const { id } = await started(world, { command: ['sh', '-c', 'trap "exit 7" TERM; while :; do sleep 0.05; done'] })
-      await delay(300) // for the shell to have set its trap
-      await runtime.stopContainer(id, 20)
+      const { id } = await started(world, {
+        command: ['sh', '-c', 'trap "exit 7" TERM; >/tmp/set; while :; do sleep 0.05; done'],
+      })
+      while ((await runtime.exec(id, ['sh', '-c', '[ -e /tmp/set ]'], 60_000)).exitCode !== 0) await delay(25)
+      await runtime.stopContainer(id, 60)
       t.match(await eventually(world, id, ({ state }) => state === 'exited'), { exitCode: 7 })
-      await runtime.stopContainer(id, 20)
+      await runtime.stopContainer(id, 60)
     })
 
     t.test('one that does not listen is killed after its grace', async (t) => {
@@ -88,7 +90,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       t.equal(await runtime.hasImage('bramble.test/absent:1'), false)
       t.equal(await runtime.hasImage(image), true)
       t.ok((await runtime.listImages()).some(({ tags }) => tags.includes(image)))
-      await t.rejects(runtime.pullImage('Not An Image', AbortSignal.timeout(5_000)), {
+      await t.rejects(runtime.pullImage('Not An Image', AbortSignal.timeout(60_000)), {
         name: 'RuntimeError',
         reason: 'InvalidImageName',
       })
@@ -124,10 +126,10 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
 
     t.test('a command in a container tells how it ended', async (t) => {
       const { id } = await started(world, { command: deaf })
-      t.match(await runtime.exec(id, ['sh', '-c', 'exit 0'], 10_000), { exitCode: 0 })
-      t.match(await runtime.exec(id, ['sh', '-c', 'exit 3'], 10_000), { exitCode: 3 })
+      t.match(await runtime.exec(id, ['sh', '-c', 'exit 0'], 60_000), { exitCode: 0 })
+      t.match(await runtime.exec(id, ['sh', '-c', 'exit 3'], 60_000), { exitCode: 3 })
       await runtime.removeContainer(id)
-      await t.rejects(runtime.exec(id, ['true'], 10_000), { name: 'RuntimeError' })
+      await t.rejects(runtime.exec(id, ['true'], 60_000), { name: 'RuntimeError' })
     })
 
     t.test('it says what it is', async (t) => {
@@ -217,14 +219,14 @@ async function eventually(
   for (let tries = 0; ; tries++) {
     const found = (await runtime.listContainers()).find((one) => one.id === id)
     if (found !== undefined && wanted(found)) return found
-    if (tries > 400) throw new Error(`Container ${id} is still ${found?.state}`)
+    if (tries > 2400) throw new Error(`Container ${id} is still ${found?.state}`)
     await delay(25)
   }
 }
 
 async function until(condition: () => boolean): Promise<void> {
   for (let tries = 0; !condition(); tries++) {
-    if (tries > 400) throw new Error('It does not come')
+    if (tries > 2400) throw new Error('It does not come')
     await delay(25)
   }
 }

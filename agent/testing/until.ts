@@ -1,7 +1,7 @@
 /** Waits for the world to be as a test expects it. */
 
 /** Resolves as soon as `holds` gives something true; rejects after `ms` with `what` and the last thing seen. */
-export async function until<T>(what: string, holds: () => T, ms = 10_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, holds: () => T, ms = 60_000): Promise<NonNullable<T>> {
   const deadline = performance.now() + ms
   for (;;) {
     const seen = holds()

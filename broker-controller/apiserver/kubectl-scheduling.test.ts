@@ -23,7 +23,6 @@ const aManifest = (name: string, spec: Partial<PodSpec>) =>
   })
 
 test('kubectl shows what a pod waits for and how much it matters', {
-  timeout: 100_000,
   skip: !hasKubectl && 'kubectl is not installed here',
 }, async (t) => {
   const api = await startApi({ log: quietLog(t) })

@@ -16,7 +16,6 @@ const hasKubectl = (() => {
 })()
 
 test('kubectl’s typed commands', {
-  timeout: 100_000,
   skip: !hasKubectl && 'kubectl is not installed here',
 }, async (t) => {
   const api = await startApi({ log: quietLog(t) })

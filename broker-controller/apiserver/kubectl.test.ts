@@ -63,7 +63,7 @@ const rows = ({ stdout }: Ran) =>
     .split('\n')
     .map((line) => line.split(/\s{2,}/))
 
-test('kubectl', { timeout: 110_000, skip: hasKubectl ? false : 'kubectl is not installed here' }, async (t) => {
+test('kubectl', { skip: hasKubectl ? false : 'kubectl is not installed here' }, async (t) => {
   const api = await startApi({ log: quietLog(t) })
   t.teardown(api.stop)
   await populate(api)

@@ -96,7 +96,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     })
     await log.close()
     child = started
-    const until = Date.now() + 40_000
+    const until = Date.now() + 120_000
     while (!(await answers(docker))) {
       if (started.exitCode !== null || started.signalCode !== null || Date.now() > until) {
         throw new Error(`dockerd does not start:\n${await tail(join(folder, 'log'))}`)
@@ -109,7 +109,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
     const ended = once(child, 'exit')
     child.kill(signal)
-    const patience = AbortSignal.timeout(20_000)
+    const patience = AbortSignal.timeout(60_000)
     const impatient = () => child?.kill('SIGKILL')
     patience.addEventListener('abort', impatient, { once: true })
     await ended
@@ -168,7 +168,7 @@ function ownEnvironment(): NodeJS.ProcessEnv {
 
 async function answers(docker: Dockerode): Promise<boolean> {
   try {
-    await docker.listImages({ abortSignal: AbortSignal.timeout(2_000) })
+    await docker.listImages({ abortSignal: AbortSignal.timeout(10_000) })
     return true
   } catch {
     return false
@@ -217,7 +217,7 @@ export async function importBusybox(docker: Dockerode, name: string, command?: r
  * Where process 1 does not reap, the dead one keeps its number for ever: so its pid file goes too.
  */
 async function containerdEnded(folder: string): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < 1200; tries++) {
     const [pid] = await processesWith((cmdline) => /containerd\0--config\0/.test(cmdline) && cmdline.includes(folder))
     if (pid === undefined) break
     await delay(25)

@@ -13,13 +13,20 @@ export const image = 'test/busybox:1'
 /** Ends at once when told to. */
 export const listening = ['sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.1; done']
 
+/** Only what never comes takes this long. */
+const patienceMs = 90_000
+
 export type NodeOnDocker = PodWorld & {
   readonly runtime: ContainerRuntime
+  /** The first such status, told since the one that was waited for before: however short it lasts, it is found. */
   until(name: string, wanted: (status: PodStatus) => boolean): Promise<PodStatus>
+  /** Runs a command in a container of the pod, to its end: `sh -c script`. */
+  within(podName: string, containerName: string, script: string): Promise<void>
 }
 
 export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWorldNeeds> = {}): NodeOnDocker {
   const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
+  const seen = new Map<string, number>()
   const world = startPods({ runtime, clock: systemClock, log: quietLog(t), ...more })
   t.teardown(async () => {
     await world.stop()
@@ -31,12 +38,22 @@ export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWor
     async until(name, wanted) {
       await eventually(
         () => {
-          const status = world.status(name)
-          return status !== undefined && wanted(status)
+          const past = seen.get(name) ?? 0
+          const index = world.statuses(name).findIndex((status, i) => i >= past && wanted(status))
+          if (index >= 0) seen.set(name, index)
+          return index >= 0
         },
         () => `Pod ${name} is ${JSON.stringify(world.status(name))}\n${world.told().join('\n')}`,
       )
-      return world.status(name) ?? {}
+      return world.statuses(name)[seen.get(name) ?? 0] ?? {}
+    },
+    async within(podName, containerName, script) {
+      const container = (await runtime.listContainers()).find(
+        ({ identity, state }) =>
+          identity.podName === podName && identity.containerName === containerName && state === 'running',
+      )
+      const { exitCode, output } = await runtime.exec(container?.id ?? '', ['sh', '-c', script], patienceMs)
+      if (exitCode !== 0) throw new Error(`${script} in ${containerName} of ${podName} gave ${exitCode}: ${output}`)
     },
   }
 }
@@ -48,7 +65,7 @@ export function container(name: string, script: string, more: Partial<Container>
 export async function eventually(
   condition: () => boolean | Promise<boolean>,
   why: () => string = () => 'It does not come',
-  timeoutMs = 30_000,
+  timeoutMs = patienceMs,
 ): Promise<void> {
   for (const lastMs = performance.now() + timeoutMs; !(await condition()); ) {
     if (performance.now() > lastMs) throw new Error(why())

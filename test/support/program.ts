@@ -14,7 +14,7 @@ export type Program = {
   kill(signal: NodeJS.Signals): void
   /** Exit status, or the signal's name. */
   readonly ended: Promise<number | string>
-  /** SIGTERM, and SIGKILL after ten seconds. */
+  /** SIGTERM, and SIGKILL after thirty seconds. */
   stop(): Promise<number | string>
 }
 
@@ -49,7 +49,7 @@ export function startProgram(
   const stop = async () => {
     if (over) return ended
     child.kill('SIGTERM')
-    const kill = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    const kill = setTimeout(() => child.kill('SIGKILL'), 30_000)
     const how = await ended
     clearTimeout(kill)
     return how
@@ -59,7 +59,7 @@ export function startProgram(
   return {
     pid: child.pid ?? -1,
     lines,
-    said: (message, withinMs = 30_000) =>
+    said: (message, withinMs = 90_000) =>
       new Promise((resolve, reject) => {
         const finish = (settle: () => void) => {
           clearTimeout(timer)

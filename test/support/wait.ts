@@ -15,7 +15,7 @@ export type Patience = {
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined | false> | T | undefined | false,
-  { withinMs = 30_000, everyMs = 200, giveUp = () => false }: Patience = {},
+  { withinMs = 90_000, everyMs = 200, giveUp = () => false }: Patience = {},
 ): Promise<T> {
   const end = performance.now() + withinMs
   let last: unknown
