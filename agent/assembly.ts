@@ -33,6 +33,7 @@ import { reservedBelow } from './eviction/thresholds.ts'
 import { sensorChecks } from './health/checks.ts'
 import { healthManager } from './health/health-manager.ts'
 import type { Identity } from './join/identity.ts'
+import { checkpointTeller } from './node/checkpoint-teller.ts'
 import { leaseManager } from './node/lease-manager.ts'
 import { nodeEvents } from './node/node-event.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
@@ -180,8 +181,9 @@ export async function runAgent(
     },
     configuration.garbage,
   )
+  const api = apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key })
   const registering = registration({
-    api: apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key }),
+    api,
     facts: async () => ({
       nodeName,
       hostname,
@@ -194,6 +196,16 @@ export async function runAgent(
     }),
     status: status.first,
     registered: status.report,
+    clock: systemClock,
+    random,
+    log,
+  })
+  const teller = checkpointTeller({
+    api,
+    nodeName,
+    remembered: pods.remembered,
+    desired: pods.desired,
+    told: controlPlane.reportEverything,
     clock: systemClock,
     random,
     log,
@@ -215,8 +227,10 @@ export async function runAgent(
     [
       {
         name: 'control-plane',
-        run: (signal) => controlPlane.run({ desired: pods.desired, stats: sampler.call }, signal),
+        run: (signal) =>
+          controlPlane.run({ desired: teller.desired, store: registering.store, stats: sampler.call }, signal),
       },
+      teller,
       { name: 'kernel-log', run: kernel.run },
       { name: 'eviction', run: eviction.run },
       { name: 'runtime-health', run: health.run },

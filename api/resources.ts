@@ -47,7 +47,10 @@ export type Resource = {
 }
 
 export const resources: { readonly [Name in ResourceName]: Resource & { readonly name: Name } } = {
-  nodes: row('nodes', 'Node', '', 'v1', NodeSchema, { shortNames: ['no'], subresources: ['status'] }),
+  nodes: row('nodes', 'Node', '', 'v1', NodeSchema, {
+    shortNames: ['no'],
+    subresources: ['status', 'checkpoint'],
+  }),
   pods: row('pods', 'Pod', '', 'v1', PodSchema, {
     namespaced: true,
     shortNames: ['po'],

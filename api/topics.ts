@@ -56,6 +56,13 @@ export const DesiredMessageSchema = object({
   configMaps: optional(list(ConfigMapSchema)),
   secrets: optional(list(SecretSchema)),
   podCIDR: optional(text),
+  /** Which store this is from. */
+  store: optional(text),
+  /**
+   * That store began without knowing this node, and nothing else in the message counts: the node goes on with what it
+   * knows, and tells it to `nodes/NODE/checkpoint`.
+   */
+  awaitsCheckpoint: optional(bool),
 })
 export type DesiredMessage = Described<typeof DesiredMessageSchema>
 
@@ -72,7 +79,13 @@ export const CallMessageSchema = object({
 })
 export type CallMessage = Described<typeof CallMessageSchema>
 
-export const ControllerMessageSchema = object({ state: oneOf('online', 'lost'), epoch: text, time: text })
+/** A node that hears of another `store` than before registers with it: it may not be known there. */
+export const ControllerMessageSchema = object({
+  state: oneOf('online', 'lost'),
+  epoch: text,
+  time: text,
+  store: optional(text),
+})
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 
 export type NodeTopic =

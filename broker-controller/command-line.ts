@@ -20,13 +20,14 @@ export type Flags = {
 
 export type CommandLine =
   | { readonly want: 'run' | 'check'; readonly flags: Flags }
-  | { readonly want: 'token'; readonly argv: readonly string[] }
+  | { readonly want: 'token' | 'backup' | 'restore'; readonly argv: readonly string[] }
   | { readonly want: 'help' | 'version' }
   | { readonly want: 'refuse'; readonly why: string }
 
 /** `argv`: what follows the program's name. */
 export function readCommandLine(argv: readonly string[]): CommandLine {
-  if (argv[0] === 'token') return { want: 'token', argv: argv.slice(1) }
+  const [first, ...more] = argv
+  if (first === 'token' || first === 'backup' || first === 'restore') return { want: first, argv: more }
   let parsed: ReturnType<typeof parseOptions>
   try {
     parsed = parseOptions(argv)
@@ -78,6 +79,8 @@ function parseOptions(argv: readonly string[]) {
 
 export const help = `Usage: bramble-controller [run] [options]
        bramble-controller token create|list|delete …
+       bramble-controller backup [FILE|FOLDER]
+       bramble-controller restore FILE
 
 The control plane of a fleet: Kubernetes API for kubectl, MQTT broker for the nodes, and what decides between them.
 

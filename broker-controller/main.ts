@@ -8,7 +8,7 @@ import { type Authority, openAuthority } from '../certs/authority.ts'
 import { checkNodeCSR, commonNameOfCSR, signNodeCSR } from '../certs/csr.ts'
 import { type Issued, issueAdmin, issueServer } from '../certs/issue.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
-import { systemClock as clock } from '../daemon/clock.ts'
+import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
 import { replaceFile } from '../daemon/durable-file.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
@@ -16,6 +16,8 @@ import { type Loop, runLoops } from '../daemon/run.ts'
 import { version } from '../daemon/version.ts'
 import { apiServer } from './apiserver/http-server.ts'
 import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
+import { authorityFolderName, isThere, makeBackup, storeFileName, unfinishedRestore } from './backup.ts'
+import { backupCommand, restoreCommand } from './backup-command.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
@@ -37,12 +39,12 @@ import { podCleanupController } from './controllers/pod-cleanup-controller.ts'
 import { rebootController } from './controllers/reboot-controller.ts'
 import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
 import { tokenCleaner } from './controllers/token-cleaner.ts'
+import { doorPath, localDoor } from './local-door.ts'
 import { scheduler } from './scheduler/scheduler.ts'
 import { anyAddress, type ServerNames, serverNames } from './server-names.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { StoreInUseError } from './store/sqlite-file.ts'
-import { openSqliteStore } from './store/sqlite-store.ts'
-import type { Store } from './store/store.ts'
+import { openSqliteStore, type SqliteStore } from './store/sqlite-store.ts'
 import { tokenCommand } from './token-command.ts'
 
 const exitCode = { fine: 0, failed: 1, usage: 64, configuration: 78 } as const // as sysexits.h
@@ -70,9 +72,24 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
         randomBytes,
         defaults: { dataDir: defaultDataDir },
       })
+    case 'backup':
+      return backupCommand(wanted.argv, backupNeeds(signal))
+    case 'restore':
+      return restoreCommand(wanted.argv, backupNeeds(signal))
     case 'check':
     case 'run':
       return configured(wanted.want, wanted.flags, signal)
+  }
+}
+
+function backupNeeds(signal: AbortSignal) {
+  return {
+    stdout: (text: string) => void process.stdout.write(text),
+    stderr: (text: string) => void process.stderr.write(text),
+    signal,
+    nowMs: clock.wallMs(),
+    version,
+    defaults: { dataDir: defaultDataDir },
   }
 }
 
@@ -113,13 +130,15 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
   try {
     const store = await openStore(dataDir, log)
     closing.unshift(() => store.close())
+    if (store.origin.learns)
+      log.info('Nodes are asked what they run before they are told anything', { store: store.origin.id })
     const pidFile = join(dataDir, pidFileName)
     await replaceFile(pidFile, `${process.pid}\n`, 0o644)
     closing.unshift(() => rm(pidFile, { force: true }))
 
     const machine = { hostname: hostname(), interfaces: networkInterfaces() }
     const names = serverNames(machine, configuration)
-    const authority = await openFleetAuthority(join(dataDir, 'authority'), log)
+    const authority = await openFleetAuthority(join(dataDir, authorityFolderName), log)
     const server = await issueServerFiles(authority, names, dataDir)
     await ensureNamespaces(store)
     await ensurePriorityClasses(store)
@@ -138,13 +157,14 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       port: listen.apiPort,
       version,
       commonNameOf: commonNameOfCSR,
+      origin: store.origin,
     })
     const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
     closing.unshift(() => api.run(AbortSignal.abort()))
 
     const broker = await openMqttBroker({ tls, clock, log, registry })
     closing.unshift(() => broker.close())
-    const outbox = nodeOutbox({ ...needs, broker, epoch: randomUUID() })
+    const outbox = nodeOutbox({ ...needs, broker, epoch: randomUUID(), origin: store.origin })
     const inbox = nodeInbox({ ...needs, broker, podsOf: outbox.podsOf, registry })
     const mqttPort = await opening(
       'MQTT',
@@ -168,8 +188,17 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       caHash,
     })
 
+    const door = localDoor({
+      path: doorPath(dataDir),
+      backup: () =>
+        makeBackup({ dataDir, copyStore: store.copyTo, now: rfc3339(clock.wallMs()), version }, randomUUID()),
+      log,
+    })
+    await door.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
+
     const loops: readonly Loop[] = [
       { name: 'api', run: api.run },
+      { name: 'local-door', run: door.run },
       inbox,
       outbox,
       nodeLifecycleController(needs, configuration.nodeLifecycle),
@@ -192,9 +221,14 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
 }
 
 /** The open store is also the lock on the data directory. */
-async function openStore(dataDir: string, log: Log): Promise<Store> {
+async function openStore(dataDir: string, log: Log): Promise<SqliteStore> {
+  const path = join(dataDir, storeFileName)
+  // Beside an authority that is there already there was a store once: its nodes know more than this one.
+  const learnsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
+  const unfinished = await unfinishedRestore(dataDir)
+  if (unfinished !== undefined) throw new Error(unfinished)
   try {
-    return await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
+    return await openSqliteStore({ path, clock, log, learnsIfNew })
   } catch (cause) {
     if (!(cause instanceof StoreInUseError)) throw cause
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')

@@ -97,6 +97,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       // Behind a broker of its own a controller may start anew while our link stands.
       if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
       epoch = message.epoch
+      if (message.store !== undefined) listener.store?.(message.store)
     }
   }
 
@@ -150,6 +151,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     reportPodGone: (uid) => outbox.say(podTopic(uid), ''),
     reportEvent: (event) => outbox.tell(topics.events, JSON.stringify(event)),
     sendStats: (message) => void link?.send(topics.stats, JSON.stringify(message)),
+    reportEverything: () => outbox.sayEverything(),
     renewLease,
     async run(listener, signal) {
       let failures = 0

@@ -15,6 +15,8 @@ export interface ControlPlane {
   reportEvent(event: Event): void
   /** Sent now, or not at all: the next one says more. */
   sendStats(message: StatsMessage): void
+  /** Says all that was said of the node and its pods once more. */
+  reportEverything(): void
   /** The heartbeat; false when it could not be handed to the network now. */
   renewLease(): boolean
   readonly connected: boolean
@@ -25,4 +27,6 @@ export interface ControlPlaneListener {
   desired(message: DesiredMessage): void
   /** Somebody wants to know who uses how much. */
   readonly stats?: (asked: CallMessage) => void
+  /** Which store the controller has: another one than before may not know this node. */
+  store?(id: string): void
 }

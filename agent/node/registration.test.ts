@@ -83,7 +83,7 @@ function running(
     await done
   }
   t.teardown(stop)
-  return { api, clock, log, stop, registered: () => registered }
+  return { api, clock, log, stop, store: loop.store, registered: () => registered }
 }
 
 test('a controller that is away is tried again with growing waits, until it answers', async (t) => {
@@ -104,6 +104,20 @@ test('registration is done once', async (t) => {
   await world.clock.advance(3600_000)
   t.equal(world.registered(), 1)
   t.notOk(world.api.nodes.has('pi-7'), 'a node that an administrator deleted stays deleted')
+})
+
+test('a controller with another store than before is registered with again', async (t) => {
+  const world = running(t)
+  await world.clock.settle()
+  world.store('store-1')
+  world.store('store-1')
+  await world.clock.settle()
+  t.equal(world.registered(), 1)
+  world.api.nodes.delete('pi-7')
+  world.store('store-2')
+  await world.clock.settle()
+  t.equal(world.registered(), 2)
+  t.ok(world.api.nodes.has('pi-7'))
 })
 
 test('a refusal is told with its remedy once, and tried again', async (t) => {

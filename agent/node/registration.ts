@@ -1,4 +1,7 @@
-/** Loop: makes sure the fleet has a Node object for this machine. Once per start; deleted later it stays deleted. */
+/**
+ * Loop: makes sure the fleet has a Node object for this machine. Once per start, and once for each store the controller
+ * comes with; deleted later it stays deleted.
+ */
 
 import { decode } from '../../api/decode.ts'
 import {
@@ -10,6 +13,7 @@ import {
 } from '../../api/hardware-identity.ts'
 import type { Node, NodeStatus, Taint } from '../../api/node.ts'
 import { aborted, unlessAborted } from '../../daemon/aborted.ts'
+import { alarm } from '../../daemon/alarm.ts'
 import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -115,9 +119,19 @@ export type RegistrationNeeds = {
 }
 
 const retry = { firstMs: 200, maxMs: 30_000 }
+const idleMs = 24 * 3600_000
 
-export function registration(needs: RegistrationNeeds): { run(signal: AbortSignal): Promise<void> } {
+export interface Registration {
+  /** The controller has this store. */
+  store(id: string): void
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function registration(needs: RegistrationNeeds): Registration {
   const { api, clock, random, log } = needs
+  const wake = alarm(clock)
+  let registered = false
+  let knownStore: string | undefined
 
   const register = async (facts: RegistrationFacts, status: NodeStatus, signal: AbortSignal): Promise<void> => {
     const { nodeName } = facts
@@ -155,18 +169,32 @@ export function registration(needs: RegistrationNeeds): { run(signal: AbortSigna
   }
 
   return {
+    store(id) {
+      if (knownStore !== undefined && knownStore !== id) {
+        log.info('The controller has another store, registering there', { store: id, before: knownStore })
+        registered = false
+        wake.ring()
+      }
+      knownStore = id
+    },
     async run(signal) {
       const [facts, status] = (await unlessAborted(Promise.all([needs.facts(), needs.status()]), signal)) ?? []
-      for (let failures = 0; facts && status && !signal.aborted; failures++) {
+      for (let failures = 0; facts && status && !signal.aborted; ) {
+        if (registered) {
+          failures = 0
+          await wake.sleep(idleMs, signal)
+          continue
+        }
         try {
+          registered = true
           await register(facts, status, signal)
           needs.registered()
-          break
         } catch (error) {
+          registered = false
           if (signal.aborted) return
           tellFailure(error)
+          await clock.sleep(backoffMs(failures++, retry, random), signal)
         }
-        await clock.sleep(backoffMs(failures, retry, random), signal)
       }
       await aborted(signal)
     },

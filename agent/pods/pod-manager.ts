@@ -80,6 +80,8 @@ export type Ending = {
 }
 
 export interface PodManager extends Loop, ControlPlaneListener {
+  /** What was last wanted here, in this life or the one before; undefined: nothing was. */
+  remembered(): Promise<DesiredMessage | undefined>
   /** The pods wanted here, with the status last found. */
   pods(): readonly Pod[]
   /** Stops the pod for good: Failed, with this reason. Nothing happens when it is not here. */
@@ -102,6 +104,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   /** What came before the checkpoint was read. */
   let early: DesiredMessage | undefined
   let loaded = false
+  let haveLoaded: () => void = () => undefined
+  const loading = new Promise<void>((resolve) => {
+    haveLoaded = resolve
+  })
   /** Until everything was looked at once, nobody knows what is here already: nothing is decided. */
   let surveyed = false
   let events = 0
@@ -282,6 +288,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       log.info('Wanted pods known from before', { pods: wanted.size })
     }
     if (early !== undefined) take(early)
+    haveLoaded()
   }
 
   return {
@@ -289,6 +296,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     async run(signal) {
       await load()
       await Promise.all([work(signal), puller.run(signal), probes.run(signal), engine.run(signal), keeping.run(signal)])
+    },
+    async remembered() {
+      await loading
+      return desired
     },
     desired(message) {
       if (loaded) take(message)

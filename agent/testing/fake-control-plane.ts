@@ -11,6 +11,8 @@ export interface FakeControlPlane extends ControlPlane {
   readonly events: Event[]
   readonly stats: StatsMessage[]
   readonly heartbeats: { count: number }
+  /** How often everything was said again. */
+  readonly repeats: { count: number }
 }
 
 export function fakeControlPlane(): FakeControlPlane {
@@ -21,11 +23,13 @@ export function fakeControlPlane(): FakeControlPlane {
     events: [],
     stats: [],
     heartbeats: { count: 0 },
+    repeats: { count: 0 },
     reportNodeStatus: (status) => void fake.statuses.push(status),
     reportPod: (pod) => void fake.pods.set(pod.uid, pod),
     reportPodGone: (uid) => void fake.pods.delete(uid),
     reportEvent: (event) => void fake.events.push(event),
     sendStats: (message) => void fake.stats.push(message),
+    reportEverything: () => void fake.repeats.count++,
     renewLease() {
       if (fake.connected) fake.heartbeats.count++
       return fake.connected

@@ -87,6 +87,7 @@ function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: re
   switch (resource) {
     case 'nodes':
       if (subresource === 'status') return isOwn && isWrite(verb)
+      if (subresource === 'checkpoint') return isOwn && verb === 'create'
       if (verb === 'create') return true // that it creates itself is decided when the object is read
       return isOwn && (isRead(verb) || isWrite(verb))
     case 'leases':

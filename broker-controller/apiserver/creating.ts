@@ -11,6 +11,7 @@ import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { evictPod } from './evicting.ts'
+import { learnCheckpoint } from './learning.ts'
 import { type NodeFacts, nodeRestriction } from './node-restriction.ts'
 import { type Admitted, admitPriorityClass, withPriority } from './priority.ts'
 import { represent } from './representation.ts'
@@ -29,6 +30,7 @@ import { successStatus } from './status-errors.ts'
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   if (request.route.subresource === 'binding') return bindPod(request, needs)
   if (request.route.subresource === 'eviction') return evictPod(request, needs)
+  if (request.route.subresource === 'checkpoint') return learnCheckpoint(request, needs)
   const { route, identity, query, contentType } = request
   const { resource } = route
   const wish = wishOf(request, needs)

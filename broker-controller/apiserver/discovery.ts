@@ -2,6 +2,7 @@
 import { apiVersionOf, type Resource, resources } from '../../api/resources.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { aggregatedDiscovery } from './content-negotiation.ts'
+import { isErrand } from './routes.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
 const subresourceVerbs = ['get', 'patch', 'update'] as const
@@ -129,11 +130,12 @@ function responseKind({ group, version }: Pick<Resource, 'group' | 'version'>, k
 
 function kindOf(resource: Resource, subresource: string): string {
   if (subresource === 'binding') return 'Binding'
+  if (subresource === 'checkpoint') return 'NodeCheckpoint'
   return subresource === 'eviction' ? 'Eviction' : resource.kind
 }
 
 function verbsOf(subresource: string): readonly string[] {
-  return subresource === 'binding' || subresource === 'eviction' ? ['create'] : subresourceVerbs
+  return isErrand(subresource) ? ['create'] : subresourceVerbs
 }
 
 function servedIn(group: string): Resource[] {

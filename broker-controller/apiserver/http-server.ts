@@ -10,7 +10,7 @@ import { identityOfSubject } from '../../api/identity.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, StoreOrigin } from '../store/store.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { ClientCertificate } from './authentication.ts'
 import { type RequestCounters, requestCounters } from './request-counters.ts'
@@ -35,6 +35,8 @@ export type ApiServerNeeds = {
   readonly random?: () => number
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
+  /** Which store this is; undefined: one that learns nothing from nodes. */
+  readonly origin?: StoreOrigin
 }
 
 export interface ApiServer {
@@ -64,6 +66,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     readiness = [],
     random = Math.random,
     commonNameOf,
+    origin,
   } = needs
   const counters = requestCounters(registry)
   const closing = new AbortController()
@@ -75,6 +78,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     version,
     parseYaml,
     commonNameOf,
+    ...(origin && { origin }),
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }

@@ -5,6 +5,7 @@ import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { KubeObject, ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
+import { learntByAnnotation } from '../../api/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../api/node-labels.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import type { ResourceName } from '../../api/resources.ts'
@@ -45,6 +46,9 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
   if (object.metadata.name !== node) return `node "${node}" is not allowed to modify node "${object.metadata.name}"`
   const labels = forbiddenLabels(object.metadata, previous?.metadata)
   if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
+  if (object.metadata.annotations?.[learntByAnnotation] !== previous?.metadata.annotations?.[learntByAnnotation]) {
+    return `node "${node}" is not allowed to modify annotation ${learntByAnnotation}`
+  }
   if (previous === undefined) {
     return object.spec?.configSource === undefined ? undefined : `node "${node}" is not allowed to set configSource`
   }

@@ -4,7 +4,7 @@ import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstra
 import { type Identity, nodeOf } from '../../api/identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, StoreOrigin } from '../store/store.ts'
 import type { Answer } from './answers.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
 import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
@@ -35,6 +35,7 @@ export type RequestNeeds = SystemNeeds & {
   readonly parseYaml: (text: string) => unknown
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
+  readonly origin?: StoreOrigin
 }
 
 /** With what was asked, for whoever counts. */

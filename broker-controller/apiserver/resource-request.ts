@@ -3,7 +3,7 @@ import { ApiError, notFound } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import type { ObjectKey, Store } from '../store/store.ts'
+import type { ObjectKey, Store, StoreOrigin } from '../store/store.ts'
 import { answerForm } from './content-negotiation.ts'
 import type { Wish } from './representation.ts'
 import type { ResourceRoute } from './routes.ts'
@@ -27,6 +27,8 @@ export type ResourceNeeds = {
   readonly parseYaml: (text: string) => unknown
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
+  /** Which store this is; undefined: one that learns nothing from nodes. */
+  readonly origin?: StoreOrigin
 }
 
 export function keyOf({ namespace, name }: ResourceRoute): ObjectKey {

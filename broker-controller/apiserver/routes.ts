@@ -85,11 +85,16 @@ function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | 
 }
 
 function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place): boolean {
-  if (subresource === 'binding' || subresource === 'eviction') return verb === 'create'
+  if (isErrand(subresource)) return verb === 'create'
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false
   const acrossNamespaces = resource.namespaced && namespace === ''
   return !acrossNamespaces || verb === 'list' || verb === 'watch'
+}
+
+/** A subresource that is no part of the object, but something to be done with it: it is only ever created. */
+export function isErrand(subresource: string): boolean {
+  return subresource === 'binding' || subresource === 'eviction' || subresource === 'checkpoint'
 }
 
 function pathVerb(method: string): string {

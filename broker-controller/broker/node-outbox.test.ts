@@ -5,6 +5,7 @@ import { type DesiredMessage, topicName } from '../../api/topics.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../store/memory-store.ts'
+import type { StoreOrigin } from '../store/store.ts'
 import { projectPod } from './desired.ts'
 import { nodeOutbox } from './node-outbox.ts'
 
@@ -134,6 +135,24 @@ test('a node is told of the addresses its pods may have', async (t) => {
   t.equal(desired('pi-1').at(-1)?.podCIDR, '10.42.1.0/24')
 })
 
+test('a store that began without its nodes asks each of them before it tells it anything', async (t) => {
+  const origin = { id: 'store-2', learns: true }
+  const { start, bind, desired, store, pass, published } = await outboxOf(t, origin, 'pi-1')
+  await bind({ name: 'a', nodeName: 'pi-1' })
+  await bind({ name: 'b', nodeName: 'pi-2' })
+  await start()
+  t.match(published[0], { topic: 'bramble/v1/controller', body: { store: 'store-2' } })
+  t.match(desired('pi-1'), [{ pods: [], awaitsCheckpoint: true, store: 'store-2' }])
+  t.same(desired('pi-2'), [], 'a node that has not registered yet is told when it has')
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) return t.fail()
+  const annotations = { 'bramble.dev/learnt-by': 'store-2' }
+  await store.update('nodes', { ...node, metadata: { ...node.metadata, annotations } })
+  await pass()
+  t.match(desired('pi-1').at(-1), { pods: [{ metadata: { name: 'a' } }], store: 'store-2' })
+  t.equal(desired('pi-1').at(-1)?.awaitsCheckpoint, undefined)
+})
+
 test('a controller that stops says so last', async (t) => {
   const { start, published } = await outbox(t)
   const stop = await start()
@@ -151,6 +170,10 @@ test('a node is told of the end of a pod, and of no other status', async (t) => 
 })
 
 async function outbox(t: Test, ...nodes: readonly string[]) {
+  return outboxOf(t, undefined, ...nodes)
+}
+
+async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: readonly string[]) {
   const clock = fakeClock()
   const log = quietLog(t)
   const store = memoryStore({ clock })
@@ -164,7 +187,7 @@ async function outbox(t: Test, ...nodes: readonly string[]) {
       published.push({ topic: topicName(topic), body: JSON.parse(body) })
     },
   }
-  const loop = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1' })
+  const loop = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1', ...(origin && { origin }) })
   const pass = () => clock.advance(50)
   return {
     store,

@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectMeta } from '../../api/meta.ts'
+import { learntByAnnotation } from '../../api/node-checkpoint.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { ControllerMessage, DesiredMessage } from '../../api/topics.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -13,7 +14,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
-import type { Store, StoredObject } from '../store/store.ts'
+import type { Store, StoredObject, StoreOrigin } from '../store/store.ts'
 import type { Broker } from './broker.ts'
 import { desiredPods, isToldAlready } from './desired.ts'
 import { namedData, namedDataIndex, projectConfigMap, projectSecret } from './named-data.ts'
@@ -25,6 +26,8 @@ export type NodeOutboxNeeds = {
   readonly log: Log
   /** New at each start of the controller. */
   readonly epoch: string
+  /** Which store this is; undefined: one that knows its nodes. */
+  readonly origin?: StoreOrigin
 }
 
 export interface NodeOutbox extends Loop {
@@ -35,22 +38,25 @@ export interface NodeOutbox extends Loop {
 /** What a node was last told. */
 type Told = {
   readonly pods: ReadonlyMap<string, Pod>
-  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR'>
+  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'awaitsCheckpoint'>
 }
 
 /** Changes come in handfuls (a deployment, an eviction): they are told together. */
 const debounceMs = 20
 
-export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds): NodeOutbox {
+export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOutboxNeeds): NodeOutbox {
   const index = podsByNode()
   const naming = namedDataIndex()
   const queue = workQueue(clock)
   const told = new Map<string, Told>()
+  const storeID = origin === undefined ? {} : { store: origin.id }
   let version = 0
 
   const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
     const isNew = present !== undefined && previous === undefined
-    if (isNew || (present !== undefined && cidrOf(present) !== cidrOf(previous))) queue.add(present.metadata.name)
+    const isOther =
+      present !== undefined && (cidrOf(present) !== cidrOf(previous) || isLearnt(present) !== isLearnt(previous))
+    if (isNew || isOther) queue.add(present.metadata.name)
     if (present === undefined && previous !== undefined) told.delete(previous.metadata.name)
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
@@ -71,6 +77,10 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
     newsOf('secrets', (present ?? previous)?.metadata),
   )
 
+  /** Until then it is told nothing: it would end what it runs and nobody here knows of. */
+  const isLearnt = (node: StoredObject<'nodes'> | undefined) =>
+    !origin?.learns || node?.metadata.annotations?.[learntByAnnotation] === origin.id
+
   const dataOf = (node: string, pods: Iterable<Pod>): Told['data'] => {
     const podCIDR = cidrOf(nodes.get({ namespace: '', name: node }))
     const named = namedData(pods)
@@ -85,17 +95,20 @@ export function nodeOutbox({ store, broker, clock, log, epoch }: NodeOutboxNeeds
 
   const tell = async (node: string): Promise<undefined> => {
     const earlier = told.get(node)
-    const pods = desiredPods(index.of(node), earlier?.pods ?? new Map())
-    const data = dataOf(node, pods.values())
+    const present = nodes.get({ namespace: '', name: node })
+    if (!isLearnt(present) && present === undefined) return // it is told when it has registered
+    const known = isLearnt(present)
+    const pods = known ? desiredPods(index.of(node), earlier?.pods ?? new Map()) : new Map<string, Pod>()
+    const data = known ? dataOf(node, pods.values()) : { awaitsCheckpoint: true }
     if (isToldAlready(pods, earlier?.pods) && isDeepStrictEqual(data, earlier?.data)) return
     version += 1
-    const message: DesiredMessage = { epoch, version, pods: [...pods.values()], ...data }
+    const message: DesiredMessage = { epoch, version, pods: [...pods.values()], ...data, ...storeID }
     await broker.publish({ kind: 'desired', node }, JSON.stringify(message))
     told.set(node, { pods, data })
   }
 
   const sayThatWeAre = async (state: ControllerMessage['state']) => {
-    const message: ControllerMessage = { state, epoch, time: rfc3339(clock.wallMs()) }
+    const message: ControllerMessage = { state, epoch, time: rfc3339(clock.wallMs()), ...storeID }
     await broker.publish({ kind: 'controller' }, JSON.stringify(message))
   }
 

@@ -1,6 +1,7 @@
 /** The file behind the SQLite store: its tables, their versions, and the few statements. */
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
+import type { StoreOrigin } from './store.ts'
 
 export type Row = {
   readonly resource: string
@@ -16,6 +17,7 @@ export class StoreInUseError extends Error {
 }
 
 export interface SqliteFile {
+  readonly origin: StoreOrigin
   rows(): Iterable<{ readonly resource: string; readonly body: string }>
   /** Every version up to this one may have been given. */
   reserved(): number
@@ -23,6 +25,8 @@ export interface SqliteFile {
   reserve(version: number): void
   /** All or none; durable when it returns. */
   write(rows: readonly Row[]): void
+  /** A whole and consistent copy of everything, in a new file for its owner only, while others go on writing. */
+  copyTo(path: string): Promise<void>
   close(): void
 }
 
@@ -38,14 +42,19 @@ const migrations: readonly string[] = [
    ) STRICT;
    CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
    INSERT INTO counters VALUES ('reservedVersion', 0);`,
+  `CREATE TABLE origin (id TEXT NOT NULL, learns INTEGER NOT NULL) STRICT;
+   INSERT INTO origin VALUES (lower(hex(randomblob(16))), 0);`,
 ]
+
+/** Of the files written here; a file with a higher one is of a newer program. */
+export const storeFormat = migrations.length
 
 /**
  * Opens or makes the file, readable by its owner only. Held alone: while it is open nobody else can open it, and the
  * lock goes with the process. Throws StoreInUseError, or another error when it is damaged
- * or written by a newer program.
+ * or written by a newer program. `learnsIfNew`: what is made now begins without what the fleet knows.
  */
-export function openSqliteFile(path: string): SqliteFile {
+export function openSqliteFile(path: string, { learnsIfNew = false } = {}): SqliteFile {
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600)
   const database = new Database(path, { timeout: 1000 })
@@ -54,7 +63,7 @@ export function openSqliteFile(path: string): SqliteFile {
     database.pragma('journal_mode = WAL')
     database.pragma('synchronous = FULL')
     database.pragma('journal_size_limit = 16777216')
-    migrate(database, path)
+    migrate(database, path, learnsIfNew)
   } catch (cause) {
     database.close()
     if (isBusy(cause)) throw new StoreInUseError(`${path} is in use by another process`, { cause })
@@ -75,22 +84,33 @@ export function openSqliteFile(path: string): SqliteFile {
     for (const row of rows) (row.body === null ? remove : put).run(row)
   })
 
+  const origin = database.prepare<[], { id: string; learns: number }>('SELECT id, learns FROM origin').get()
+  if (origin === undefined) throw new Error(`${path} does not say which store it is`)
+
   return {
+    origin: { id: origin.id, learns: origin.learns !== 0 },
     rows: () => all.iterate(),
     reserved: () => counter.get()?.value ?? 0,
     reserve: (version) => void count.run(version),
     write: (rows) => write.immediate(rows),
+    async copyTo(target) {
+      closeSync(openSync(target, 'wx', 0o600))
+      await database.backup(target)
+    },
     close: () => void database.close(),
   }
 }
 
-function migrate(database: Database.Database, path: string): void {
+function migrate(database: Database.Database, path: string, learnsIfNew: boolean): void {
   const had = Number(database.pragma('user_version', { simple: true }))
   if (had > migrations.length) {
-    throw new Error(`${path} was written by a newer version: it has format ${had}, known here is ${migrations.length}`)
+    throw new Error(
+      `${path} was written by a newer version: it has format ${had}, known here is ${migrations.length}. Install that version again, or restore a backup made by this one`,
+    )
   }
   const apply = database.transaction(() => {
     for (const migration of migrations.slice(had)) database.exec(migration)
+    if (had === 0 && learnsIfNew) database.exec('UPDATE origin SET learns = 1')
     database.pragma(`user_version = ${migrations.length}`)
   })
   apply.immediate()

@@ -10,7 +10,7 @@ import type { Change, KeptObject } from './changes.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import { objectImage } from './object-image.ts'
 import { openSqliteFile, type Row, type SqliteFile } from './sqlite-file.ts'
-import type { ObjectKey, Store } from './store.ts'
+import type { ObjectKey, Store, StoreOrigin } from './store.ts'
 import { type Keeper, storeOver } from './store-over.ts'
 
 export type SqliteStoreNeeds = {
@@ -21,15 +21,23 @@ export type SqliteStoreNeeds = {
   readonly statusDelayMs?: number
   /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
   readonly historyLength?: number
+  /** Made anew it begins without what the fleet knows: its nodes are asked. */
+  readonly learnsIfNew?: boolean
+}
+
+export interface SqliteStore extends Store {
+  readonly origin: StoreOrigin
+  /** All that was answered, in a new file; nobody waits for it meanwhile. */
+  copyTo(path: string): Promise<void>
 }
 
 /** Versions are set aside on disk so many at a time, for leases take them too and are never written. */
 const versionBlock = 100_000
 
 /** Throws when the file is in use, damaged, or written by a newer program. */
-export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<Store> {
-  const { path, clock, log, statusDelayMs = 100, historyLength } = needs
-  const file = openSqliteFile(path)
+export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteStore> {
+  const { path, clock, log, statusDelayMs = 100, historyLength, learnsIfNew = false } = needs
+  const file = openSqliteFile(path, { learnsIfNew })
   const versions = versionCounter(file)
   const image = objectImage({
     clock,
@@ -106,7 +114,14 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<Store> {
       }
     },
   }
-  return storeOver({ image, keeper, clock })
+  return {
+    ...storeOver({ image, keeper, clock }),
+    origin: file.origin,
+    async copyTo(target) {
+      flush(batch)
+      await file.copyTo(target)
+    },
+  }
 }
 
 /** What is written together. */

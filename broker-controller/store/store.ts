@@ -27,6 +27,14 @@ export type WatchEvent<R extends ResourceName> = {
 
 export type Preconditions = { readonly uid?: string; readonly resourceVersion?: string }
 
+/** Which store this is. An agent that hears of another than before tells it what it knows, where that one `learns`. */
+export type StoreOrigin = {
+  /** Made with the store, and anew when it is restored. */
+  readonly id: string
+  /** It began without what the fleet ran already: restored from a backup, or made anew beside the fleet's authority. */
+  readonly learns: boolean
+}
+
 /**
  * Promises, kept by every store:
  * - One counter rises with every change of any kind; it is each object's `resourceVersion` and never runs backwards,

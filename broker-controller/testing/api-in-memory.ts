@@ -6,7 +6,7 @@ import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { memoryStore } from '../store/memory-store.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, StoreOrigin } from '../store/store.ts'
 
 export type Document = { readonly [field: string]: unknown }
 export type Got = {
@@ -34,6 +34,7 @@ export const patchTypes = {
 /** An API over a store in memory, with its first namespaces. */
 export async function anApi(
   t: Parameters<typeof quietLog>[0],
+  more: { readonly origin?: StoreOrigin } = {},
 ): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock }> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
@@ -50,6 +51,7 @@ export async function anApi(
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
     readiness: [],
+    ...more,
   }
   const ask: Ask = async (method, target, { body, type, accept, as = admin, headers = {} } = {}) => {
     const [path = '', query = ''] = target.split('?')

@@ -1,0 +1,126 @@
+/**
+ * Listener and loop: a controller whose store began without this node (restored, or made anew) is told what was wanted
+ * here, part by part. Until it knows, what it wants counts for nothing, and everything runs on.
+ */
+import type { ConfigMap } from '../../api/config-map.ts'
+import type { NodeCheckpoint } from '../../api/node-checkpoint.ts'
+import type { Pod } from '../../api/pod.ts'
+import type { Secret } from '../../api/secret.ts'
+import type { DesiredMessage } from '../../api/topics.ts'
+import { alarm } from '../../daemon/alarm.ts'
+import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
+import { backoffMs } from '../../daemon/backoff.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+
+export type CheckpointTellerNeeds = {
+  readonly api: Pick<ApiClient, 'post'>
+  readonly nodeName: string
+  /** What was last wanted of this node, once that is known; undefined: nothing was. */
+  readonly remembered: () => Promise<DesiredMessage | undefined>
+  /** Hears what is wanted by a controller that knows us. */
+  readonly desired: (message: DesiredMessage) => void
+  /** The controller knows our pods: what was said of them before is lost. */
+  readonly told: () => void
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+export interface CheckpointTeller extends Loop {
+  desired(message: DesiredMessage): void
+}
+
+type Part = Pick<NodeCheckpoint, 'pods' | 'configMaps' | 'secrets'>
+
+const retry = { firstMs: 1_000, maxMs: 60_000 }
+/** The API takes three times that; one object may be larger than what is left of a part. */
+const partBytes = 1024 * 1024
+const idleMs = 24 * 3600_000
+
+export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller {
+  const { api, nodeName, clock, random, log } = needs
+  const wake = alarm(clock)
+  /** The store that waits to be told. */
+  let awaitedBy: string | undefined
+
+  const post = async (store: string, part: Part & Pick<NodeCheckpoint, 'complete'>, signal: AbortSignal) => {
+    const body: NodeCheckpoint = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store, ...part }
+    const { status, body: answer } = await api.post(`/api/v1/nodes/${nodeName}/checkpoint`, body, signal)
+    if (status !== 201) throw new Error(`The controller does not take it: ${status} ${statusMessage(answer) ?? ''}`)
+  }
+
+  const tell = async (store: string, signal: AbortSignal) => {
+    const { pods = [], configMaps = [], secrets = [] } = (await needs.remembered()) ?? {}
+    // Pods first: of the rest only what they name is taken.
+    for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
+    await post(store, { complete: true }, signal)
+    log.info('A controller that did not know what runs here was told', {
+      store,
+      pods: pods.length,
+      configMaps: configMaps.length,
+      secrets: secrets.length,
+    })
+    if (awaitedBy === store) awaitedBy = undefined
+    needs.told()
+  }
+
+  return {
+    name: 'checkpoint-teller',
+    desired(message) {
+      awaitedBy = message.awaitsCheckpoint ? (message.store ?? '') : undefined
+      if (awaitedBy === undefined) needs.desired(message)
+      else wake.ring()
+    },
+    async run(signal) {
+      for (let failures = 0; !signal.aborted; ) {
+        const store = awaitedBy
+        if (store === undefined) {
+          failures = 0
+          await wake.sleep(idleMs, signal)
+          continue
+        }
+        try {
+          await tell(store, signal)
+        } catch (error) {
+          if (signal.aborted) return
+          const retryInMs = Math.round(backoffMs(failures++, retry, random))
+          const what = 'The controller could not be told what runs here; everything runs on, trying again'
+          if (failures === 1) log.warn(what, { retryInMs, error })
+          else log.debug(what, { retryInMs, error })
+          await wake.sleep(retryInMs, signal)
+        }
+      }
+    },
+  }
+}
+
+type Whole = {
+  readonly pods: readonly Pod[]
+  readonly configMaps: readonly ConfigMap[]
+  readonly secrets: readonly Secret[]
+}
+
+function partsOf({ pods, configMaps, secrets }: Whole): readonly Part[] {
+  return [
+    ...chunks(pods).map((some) => ({ pods: some })),
+    ...chunks(configMaps).map((some) => ({ configMaps: some })),
+    ...chunks(secrets).map((some) => ({ secrets: some })),
+  ]
+}
+
+function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {
+  const parts: T[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const item of items) {
+    const size = Buffer.byteLength(JSON.stringify(item))
+    bytes += size
+    if (bytes > partBytes) {
+      parts.push([])
+      bytes = size
+    }
+    parts.at(-1)?.push(item)
+  }
+  return parts
+}

@@ -1,0 +1,121 @@
+import { type Test, test } from 'tap'
+import { nodeIdentity } from '../../api/identity.ts'
+import { aNode, aPod } from '../../api/testing/builders.ts'
+import { anApi } from '../testing/api-in-memory.ts'
+
+const origin = { id: 'store-2', learns: true }
+const path = '/api/v1/nodes/pi-1/checkpoint'
+const env = [
+  { name: 'A', valueFrom: { configMapKeyRef: { name: 'settings', key: 'a' } } },
+  { name: 'B', valueFrom: { secretKeyRef: { name: 'hidden', key: 'b' } } },
+]
+const web = aPod({
+  name: 'web',
+  uid: 'uid-web',
+  nodeName: 'pi-1',
+  namespace: 'shop',
+  metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'gone' }] },
+  containers: [{ name: 'main', image: 'web:1', env }],
+})
+
+test('a store that began without its nodes learns their pods and what those name, as they were', async (t) => {
+  const { tell, get } = await fleet(t)
+  t.match(await tell({ pods: [web] }), { code: 201 })
+  const settings = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'settings', namespace: 'shop' },
+    data: { a: '1' },
+  }
+  const hidden = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'hidden', namespace: 'shop' },
+    data: { b: 'Mg==' },
+  }
+  t.match(await tell({ configMaps: [settings], secrets: [hidden] }), { code: 201 })
+  t.match(await tell({ complete: true }), { code: 201 })
+  const learnt = await get('/api/v1/namespaces/shop/pods/web')
+  t.match(learnt.body, { metadata: { uid: 'uid-web' }, spec: { nodeName: 'pi-1' } })
+  t.equal((learnt.body['metadata'] as { ownerReferences?: unknown }).ownerReferences, undefined)
+  t.match((await get('/api/v1/namespaces/shop/configmaps/settings')).body, { data: { a: '1' } })
+  t.match((await get('/api/v1/namespaces/shop/secrets/hidden')).body, { data: { b: 'Mg==' } })
+  t.match((await get('/api/v1/nodes/pi-1')).body, { metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } } })
+  t.match(await tell({ complete: true }), { code: 409, body: { message: /has told all it knew already/ } })
+})
+
+test('what is there already stays as it is', async (t) => {
+  const { tell, get } = await fleet(t)
+  await tell({ pods: [web] })
+  const other = aPod({ name: 'web', uid: 'uid-other', nodeName: 'pi-1', namespace: 'shop' })
+  t.match(await tell({ pods: [other] }), { code: 201 })
+  t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'uid-web' } })
+})
+
+test('a node has no say in what is not its own', async (t) => {
+  const { tell, get, ask } = await fleet(t)
+  t.match(await tell({ pods: [aPod({ name: 'far', uid: 'uid-far', nodeName: 'pi-2' })] }), { code: 400 })
+  const token = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'bootstrap-token-abcdef', namespace: 'kube-system' },
+  }
+  const unnamed = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'unnamed', namespace: 'default' } }
+  const naming = aPod({
+    name: 'sly',
+    uid: 'uid-sly',
+    nodeName: 'pi-1',
+    namespace: 'kube-system',
+    containers: [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'bootstrap-token-abcdef' } }] }],
+  })
+  t.match(await tell({ pods: [naming] }), { code: 201 })
+  t.match(await tell({ secrets: [token, unnamed] }), { code: 201 })
+  t.match(await get('/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef'), { code: 404 })
+  t.match(await get('/api/v1/namespaces/default/secrets/unnamed'), { code: 404 })
+  const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: 'store-2', complete: true }
+  t.match(await ask('POST', path, { body, as: nodeIdentity('pi-2') }), { code: 403 })
+  const marked = { metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } } }
+  const patch = { body: marked, type: 'application/merge-patch+json', as: nodeIdentity('pi-1') }
+  t.match(await ask('PATCH', '/api/v1/nodes/pi-1', patch), {
+    code: 403,
+    body: { message: /not allowed to modify annotation/ },
+  })
+})
+
+test('a pod that no pod can be is refused with its fields, and nothing is said to be learnt', async (t) => {
+  const { tell, get } = await fleet(t)
+  const odd = aPod({
+    name: 'odd',
+    uid: 'uid-odd',
+    nodeName: 'pi-1',
+    containers: [{ name: 'Not A Name', image: 'a:1' }],
+  })
+  t.match(await tell({ pods: [odd] }), { code: 422, body: { message: /spec\.containers\[0\]\.name/ } })
+  t.match(await get('/api/v1/namespaces/default/pods/odd'), { code: 404 })
+})
+
+test('a store that knows its nodes learns nothing, nor does one take what another asked for', async (t) => {
+  const wise = await fleet(t, { id: 'store-1', learns: false })
+  t.match(await wise.tell({ pods: [web] }), { code: 409, body: { message: /there is nothing to be learnt/ } })
+  const { ask } = await fleet(t)
+  const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: 'store-1', pods: [web] }
+  const answer = await ask('POST', path, { body, as: nodeIdentity('pi-1') })
+  t.match(answer, { code: 409, body: { message: /another store asked/ } })
+})
+
+async function fleet(t: Test, ours = origin) {
+  const { ask, store } = await anApi(t, { origin: ours })
+  for (const name of ['pi-1', 'pi-2']) {
+    const node = aNode({ name })
+    const { resourceVersion: _, ...metadata } = node.metadata
+    await store.create('nodes', { ...node, metadata })
+  }
+  return {
+    ask,
+    get: (target: string) => ask('GET', target),
+    tell: (part: object) => {
+      const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: ours.id, ...part }
+      return ask('POST', path, { body, as: nodeIdentity('pi-1') })
+    },
+  }
+}

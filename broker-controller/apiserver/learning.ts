@@ -1,0 +1,116 @@
+/**
+ * create of nodes/checkpoint: a store that began without what the fleet runs learns it back from the nodes. Only such a
+ * store takes it, from each node once, and of a node only its own pods and what those name.
+ */
+import { ApiError, isApiError, notFound } from '../../api/api-error.ts'
+import type { Identity } from '../../api/identity.ts'
+import type { ObjectMeta } from '../../api/meta.ts'
+import { learntByAnnotation, NodeCheckpointSchema } from '../../api/node-checkpoint.ts'
+import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
+import { isFinished } from '../../api/pod-deletion.ts'
+import { type ResourceName, resources } from '../../api/resources.ts'
+import { rewrite } from '../store/rewrite.ts'
+import { prepareForCreate } from './admission.ts'
+import { type Answer, objectAnswer } from './answers.ts'
+import { configMapsOf, secretsOf } from './pod-references.ts'
+import { type AnyObject, parseBody, readAs } from './request-body.ts'
+import { keyOf, presentObject, type ResourceNeeds, type ResourceRequest } from './resource-request.ts'
+import { successStatus } from './status-errors.ts'
+
+/** Whose Secrets admit machines and whose ConfigMaps are believed by all: no node has a say in them. */
+const ownNamespaces = ['kube-system', 'kube-public']
+
+/** 201 when it is kept. What is there already stays as it is. Throws Conflict where nothing is to be learnt. */
+export async function learnCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, identity, contentType } = request
+  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
+  const node = await presentObject(request, needs)
+  const because = refusal(told.store, node.metadata, needs)
+  if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
+
+  for (const pod of told.pods ?? []) await learnPod(pod, route.name, identity, needs)
+  const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
+  for (const map of told.configMaps ?? []) {
+    if (isNamed(map.metadata, bound, configMapsOf)) await learn('configmaps', map, identity, needs)
+  }
+  for (const secret of told.secrets ?? []) {
+    if (isNamed(secret.metadata, bound, secretsOf)) await learn('secrets', secret, identity, needs)
+  }
+  if (told.complete) await markLearnt(request, told.store, needs)
+  return objectAnswer(successStatus(), 201)
+}
+
+function refusal(store: string, { annotations = {} }: ObjectMeta, { origin }: ResourceNeeds): string | undefined {
+  if (!origin?.learns) return 'this store did not begin without its nodes: there is nothing to be learnt'
+  if (store !== origin.id) return 'another store asked for this'
+  return annotations[learntByAnnotation] === origin.id ? 'it has told all it knew already' : undefined
+}
+
+async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<void> {
+  const { metadata, spec, status } = pod
+  if (spec.nodeName !== node || metadata.uid === undefined) {
+    const message = `pod ${metadata.namespace}/${metadata.name} is not one that was bound to node "${node}"`
+    throw new ApiError('BadRequest', message)
+  }
+  // The node makes the mirrors of its own pods itself.
+  if (metadata.annotations?.[mirrorAnnotation] !== undefined) return
+  await learn('pods', isFinished(pod) ? { ...pod, status } : pod, identity, needs)
+}
+
+function isNamed(
+  { name = '', namespace = '' }: ObjectMeta,
+  pods: readonly Pod[],
+  namesOf: (pod: Pod) => ReadonlySet<string>,
+): boolean {
+  if (ownNamespaces.includes(namespace)) return false
+  return pods.some((pod) => pod.metadata.namespace === namespace && namesOf(pod).has(name))
+}
+
+/** As it was: with its uid and its age, on its way out if it was. Its owners are lost, and must not take it with them. */
+async function learn(resource: ResourceName, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
+  const { store, clock } = needs
+  const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
+  const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
+  if ((await store.get(resource, { namespace, name })) !== undefined) return
+  const { ownerReferences: _, resourceVersion: __, ...own } = object.metadata
+  const prepared = prepareForCreate(
+    resources[resource],
+    { ...object, metadata: own },
+    { nowMs: clock.wallMs(), requester },
+  )
+  await ensureNamespace(namespace, requester, needs)
+  const metadata = {
+    ...prepared.metadata,
+    ...(uid !== undefined && { uid }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
+  }
+  const ended = object.kind === 'Pod' && isFinished(object) && { status: object.status }
+  await createIfAbsent(resource, { ...prepared, ...ended, metadata } as AnyObject, needs)
+}
+
+async function ensureNamespace(name: string, requester: Identity, needs: ResourceNeeds): Promise<void> {
+  if ((await needs.store.get('namespaces', { namespace: '', name })) !== undefined) return
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } as const
+  const facts = { nowMs: needs.clock.wallMs(), requester }
+  await createIfAbsent('namespaces', prepareForCreate(resources.namespaces, namespace, facts), needs)
+}
+
+async function createIfAbsent(resource: ResourceName, object: AnyObject, { store }: ResourceNeeds): Promise<void> {
+  try {
+    await store.create(resource, object)
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error
+  }
+}
+
+async function markLearnt({ route }: ResourceRequest, store: string, needs: ResourceNeeds): Promise<void> {
+  const change = (node: AnyObject) => {
+    const annotations = { ...node.metadata.annotations, [learntByAnnotation]: store }
+    return { ...node, metadata: { ...node.metadata, annotations } }
+  }
+  const written = await rewrite(needs, 'nodes', { key: keyOf(route), change: (node) => change(node) as typeof node })
+  if (written === undefined) throw notFound(route.resource, route.name)
+}

@@ -1,0 +1,170 @@
+import { createReadStream } from 'node:fs'
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { systemClock as clock } from '../daemon/clock.ts'
+import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
+import { restoreCommand } from './backup-command.ts'
+import { askForBackup, doorPath, localDoor } from './local-door.ts'
+import { readBackup } from './store/sqlite-backup.ts'
+import { openSqliteStore } from './store/sqlite-store.ts'
+
+const now = '2026-03-01T12:00:00Z'
+const authority = { 'ca.key': 'a key', 'ca.crt': 'a certificate' }
+
+test('a backup of a running controller holds every answered write and its authority, and others go on writing', async (t) => {
+  const { store, target, take, write } = await controller(t)
+  await write('before')
+  const [backup] = await Promise.all([take(), write('meanwhile')])
+  t.same([...backup.authority].map(([name, body]) => [name, body.toString()]).sort(), Object.entries(authority).sort())
+  t.ok((backup.counts.get('configmaps') ?? 0) >= 1)
+  t.match(backup, { made: now, version: '1.2.3' })
+  t.equal((await stat(target)).mode & 0o777, 0o600)
+  t.equal((await store.list('configmaps')).items.length, 2)
+})
+
+test('a restored store is another one that learns, and gives no version twice', async (t) => {
+  const { store, target, take, write, folder } = await controller(t)
+  await write('kept')
+  await take()
+  const lost = await write('lost')
+  const fresh = join(folder, 'fresh')
+  const { aside } = await restore(target, fresh, false, now)
+  t.equal(aside, undefined)
+  t.equal(await readFile(join(fresh, 'authority', 'ca.key'), 'utf8'), 'a key')
+  t.equal((await stat(join(fresh, 'authority', 'ca.key'))).mode & 0o777, 0o600)
+  t.equal((await stat(join(fresh, 'store.db'))).mode & 0o777, 0o600)
+  const restored = await openSqliteStore({ path: join(fresh, 'store.db'), clock, log: quietLog(t) })
+  t.teardown(() => restored.close())
+  const { items } = await restored.list('configmaps')
+  t.same(
+    items.map(({ metadata }) => metadata.name),
+    ['kept'],
+  )
+  t.not(restored.origin.id, store.origin.id)
+  t.same([store.origin.learns, restored.origin.learns], [false, true])
+  const { resourceVersion } = (await restored.create('configmaps', aMap('new'))).metadata
+  t.ok(Number(resourceVersion) > Number(lost.metadata.resourceVersion))
+})
+
+test('what is there is only moved aside when that is said, and nothing of it is lost', async (t) => {
+  const { target, take, folder } = await controller(t)
+  await take()
+  const other = join(folder, 'other')
+  await mkdir(other)
+  await writeFile(join(other, 'store.db'), 'precious')
+  await t.rejects(restore(target, other, false, now), { message: /store\.db.*give --replace to move it aside/ })
+  const { aside } = await restore(target, other, true, now)
+  t.equal(await readFile(join(aside ?? '', 'store.db'), 'utf8'), 'precious')
+  t.equal(await unfinishedRestore(other), undefined)
+  await mkdir(join(other, 'restoring'))
+  t.match(await unfinishedRestore(other), /broken off: run it again/)
+  await restore(target, other, true, '2026-03-01T12:00:01Z')
+  t.equal(await unfinishedRestore(other), undefined)
+})
+
+test('a backup with one bit turned, or half of one, is refused with what is wrong', async (t) => {
+  const { target, take, write, folder } = await controller(t)
+  await write('some', 'x'.repeat(20_000))
+  await take()
+  const whole = await readFile(target)
+  const at = whole.indexOf('x'.repeat(1000)) + 500
+  const turned = Buffer.from(whole)
+  turned[at] = (turned[at] ?? 0) ^ 1
+  const damaged = join(folder, 'damaged')
+  for (const [content, because] of [
+    [turned, /The digest does not fit/],
+    [whole.subarray(0, whole.length / 2), /SQLite finds|malformed|disk image/],
+    [Buffer.from('no database at all'.repeat(300)), /not a database/],
+  ] as const) {
+    await writeFile(damaged, content)
+    const error = await Promise.resolve()
+      .then(() => readBackup(damaged))
+      .catch((caught: Error) => caught)
+    t.match(error, { message: `${damaged} is no whole backup of a controller` })
+    t.match((error as Error).cause, { message: because })
+  }
+  t.same(
+    (await readdir(folder)).filter((name) => name.endsWith('.part') || name.endsWith('.backup')),
+    [],
+  )
+})
+
+test('a store in use is not restored over', async (t) => {
+  const { target, take, folder } = await controller(t)
+  await take()
+  let said = ''
+  const code = await restoreCommand([target, '--data-dir', join(folder, 'data'), '--replace'], {
+    stdout: () => undefined,
+    stderr: (text) => {
+      said += text
+    },
+    signal: new AbortController().signal,
+    nowMs: Date.parse(now),
+    version: '1.2.3',
+    defaults: { dataDir: '/nowhere' },
+  })
+  t.equal(code, 1)
+  t.match(said, /A controller uses .*: stop it first/)
+})
+
+test('a backup that cannot be written where it shall be leaves nothing behind', async (t) => {
+  const { target, take } = await controller(t)
+  await writeFile(target, 'older')
+  await t.rejects(take(), { message: `${target} is there already: give another name, or remove it` })
+  t.equal(await readFile(target, 'utf8'), 'older')
+  await t.rejects(open(`${target}.part`), { code: 'ENOENT' })
+})
+
+test('nobody behind the door is no error, and what the controller cannot do is said', async (t) => {
+  const folder = await temporaryFolder(t)
+  t.equal(await askForBackup(doorPath(folder), new AbortController().signal), undefined)
+  const stop = new AbortController()
+  const log = quietLog(t)
+  const refuse = () => Promise.reject(new Error('the disk is full'))
+  const door = localDoor({ path: doorPath(folder), backup: refuse, log })
+  await door.listen()
+  const running = door.run(stop.signal)
+  t.equal((await stat(doorPath(folder))).mode & 0o777, 0o600)
+  await t.rejects(askForBackup(doorPath(folder), stop.signal), { message: 'the disk is full' })
+  t.same(log.messages('warn'), ['Backup failed'])
+  stop.abort()
+  await running
+})
+
+async function controller(t: Test) {
+  const folder = await temporaryFolder(t)
+  const dataDir = join(folder, 'data')
+  await mkdir(join(dataDir, 'authority'), { recursive: true })
+  for (const [name, text] of Object.entries(authority)) await writeFile(join(dataDir, 'authority', name), text)
+  const store = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
+  t.teardown(() => store.close())
+  const target = join(folder, 'kept')
+  const make = () => makeBackup({ dataDir, copyStore: store.copyTo, now, version: '1.2.3' }, 'one')
+  return {
+    store,
+    folder,
+    target,
+    write: (name: string, text = 'text') => store.create('configmaps', aMap(name, text)),
+    async take() {
+      const made = await make()
+      try {
+        return await keepBackup(createReadStream(made), target)
+      } finally {
+        await rm(made)
+      }
+    },
+  }
+}
+
+async function temporaryFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'backup-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+function aMap(name: string, text = 'text') {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: { text } } as const
+}

@@ -1,0 +1,116 @@
+/** Backups of a controller: made of a running one or of one that is stopped, and brought back. */
+import { constants } from 'node:fs'
+import { access, chmod, copyFile, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { replaceFile } from '../daemon/durable-file.ts'
+import { type AuthorityFiles, type Backup, readBackup, sealBackup, unsealBackup } from './store/sqlite-backup.ts'
+
+export const storeFileName = 'store.db'
+export const authorityFolderName = 'authority'
+/** While it is there a restore is under way, or was broken off: a controller must not start. */
+const restoringName = 'restoring'
+
+export type BackupSource = {
+  readonly dataDir: string
+  /** A copy of the store in this new file. */
+  readonly copyStore: (path: string) => Promise<void>
+  /** RFC 3339 */
+  readonly now: string
+  readonly version: string
+}
+
+/** A sealed backup in a file of the data directory, for its owner only; whoever asked for it removes it. */
+export async function makeBackup({ dataDir, copyStore, now, version }: BackupSource, name: string): Promise<string> {
+  const path = join(dataDir, `${name}.backup`)
+  await rm(path, { force: true })
+  await copyStore(path)
+  sealBackup(path, now, version, await authorityFiles(join(dataDir, authorityFolderName)))
+  return path
+}
+
+async function authorityFiles(folder: string): Promise<AuthorityFiles> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+  return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)))
+}
+
+/** Why no controller may start on this directory now; undefined when it may. */
+export async function unfinishedRestore(dataDir: string): Promise<string | undefined> {
+  if (!(await isThere(join(dataDir, restoringName)))) return undefined
+  return `A restore into ${dataDir} was broken off: run it again ('bramble-controller restore FILE --replace')`
+}
+
+export type Restored = { readonly backup: Backup /** Where what was there before is now. */; readonly aside?: string }
+
+/**
+ * Puts a backup in the place of what is in the data directory, which is moved aside and not removed. Broken off at any
+ * moment it can be run again. Throws when the backup is not whole, or when something is there and `replace` is not set.
+ */
+export async function restore(file: string, dataDir: string, replace: boolean, now: string): Promise<Restored> {
+  const backup = readBackup(file)
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const brokenOff = await isThere(join(dataDir, restoringName))
+  const present = (await readdir(dataDir)).filter((name) => name !== restoringName && !name.startsWith('replaced-'))
+  if (present.length > 0 && !replace) {
+    throw new Error(
+      `There is a controller's state in ${dataDir} already (${present.slice(0, 5).join(', ')}): give --replace to move it aside, or another --data-dir`,
+    )
+  }
+  const restoring = join(dataDir, restoringName)
+  if (brokenOff) await rm(restoring, { recursive: true })
+  await mkdir(join(restoring, authorityFolderName), { recursive: true, mode: 0o700 })
+  for (const [name, body] of backup.authority) {
+    await replaceFile(join(restoring, authorityFolderName, name), body, name.endsWith('.key') ? 0o600 : 0o644)
+  }
+  const store = join(restoring, storeFileName)
+  await copyFile(file, store, constants.COPYFILE_EXCL)
+  await chmod(store, 0o600)
+  unsealBackup(store)
+  await flush(store)
+
+  const aside = join(dataDir, `replaced-${now.replaceAll(':', '')}`)
+  if (present.length > 0) await mkdir(aside, { recursive: true, mode: 0o700 })
+  for (const name of present) await rename(join(dataDir, name), join(aside, name))
+  for (const name of [authorityFolderName, storeFileName]) await rename(join(restoring, name), join(dataDir, name))
+  await rm(restoring, { recursive: true })
+  await flush(dataDir)
+  return { backup, ...(present.length > 0 && { aside }) }
+}
+
+/** Writes a backup where it shall be kept: whole and looked at, or not at all. Throws when there is something. */
+export async function keepBackup(content: AsyncIterable<Uint8Array>, target: string): Promise<Backup> {
+  const part = `${target}.part`
+  try {
+    const file = await open(part, 'w', 0o600)
+    try {
+      for await (const piece of content) await file.write(piece)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    const backup = readBackup(part)
+    if (await isThere(target)) throw new Error(`${target} is there already: give another name, or remove it`)
+    await rename(part, target)
+    await flush(dirname(target))
+    return backup
+  } catch (error) {
+    await rm(part, { force: true })
+    throw error
+  }
+}
+
+async function flush(path: string): Promise<void> {
+  const file = await open(path, 'r')
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+export async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,138 @@
+/**
+ * A backup is one file: a copy of the store, with the authority's files and a digest of everything in two tables more.
+ * So SQLite's own tools read it, too.
+ */
+import { createHash } from 'node:crypto'
+import { chmodSync, closeSync, openSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { storeFormat } from './sqlite-file.ts'
+
+/** The files of the authority's folder, by name. They hold its key. */
+export type AuthorityFiles = ReadonlyMap<string, Uint8Array>
+
+export type Backup = {
+  /** RFC 3339 */
+  readonly made: string
+  /** Of the program that made it. */
+  readonly version: string
+  readonly authority: AuthorityFiles
+  /** How many objects there are of each kind. */
+  readonly counts: ReadonlyMap<string, number>
+}
+
+/** A copy of a store that no controller has open. Throws when one has, or when it cannot be read. */
+export async function copyIdleStore(path: string, target: string): Promise<void> {
+  const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 1000 })
+  try {
+    closeSync(openSync(target, 'wx', 0o600))
+    await database.backup(target)
+  } finally {
+    database.close()
+  }
+}
+
+/** Has no controller this store open? */
+export function isIdle(path: string): boolean {
+  const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 200 })
+  try {
+    database.pragma('user_version')
+    return true
+  } catch (error) {
+    if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) return false
+    return true
+  } finally {
+    database.close()
+  }
+}
+
+/** Makes a copy of a store a backup. */
+export function sealBackup(path: string, made: string, version: string, authority: AuthorityFiles): void {
+  const database = new Database(path, { fileMustExist: true })
+  try {
+    database.pragma('journal_mode = DELETE') // one file, with nothing beside it
+    database.exec(
+      `CREATE TABLE authority (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT;
+       CREATE TABLE backup (made TEXT NOT NULL, version TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT;`,
+    )
+    const put = database.prepare<[string, Uint8Array]>('INSERT INTO authority VALUES (?, ?)')
+    for (const [name, body] of authority) put.run(name, body)
+    database
+      .prepare<[string, string, string]>('INSERT INTO backup VALUES (?, ?, ?)')
+      .run(made, version, digest(database))
+  } finally {
+    database.close()
+  }
+  chmodSync(path, 0o600)
+}
+
+/** What the file holds, every bit of it looked at. Throws when it is no backup, damaged, or of a newer program. */
+export function readBackup(path: string): Backup {
+  const database = new Database(path, { readonly: true, fileMustExist: true })
+  try {
+    return contentOf(database, path)
+  } catch (cause) {
+    throw new Error(`${path} is no whole backup of a controller`, { cause })
+  } finally {
+    database.close()
+  }
+}
+
+/** Versions given since the backup was made must not be given again: clients would take old for new. */
+const versionLeap = 1_000_000_000
+
+/** Makes a copy of a backup the store of a controller: another store than before, which learns what came after. */
+export function unsealBackup(path: string): void {
+  const database = new Database(path, { fileMustExist: true })
+  try {
+    database.exec(
+      `BEGIN IMMEDIATE;
+       DROP TABLE authority;
+       DROP TABLE backup;
+       UPDATE origin SET id = lower(hex(randomblob(16))), learns = 1;
+       UPDATE counters SET value = value + ${versionLeap} WHERE name = 'reservedVersion';
+       COMMIT;`,
+    )
+  } finally {
+    database.close()
+  }
+}
+
+function contentOf(database: Database.Database, path: string): Backup {
+  const format = Number(database.pragma('user_version', { simple: true }))
+  if (format > storeFormat) {
+    throw new Error(`${path} is of a newer version: it has format ${format}, known here is ${storeFormat}`)
+  }
+  const flaw = database.pragma('integrity_check', { simple: true })
+  if (flaw !== 'ok') throw new Error(`SQLite finds: ${String(flaw)}`)
+  const sealed = database
+    .prepare<[], { made: string; version: string; sha256: string }>('SELECT made, version, sha256 FROM backup')
+    .get()
+  if (sealed === undefined) throw new Error('It was never finished')
+  if (digest(database) !== sealed.sha256) throw new Error('The digest does not fit the content')
+  const files = database.prepare<[], { name: string; body: Uint8Array }>('SELECT name, body FROM authority').all()
+  const kinds = database
+    .prepare<[], { resource: string; count: number }>(
+      'SELECT resource, count(*) AS count FROM objects GROUP BY resource ORDER BY resource',
+    )
+    .all()
+  return {
+    made: sealed.made,
+    version: sealed.version,
+    authority: new Map(files.map(({ name, body }) => [name, body])),
+    counts: new Map(kinds.map(({ resource, count }) => [resource, count])),
+  }
+}
+
+/** Of all objects and of the authority. */
+function digest(database: Database.Database): string {
+  const hash = createHash('sha256')
+  const objects = database.prepare<[], { [column: string]: string | number }>(
+    'SELECT resource, namespace, name, version, body FROM objects ORDER BY resource, namespace, name',
+  )
+  for (const row of objects.iterate()) hash.update(JSON.stringify(Object.values(row)))
+  const files = database.prepare<[], { name: string; body: Uint8Array }>(
+    'SELECT name, body FROM authority ORDER BY name',
+  )
+  for (const { name, body } of files.iterate()) hash.update(`${name} ${body.length}\n`).update(body)
+  return hash.digest('hex')
+}
