@@ -176,21 +176,6 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
     t.same(second.pods.events, [])
   })
 
-  t.test('containers are there again after the engine was away, or was killed', async (t) => {
-    const { pods } = agent(t, dockerd)
-    const isBack = (one: PodStatus) => (one.containerStatuses?.[0]?.restartCount ?? 0) >= 1 && isReady(one)
-    pods.want(pod('stays', listening))
-    await pods.until('stays', isReady)
-    await dockerd.restart()
-    await pods.until('stays', isBack)
-    pods.want(pod('survivor', listening))
-    await pods.until('survivor', isReady)
-    await dockerd.kill()
-    await dockerd.start()
-    await pods.until('survivor', isBack)
-    t.match(pods.told(), /SandboxChanged: Pod sandbox changed, it will be killed and re-created./)
-  })
-
   t.test('what others made is never touched, what is not wanted any more is removed', async (t) => {
     const { pods, runtime } = agent(t, dockerd)
     const stranger = await dockerd.docker.createContainer({ Image: image, Cmd: ['sleep', '1000'] })

@@ -1,0 +1,49 @@
+/** A second socket before a dockerd: calls are counted there, and can be held back. */
+
+import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { Ending } from './dockerd.ts'
+
+export type DockerDoor = {
+  readonly socket: string
+  /** `POST /containers/create`, in order, with `ID` for what is named. */
+  readonly calls: readonly string[]
+  /** After the next `pass` of them, calls like this get no answer. Resolves when one was held back. */
+  hold(like: RegExp, pass?: number): Promise<void>
+}
+
+export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerDoor> {
+  const socket = `${socketPath}-door`
+  const calls: string[] = []
+  let held: { readonly like: RegExp; pass: number; readonly met: () => void } | undefined
+  const server = createServer((asked, answer) => {
+    const { method = 'GET', url = '/', headers } = asked
+    const call = `${method} ${url.replace(/\?.*/, '').replace(/[0-9a-f]{64}/g, 'ID')}`
+    calls.push(call)
+    if (held?.like.test(call) && held.pass-- <= 0) return held.met()
+    const passed = request({ socketPath, method, path: url, headers }, (response) => {
+      answer.writeHead(response.statusCode ?? 500, response.headers)
+      answer.flushHeaders()
+      response.pipe(answer)
+    })
+    passed.on('error', () => answer.destroy())
+    answer.on('close', () => passed.destroy())
+    asked.pipe(passed)
+  })
+  await rm(socket, { force: true })
+  server.listen(socket)
+  await once(server, 'listening')
+  t.teardown(async () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return {
+    socket,
+    calls,
+    hold: (like, pass = 0) =>
+      new Promise((met) => {
+        held = { like, pass, met }
+      }),
+  }
+}
