@@ -12,6 +12,7 @@ import { nodeVersion, version } from '../daemon/version.ts'
 import { rebootedSince } from './adapters/boot-record.ts'
 import { fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
+import { filesystemState } from './adapters/filesystem-state.ts'
 import { findDevices } from './adapters/host-devices.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
@@ -25,13 +26,16 @@ import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
 import { nodeUsage } from './adapters/node-usage.ts'
 import { podUsage } from './adapters/pod-usage.ts'
+import { systemdServices } from './adapters/systemd-services.ts'
 import { volumeStore } from './adapters/volume-store.ts'
 import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
 import { evictionManager } from './eviction/eviction-manager.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
-import { sensorChecks } from './health/checks.ts'
+import { sensorChecks, serviceChecks } from './health/checks.ts'
+import { dockerKeeper } from './health/docker-keeper.ts'
 import { healthManager } from './health/health-manager.ts'
+import { kernelTroubles } from './health/kernel-trouble.ts'
 import type { Identity } from './join/identity.ts'
 import { checkpointTeller } from './node/checkpoint-teller.ts'
 import { leaseManager } from './node/lease-manager.ts'
@@ -95,12 +99,27 @@ export async function runAgent(
     },
     { thresholds: configuration.evictionHard, transitionMs: configuration.evictionPressureTransitionMs },
   )
+  const sensors = machineSensors({ root, kernel })
   const machineHealth = healthManager({
-    checks: sensorChecks(machineSensors({ root, kernel }), configuration),
+    checks: [
+      ...serviceChecks({
+        filesystems: filesystemState({ root, dataDirectory: dataDir, kernel, clock: systemClock }).look,
+        docker: () => ({ version: health.info()?.version, silence: health.silence() }),
+        kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock: systemClock }),
+      }),
+      ...sensorChecks(sensors, configuration),
+    ],
     clock: watch.clockFor('machine-health'),
     log,
     tell: (event) => status.tell(event),
     changed: () => status.wake(),
+  })
+  const docker = dockerKeeper({
+    silence: health.silence,
+    services: systemdServices({ root }),
+    clock: watch.clockFor('docker-keeper'),
+    log,
+    tell: (event) => status.tell(event),
   })
   const status = nodeStatusManager(
     {
@@ -235,6 +254,7 @@ export async function runAgent(
       { name: 'eviction', run: eviction.run },
       { name: 'runtime-health', run: health.run },
       { name: 'machine-health', run: machineHealth.run },
+      ...(mayRestartDocker(request, configuration) ? [{ name: 'docker-keeper', run: docker.run }] : []),
       { name: 'node-status', run: status.run },
       { name: 'lease', run: lease.run },
       pods,
@@ -259,6 +279,11 @@ async function volumeFolders(dataDir: string) {
   const dataDirectory = await realpath(dataDir)
   const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
   return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
+}
+
+/** Of the system's own Docker only: another socket is another engine's, and whoever runs it looks after it. */
+function mayRestartDocker({ dockerSocket }: RunRequest, { restartDocker }: AgentConfiguration): boolean {
+  return restartDocker && ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
 }
 
 function counted(devices: MachineDevices) {

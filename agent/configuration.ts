@@ -42,6 +42,7 @@ export const AgentConfigurationSchema = object({
   healthzPort: optional(integer),
   healthzBindAddress: optional(text),
   highTemperatureCelsius: optional(integer),
+  restartDocker: optional(bool),
   devices: optional(list(object({ name: text, paths: list(text) }))),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
@@ -77,6 +78,8 @@ export type AgentConfiguration = {
   readonly healthzBindAddress: string
   /** undefined: as the hardware says. */
   readonly highTemperatureCelsius: number | undefined
+  /** Through systemd, when it does not answer. */
+  readonly restartDocker: boolean
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
   readonly garbage: GarbagePolicy
@@ -138,6 +141,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
       file.highTemperatureCelsius === undefined
         ? undefined
         : whole('highTemperatureCelsius', file.highTemperatureCelsius, 0, 30, 120),
+    restartDocker: file.restartDocker ?? true,
     devices: devicesOf(file.devices ?? [], problems),
     garbage: {
       containers: {

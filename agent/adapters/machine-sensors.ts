@@ -24,6 +24,8 @@ export interface MachineSensors {
   flash(): readonly FlashDevice[]
   radio(): readonly RadioLink[]
   memoryCgroup(): MemoryCgroupReading | undefined
+  /** Does this process wait for the kernel, uninterruptibly? */
+  isStuck(pid: number): boolean
 }
 
 export type MachineSensorsNeeds = {
@@ -80,6 +82,7 @@ export function machineSensors({ root, kernel }: MachineSensorsNeeds): MachineSe
         ([, name = '', level]) => ({ name, signalDbm: Number(level) }),
       ),
     memoryCgroup: () => memoryCgroup(files),
+    isStuck: (pid) => /\) D /.test(files.text(`proc/${pid}/stat`) ?? ''),
   }
 }
 

@@ -1,4 +1,6 @@
 /** What is looked at, how often, and how long it must stay away to be over. */
+import { type DockerReading, dockerHealth } from './docker.ts'
+import { type FilesystemReading, readOnlyFilesystem } from './filesystem.ts'
 import type { Finding, HealthCheck } from './finding.ts'
 import { type MemoryCgroupReading, memoryCgroup } from './memory-cgroup.ts'
 import { type PowerReading, thermalThrottling, underVoltage } from './power.ts'
@@ -59,6 +61,27 @@ export function sensorChecks(sensors: SensorSource, settings: SensorSettings): r
       holdMs: 0,
       look: () => memoryCgroup(sensors.memoryCgroup()),
     },
+  ]
+}
+
+export interface ServiceSource {
+  filesystems(): Promise<readonly FilesystemReading[]>
+  docker(): DockerReading
+  /** See `kernelTroubles`. */
+  kernel(): Finding | undefined
+}
+
+export function serviceChecks({ filesystems, docker, kernel }: ServiceSource): readonly HealthCheck[] {
+  return [
+    {
+      type: 'ReadOnlyFilesystem',
+      periodMs: 5 * seconds,
+      holdMs: 10 * seconds,
+      unfit: true,
+      look: async () => readOnlyFilesystem(await filesystems()),
+    },
+    { type: 'DockerUnhealthy', periodMs: 5 * seconds, holdMs: 10 * seconds, look: () => dockerHealth(docker()) },
+    { type: 'KernelDeadlock', periodMs: 5 * seconds, holdMs: minutes, look: kernel },
   ]
 }
 

@@ -101,3 +101,20 @@ test('an engine that hangs is not waited for', async (t) => {
   await clock.advance(2_000)
   t.equal(health.looked(), true)
 })
+
+test('an engine that refuses and one that hangs are told apart, with how long it has been', async (t) => {
+  const { world, health, clock } = engine(t, true)
+  await clock.advance(5_000)
+  t.equal(health.silence(), undefined)
+  world.up = false
+  await clock.advance(15_000)
+  t.match(health.silence(), { kind: 'refuses', sinceMs: 10_000 })
+  world.up = true
+  await clock.advance(1_000)
+  t.equal(health.silence(), undefined)
+  world.hangs = true
+  await clock.advance(11_000)
+  t.equal(health.silence(), undefined, 'a moment is no silence')
+  await clock.advance(10_000)
+  t.match(health.silence(), { kind: 'hangs', sinceMs: 11_000 })
+})

@@ -19,6 +19,8 @@ export interface RuntimeHealth {
   /** What the engine last said, even when it is silent now. */
   info(): RuntimeInfo | undefined
   images(): readonly ImageReference[]
+  /** How long it has been asked in vain; undefined when it answered the last question, and has the next one not for long. */
+  silence(): { readonly sinceMs: number; readonly kind: 'refuses' | 'hangs' } | undefined
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -27,6 +29,8 @@ const patienceMs = 2_000
 /** As the kubelet: this long without an answer is an engine that is down. */
 const downAfterMs = 30_000
 const healthyPeriodMs = 10_000
+/** Where nobody listens, that is known at once; what takes longer hangs. */
+const promptMs = 2_000
 /** A daemon that is starting, or back, should not be waited for. Asking a socket nobody listens on costs nothing. */
 const unhealthyPeriodMs = 1_000
 const imagesPeriodMs = 5 * 60_000
@@ -36,6 +40,9 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
   let answeredMs: number | undefined
   /** Since when it was asked in vain. */
   let askedMs: number | undefined
+  /** When the question under way was put, and whether the last one that failed did so at once. */
+  let pendingMs: number | undefined
+  let refused = false
   let answering: boolean | undefined
   let told: readonly string[] = []
   let info: RuntimeInfo | undefined
@@ -46,7 +53,8 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
   const look = async (): Promise<boolean> => {
     try {
       const before = info
-      askedMs ??= clock.monotonicMs()
+      pendingMs = clock.monotonicMs()
+      askedMs ??= pendingMs
       info = await runtime.info()
       askedMs = undefined
       answeredMs = clock.monotonicMs()
@@ -60,7 +68,10 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
         log.warn('Container engine does not answer; is Docker running? Trying again until it does', { error })
       }
       answering = false
+      refused = pendingMs !== undefined && clock.monotonicMs() - pendingMs < promptMs
       return false
+    } finally {
+      pendingMs = undefined
     }
   }
 
@@ -81,6 +92,12 @@ export function runtimeHealth({ runtime, clock, log, changed }: RuntimeHealthNee
     problems,
     info: () => info,
     images: () => images,
+    silence() {
+      const nowMs = clock.monotonicMs()
+      const isPending = pendingMs !== undefined && nowMs - pendingMs >= promptMs
+      if (askedMs === undefined || (answering !== false && !isPending)) return undefined
+      return { sinceMs: nowMs - askedMs, kind: isPending || !refused ? 'hangs' : 'refuses' }
+    },
     async run(signal) {
       startedMs ??= clock.monotonicMs()
       while (!signal.aborted) {

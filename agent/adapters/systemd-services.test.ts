@@ -1,0 +1,40 @@
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { noDBus, systemdDouble } from '../testing/systemd-double.ts'
+import { BusError, callOnce, openSystemBus } from './system-bus.ts'
+import { systemdServices } from './systemd-services.ts'
+
+test("a service is asked after and restarted through systemd's own interface", { skip: noDBus }, async (t) => {
+  const systemd = await systemdDouble()
+  t.teardown(() => systemd.remove())
+  const services = systemdServices({ root: systemd.root })
+  t.equal(services.isHere(), true)
+  t.same(await services.state('docker.service'), { load: 'loaded', active: 'active' })
+  systemd.unit = { load: 'masked', active: 'inactive' }
+  t.same(await services.state('docker.service'), { load: 'masked', active: 'inactive' })
+  await services.restart('docker.service')
+  t.same(systemd.restarted, ['docker.service replace'])
+  await t.rejects(services.restart('other.service'), { code: 'org.freedesktop.systemd1.NoSuchUnit' })
+})
+
+test('a systemd that does not answer keeps nobody waiting', { skip: noDBus }, async (t) => {
+  const systemd = await systemdDouble()
+  t.teardown(() => systemd.remove())
+  systemd.silent = true
+  const services = systemdServices({ root: systemd.root, deadlineMs: 300 })
+  await t.rejects(services.state('docker.service'), { name: 'BusError', message: /Cannot call LoadUnit/ })
+  await t.rejects(services.restart('docker.service'), BusError)
+})
+
+test('without a bus, or with one that is silent, there is an error in time', async (t) => {
+  const folder = t.testdir({})
+  t.equal(systemdServices({ root: folder }).isHere(), false)
+  await t.rejects(openSystemBus({ socketPath: join(folder, 'none') }), { name: 'BusError', message: /none/ })
+  const socketPath = join(folder, 's')
+  const mute = createServer((socket) => socket.on('error', () => undefined).resume())
+  await new Promise<void>((resolve) => mute.listen(socketPath, resolve))
+  const call = { destination: 'a.b', path: '/', interface: 'a.b', member: 'C' }
+  await t.rejects(callOnce({ socketPath, deadlineMs: 200 }, call), /Cannot connect to the system bus/)
+  await new Promise((resolve) => mute.close(resolve))
+})

@@ -1,0 +1,121 @@
+import { type Test, test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import type { NodeEvent } from '../node/node-event.ts'
+import { type DockerSilence, dockerHealth } from './docker.ts'
+import { dockerKeeper } from './docker-keeper.ts'
+import type { ServiceState } from './service-manager.ts'
+
+const version = 'docker://20.10.24+dfsg1'
+const minutes = 60_000
+
+test('a Docker that is away for a moment is well, one that is down or hangs is not', async (t) => {
+  const after = (kind: DockerSilence['kind'], sinceMs: number) =>
+    dockerHealth({ version, silence: { kind, sinceMs } })?.reason
+  t.equal(after('refuses', 4_999), 'DockerAnswers')
+  t.equal(after('refuses', 5_000), 'DockerDown')
+  t.equal(after('hangs', 9_999), 'DockerAnswers')
+  t.equal(after('hangs', 10_000), 'DockerHangs')
+  t.match(dockerHealth({ version, silence: undefined }), { status: 'False', reason: 'DockerAnswers' })
+})
+
+test('a Docker that is too old is told, and of one that never answered nothing is said at first', async (t) => {
+  t.match(dockerHealth({ version: 'docker://19.03.15', silence: undefined }), {
+    status: 'True',
+    reason: 'DockerTooOld',
+  })
+  t.match(dockerHealth({ version: 'docker://28.1.0', silence: undefined }), { status: 'False' })
+  t.equal(dockerHealth({ version: undefined, silence: undefined }), undefined)
+  t.match(dockerHealth({ version: undefined, silence: { kind: 'refuses', sinceMs: 9_000 } }), { reason: 'DockerDown' })
+})
+
+function keeper(t: Test) {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const world = {
+    kind: 'refuses' as DockerSilence['kind'],
+    silentSinceMs: undefined as number | undefined,
+    unit: { load: 'loaded', active: 'active' } as ServiceState,
+    restarts: [] as number[],
+    fails: false,
+    events: [] as NodeEvent[],
+  }
+  const loop = dockerKeeper({
+    silence: () =>
+      world.silentSinceMs === undefined
+        ? undefined
+        : { kind: world.kind, sinceMs: clock.monotonicMs() - world.silentSinceMs },
+    services: {
+      isHere: () => true,
+      state: async () => world.unit,
+      async restart() {
+        if (world.fails) throw new Error('Access denied')
+        world.restarts.push(clock.monotonicMs())
+      },
+    },
+    clock,
+    log,
+    tell: (event) => void world.events.push(event),
+  })
+  const stopping = new AbortController()
+  const done = loop.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await done
+  })
+  return { world, clock, log }
+}
+
+test('a Docker that stays down is restarted, at growing intervals, and each time it is told', async (t) => {
+  const { world, clock } = keeper(t)
+  world.silentSinceMs = 0
+  await clock.advance(19_000)
+  t.same(world.restarts, [], 'an upgrade takes a while')
+  await clock.advance(1_000)
+  t.same(world.restarts, [20_000])
+  t.match(world.events, [
+    { type: 'Warning', reason: 'DockerRestarted', message: /docker.service: it was down for 20 s; restart 1 in a row/ },
+  ])
+  await clock.advance(15 * minutes)
+  t.same(world.restarts, [20_000, 140_000, 380_000, 860_000])
+  await clock.advance(24 * 60 * minutes)
+  t.ok(world.restarts.length < 33, `${world.restarts.length}: once an hour in the end`)
+})
+
+test('a Docker that hangs is given longer, and the intervals begin anew after it was well for a while', async (t) => {
+  const { world, clock } = keeper(t)
+  world.kind = 'hangs'
+  world.silentSinceMs = 0
+  await clock.advance(44_000)
+  t.equal(world.restarts.length, 0)
+  await clock.advance(6 * minutes)
+  t.equal(world.restarts.length, 2)
+  world.silentSinceMs = undefined
+  await clock.advance(11 * minutes)
+  world.silentSinceMs = clock.monotonicMs()
+  await clock.advance(minutes)
+  t.equal(world.restarts.length, 3)
+  t.match(world.events.at(-1), { message: /it hung for \d+ s; restart 1 in a row/ })
+})
+
+test('a Docker that systemd is working on, or that is kept from starting, is left alone', async (t) => {
+  const { world, clock, log } = keeper(t)
+  world.silentSinceMs = 0
+  world.unit = { load: 'loaded', active: 'activating' }
+  await clock.advance(minutes)
+  world.unit = { load: 'masked', active: 'inactive' }
+  await clock.advance(minutes)
+  t.same(world.restarts, [])
+  t.equal(log.messages('warn').length, 2, 'each reason is told once')
+  world.unit = { load: 'loaded', active: 'failed' }
+  await clock.advance(5_000)
+  t.equal(world.restarts.length, 1)
+})
+
+test('a restart that is refused is told, and tried again later', async (t) => {
+  const { world, clock } = keeper(t)
+  world.silentSinceMs = 0
+  world.fails = true
+  await clock.advance(minutes)
+  t.match(world.events, [{ reason: 'DockerRestartFailed', message: /Access denied/ }])
+  t.equal(world.events.length, 1)
+})

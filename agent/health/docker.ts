@@ -1,0 +1,40 @@
+/** Does Docker answer, and can it be worked with? */
+import { type Finding, fine, wrong } from './finding.ts'
+
+export type DockerReading = {
+  /** `docker://20.10.24`, as it last said; undefined when it never answered. */
+  readonly version: string | undefined
+  /** Undefined: it answered when it was last asked. */
+  readonly silence: DockerSilence | undefined
+}
+
+export type DockerSilence = {
+  readonly sinceMs: number
+  /** `refuses`: nobody listens. `hangs`: somebody takes the question, and does not answer. */
+  readonly kind: 'refuses' | 'hangs'
+}
+
+/** A daemon that is restarted is away for a moment; one on a busy card takes some seconds for an answer. */
+const patienceMs = { refuses: 5_000, hangs: 10_000 }
+/** The first that knows cgroup v2, which everything but old Raspberry Pi OS has. */
+const oldest = { major: 20, minor: 10 }
+
+export function dockerHealth({ version, silence }: DockerReading): Finding | undefined {
+  if (silence !== undefined && silence.sinceMs >= patienceMs[silence.kind]) {
+    return silence.kind === 'hangs'
+      ? wrong(
+          'DockerHangs',
+          "Docker takes questions and does not answer: see 'journalctl -u docker'; 'systemctl restart docker' helps if the disk is well",
+        )
+      : wrong('DockerDown', "Docker is not running: see 'systemctl status docker' and 'journalctl -u docker'")
+  }
+  const [, major, minor] = /(\d+)\.(\d+)/.exec(version ?? '')?.map(Number) ?? []
+  if (major === undefined || minor === undefined) return undefined
+  if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
+    return wrong(
+      'DockerTooOld',
+      `Docker ${major}.${minor} is too old: install ${oldest.major}.${oldest.minor} or newer`,
+    )
+  }
+  return fine('DockerAnswers', 'Docker answers')
+}

@@ -1,0 +1,49 @@
+import { test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import type { KernelLine } from './kernel-log.ts'
+import { kernelTrouble, kernelTroubles } from './kernel-trouble.ts'
+
+const hung = 'INFO: task dockerd:812 blocked for more than 120 seconds.'
+
+test('lines that tell of something stuck are known, others are not', async (t) => {
+  t.match(kernelTrouble(hung), { reason: 'TaskHung', pid: 812, what: /dockerd \(process 812\) .* more than 120 s/ })
+  t.match(kernelTrouble('watchdog: BUG: soft lockup - CPU#2 stuck for 26s! [kworker/2:1:93]'), {
+    reason: 'ProcessorStuck',
+  })
+  t.match(kernelTrouble('rcu: INFO: rcu_preempt self-detected stall on CPU'), { reason: 'ProcessorStuck' })
+  t.match(kernelTrouble('unregister_netdevice: waiting for lo to become free. Usage count = 1'), {
+    reason: 'NetworkDeviceStuck',
+  })
+  t.equal(kernelTrouble('task scheduler started'), undefined)
+  t.equal(kernelTrouble(`audit: someone wrote "${hung}"`), undefined)
+})
+
+test('a hung task is told as long as the kernel repeats itself or the task still waits', async (t) => {
+  const clock = fakeClock()
+  const stuck = new Set([812])
+  const hear: ((line: KernelLine) => void)[] = []
+  const kernel = { subscribe: (listener: (line: KernelLine) => void) => void hear.push(listener), readable: () => true }
+  const look = kernelTroubles({ kernel, isStuck: (pid) => stuck.has(pid), clock })
+  const say = (text: string, ageMs = 0) => {
+    for (const listener of hear) listener({ text, ageMs, level: 3, facility: 0, sequence: 1 })
+  }
+  t.match(look(), { status: 'False', reason: 'KernelHasNoDeadlock' })
+  say(hung)
+  say(hung.replace('120', '241'))
+  t.match(look(), { status: 'True', reason: 'TaskHung', message: /^dockerd .* 241 s: a disk/ })
+  await clock.advance(3_600_000)
+  t.match(look(), { status: 'True' }, 'the kernel has stopped telling, the task waits on')
+  stuck.clear()
+  t.match(look(), { status: 'False' })
+  say(hung, 4 * 60_000)
+  t.match(look(), { status: 'True' }, 'from before the agent was started, and not long ago')
+  await clock.advance(60_000)
+  t.match(look(), { status: 'False' })
+  say(hung, 20 * 60_000)
+  t.match(look(), { status: 'False' }, 'that is history')
+})
+
+test('a machine whose kernel we may not listen to has no such condition', async (t) => {
+  const kernel = { subscribe: () => undefined, readable: () => false }
+  t.equal(kernelTroubles({ kernel, isStuck: () => false, clock: fakeClock() })(), undefined)
+})

@@ -1,0 +1,17 @@
+/** What restarting Docker needs of systemd. */
+
+export type ServiceState = {
+  /** systemd's words: `loaded`, `not-found`, `masked` … */
+  readonly load: string
+  /** `active`, `activating`, `deactivating`, `inactive`, `failed` … */
+  readonly active: string
+}
+
+/** Every call ends within its deadline, or throws. */
+export interface ServiceManager {
+  /** False: this machine is not run by systemd, or does not let us speak with it. */
+  isHere(): boolean
+  state(unit: string): Promise<ServiceState>
+  /** Hands the work over; it may take longer than the call. */
+  restart(unit: string): Promise<void>
+}
