@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { networkProbes } from '../agent/adapters/network-probes.ts'
@@ -63,7 +65,60 @@ test('hooks, deadlines and shared processes on a real engine', {
     await eventually(() => pods.gone.includes('uid-slow'))
     const tookMs = performance.now() - beganMs
     t.ok(tookMs > 2_900, `${tookMs} ms`)
-    t.equal(pods.told().filter((line) => line.startsWith('FailedPreStopHook')).length, 2)
+    const failures = pods.told().filter((line) => line.startsWith('FailedPreStopHook'))
+    t.equal(failures.length, 2)
+    t.match(failures.join('\n'), /invalid handler: tcpSocket is for probes/)
+  })
+
+  t.test('hooks may ask over HTTP, or sleep', async (t) => {
+    const asked: string[] = []
+    const server = createServer(({ url = '', headers }, response) => {
+      asked.push(`${url} ${headers['x-who']}`)
+      response.writeHead(url === '/refused' ? 500 : 200).end()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const httpHeaders = [{ name: 'X-Who', value: 'web' }]
+    const get = (path: string) => ({ httpGet: { host: '127.0.0.1', port, path, scheme: 'HTTP', httpHeaders } })
+    const pods = nodeOnDocker(t, dockerd, { network })
+    const own =
+      'mkdir -p /www; echo hi > /www/own; httpd -p 8080 -h /www; trap "exit 0" TERM; while :; do sleep 0.1; done'
+    const pod = aPod({
+      name: 'asks',
+      uid: 'uid-asks',
+      containers: [
+        container('main', listeningScript, { lifecycle: { postStart: get('/begun'), preStop: get('/ending') } }),
+        container('sleeps', own, {
+          lifecycle: { postStart: { sleep: { seconds: 1 } }, preStop: { sleep: { seconds: 2 } } },
+          ports: [{ name: 'web', containerPort: 8080 }],
+        }),
+        // Its own pod is asked when no host is named.
+        container('third', listeningScript, { lifecycle: { postStart: { httpGet: { port: 8080, path: '/own' } } } }),
+      ],
+    })
+    pods.want(
+      pod,
+      aPod({
+        name: 'bad',
+        uid: 'uid-bad-http',
+        containers: [container('main', listeningScript, { lifecycle: { postStart: get('/refused') } })],
+      }),
+    )
+    await pods.until('asks', isReady)
+    t.same(
+      asked.filter((line) => line !== '/refused web'),
+      ['/begun web'],
+    )
+    await pods.until('bad', (status) => statusOf(status, 'main')?.restartCount === 1)
+    t.match(pods.told().join('\n'), /FailedPostStartHook: PostStartHook failed: .*500/)
+    pods.want(deletedIn(pod, 20))
+    const beganMs = performance.now()
+    await eventually(() => pods.gone.includes('uid-asks'))
+    t.ok(performance.now() - beganMs >= 2_000, 'it slept first')
+    t.ok(asked.includes('/ending web'))
+    t.notMatch(pods.told().join('\n'), /FailedPreStopHook/)
   })
 
   t.test('a container whose postStart hook fails is started again', async (t) => {

@@ -5,6 +5,7 @@ import {
   exitCodeOf,
   hasEnded,
   isRunning,
+  isSidecar,
   leastGraceSeconds,
   type PodContainers,
   restartPolicyFor,
@@ -41,13 +42,15 @@ export function choose(
     .map((target): PodStep => ({ step: 'remove', target }))
   if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }
   if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
-  const changed = newest.identity.specHash !== containerHash(container)
+  const changed = newest.identity.specHash !== containerHash(container) && !isAtWork(pod, newest)
   if (isRunning(newest)) {
     const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
     const failed = facts.vitals.get(newest.id)?.failed
     if (!changed && !stray && failed === undefined) return { tidy }
     const why = changed
-      ? `Container ${container.name} definition changed, will be restarted`
+      ? isSidecar(container)
+        ? `Init container ${container.name} definition changed`
+        : `Container ${container.name} definition changed, will be restarted`
       : (failed?.why ?? `Stopping container ${container.name}`)
     const stop = stopOf(newest, failed?.graceSeconds ?? stopGraceSeconds(pod), facts, why)
     return { tidy, ...(stop ? { stop } : {}), start: () => [] }
@@ -65,6 +68,12 @@ export function choose(
     waiting: [container.name, { reason: 'CrashLoopBackOff', message }],
     start: () => [],
   }
+}
+
+/** An init container that runs brings to its end what it began, whatever it should be by now. */
+function isAtWork({ spec }: Pod, container: RuntimeContainer): boolean {
+  const init = spec.initContainers?.find(({ name }) => name === container.identity.containerName)
+  return init !== undefined && !isSidecar(init) && isRunning(container)
 }
 
 function chooseStart(

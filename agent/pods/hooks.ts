@@ -30,6 +30,9 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
     await clock.sleep(Math.min(hook.sleep.seconds * 1000, timeoutMs), signal)
     return { result: 'success', message: '' }
   }
+  if (hook.tcpSocket !== undefined) {
+    return { result: 'failure', message: 'invalid handler: tcpSocket is for probes; a hook has exec, httpGet or sleep' }
+  }
   const target = targetOf(hook, container, podIP)
   if (target === undefined) return { result: 'failure', message: 'there is nobody to ask' }
   if (target.kind !== 'exec') return await network.ask(target, timeoutMs, signal)

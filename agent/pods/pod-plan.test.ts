@@ -337,6 +337,16 @@ test('init containers run one after the other, sidecars stay, then comes the res
   t.same(plan([sandbox, ...old]), ['start a 1'], 'in a new sandbox all of it happens again')
 })
 
+test('another image reaches a sidecar and what is still to run, not an init container at work', async (t) => {
+  const plan = (containers: readonly RuntimeContainer[]) => told(planPod(staged(), facts(containers)))
+  const other = { hash: 'another' }
+  const [a, b, changed, main] = [step('a', succeeded), step('b'), found('b', other), step('main')]
+  t.same(plan([sandbox, found('a', other)]), [], 'it ends as it began')
+  t.same(plan([sandbox, found('a', { ...other, ...succeeded }), b, main]), [])
+  t.same(plan([sandbox, found('a', { ...other, ...exited })]), ['start a 1'])
+  t.same(plan([sandbox, a, changed, main]), [`stop ${changed.id} 30`])
+})
+
 test('a failed init container ends a pod that may try nothing twice, and its sidecars', async (t) => {
   const [a, b, c] = [step('a', succeeded), step('b'), step('c', exited)]
   t.same(told(planPod(staged('Never'), facts([sandbox, a, b, c]))), [`stop ${b.id} 30`])

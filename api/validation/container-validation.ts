@@ -144,6 +144,9 @@ function sameProblems(field: string, name: string, limits: Quantities, requests:
 
 type Quantities = { readonly [resource: string]: string | number }
 
+const noHugePages =
+  'huge pages are not given to pods: Docker cannot hold a container to its share of them; remove the request and ask for memory'
+
 const knownResources = ['cpu', 'memory', 'ephemeral-storage']
 
 function resourceProblems(field: string, { limits = {}, requests = {} }: ResourceRequirements): readonly Problem[] {
@@ -157,6 +160,7 @@ function resourceProblems(field: string, { limits = {}, requests = {} }: Resourc
   return [
     ...amounts.flatMap(({ at, name, amount }) => {
       if (knownResources.includes(name)) return []
+      if (name.startsWith('hugepages-')) return [forbidden(at, noHugePages)]
       return isExtended(name) ? wholeProblems(at, amount) : [forbidden(at, notYet)]
     }),
     ...Object.keys({ ...limits, ...requests }).flatMap((name) =>

@@ -356,6 +356,31 @@ test('a pod stays what it is, but for its images and what it tolerates', async (
     changed((spec) => ({ ...spec, tolerations: [{ key: 'disk', operator: 'Exists', effect: 'NoExecute' }] })),
     [],
   )
+  const staged = createdPod({ initContainers: [{ name: 'first', image: 'tools:1' }], activeDeadlineSeconds: 60 })
+  const restaged = (change: Partial<PodSpec>) => {
+    const { activeDeadlineSeconds: _, ...spec } = staged.spec
+    return causes(() => update('pods', staged, { ...staged, spec: { ...spec, activeDeadlineSeconds: 60, ...change } }))
+  }
+  t.same(restaged({ initContainers: [{ name: 'first', image: 'tools:2' }] }), [])
+  t.match(restaged({ initContainers: [{ name: 'first', image: 'tools:2', args: ['x'] }] }), [
+    /^spec.initContainers: Forbidden: pod updates may not change fields other than `spec.containers\[\*\].image`,/,
+  ])
+  t.same(restaged({ initContainers: [] }), [
+    'spec.initContainers: Forbidden: pod updates may not add or remove containers',
+  ])
+  t.same(restaged({ activeDeadlineSeconds: 30 }), [])
+  t.same(restaged({ activeDeadlineSeconds: 90 }), [
+    'spec.activeDeadlineSeconds: Invalid value: 90: must be less than or equal to previous value',
+  ])
+  const { activeDeadlineSeconds: _, ...timeless } = staged.spec
+  t.match(
+    causes(() => update('pods', staged, { ...staged, spec: timeless })),
+    [/must not update from a positive integer to nil value/],
+  )
+  t.same(
+    changed((spec) => ({ ...spec, activeDeadlineSeconds: 5 })),
+    [],
+  )
   const patient = createdPod({ tolerations: [more] })
   t.same(
     fields(() => update('pods', patient, { ...patient, spec: { ...patient.spec, tolerations: [] } })),
@@ -527,4 +552,11 @@ test('a device is asked for whole, and not shared', async (t) => {
     /limits\[bramble\.dev\/gpiochip0\]: .*must be an integer/,
   ])
   t.match(asks({ requests: { 'bramble.dev/gpiochip0': 1 } }), [/resources\.limits: Required value: Limit must be set/])
+})
+
+test('huge pages are refused, with what to do instead', async (t) => {
+  t.match(
+    causes(() => create('pods', pod({}, { resources: { limits: { 'hugepages-2Mi': '4Mi', memory: '1Mi' } } }))),
+    [/limits\[hugepages-2Mi\]: Forbidden: .*remove the request/, /requests\[hugepages-2Mi\]/],
+  )
 })

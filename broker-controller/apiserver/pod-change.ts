@@ -14,7 +14,7 @@ import { mirrorField, tolerationProblems } from '../../api/validation/pod-valida
 import { schedulingProblems } from '../../api/validation/scheduling-validation.ts'
 
 /**
- * A pod stays what it is; its images may change, what it tolerates may grow, its gates may open, and while it is gated
+ * A pod stays what it is; its images may change, its deadline may come nearer, what it tolerates may grow, its gates may open, and while it is gated
  * it may become choosier. Both with defaults filled in.
  */
 export function podChangeProblems(
@@ -24,27 +24,65 @@ export function podChangeProblems(
   if (now.containers.length !== old.containers.length) {
     return [forbidden('spec.containers', 'pod updates may not add or remove containers')]
   }
-  const images = now.containers.flatMap(({ image = '' }, index) =>
-    imageProblems(`spec.containers[${index}].image`, image),
-  )
-  const sameImages = now.containers.map((container, index) => withImageOf(container, old.containers[index]))
+  if ((now.initContainers ?? []).length !== (old.initContainers ?? []).length) {
+    return [forbidden('spec.initContainers', 'pod updates may not add or remove containers')]
+  }
+  const images = [
+    ...now.containers.flatMap(({ image = '' }, index) => imageProblems(`spec.containers[${index}].image`, image)),
+    ...(now.initContainers ?? []).flatMap(({ image = '' }, index) =>
+      imageProblems(`spec.initContainers[${index}].image`, image),
+    ),
+  ]
   const isGated = (old.schedulingGates ?? []).length > 0
-  const { tolerations, schedulingGates } = old
-  const fixed = { ...now, containers: sameImages, tolerations, schedulingGates }
+  const fixed = withoutWhatMayChange(now, old)
   const changed = isGated
     ? fieldsThatDiffer(withoutNodeChoice(old), withoutNodeChoice(fixed))
     : fieldsThatDiffer(old, fixed)
-  const because =
-    'pod updates may not change fields other than `spec.containers[*].image` and `spec.tolerations` (only additions)'
   const isSameMirror = oldMetadata.annotations?.[mirrorAnnotation] === metadata.annotations?.[mirrorAnnotation]
   return [
     ...images,
     ...(isSameMirror ? [] : [forbidden(mirrorField, 'may not add, change or remove the mirror pod annotation')]),
-    ...changed.map((field) => forbidden(`spec.${field}`, because)),
+    ...changed.map((field) => forbidden(`spec.${field}`, mayChange)),
+    ...deadlineChangeProblems(old.activeDeadlineSeconds, now.activeDeadlineSeconds),
     ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
     ...gateChangeProblems(old, now),
     ...(isGated ? [...narrowingProblems(old, now), ...schedulingProblems(now)] : []),
   ]
+}
+
+/** The words of Kubernetes' API. */
+const mayChange =
+  'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
+
+/** Each of these as it was: what differs still must not. */
+function withoutWhatMayChange(
+  { activeDeadlineSeconds: _, tolerations: __, schedulingGates: ___, ...now }: PodSpec,
+  old: PodSpec,
+): PodSpec {
+  const { activeDeadlineSeconds, tolerations, schedulingGates, initContainers = [] } = old
+  return {
+    ...now,
+    containers: now.containers.map((container, index) => withImageOf(container, old.containers[index])),
+    ...(now.initContainers === undefined
+      ? {}
+      : {
+          initContainers: now.initContainers.map((container, index) => withImageOf(container, initContainers[index])),
+        }),
+    ...(activeDeadlineSeconds === undefined ? {} : { activeDeadlineSeconds }),
+    ...(tolerations === undefined ? {} : { tolerations }),
+    ...(schedulingGates === undefined ? {} : { schedulingGates }),
+  }
+}
+
+/** It may be set, and come nearer. */
+function deadlineChangeProblems(old: number | undefined, now: number | undefined): readonly Problem[] {
+  const field = 'spec.activeDeadlineSeconds'
+  if (now === undefined) {
+    return old === undefined ? [] : [invalid(field, null, 'must not update from a positive integer to nil value')]
+  }
+  if (now === old) return []
+  if (now < 0 || now > 2147483647) return [invalid(field, now, 'must be between 0 and 2147483647, inclusive')]
+  return old !== undefined && old < now ? [invalid(field, now, 'must be less than or equal to previous value')] : []
 }
 
 function withImageOf(container: Container, other: Container | undefined): Container {
