@@ -22,6 +22,7 @@ import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bo
 import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
 import { nodeOutbox } from './broker/node-outbox.ts'
+import { statsCaller } from './broker/stats-caller.ts'
 import { defaultDataDir, type Flags, help, readCommandLine } from './command-line.ts'
 import {
   type ControllerConfiguration,
@@ -45,6 +46,7 @@ import { anyAddress, type ServerNames, serverNames } from './server-names.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { StoreInUseError } from './store/sqlite-file.ts'
 import { openSqliteStore, type SqliteStore } from './store/sqlite-store.ts'
+import { usageBoard } from './store/usage-board.ts'
 import { tokenCommand } from './token-command.ts'
 
 const exitCode = { fine: 0, failed: 1, usage: 64, configuration: 78 } as const // as sysexits.h
@@ -149,8 +151,10 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     const tls = { ca: authority.certificate, certificate: server.certificate, key: server.key }
     const host = listen.bindAddress ?? anyAddress(machine)
 
+    const usage = usageBoard({ clock })
     const api = apiServer({
       ...needs,
+      usage,
       registry,
       tls,
       host,
@@ -165,7 +169,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     const broker = await openMqttBroker({ tls, clock, log, registry })
     closing.unshift(() => broker.close())
     const outbox = nodeOutbox({ ...needs, broker, epoch: randomUUID(), origin: store.origin })
-    const inbox = nodeInbox({ ...needs, broker, podsOf: outbox.podsOf, registry })
+    const inbox = nodeInbox({ ...needs, usage, broker, podsOf: outbox.podsOf, registry })
     const mqttPort = await opening(
       'MQTT',
       listen.mqttPort,
@@ -201,6 +205,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       { name: 'local-door', run: door.run },
       inbox,
       outbox,
+      statsCaller({ usage, broker, clock }),
       nodeLifecycleController(needs, configuration.nodeLifecycle),
       taintEvictionController(needs),
       podCleanupController(needs, configuration),

@@ -82,7 +82,9 @@ function mayRequestCertificate({ verb, resource, subresource }: ResourceAttribut
 }
 
 function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
-  const { verb, resource, subresource, namespace, name } = attributes
+  const { verb, group, resource, subresource, namespace, name } = attributes
+  // What others use is none of its business, and what it uses itself it knows.
+  if (group === 'metrics.k8s.io' || subresource === 'proxy') return false
   const isOwn = name === node
   switch (resource) {
     case 'nodes':

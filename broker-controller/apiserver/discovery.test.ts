@@ -55,7 +55,19 @@ test('the aggregated lists say the same in two answers', async (t) => {
       versions.flatMap(({ resources }) => resources.map(({ resource }) => resource)),
     )
   })
-  t.same(found.sort(), Object.keys(resources).sort())
+  t.same(found.sort(), [...Object.keys(resources), 'nodes', 'pods'].sort(), 'nodes and pods have metrics, too')
+})
+
+test('what is used can be looked at, and nothing else', async (t) => {
+  t.match(bodyAt('/apis/metrics.k8s.io'), { name: 'metrics.k8s.io', preferredVersion: { version: 'v1beta1' } })
+  t.match(bodyAt('/apis/metrics.k8s.io/v1beta1'), {
+    kind: 'APIResourceList',
+    groupVersion: 'metrics.k8s.io/v1beta1',
+    resources: [
+      { name: 'nodes', kind: 'NodeMetrics', namespaced: false, verbs: ['get', 'list'] },
+      { name: 'pods', kind: 'PodMetrics', namespaced: true },
+    ],
+  })
 })
 
 test('nothing is discovered elsewhere', async (t) => {

@@ -3,6 +3,7 @@ import { apiVersionOf, type Resource, resources } from '../../api/resources.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { aggregatedDiscovery } from './content-negotiation.ts'
 import { isErrand } from './routes.ts'
+import { usageGroup, usageKinds, usageVersion } from './usage-routes.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
 const subresourceVerbs = ['get', 'patch', 'update'] as const
@@ -18,7 +19,7 @@ export function discoveryAnswer(path: string, accept: string | undefined): Answe
   }
   if (root !== 'apis') return undefined
   if (group === undefined) return aggregated ? aggregatedAnswer(aggregated, namedGroups()) : objectAnswer(groupList())
-  if (version !== undefined) return listAnswer(group, version)
+  if (version !== undefined) return group === usageGroup ? usageList(version) : listAnswer(group, version)
   return namedGroups().includes(group)
     ? objectAnswer({ ...groupOf(group), kind: 'APIGroup', apiVersion: 'v1' })
     : undefined
@@ -96,10 +97,38 @@ function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[]):
   }
 }
 
+/** Computed when asked for, and only ever read. */
+const usageVerbs = ['get', 'list'] as const
+
+function usageList(version: string): Answer | undefined {
+  if (version !== usageVersion) return undefined
+  return objectAnswer({
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion: `${usageGroup}/${usageVersion}`,
+    resources: usageKinds.map(({ name, singular, namespaced, kind }) => ({
+      name,
+      singularName: singular,
+      namespaced,
+      kind,
+      verbs: usageVerbs,
+    })),
+  })
+}
+
+const aggregatedUsage = usageKinds.map(({ name, singular, namespaced, kind }) => ({
+  resource: name,
+  responseKind: { group: usageGroup, version: usageVersion, kind },
+  scope: namespaced ? 'Namespaced' : 'Cluster',
+  singularResource: singular,
+  verbs: usageVerbs,
+}))
+
 function aggregatedGroup(group: string) {
+  const resources = group === usageGroup ? aggregatedUsage : servedIn(group).map(aggregatedResource)
   return {
     metadata: group === coreGroup ? {} : { name: group },
-    versions: [{ version: versionOf(group), freshness: 'Current', resources: servedIn(group).map(aggregatedResource) }],
+    versions: [{ version: versionOf(group), freshness: 'Current', resources }],
   }
 }
 
@@ -144,10 +173,10 @@ function servedIn(group: string): Resource[] {
 
 function namedGroups(): string[] {
   const groups = Object.values(resources).map(({ group }) => group)
-  return [...new Set(groups)].filter((group) => group !== coreGroup).sort()
+  return [...new Set([...groups, usageGroup])].filter((group) => group !== coreGroup).sort()
 }
 
 /** Each of our groups has one version so far. */
 function versionOf(group: string): string {
-  return servedIn(group)[0]?.version ?? 'v1'
+  return group === usageGroup ? usageVersion : (servedIn(group)[0]?.version ?? 'v1')
 }

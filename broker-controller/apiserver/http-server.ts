@@ -11,6 +11,7 @@ import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
+import type { UsageBoard } from '../store/usage-board.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { ClientCertificate } from './authentication.ts'
 import { type RequestCounters, requestCounters } from './request-counters.ts'
@@ -19,6 +20,7 @@ import { type HealthCheck, within } from './system-paths.ts'
 
 export type ApiServerNeeds = {
   readonly store: Store
+  readonly usage: UsageBoard
   readonly clock: Clock
   readonly log: Log
   /** Its counters are what /metrics shows; the server adds its own. */
@@ -56,6 +58,7 @@ const healthMs = 2000
 export function apiServer(needs: ApiServerNeeds): ApiServer {
   const {
     store,
+    usage,
     clock,
     log,
     registry,
@@ -72,6 +75,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   const closing = new AbortController()
   const requests: RequestNeeds = {
     store,
+    usage,
     clock,
     log,
     random,

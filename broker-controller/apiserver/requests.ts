@@ -5,6 +5,7 @@ import { type Identity, nodeOf } from '../../api/identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
+import type { UsageBoard } from '../store/usage-board.ts'
 import type { Answer } from './answers.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
 import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
@@ -13,6 +14,7 @@ import { resourceAnswer } from './resource-handlers.ts'
 import { type Route, routeOf } from './routes.ts'
 import { errorAnswer, methodNotAllowed } from './status-errors.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
+import { usageAnswer } from './usage-answers.ts'
 
 export type ApiRequest = {
   readonly method: string
@@ -29,6 +31,7 @@ export type ApiRequest = {
 
 export type RequestNeeds = SystemNeeds & {
   readonly store: Store
+  readonly usage: UsageBoard
   readonly clock: Clock
   readonly log: Log
   readonly random: () => number
@@ -89,6 +92,7 @@ async function permit(identity: Identity, route: Route, request: ApiRequest, sto
 }
 
 function attributesOf(route: Route, { method, query }: ApiRequest): Attributes {
+  if (route.kind === 'usage') return { ...route, kind: 'resource', fields: new Map<string, string>() }
   if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
   const { verb, resource, namespace, subresource } = route
   const fields = route.name === '' ? exactFields(resource, query) : new Map<string, string>()
@@ -114,6 +118,8 @@ function answerTo(route: Route, identity: Identity, request: ApiRequest, needs: 
       throw methodNotAllowed()
     case 'path':
       return systemAnswer({ verb: route.verb, path: route.path, query, accept }, needs)
+    case 'usage':
+      return usageAnswer({ route, query, accept, signal }, needs)
     case 'resource': {
       const contentType = oneOf(headers['content-type'])
       return resourceAnswer({ route, identity, query, accept, contentType, readBody, signal }, needs)

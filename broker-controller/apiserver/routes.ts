@@ -1,5 +1,6 @@
 /** What does this method on this path ask for? */
 import { type Resource, resources } from '../../api/resources.ts'
+import { type UsageRoute, usageRouteOf } from './usage-routes.ts'
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
 
@@ -17,6 +18,7 @@ export type ResourceRoute = {
 
 export type Route =
   | ResourceRoute
+  | UsageRoute
   /** Anything that is no object: /version, /healthz, discovery. */
   | { readonly kind: 'path'; readonly verb: string; readonly path: string }
   | { readonly kind: 'not-allowed'; readonly path: string }
@@ -24,7 +26,10 @@ export type Route =
 /** Reads a path as it stands in the request line, without its query. Names may hold any percent-encoded character. */
 export function routeOf(method: string, path: string, query: URLSearchParams): Route {
   const segments = path.split('/').filter((segment) => segment !== '')
-  const place = placeOf(segments.map(decoded))
+  const names = segments.map(decoded)
+  const usage = usageRouteOf(method, names)
+  if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
+  const place = placeOf(names)
   if (place === undefined) return { kind: 'path', verb: pathVerb(method), path }
   const verb = verbOf(method, place.name !== '', query)
   if (verb === undefined || !isAllowed(verb, place)) return { kind: 'not-allowed', path }

@@ -9,6 +9,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoredObject } from '../store/store.ts'
+import { usageBoard } from '../store/usage-board.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeInbox } from './node-inbox.ts'
 
@@ -40,6 +41,16 @@ test('what is not understood is dropped, counted, and told once', async (t) => {
   t.equal(await dropped('connection', 'NotUnderstood'), 1)
   t.same(log.messages('warn'), ['Message of a node dropped', 'Message of a node dropped'])
   t.match(log.lines[0]?.facts, { node: 'pi-1', problems: [/status.conditions\[0\].status|conditions\[0\].status/] })
+})
+
+test('what a node uses is known under the name it proved, and nonsense is not', async (t) => {
+  const { usage, say, dropped } = await inbox(t)
+  const summary = { node: { nodeName: 'somebody-else', cpu: { time: '', usageNanoCores: 5 } }, pods: [] }
+  await say({ kind: 'stats', node: 'pi-1' }, { time: '2026-01-01T00:00:00Z', windowSeconds: 1, summary })
+  t.match(usage.newest('pi-1'), { node: { cpu: 5 }, windowSeconds: 1 })
+  t.equal(usage.newest('somebody-else'), undefined)
+  await say({ kind: 'stats', node: 'pi-1' }, { summary: { node: 7 } })
+  t.equal(await dropped('stats', 'NotUnderstood'), 1)
 })
 
 test('a pod of another node, or one that was before, is not touched', async (t) => {
@@ -256,9 +267,11 @@ async function inbox(t: Test) {
   const { resourceVersion: _, ...given } = { ...metadata, uid: 'u1' }
   const stored = await store.create('pods', { ...pod, metadata: given } as Pod)
   const registry = new Registry()
+  const usage = usageBoard({ clock })
   const published: [string, unknown][] = []
   const listener = nodeInbox({
     store,
+    usage,
     clock,
     log,
     registry,
@@ -276,7 +289,7 @@ async function inbox(t: Test) {
   }
   const say = (topic: NodeTopic, body: unknown) =>
     listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })
-  return { store: store as Store, clock, log, listener, published, dropped, say }
+  return { store: store as Store, usage, clock, log, listener, published, dropped, say }
 }
 
 function unstamped(node: StoredObject<'nodes'>) {

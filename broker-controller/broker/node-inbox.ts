@@ -10,6 +10,7 @@ import {
   ConnectionMessageSchema,
   LeaseMessageSchema,
   PodMessageSchema,
+  StatsMessageSchema,
   topicName,
 } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -20,6 +21,7 @@ import { follow } from '../store/follow.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
+import type { UsageBoard } from '../store/usage-board.ts'
 import type { Broker, NodeListener, NodeMessage } from './broker.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeDigests } from './node-digests.ts'
@@ -28,6 +30,7 @@ import { emptiedPod, type LeaseNews, nodeStatusAfter, podStatusAfter, subjectOf 
 
 export type NodeInboxNeeds = {
   readonly store: Store
+  readonly usage: Pick<UsageBoard, 'told'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
   readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
@@ -39,7 +42,7 @@ export type NodeInboxNeeds = {
 export interface NodeInbox extends NodeListener, Loop {}
 
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
-  const { store, broker, events, podsOf, clock, log, registry } = needs
+  const { store, usage, broker, events, podsOf, clock, log, registry } = needs
   const addresses = new Map<string, string>()
   const digests = nodeDigests()
   const told = new Set<string>()
@@ -160,6 +163,11 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     })
   }
 
+  const stats = (message: NodeMessage) => {
+    const said = understood(StatsMessageSchema, message)
+    if (said !== undefined) usage.told(message.node, said)
+  }
+
   const take = async (message: NodeMessage): Promise<void> => {
     const { node, topic } = message
     const name = topicName(topic)
@@ -176,7 +184,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
       case 'events':
         return event(message)
       case 'stats':
-        return // nobody looks yet
+        return stats(message)
       case 'desired':
       case 'calls':
         return drop(message, 'NotANodeTopic')

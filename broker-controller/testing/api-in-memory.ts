@@ -7,6 +7,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
+import { type UsageBoard, usageBoard } from '../store/usage-board.ts'
 
 export type Document = { readonly [field: string]: unknown }
 export type Got = {
@@ -35,14 +36,16 @@ export const patchTypes = {
 export async function anApi(
   t: Parameters<typeof quietLog>[0],
   more: { readonly origin?: StoreOrigin } = {},
-): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock }> {
+): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock; readonly usage: UsageBoard }> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   for (const name of ['default', 'kube-node-lease', 'kube-system']) {
     await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   }
+  const usage = usageBoard({ clock })
   const needs = {
     store,
+    usage,
     clock,
     log: quietLog(t),
     random: Math.random,
@@ -73,7 +76,7 @@ export async function anApi(
     const { warnings = [], retryAfterSeconds } = answer.kind === 'object' ? answer : {}
     return { code: answer.code, body: told, warnings, retryAfterSeconds }
   }
-  return { ask, store, clock }
+  return { ask, store, clock, usage }
 }
 
 function bytesOf(body: unknown): Buffer {

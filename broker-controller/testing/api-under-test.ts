@@ -18,6 +18,7 @@ import { type ApiServerNeeds, apiServer } from '../apiserver/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store } from '../store/store.ts'
+import { usageBoard } from '../store/usage-board.ts'
 
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
@@ -70,6 +71,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
   const registry = new Registry()
   const api = apiServer({
     store,
+    usage: usageBoard({ clock }),
     clock,
     log,
     registry,

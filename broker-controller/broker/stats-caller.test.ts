@@ -1,0 +1,26 @@
+import { test } from 'tap'
+import type { CallMessage } from '../../api/topics.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { usageBoard } from '../store/usage-board.ts'
+import { statsCaller } from './stats-caller.ts'
+
+test('ten thousand nodes are asked fifty at a time, and to tell seldom', async (t) => {
+  const clock = fakeClock()
+  const usage = usageBoard({ clock })
+  const calls: CallMessage[] = []
+  const broker = { publish: async (_: unknown, body: string) => void calls.push(JSON.parse(body)) }
+  const stopping = new AbortController()
+  const done = statsCaller({ usage, broker, clock }).run(stopping.signal)
+  await clock.advance(1_000)
+  t.equal(calls.length, 0)
+  const nodes = Array.from({ length: 10_000 }, (_, i) => `pi-${i}`)
+  const looked = usage.look(nodes, stopping.signal)
+  await clock.advance(1_000)
+  t.ok(calls.length >= 500 && calls.length <= 600, String(calls.length))
+  await clock.advance(20_000)
+  await looked
+  t.equal(calls.length, 10_000)
+  t.same(calls[0], { call: 'stats', seconds: 150, everySeconds: 50 })
+  stopping.abort()
+  await done
+})

@@ -1,0 +1,140 @@
+/** Who uses how much, on real parts: the kernel's files, Docker's own figures beside them, and kubectl top in front. */
+import { join } from 'node:path'
+import { test } from 'tap'
+import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { eventually } from './support/wait.ts'
+
+const image = 'test.local/busybox:1'
+const heldMi = 40
+const Mi = 2 ** 20
+
+type Stats = {
+  readonly node: { readonly cpu: Stat; readonly memory: Stat; readonly fs: Stat; readonly rlimit: Stat }
+  readonly pods: readonly PodStats[]
+}
+type PodStats = {
+  readonly podRef: { readonly name: string }
+  readonly containers: readonly {
+    readonly name: string
+    readonly memory: Stat
+    readonly cpu: Stat
+    readonly rootfs?: Stat
+    readonly logs?: Stat
+  }[]
+  readonly network?: Stat
+  readonly volume?: readonly ({ readonly name: string } & Stat)[]
+}
+type Stat = { readonly [name: string]: number }
+
+/** Holds so much memory, writes so much to its own disk and its volume, and says something. */
+const script = `dd if=/dev/zero of=/dev/shm/held bs=1M count=${heldMi} 2>/dev/null
+dd if=/dev/zero of=/scratch/file bs=1M count=3 2>/dev/null
+dd if=/dev/zero of=/tmp/file bs=1M count=2 2>/dev/null
+echo written
+touch /tmp/done
+while :; do sleep 1; done`
+
+const pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'holder', namespace: 'default', labels: { app: 'holder' } },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    volumes: [{ name: 'scratch', emptyDir: {} }],
+    containers: [
+      {
+        name: 'memory',
+        image,
+        imagePullPolicy: 'IfNotPresent',
+        command: ['sh', '-c', script],
+        volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }],
+        readinessProbe: { exec: { command: ['test', '-e', '/tmp/done'] }, periodSeconds: 1 },
+        resources: { limits: { memory: '200Mi' } },
+      },
+      { name: 'idle', image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', 'while :; do sleep 1; done'] },
+    ],
+  },
+}
+
+test('what a pod uses is known on its machine and to kubectl top', { skip: whyNoDockerd() }, async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const dataDir = join(folder, 'agent')
+  await joinFleet(controller, 'pi-1', dataDir)
+  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  await agent.said('Node status posted')
+  const { url } = await agent.said('Local endpoint open')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await controller.kubectlWith(JSON.stringify(pod), 'apply', '-f', '-')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/holder', '--timeout=60s')
+
+  const summary = await eventually('the summary tells of the pod and its disk', async () => {
+    const found = JSON.parse(await textAt(`${url}/stats/summary`)) as Stats
+    const memory = found.pods
+      .find(({ podRef }) => podRef.name === 'holder')
+      ?.containers.find(({ name }) => name === 'memory')
+    return memory?.rootfs !== undefined && memory.cpu['usageNanoCores'] !== undefined && found
+  })
+  const holder = summary.pods[0]
+  const [memory] = holder?.containers.filter(({ name }) => name === 'memory') ?? []
+  const fromDocker = await dockerWorkingSet(docker, 'memory')
+  const own = memory?.memory['workingSetBytes'] ?? 0
+  t.ok(own >= heldMi * Mi && own < (heldMi + 20) * Mi, `holds ${own}`)
+  t.ok(Math.abs(own - fromDocker) < 4 * Mi, `Docker says ${fromDocker}, we say ${own}`)
+  t.ok((memory?.memory['availableBytes'] ?? 0) + own === 200 * Mi, 'what its limit leaves')
+  within(t, memory?.rootfs, 2 * Mi, 4 * Mi, 'its layer')
+  within(t, memory?.logs, 1, Mi, 'its log')
+  within(
+    t,
+    holder?.volume?.find(({ name }) => name === 'scratch'),
+    3 * Mi,
+    4 * Mi,
+    'its scratch folder',
+  )
+  t.type(holder?.network?.['rxBytes'], 'number', 'its own network')
+  t.equal(holder?.containers.length, 2)
+  t.ok((summary.node.memory['workingSetBytes'] ?? 0) > own, 'the machine uses more than its pod')
+  t.ok((summary.node.cpu['usageNanoCores'] ?? 0) > 0)
+  t.ok((summary.node.fs['capacityBytes'] ?? 0) > 0)
+  t.ok((summary.node.rlimit['curproc'] ?? 0) > 1)
+
+  const nodes = await controller.kubectl('top', 'nodes')
+  t.match(nodes, /pi-1\s+\d+m\s+\d+%\s+\d+Mi\s+\d+%/, 'kubectl top nodes, at the first try')
+  const containers = await controller.kubectl('top', 'pods', '--containers', '-l', 'app=holder')
+  const shown = Number(/holder\s+memory\s+\d+m\s+(\d+)Mi/.exec(containers)?.[1])
+  t.ok(shown >= heldMi && shown <= heldMi + 20, containers)
+  t.match(await controller.kubectl('top', 'pod', 'holder'), /holder\s+\d+m\s+\d+Mi/)
+  t.match((await controller.tryKubectl('top', 'pod', 'none')).stderr, /not found/)
+  const raw = await controller.kubectl('get', '--raw', '/api/v1/nodes/pi-1/proxy/stats/summary')
+  t.ok((JSON.parse(raw) as Stats).pods[0]?.containers[0]?.rootfs, 'all of it from afar, too')
+  t.match(await controller.kubectl('get', 'pods.metrics.k8s.io'), /NAME\s+CPU\s+MEMORY\s+WINDOW\s+holder/)
+})
+
+function within(
+  t: { ok(value: boolean, message: string): unknown },
+  used: Stat | undefined,
+  least: number,
+  most: number,
+  what: string,
+) {
+  const bytes = used?.['usedBytes'] ?? -1
+  t.ok(bytes >= least && bytes <= most, `${what}: ${bytes}`)
+}
+
+/** As `docker stats` computes it. */
+async function dockerWorkingSet({ docker }: TestDockerd, container: string): Promise<number> {
+  const [row] = await docker.listContainers({ filters: { label: [`io.kubernetes.container.name=${container}`] } })
+  if (row === undefined) throw new Error(`No container ${container}`)
+  const { memory_stats } = await docker.getContainer(row.Id).stats({ stream: false })
+  const stats = memory_stats.stats as { readonly [name: string]: number }
+  return memory_stats.usage - (stats['total_inactive_file'] ?? stats['inactive_file'] ?? 0)
+}
+
+async function textAt(url: string): Promise<string> {
+  const response = await fetch(url)
+  if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`)
+  return response.text()
+}
