@@ -30,7 +30,9 @@ import { systemdServices } from './adapters/systemd-services.ts'
 import { volumeStore } from './adapters/volume-store.ts'
 import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
+import type { EvictablePods } from './eviction/evictable-pods.ts'
 import { evictionManager } from './eviction/eviction-manager.ts'
+import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
 import { sensorChecks, serviceChecks } from './health/checks.ts'
 import { dockerKeeper } from './health/docker-keeper.ts'
@@ -90,14 +92,32 @@ export async function runAgent(
   const usage = podUsage({ root, roster, volumes, clock: systemClock })
   const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
   const signals = hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory })
+  const tellOfNode = nodeEvents({ controlPlane, clock: systemClock }, nodeName)
+  const evictable: EvictablePods = {
+    active: () => pods.active(),
+    mayRun: (uid) => pods.mayRun(uid),
+    endPod: (uid, ending) => pods.endPod(uid, ending),
+  }
   const eviction = evictionManager(
     {
       signals,
+      pods: evictable,
+      usage,
+      reclaim: {
+        deleteUnusedContainers: (signal) => garbage.deleteUnusedContainers(signal),
+        deleteUnusedImages: (signal) => garbage.deleteUnusedImages(signal),
+      },
+      event: tellOfNode,
       clock: watch.clockFor('eviction'),
       log,
       changed: () => status.wake(),
     },
-    { thresholds: configuration.evictionHard, transitionMs: configuration.evictionPressureTransitionMs },
+    {
+      thresholds: [...configuration.evictionHard, ...configuration.evictionSoft],
+      transitionMs: configuration.evictionPressureTransitionMs,
+      maxPodGraceSeconds: configuration.evictionMaxPodGraceSeconds,
+      stallWarnings: new Map(configuration.pressureStallWarning),
+    },
   )
   const sensors = machineSensors({ root, kernel })
   const machineHealth = healthManager({
@@ -177,6 +197,7 @@ export async function runAgent(
         allocatable: () => status.status()?.allocatable ?? {},
         memoryCapacityBytes: () => machine.memoryBytes,
         kernelLimits: health.info,
+        pressures: () => eviction.pressures() ?? [],
       },
       clock: systemClock,
       random,
@@ -194,13 +215,20 @@ export async function runAgent(
       runtime,
       pods,
       signals,
-      event: nodeEvents({ controlPlane, clock: systemClock }, nodeName),
+      event: tellOfNode,
       clock: systemClock,
       log,
     },
     configuration.garbage,
   )
   const api = apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key })
+  const limits = storageLimits({
+    pods: evictable,
+    usage,
+    imagesApart: eviction.imagesApart,
+    clock: watch.clockFor('storage-limits'),
+    log,
+  })
   const registering = registration({
     api,
     facts: async () => ({
@@ -252,6 +280,7 @@ export async function runAgent(
       teller,
       { name: 'kernel-log', run: kernel.run },
       { name: 'eviction', run: eviction.run },
+      limits,
       { name: 'runtime-health', run: health.run },
       { name: 'machine-health', run: machineHealth.run },
       ...(mayRestartDocker(request, configuration) ? [{ name: 'docker-keeper', run: docker.run }] : []),

@@ -40,7 +40,7 @@ test('who sets only how often to look wants it reported as often', async (t) => 
 
 test('any hard eviction threshold replaces them all', async (t) => {
   t.same(read('evictionHard: { memory.available: 64Mi }').evictionHard, [
-    { signal: 'memory.available', value: { quantity: 64 * 2 ** 20 } },
+    { signal: 'memory.available', value: { quantity: 64 * 2 ** 20, family: 'binary' } },
   ])
   t.same(read('evictionHard: {}').evictionHard, [])
 })

@@ -18,7 +18,7 @@ import {
 } from '../api/schema.ts'
 import { ConfigurationError } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
-import { defaultEvictionHard, parseThresholds, type Threshold } from './eviction/thresholds.ts'
+import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { GarbagePolicy } from './pods/garbage-collector.ts'
 
 /** The file. What is left out has the kubelet's default. */
@@ -32,7 +32,12 @@ export const AgentConfigurationSchema = object({
   podsPerCore: optional(integer),
   podPidsLimit: optional(integer),
   evictionHard: optional(mapOf(text)),
+  evictionSoft: optional(mapOf(text)),
+  evictionSoftGracePeriod: optional(mapOf(text)),
+  evictionMaxPodGracePeriod: optional(integer),
+  evictionMinimumReclaim: optional(mapOf(text)),
   evictionPressureTransitionPeriod: optional(text),
+  pressureStallWarning: optional(mapOf(text)),
   systemReserved: optional(mapOf(numberOrText)),
   kubeReserved: optional(mapOf(numberOrText)),
   registerNode: optional(bool),
@@ -57,7 +62,7 @@ export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
 /** cpu in cores, the others in bytes. */
 type Amounts = { readonly [resource: string]: number }
 
-export type AgentConfiguration = {
+export type AgentConfiguration = EvictionThresholds & {
   readonly nodeStatusUpdateMs: number
   readonly nodeStatusReportMs: number
   readonly nodeLeaseDurationSeconds: number
@@ -65,7 +70,7 @@ export type AgentConfiguration = {
   readonly podsPerCore: number
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
-  readonly evictionHard: readonly Threshold[]
+  readonly evictionMaxPodGraceSeconds: number
   readonly evictionPressureTransitionMs: number
   readonly systemReserved: Amounts
   readonly kubeReserved: Amounts
@@ -123,7 +128,8 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     maxPods: whole('maxPods', file.maxPods, 110, 0, 10_000),
     podsPerCore: whole('podsPerCore', file.podsPerCore, 0, 0, 10_000),
     podPidsLimit: pidsLimitOf(file.podPidsLimit ?? -1, problems),
-    evictionHard: thresholdsOf(file.evictionHard ?? defaultEvictionHard, problems),
+    ...evictionThresholds(file, problems),
+    evictionMaxPodGraceSeconds: whole('evictionMaxPodGracePeriod', file.evictionMaxPodGracePeriod, 0, 0, 86_400),
     evictionPressureTransitionMs: span(
       'evictionPressureTransitionPeriod',
       file.evictionPressureTransitionPeriod,
@@ -185,14 +191,6 @@ function pidsLimitOf(written: number, problems: string[]): number {
   if (written === -1) return 0
   if (written < 1) problems.push(`podPidsLimit: ${written} must be -1 (no limit) or greater than 0`)
   return written
-}
-
-function thresholdsOf(evictionHard: { readonly [signal: string]: string }, problems: string[]): readonly Threshold[] {
-  const parsed = parseThresholds(evictionHard)
-  for (const { signal, value, because } of parsed.problems) {
-    problems.push(`evictionHard[${signal}]: ${JSON.stringify(value)} ${because}`)
-  }
-  return parsed.thresholds
 }
 
 const reservable = ['cpu', 'memory', 'ephemeral-storage', 'pid']

@@ -8,7 +8,7 @@ import type { Machine } from '../node/capacity.ts'
 import type { SystemFacts } from '../node/node-status.ts'
 import { readBootID, readHardwareIdentity } from './host-identity.ts'
 import type { FilesystemStats } from './host-signals.ts'
-import { countOfList, meminfoBytes } from './kernel-files.ts'
+import { countOfList, machineMemoryBytes } from './kernel-files.ts'
 import { within } from './within.ts'
 
 export type InventoryNeeds = {
@@ -38,7 +38,7 @@ async function readMachine(
   ])
   return {
     cpus,
-    memoryBytes: meminfoBytes(meminfo, 'MemTotal'),
+    memoryBytes: machineMemoryBytes(root, meminfo),
     ephemeralStorageBytes: disk.blocks * disk.bsize,
     hugePageBytes,
   }

@@ -7,12 +7,15 @@
  * - cgroup v1: `memory.usage_in_bytes` − `total_inactive_file`;
  * - cgroup v2: `memory.current` − `inactive_file`; the real root has no `memory.current`, there usage is `anon` + `file`;
  * - no memory cgroup (Raspberry Pi OS switches it off): the kernel's own estimate, MemAvailable.
+ *
+ * A machine that is itself a container (LXC, systemd-nspawn) may have limits on its root cgroup: where they are less
+ * than the kernel's, they are what it has.
  */
 import { readFileSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
+import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Observation, Observations, Signal, SignalSource } from '../eviction/observations.ts'
-import { lineValue, meminfoBytes } from './kernel-files.ts'
+import type { Observation, Observations, Signal, SignalSource, Stall } from '../eviction/observations.ts'
+import { lineValue, machineMemoryBytes, meminfoBytes, textOf } from './kernel-files.ts'
 import { within } from './within.ts'
 
 export type HostSignalsNeeds = {
@@ -23,6 +26,8 @@ export type HostSignalsNeeds = {
   /** Where the container engine keeps images; undefined as long as it has not told us. */
   readonly imageDirectory: () => string | undefined
   readonly statfs?: (path: string) => Promise<FilesystemStats>
+  /** The number of the device a folder is on. */
+  readonly deviceOf?: (path: string) => Promise<number>
 }
 
 /** Blocks of `bsize` bytes, and inodes. `bavail`: what is left for those who are not root. */
@@ -37,31 +42,55 @@ export type FilesystemStats = {
 /** A filesystem that does not answer (a dying card, a lost network disk) must not hold up the others. */
 const statfsDeadlineMs = 5_000
 
-type Reading = { readonly signals: readonly Signal[]; readonly read: () => Observation[] | Promise<Observation[]> }
+type Reading = Pick<Observations, 'observed' | 'unread'>
+type Asked = { readonly signals: readonly Signal[]; readonly read: () => Observation[] | Promise<Observation[]> }
 
 export function hostSignals(needs: HostSignalsNeeds): SignalSource {
   const { root, dataDirectory, imageDirectory } = needs
   const ask = onceAtATime(needs.statfs ?? ((path: string) => statfs(path)))
+  const deviceOf = onceAtATime(needs.deviceOf ?? (async (path: string) => (await stat(path)).dev))
+  let apart: { readonly images: string; readonly apart: boolean } | undefined
+
+  /** Asked once: a folder changes its disk with a restart of whoever uses it. */
+  const areApart = async (images: string) => {
+    if (apart?.images === images) return apart.apart
+    const device = (path: string) =>
+      within(statfsDeadlineMs, `No answer from the filesystem of ${path}`, deviceOf(path))
+    try {
+      const [own, theirs] = await Promise.all([device(dataDirectory), device(images)])
+      apart = { images, apart: own !== theirs }
+      return apart.apart
+    } catch {
+      return true // The disk that cannot be read tells so itself.
+    }
+  }
+
   return {
     async observe() {
       const images = imageDirectory()
-      const readings: Reading[] = [
+      const imagesApart = images !== undefined && (await areApart(images))
+      const disk = (name: 'nodefs' | 'imagefs', path: string): Asked => ({
+        signals: [`${name}.available`, `${name}.inodesFree`],
+        read: () => filesystem(name, path, ask),
+      })
+      const asked: Asked[] = [
         { signals: ['memory.available'], read: () => [memoryAvailable(root)] },
-        { signals: ['nodefs.available', 'nodefs.inodesFree'], read: () => filesystem('nodefs', dataDirectory, ask) },
         { signals: ['pid.available'], read: () => [pidAvailable(root)] },
+        disk('nodefs', dataDirectory),
+        ...(images === undefined ? [] : [disk('imagefs', imagesApart ? images : dataDirectory)]),
       ]
-      if (images !== undefined) {
-        readings.push({
-          signals: ['imagefs.available', 'imagefs.inodesFree'],
-          read: () => filesystem('imagefs', images, ask),
-        })
+      const readings = await Promise.all(asked.map(taken))
+      return {
+        observed: readings.flatMap(({ observed }) => observed),
+        unread: readings.flatMap(({ unread }) => unread),
+        stalls: stallsOf(root),
+        imagesApart,
       }
-      return together(await Promise.all(readings.map(taken)))
     },
   }
 }
 
-async function taken({ signals, read }: Reading): Promise<Observations> {
+async function taken({ signals, read }: Asked): Promise<Reading> {
   try {
     return { observed: await read(), unread: [] }
   } catch (error) {
@@ -70,14 +99,10 @@ async function taken({ signals, read }: Reading): Promise<Observations> {
   }
 }
 
-function together(parts: readonly Observations[]): Observations {
-  return { observed: parts.flatMap((part) => part.observed), unread: parts.flatMap((part) => part.unread) }
-}
-
 // Reads of /proc and /sys are answered by the kernel from memory: asking a thread to do it would cost more than it takes.
 function memoryAvailable(root: string): Observation {
   const meminfo = readFileSync(join(root, 'proc/meminfo'), 'utf8')
-  const capacity = meminfoBytes(meminfo, 'MemTotal')
+  const capacity = machineMemoryBytes(root, meminfo)
   const workingSet = workingSetOf(join(root, 'sys/fs/cgroup'))
   const available = workingSet === undefined ? meminfoBytes(meminfo, 'MemAvailable') : capacity - workingSet
   return { signal: 'memory.available', available: Math.max(0, available), capacity }
@@ -96,14 +121,48 @@ function workingSetOf(cgroups: string): number | undefined {
   return Math.max(0, usage - lineValue(second, 'inactive_file'))
 }
 
-/** Tasks (threads count) against what the kernel allows: the smaller of its two limits. */
+/** Tasks (threads count) against what the kernel allows: the smallest of its limits. */
 function pidAvailable(root: string): Observation {
   const [, , , tasks = ''] = readFileSync(join(root, 'proc/loadavg'), 'utf8').split(' ')
   const running = Number(tasks.split('/')[1])
   const limits = ['proc/sys/kernel/pid_max', 'proc/sys/kernel/threads-max']
   const capacity = Math.min(...limits.map((limit) => Number(readFileSync(join(root, limit), 'utf8'))))
   if (!Number.isFinite(running + capacity)) throw new Error(`Cannot understand ${join(root, 'proc/loadavg')}`)
-  return { signal: 'pid.available', available: Math.max(0, capacity - running), capacity }
+  const available = Math.max(0, capacity - running)
+  const own = pidsOfRootCgroup(root)
+  return {
+    signal: 'pid.available',
+    ...(own !== undefined && own.available < available ? own : { available, capacity }),
+  }
+}
+
+function pidsOfRootCgroup(root: string): { readonly available: number; readonly capacity: number } | undefined {
+  for (const folder of ['sys/fs/cgroup/pids', 'sys/fs/cgroup']) {
+    const limit = Number(textOf(join(root, folder, 'pids.max')) ?? Number.NaN)
+    if (Number.isNaN(limit)) continue // `max`, or the real root, which has no limit
+    const running = Number(textOf(join(root, folder, 'pids.current')) ?? 0)
+    return { available: Math.max(0, limit - running), capacity: limit }
+  }
+  return undefined
+}
+
+/** Of the root cgroup where it has its own, else of the kernel; nothing where it was built or started without. */
+function stallsOf(root: string): readonly Stall[] {
+  const read = (resource: string) =>
+    textOf(join(root, 'sys/fs/cgroup', `${resource}.pressure`)) ?? textOf(join(root, 'proc/pressure', resource)) ?? ''
+  const percent = (text: string, kind: 'some' | 'full') => {
+    const [, number] = new RegExp(`^${kind} avg10=([\\d.]+) `, 'm').exec(text) ?? []
+    return number === undefined ? undefined : Number(number)
+  }
+  const [memory, io, cpu] = [read('memory'), read('io'), read('cpu')]
+  const stalls = [
+    { signal: 'memory.some', percent: percent(memory, 'some') },
+    { signal: 'memory.full', percent: percent(memory, 'full') },
+    { signal: 'io.some', percent: percent(io, 'some') },
+    { signal: 'io.full', percent: percent(io, 'full') },
+    { signal: 'cpu.some', percent: percent(cpu, 'some') },
+  ] as const
+  return stalls.flatMap(({ signal, percent }) => (percent === undefined ? [] : [{ signal, percent }]))
 }
 
 async function filesystem(
@@ -125,13 +184,5 @@ function onceAtATime<T>(ask: (path: string) => Promise<T>): (path: string) => Pr
     const answer = asked.get(path) ?? ask(path).finally(() => asked.delete(path))
     asked.set(path, answer)
     return answer
-  }
-}
-
-function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
   }
 }

@@ -1,18 +1,84 @@
 import { type Test, test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { aPod } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { fakeHost } from '../testing/fake-host.ts'
-import { evictionManager } from './eviction-manager.ts'
+import type { Ending } from './evictable-pods.ts'
+import { type EvictionSettings, evictionManager } from './eviction-manager.ts'
+import type { StallSignal } from './observations.ts'
 import { defaultEvictionHard, parseThresholds } from './thresholds.ts'
 
 const mib = 2 ** 20
 
-function machine(t: Test) {
+type Running = { readonly pod: Pod; readonly memory?: number; readonly disk?: number; readonly endsAfterMs?: number }
+
+/** Memory comes back when a pod has ended; the disk when garbage is collected. */
+function machine(
+  t: Test,
+  {
+    running = [],
+    garbageBytes = 0,
+    ...settings
+  }: Partial<EvictionSettings> & { running?: Running[]; garbageBytes?: number } = {},
+) {
   const [clock, log, host] = [fakeClock(), quietLog(t), fakeHost()]
-  const world = { changes: 0 }
+  const here = new Map(running.map((one) => [one.pod.metadata.uid ?? '', one]))
+  const ended = new Map<string, Ending & { readonly atMs: number; goneAtMs?: number }>()
+  const events: string[] = []
+  const collected: string[] = []
+  const world = { changes: 0, free: 0 }
   const manager = evictionManager(
-    { signals: host, clock, log, changed: () => world.changes++ },
-    { thresholds: parseThresholds(defaultEvictionHard).thresholds, transitionMs: 300_000 },
+    {
+      signals: host,
+      clock,
+      log,
+      changed: () => world.changes++,
+      event: ({ reason, message }) => events.push(`${reason}: ${message}`),
+      pods: {
+        active: () => [...here].filter(([uid]) => !ended.has(uid)).map(([, { pod }]) => pod),
+        mayRun: (uid) => {
+          const end = ended.get(uid)
+          return end === undefined || clock.monotonicMs() < end.atMs + (here.get(uid)?.endsAfterMs ?? 1_000)
+        },
+        endPod(uid, ending) {
+          ended.set(uid, { ...ending, atMs: clock.monotonicMs() })
+          const { endsAfterMs = 1_000, memory = 0 } = here.get(uid) ?? {}
+          void clock.sleep(endsAfterMs).then(() => {
+            world.free += memory
+            host.leave('memory.available', world.free)
+          })
+        },
+      },
+      usage: {
+        podUsage: async () =>
+          [...here].map(([uid, { memory = 0 }]) => ({
+            uid,
+            containers: [{ name: 'main', memoryWorkingSetBytes: memory, pids: 1 }],
+          })),
+        podDiskUsage: async () =>
+          [...here].map(([uid, { disk = 0 }]) => ({
+            uid,
+            containers: [],
+            volumes: [{ name: 'scratch', inMemory: false, usedBytes: disk, inodesUsed: 1 }],
+          })),
+      },
+      reclaim: {
+        deleteUnusedContainers: async () => void collected.push('containers'),
+        async deleteUnusedImages() {
+          collected.push('images')
+          if (garbageBytes > 0) host.leave('nodefs.available', garbageBytes)
+          return { freedBytes: garbageBytes }
+        },
+      },
+    },
+    {
+      thresholds: parseThresholds(defaultEvictionHard).thresholds,
+      transitionMs: 300_000,
+      maxPodGraceSeconds: 0,
+      stallWarnings: new Map<StallSignal, number>(),
+      ...settings,
+    },
   )
   const stopping = new AbortController()
   const done = manager.run(stopping.signal)
@@ -20,8 +86,14 @@ function machine(t: Test) {
     stopping.abort()
     await done
   })
-  return { clock, log, host, manager, world }
+  const leave = (bytes: number) => {
+    world.free = bytes
+    host.leave('memory.available', bytes)
+  }
+  return { clock, log, host, manager, world, ended, events, collected, leave }
 }
+
+const uidOf = (name: string) => `uid-of-${name}`
 
 test('a machine with enough of everything is under no pressure, and says so after the first look', async (t) => {
   const { clock, manager, world } = machine(t)
@@ -32,12 +104,12 @@ test('a machine with enough of everything is under no pressure, and says so afte
 })
 
 test('memory that runs short shows at the next look and stays shown for five minutes after it was last short', async (t) => {
-  const { clock, host, manager, world, log } = machine(t)
+  const { clock, manager, world, log, leave } = machine(t)
   await clock.settle()
-  host.leave('memory.available', 99 * mib)
+  leave(99 * mib)
   await clock.advance(10_000)
   t.same(manager.pressures(), ['MemoryPressure'])
-  host.leave('memory.available', 500 * mib)
+  leave(500 * mib)
   await clock.advance(299_000)
   t.same(manager.pressures(), ['MemoryPressure'])
   await clock.advance(1_000)
@@ -54,4 +126,179 @@ test('a disk that cannot be read is told once, and hides no shortage of memory',
   await clock.advance(60_000)
   t.same(manager.pressures(), ['MemoryPressure'])
   t.same(log.messages('warn').toSorted(), ['Node is under pressure', 'Some of the machine cannot be read'])
+})
+
+test('the greediest pod goes at once, and nobody else when that was enough', async (t) => {
+  const { clock, ended, leave, events } = machine(t, {
+    running: [
+      { pod: aPod({ name: 'modest', requests: { memory: '64Mi' } }), memory: 60 * mib },
+      { pod: aPod({ name: 'greedy' }), memory: 400 * mib },
+    ],
+  })
+  await clock.settle()
+  leave(50 * mib)
+  await clock.advance(60_000)
+  t.same([...ended.keys()], [uidOf('greedy')])
+  const message =
+    'The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. ' +
+    'Container main was using 400Mi, request is 0, has larger consumption of memory. '
+  t.match(ended.get(uidOf('greedy')), {
+    reason: 'Evicted',
+    message,
+    gracePeriodSeconds: 1,
+    event: 'Warning',
+    disruption: message,
+  })
+  t.same(events, ['EvictionThresholdMet: Attempting to reclaim memory'])
+})
+
+test('while a victim takes its time nobody else is chosen; after thirty seconds the next one goes', async (t) => {
+  const { clock, ended, leave, log } = machine(t, {
+    running: [
+      { pod: aPod({ name: 'stuck' }), memory: 400 * mib, endsAfterMs: 100_000 },
+      { pod: aPod({ name: 'next' }), memory: 200 * mib },
+    ],
+  })
+  await clock.settle()
+  leave(50 * mib)
+  await clock.advance(10_000)
+  t.same([...ended.keys()], [uidOf('stuck')])
+  await clock.advance(29_000)
+  t.equal(ended.size, 1)
+  await clock.advance(2_000)
+  t.same([...ended.keys()], [uidOf('stuck'), uidOf('next')])
+  t.ok(log.messages('warn').includes('Evicted pod does not end'))
+})
+
+test('one pod is not enough: the next goes as soon as the first is gone', async (t) => {
+  const { clock, ended, leave } = machine(t, {
+    running: [
+      { pod: aPod({ name: 'first' }), memory: 40 * mib },
+      { pod: aPod({ name: 'second' }), memory: 30 * mib },
+      { pod: aPod({ name: 'third' }), memory: 20 * mib },
+    ],
+  })
+  await clock.settle()
+  leave(40 * mib)
+  await clock.advance(15_000)
+  t.same([...ended.keys()], [uidOf('first'), uidOf('second')])
+})
+
+test('what the machine needs stays, whatever it uses', async (t) => {
+  const critical = [
+    aPod({ name: 'static', annotations: { 'kubernetes.io/config.source': 'file' } }),
+    aPod({ name: 'mirror', annotations: { 'kubernetes.io/config.mirror': 'x' } }),
+    aPod({ name: 'node-critical', priority: 2_000_001_000 }),
+    aPod({ name: 'cluster-critical', priority: 2_000_000_000 }),
+  ]
+  const { clock, ended, leave } = machine(t, { running: critical.map((pod) => ({ pod, memory: 900 * mib })) })
+  await clock.settle()
+  leave(1)
+  await clock.advance(60_000)
+  t.equal(ended.size, 0)
+})
+
+test('for a soft threshold a pod has its own time, up to the most that is allowed', async (t) => {
+  const thresholds = parseThresholds({ 'memory.available': '100Mi' }).thresholds.map((one) => ({
+    ...one,
+    graceMs: 30_000,
+  }))
+  const { clock, ended, leave } = machine(t, {
+    thresholds,
+    maxPodGraceSeconds: 60,
+    running: [{ pod: aPod({ name: 'slow', spec: { terminationGracePeriodSeconds: 45 } }), memory: 400 * mib }],
+  })
+  await clock.settle()
+  leave(99 * mib)
+  await clock.advance(39_000)
+  t.equal(ended.size, 0, 'its grace period is not over')
+  await clock.advance(2_000)
+  t.match(ended.get(uidOf('slow')), { gracePeriodSeconds: 45 })
+})
+
+test('garbage goes before any pod', async (t) => {
+  const { clock, ended, host, collected, events, manager } = machine(t, {
+    garbageBytes: 900 * mib,
+    running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
+  })
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(20_000)
+  t.same(collected, ['containers', 'images'])
+  t.equal(ended.size, 0)
+  t.same(events, ['EvictionThresholdMet: Attempting to reclaim ephemeral-storage'])
+  t.same(manager.pressures(), ['DiskPressure'])
+})
+
+test('where there is no garbage the pod with most on the disk goes', async (t) => {
+  const { clock, ended, host } = machine(t, {
+    running: [
+      { pod: aPod({ name: 'reader' }), disk: 5 },
+      { pod: aPod({ name: 'writer' }), disk: 500 * mib },
+    ],
+  })
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(10_000)
+  t.same([...ended.keys()], [uidOf('writer')])
+})
+
+test('of a disk without images nothing can be collected', async (t) => {
+  const { clock, host, collected } = machine(t)
+  host.separateImages()
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(10_000)
+  t.same(collected, [])
+  host.leave('imagefs.available', 50 * mib)
+  host.leave('nodefs.available', 900 * mib)
+  await clock.advance(10_000)
+  t.same(collected, ['containers', 'images'])
+})
+
+test('near a threshold the machine is looked at every second', async (t) => {
+  const { clock, leave, manager } = machine(t)
+  await clock.settle()
+  leave(109 * mib)
+  await clock.advance(10_000)
+  leave(99 * mib)
+  await clock.advance(1_000)
+  t.same(manager.pressures(), ['MemoryPressure'])
+})
+
+test('memory that falls fast is looked at every second', async (t) => {
+  const { clock, leave, manager } = machine(t)
+  leave(900 * mib)
+  await clock.settle()
+  leave(450 * mib)
+  await clock.advance(10_000)
+  leave(99 * mib)
+  await clock.advance(1_000)
+  t.same(manager.pressures(), ['MemoryPressure'])
+})
+
+test('a stall warns where that is asked for, and nobody goes for it', async (t) => {
+  const { clock, host, manager, ended } = machine(t, {
+    stallWarnings: new Map([['memory.full', 20]]),
+    running: [{ pod: aPod({ name: 'a' }), memory: 400 * mib }],
+  })
+  await clock.settle()
+  host.stall('memory.full', 19)
+  host.stall('io.full', 99)
+  await clock.advance(10_000)
+  t.same(manager.pressures(), [])
+  host.stall('memory.full', 20)
+  await clock.advance(10_000)
+  t.same(manager.pressures(), ['MemoryPressure'])
+  t.equal(ended.size, 0)
+})
+
+test('that trying goes on is told once a minute', async (t) => {
+  const { clock, leave, events } = machine(t)
+  await clock.settle()
+  leave(1)
+  await clock.advance(65_000)
+  t.equal(events.length, 1)
+  await clock.advance(10_000)
+  t.equal(events.length, 2)
 })

@@ -1,13 +1,28 @@
-/** Loop: observe → decide what the node is short of. */
+/**
+ * Loop: observe → decide what the node is short of → free what nobody needs → at most one pod a pass. It needs neither
+ * the network nor the controller: a machine that starves cannot wait for them.
+ */
+import { isCriticalPod } from '../../api/critical-pod.ts'
 import type { PressureType } from '../../api/node.ts'
+import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Observations, SignalSource } from './observations.ts'
-import { type LastMet, observePressure } from './pressure.ts'
-import { pressureOf, type Threshold, thresholdsMet } from './thresholds.ts'
+import type { NodeEvent } from '../node/node-event.ts'
+import type { PodDiskReading, PodUsage, PodUse } from '../usage/usage.ts'
+import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
+import { evictionMessage } from './eviction-message.ts'
+import type { NodeReclaim } from './node-reclaim.ts'
+import type { Observations, SignalSource, StallSignal } from './observations.ts'
+import { calm, isNear, nextSituation, type Situation } from './pressure.ts'
+import { rankForEviction } from './ranking.ts'
+import { pressureOf, resourceOf, type Threshold, thresholdsMet } from './thresholds.ts'
 
 export type EvictionNeeds = {
   readonly signals: SignalSource
+  readonly pods: EvictablePods
+  readonly usage: Pick<PodUsage, 'podUsage' | 'podDiskUsage'>
+  readonly reclaim: NodeReclaim
+  readonly event: (event: NodeEvent) => void
   readonly clock: Clock
   readonly log: Log
   /** The node came under a pressure, or was relieved of one; also once after the first look. */
@@ -15,32 +30,161 @@ export type EvictionNeeds = {
 }
 
 export type EvictionSettings = {
+  /** Hard and soft. */
   readonly thresholds: readonly Threshold[]
   readonly transitionMs: number
+  /** The longest a pod may take that goes for a soft threshold. */
+  readonly maxPodGraceSeconds: number
+  /** From so many percent on, a stall shows as pressure; nobody goes for it. */
+  readonly stallWarnings: ReadonlyMap<StallSignal, number>
 }
 
 export interface EvictionManager {
   /** Undefined until the machine was looked at for the first time. */
   pressures(): readonly PressureType[] | undefined
+  /** Images and containers' layers are on another filesystem than our data. */
+  imagesApart(): boolean
   run(signal: AbortSignal): Promise<void>
 }
 
 const periodMs = 10_000 // as the kubelet
+/** Where a threshold is near, ten seconds are long. */
+const nearPeriodMs = 1_000
+const cleanupMs = 30_000
+const cleanupLookMs = 200
+const reclaimMs = 60_000
+/** Trying goes on; that it goes on is told this often. */
+const tellAgainMs = 60_000
+/** Of folders walked for an eviction: the pods have gone on writing, but a walk is dear. */
+const diskUseAgeMs = 15_000
 
-export function evictionManager(needs: EvictionNeeds, { thresholds, transitionMs }: EvictionSettings): EvictionManager {
-  const { signals, clock, log, changed } = needs
-  let lastMet: LastMet | undefined
+export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings): EvictionManager {
+  const { signals, pods, usage, reclaim, event, clock, log, changed } = needs
+  const { thresholds, maxPodGraceSeconds, stallWarnings } = settings
+  let situation: Situation | undefined
+  let last: { readonly observations: Observations; readonly atMs: number } | undefined
+  let imagesApart = false
   let unread = ''
+  const toldAtMs = new Map<string, number>()
 
-  const pass = async () => {
+  const look = async (): Promise<Observations> => {
     const observations = await signals.observe()
     tellUnread(observations)
-    const met = thresholdsMet(thresholds, observations.observed)
-    const pressures = met.map(({ signal }) => pressureOf(signal))
-    const before = lastMet
-    lastMet = observePressure(before ?? new Map(), pressures, clock.monotonicMs(), transitionMs)
-    tellPressures(before, lastMet, observations)
-    if (before === undefined || [...before.keys()].join() !== [...lastMet.keys()].join()) changed()
+    imagesApart = observations.imagesApart
+    const before = situation
+    const nowMs = clock.monotonicMs()
+    situation = nextSituation(before ?? calm, observations.observed, settings, nowMs, warned(observations))
+    tellPressures(before, situation, observations)
+    if (before === undefined || listOf(before) !== listOf(situation)) changed()
+    return observations
+  }
+
+  const warned = ({ stalls }: Observations): readonly PressureType[] =>
+    stalls
+      .filter(({ signal, percent }) => percent >= (stallWarnings.get(signal) ?? Number.POSITIVE_INFINITY))
+      .map(({ signal }) => (signal.startsWith('memory.') ? 'MemoryPressure' : 'DiskPressure'))
+
+  /** The pod that had to go, if one had. */
+  const act = async (observations: Observations, signal: AbortSignal): Promise<string | undefined> => {
+    const [threshold] = situation?.inForce ?? []
+    if (threshold === undefined) return undefined
+    tellTrying(threshold)
+    const now = await reclaimed(threshold, observations, signal)
+    return now === undefined ? undefined : await evictOne(threshold, now)
+  }
+
+  /** What is observed after the node has done for itself what it can; undefined: that was enough. */
+  const reclaimed = async (
+    threshold: Threshold,
+    observations: Observations,
+    signal: AbortSignal,
+  ): Promise<Observations | undefined> => {
+    const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
+    if (works.length === 0) return observations
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(reclaimMs)])
+    for (const work of works) {
+      await work(deadline).catch((error) => log.warn('Disk not freed', { threshold: threshold.signal, error }))
+    }
+    const now = await signals.observe()
+    return thresholdsMet(thresholds, now.observed, true).length === 0 ? undefined : now
+  }
+
+  const evictOne = async (threshold: Threshold, observations: Observations): Promise<string | undefined> => {
+    const active = pods.active()
+    if (active.length === 0) return undefined
+    const facts = await factsFor(threshold, observations)
+    const victim = rankForEviction(threshold.signal, active, facts).find((pod) => !isCriticalPod(pod))
+    if (victim === undefined) return undefined
+    const uid = victim.metadata.uid ?? ''
+    const { observed } = observations
+    const message = evictionMessage({
+      pod: victim,
+      threshold,
+      observed,
+      use: facts.use.get(uid),
+      disk: facts.disk.get(uid),
+    })
+    const gracePeriodSeconds = graceFor(victim, threshold)
+    const { namespace, name } = victim.metadata
+    log.warn('Pod evicted', { pod: `${namespace}/${name}`, threshold: threshold.signal, gracePeriodSeconds, message })
+    pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds, event: 'Warning', disruption: message })
+    return uid
+  }
+
+  const factsFor = async ({ signal }: Threshold, { imagesApart }: Observations) => {
+    const ofDisk = pressureOf(signal) === 'DiskPressure'
+    const [use, disk] = await Promise.all([
+      ofDisk ? [] : usage.podUsage(),
+      ofDisk ? usage.podDiskUsage(diskUseAgeMs) : [],
+    ])
+    return {
+      use: new Map(use.map((one): [string, PodUse] => [one.uid, one])),
+      disk: new Map(disk.map((one): [string, PodDiskReading] => [one.uid, one])),
+      imagesApart,
+    }
+  }
+
+  const graceFor = ({ spec }: Pod, { graceMs }: Threshold) =>
+    graceMs === undefined
+      ? immediatelySeconds
+      : Math.min(maxPodGraceSeconds, spec.terminationGracePeriodSeconds ?? maxPodGraceSeconds)
+
+  /** One at a time: what it held must be free before anybody can tell whether another has to go. */
+  const gone = async (uid: string, signal: AbortSignal) => {
+    const untilMs = clock.monotonicMs() + cleanupMs
+    while (pods.mayRun(uid) && !signal.aborted) {
+      if (clock.monotonicMs() >= untilMs) return log.warn('Evicted pod does not end', { podUID: uid })
+      await clock.sleep(cleanupLookMs, signal)
+    }
+  }
+
+  const pass = async (signal: AbortSignal): Promise<number> => {
+    const observations = await look()
+    const nowMs = clock.monotonicMs()
+    const evicted = await act(observations, signal).catch((error) => {
+      log.warn('Cannot tell who has to go', { error })
+      return undefined
+    })
+    if (evicted !== undefined) {
+      await gone(evicted, signal)
+      last = undefined
+      return 0
+    }
+    const spans = { sinceMs: nowMs - (last?.atMs ?? nowMs), withinMs: periodMs }
+    const near =
+      situation?.inForce.length === 0 &&
+      (warned(observations).length > 0 ||
+        isNear(thresholds, last?.observations.observed ?? [], observations.observed, spans))
+    last = { observations, atMs: nowMs }
+    return near ? nearPeriodMs : periodMs
+  }
+
+  const tellTrying = ({ signal }: Threshold) => {
+    const resource = resourceOf(signal)
+    const nowMs = clock.monotonicMs()
+    if (nowMs - (toldAtMs.get(resource) ?? Number.NEGATIVE_INFINITY) < tellAgainMs) return
+    toldAtMs.set(resource, nowMs)
+    event({ type: 'Warning', reason: 'EvictionThresholdMet', message: `Attempting to reclaim ${resource}` })
   }
 
   const tellUnread = (observations: Observations) => {
@@ -50,24 +194,36 @@ export function evictionManager(needs: EvictionNeeds, { thresholds, transitionMs
     unread = now
   }
 
-  const tellPressures = (before: LastMet | undefined, after: LastMet, { observed }: Observations) => {
-    for (const type of after.keys()) {
-      if (before?.has(type)) continue
+  const tellPressures = (before: Situation | undefined, after: Situation, { observed, stalls }: Observations) => {
+    for (const type of after.lastMet.keys()) {
+      if (before?.lastMet.has(type)) continue
       const facts = observed.filter(({ signal }) => pressureOf(signal) === type)
-      log.warn('Node is under pressure', { pressure: type, observed: facts })
+      log.warn('Node is under pressure', { pressure: type, observed: facts, stalls })
     }
-    for (const type of before?.keys() ?? []) {
-      if (!after.has(type)) log.info('Pressure is gone', { pressure: type })
+    for (const type of before?.lastMet.keys() ?? []) {
+      if (!after.lastMet.has(type)) log.info('Pressure is gone', { pressure: type })
     }
   }
 
   return {
-    pressures: () => (lastMet === undefined ? undefined : [...lastMet.keys()]),
+    pressures: () => (situation === undefined ? undefined : [...situation.lastMet.keys()]),
+    imagesApart: () => imagesApart,
     async run(signal) {
-      while (!signal.aborted) {
-        await pass()
-        await clock.sleep(periodMs, signal)
-      }
+      while (!signal.aborted) await clock.sleep(await pass(signal), signal)
     },
   }
+}
+
+function listOf({ lastMet }: Situation): string {
+  return [...lastMet.keys()].join()
+}
+
+/** Of disks only. Where images have a disk of their own nothing of ours is dead weight on the other one. */
+function reclaimsFor(
+  { signal }: Threshold,
+  imagesApart: boolean,
+  reclaim: NodeReclaim,
+): readonly ((signal: AbortSignal) => Promise<unknown>)[] {
+  if (pressureOf(signal) !== 'DiskPressure' || (imagesApart && signal.startsWith('nodefs.'))) return []
+  return [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]
 }

@@ -13,13 +13,23 @@ export type Signal = (typeof signals)[number]
 /** Bytes, inodes or processes. `capacity` is what a percentage is a part of. */
 export type Observation = { readonly signal: Signal; readonly available: number; readonly capacity: number }
 
+export const stallSignals = ['memory.some', 'memory.full', 'io.some', 'io.full', 'cpu.some'] as const
+export type StallSignal = (typeof stallSignals)[number]
+
+/** The part of the last ten seconds, in percent, in which some or all of the tasks there are waited for it. */
+export type Stall = { readonly signal: StallSignal; readonly percent: number }
+
 export type Observations = {
   readonly observed: readonly Observation[]
   /** What could not be read, and why. A signal that was not observed never means pressure. */
   readonly unread: readonly { readonly signal: Signal; readonly because: string }[]
+  /** Empty where the kernel does not tell. */
+  readonly stalls: readonly Stall[]
+  /** Images and containers' layers are on another filesystem than our data. */
+  readonly imagesApart: boolean
 }
 
-/** What we need to be told about the machine. Cheap enough to ask every few seconds; starts no process. */
+/** What we need to be told about the machine. Cheap enough to ask every second; starts no process. */
 export interface SignalSource {
   observe(): Promise<Observations>
 }

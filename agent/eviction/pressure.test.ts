@@ -1,5 +1,7 @@
 import { test } from 'tap'
-import { observePressure } from './pressure.ts'
+import type { Observation } from './observations.ts'
+import { calm, isNear, nextSituation, observePressure } from './pressure.ts'
+import type { Threshold } from './thresholds.ts'
 
 test('a node that hovers at its threshold does not flap', async (t) => {
   const first = observePressure(new Map(), ['MemoryPressure'], 0, 300)
@@ -19,4 +21,65 @@ test('every bad reading starts the waiting anew', async (t) => {
 test('one pressure clears without the other', async (t) => {
   const both = observePressure(new Map(), ['MemoryPressure', 'DiskPressure'], 0, 300)
   t.same([...observePressure(both, ['DiskPressure'], 300, 300).keys()], ['DiskPressure'])
+})
+
+const memory = (available: number): Observation => ({ signal: 'memory.available', available, capacity: 1000 })
+const disk = (available: number): Observation => ({ signal: 'nodefs.available', available, capacity: 1000 })
+const below = (signal: Threshold['signal'], quantity: number, more: Partial<Threshold> = {}): Threshold => ({
+  signal,
+  value: { quantity, family: 'decimal' },
+  ...more,
+})
+
+test('a hard threshold is in force at once, a soft one after its grace period', async (t) => {
+  const [hard, soft] = [below('memory.available', 100), below('memory.available', 300, { graceMs: 90 })]
+  const settings = { thresholds: [soft, hard], transitionMs: 300 }
+  const first = nextSituation(calm, [memory(200)], settings, 0)
+  t.same(first.inForce, [])
+  t.ok(first.lastMet.has('MemoryPressure'), 'but it shows at once')
+  const later = nextSituation(first, [memory(200)], settings, 90)
+  t.same(later.inForce, [soft])
+  t.same(nextSituation(later, [memory(50)], settings, 91).inForce, [hard, soft], 'the hard one first')
+})
+
+test('one good reading starts a grace period anew', async (t) => {
+  const settings = { thresholds: [below('memory.available', 300, { graceMs: 90 })], transitionMs: 300 }
+  const first = nextSituation(calm, [memory(200)], settings, 0)
+  const good = nextSituation(first, [memory(400)], settings, 50)
+  const bad = nextSituation(good, [memory(200)], settings, 60)
+  t.same(nextSituation(bad, [memory(200)], settings, 149).inForce, [])
+  t.equal(nextSituation(bad, [memory(200)], settings, 150).inForce.length, 1)
+})
+
+test('a threshold stays in force until its minimum reclaim is there', async (t) => {
+  const threshold = below('memory.available', 100, { minimumReclaim: { quantity: 50, family: 'decimal' } })
+  const settings = { thresholds: [threshold], transitionMs: 300 }
+  const met = nextSituation(calm, [memory(99)], settings, 0)
+  const half = nextSituation(met, [memory(120)], settings, 10)
+  t.same(half.inForce, [threshold])
+  t.same(nextSituation(half, [memory(150)], settings, 20).inForce, [])
+})
+
+test('memory comes before all others', async (t) => {
+  const settings = { thresholds: [below('nodefs.available', 100), below('memory.available', 100)], transitionMs: 300 }
+  const { inForce } = nextSituation(calm, [disk(1), memory(1)], settings, 0)
+  t.same(
+    inForce.map(({ signal }) => signal),
+    ['memory.available', 'nodefs.available'],
+  )
+})
+
+test('a warning shows as pressure, and is no reason to act', async (t) => {
+  const { inForce, lastMet } = nextSituation(calm, [], { thresholds: [], transitionMs: 300 }, 0, ['DiskPressure'])
+  t.same([inForce, [...lastMet.keys()]], [[], ['DiskPressure']])
+})
+
+test('a threshold is near when a tenth of it is left above it, or when what is there falls fast', async (t) => {
+  const thresholds = [below('memory.available', 100)]
+  const spans = { sinceMs: 10_000, withinMs: 10_000 }
+  t.equal(isNear(thresholds, [], [memory(110)], spans), true)
+  t.equal(isNear(thresholds, [], [memory(111)], spans), false)
+  t.equal(isNear(thresholds, [memory(800)], [memory(450)], spans), true, '350 in ten seconds, and 350 are left')
+  t.equal(isNear(thresholds, [memory(800)], [memory(460)], spans), false)
+  t.equal(isNear(thresholds, [], [], spans), false, 'what nobody can read is not near')
 })

@@ -1,5 +1,7 @@
-/** Thresholds met over time → pressure that does not flap. */
+/** Thresholds met over time → pressure that does not flap, and the thresholds that someone must go for. */
 import type { PressureType } from '../../api/node.ts'
+import type { Observation } from './observations.ts'
+import { amountOf, pressureOf, type Threshold, thresholdsMet } from './thresholds.ts'
 
 /** When each pressure was last met, on the monotonic clock. What is in here is under pressure. */
 export type LastMet = ReadonlyMap<PressureType, number>
@@ -14,4 +16,64 @@ export function observePressure(
   const next = new Map([...last].filter(([, at]) => nowMs - at < transitionMs))
   for (const type of met) next.set(type, nowMs)
   return next
+}
+
+export type Situation = {
+  readonly lastMet: LastMet
+  /** Since when each threshold has been met without a break. */
+  readonly firstMet: ReadonlyMap<Threshold, number>
+  /** Met for as long as they ask, the most urgent first. */
+  readonly inForce: readonly Threshold[]
+}
+
+export const calm: Situation = { lastMet: new Map(), firstMet: new Map(), inForce: [] }
+
+export type PressureSettings = { readonly thresholds: readonly Threshold[]; readonly transitionMs: number }
+
+/** `warned`: pressures that show for another reason than a threshold. */
+export function nextSituation(
+  before: Situation,
+  observed: readonly Observation[],
+  { thresholds, transitionMs }: PressureSettings,
+  nowMs: number,
+  warned: readonly PressureType[] = [],
+): Situation {
+  const unresolved = thresholdsMet(before.inForce, observed, true)
+  const met = [...new Set([...thresholdsMet(thresholds, observed), ...unresolved])]
+  const firstMet = new Map(met.map((threshold) => [threshold, before.firstMet.get(threshold) ?? nowMs]))
+  const inForce = met.filter((threshold) => nowMs - (firstMet.get(threshold) ?? nowMs) >= (threshold.graceMs ?? 0))
+  const pressures = [...met.map(({ signal }) => pressureOf(signal)), ...warned]
+  return {
+    lastMet: observePressure(before.lastMet, pressures, nowMs, transitionMs),
+    firstMet,
+    inForce: inForce.sort((a, b) => urgency(a) - urgency(b)),
+  }
+}
+
+/** Memory before all others: without it nothing else can be done. Of the same signal the hard before the soft. */
+function urgency({ signal, graceMs }: Threshold): number {
+  return (signal === 'memory.available' ? 0 : 2) + (graceMs === undefined ? 0 : 1)
+}
+
+/** Of the way down to a threshold, what counts as near it. */
+const nearPart = 0.1
+
+/** Something is so near a threshold, or falls so fast, that it may be met within `withinMs`. */
+export function isNear(
+  thresholds: readonly Threshold[],
+  before: readonly Observation[],
+  now: readonly Observation[],
+  spans: { readonly sinceMs: number; readonly withinMs: number },
+): boolean {
+  return thresholds.some(({ signal, value }) => {
+    const current = now.find((one) => one.signal === signal)
+    if (current === undefined) return false
+    const limit = amountOf(value, current.capacity)
+    const left = current.available - limit
+    if (left <= limit * nearPart) return true
+    const last = before.find((one) => one.signal === signal)
+    if (last === undefined || spans.sinceMs <= 0) return false
+    const fallPerMs = (last.available - current.available) / spans.sinceMs
+    return fallPerMs > 0 && left / fallPerMs <= spans.withinMs
+  })
 }

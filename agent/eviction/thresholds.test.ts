@@ -1,6 +1,15 @@
 import { test } from 'tap'
 import type { Observation } from './observations.ts'
-import { defaultEvictionHard, parseThresholds, pressureOf, reservedBelow, thresholdsMet } from './thresholds.ts'
+import {
+  defaultEvictionHard,
+  parseReclaims,
+  parseThresholds,
+  pressureOf,
+  reservedBelow,
+  resourceOf,
+  thresholdsMet,
+  writtenAmount,
+} from './thresholds.ts'
 
 const mib = 2 ** 20
 const memory = (available: number): Observation => ({ signal: 'memory.available', available, capacity: 512 * mib })
@@ -8,7 +17,7 @@ const memory = (available: number): Observation => ({ signal: 'memory.available'
 test("Kubernetes' default thresholds are understood", async (t) => {
   const { thresholds, problems } = parseThresholds(defaultEvictionHard)
   t.same(problems, [])
-  t.same(thresholds[0], { signal: 'memory.available', value: { quantity: 100 * mib } })
+  t.same(thresholds[0], { signal: 'memory.available', value: { quantity: 100 * mib, family: 'binary' } })
   t.same(thresholds[3], { signal: 'imagefs.available', value: { percentage: 15 } })
   t.equal(thresholds.length, 5)
 })
@@ -72,4 +81,37 @@ test('what lies below the thresholds of memory and disk is kept from pods', asyn
   const capacity = { memoryBytes: 512 * mib, ephemeralStorageBytes: 1000 * mib }
   t.same(reservedBelow(thresholds, capacity), { memory: 100 * mib, 'ephemeral-storage': 100 * mib })
   t.same(reservedBelow([], capacity), { memory: 0, 'ephemeral-storage': 0 })
+})
+
+test('a threshold with a minimum reclaim is over only when so much more is left', async (t) => {
+  const [threshold] = parseThresholds({ 'memory.available': '100Mi' }).thresholds
+  const minimumReclaim = parseReclaims({ 'memory.available': '50Mi' }).reclaims.get('memory.available')
+  if (threshold === undefined || minimumReclaim === undefined) return t.fail('must be understood')
+  const both = [{ ...threshold, minimumReclaim }]
+  t.equal(thresholdsMet(both, [memory(120 * mib)]).length, 0, 'not met anew')
+  t.equal(thresholdsMet(both, [memory(150 * mib - 1)], true).length, 1, 'not over yet')
+  t.equal(thresholdsMet(both, [memory(150 * mib)], true).length, 0)
+})
+
+test('nothing is a good answer to how much must be reclaimed, less is not', async (t) => {
+  t.same(parseReclaims({ 'nodefs.available': '0', 'imagefs.available': '0%' }).problems, [])
+  t.same(
+    parseReclaims({ 'nodefs.available': '-1Mi', 'imagefs.available': '101%', disk: '1' }).problems.map(
+      (one) => one.signal,
+    ),
+    ['nodefs.available', 'imagefs.available', 'disk'],
+  )
+})
+
+test('an amount is written as Kubernetes writes it', async (t) => {
+  t.equal(writtenAmount({ quantity: 512 * mib, family: 'binary' }, 0), '512Mi')
+  t.equal(writtenAmount({ quantity: 1_000_000_000, family: 'decimal' }, 0), '1G')
+  t.equal(writtenAmount({ percentage: 10 }, 1000 * mib), '100Mi')
+  t.equal(writtenAmount({ percentage: 10 }, 12_345), '1234')
+})
+
+test('what runs short has a name in messages', async (t) => {
+  t.equal(resourceOf('imagefs.available'), 'ephemeral-storage')
+  t.equal(resourceOf('nodefs.inodesFree'), 'inodes')
+  t.equal(resourceOf('pid.available'), 'pids')
 })

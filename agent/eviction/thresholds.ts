@@ -1,16 +1,24 @@
 /** `"memory.available": "100Mi"` → which thresholds are met. */
 import type { PressureType } from '../../api/node.ts'
-import { quantityToNumber, tryParseQuantity } from '../../api/quantity.ts'
+import { formatQuantity, type Quantity, quantityOf, quantityToNumber, tryParseQuantity } from '../../api/quantity.ts'
 import { type Observation, type Signal, signals } from './observations.ts'
 
-/** `quantity` in bytes, inodes or processes; `percentage` of the signal's capacity. */
+/** `quantity` in bytes, inodes or processes, with the way it was written; `percentage` of the signal's capacity. */
+export type Amount =
+  | { readonly quantity: number; readonly family: Quantity['family'] }
+  | { readonly percentage: number }
+
 export type Threshold = {
   readonly signal: Signal
-  readonly value: { readonly quantity: number } | { readonly percentage: number }
+  readonly value: Amount
+  /** Soft: it must be met for so long without a break before anyone must go. undefined: at once. */
+  readonly graceMs?: number
+  /** Once in force it stays so until this much more than its value is available. */
+  readonly minimumReclaim?: Amount
 }
 
 /** Kubernetes' own for Linux. Giving any replaces them all. */
-export const defaultEvictionHard: { readonly [signal: string]: string } = {
+export const defaultEvictionHard: Written = {
   'memory.available': '100Mi',
   'nodefs.available': '10%',
   'nodefs.inodesFree': '5%',
@@ -20,52 +28,95 @@ export const defaultEvictionHard: { readonly [signal: string]: string } = {
 
 export type ThresholdProblem = { readonly signal: string; readonly value: string; readonly because: string }
 
+type Written = { readonly [signal: string]: string }
+type Parsed<T> = { readonly value?: T; readonly because?: string }
+
 /** `0%` and `100%` switch a threshold off. */
-export function parseThresholds(evictionHard: { readonly [signal: string]: string }): {
+export function parseThresholds(evictionHard: Written): {
   readonly thresholds: readonly Threshold[]
   readonly problems: readonly ThresholdProblem[]
 } {
-  const parsed = Object.entries(evictionHard).map(([signal, value]) => ({ signal, value, ...parse(signal, value) }))
-  return {
-    thresholds: parsed.flatMap(({ threshold }) => threshold ?? []),
-    problems: parsed.flatMap(({ signal, value, because }) =>
-      because === undefined ? [] : [{ signal, value, because }],
-    ),
-  }
+  const { values, problems } = parseEach(evictionHard, parseValue)
+  return { thresholds: values.map(([signal, value]) => ({ signal, value })), problems }
 }
 
-function parse(signal: string, text: string): { readonly threshold?: Threshold; readonly because?: string } {
-  if (!isSignal(signal)) return { because: `is not a signal; known are ${signals.join(', ')}` }
+/** What must be available beyond a threshold before it is over: nothing is a good answer here. */
+export function parseReclaims(evictionMinimumReclaim: Written): {
+  readonly reclaims: ReadonlyMap<Signal, Amount>
+  readonly problems: readonly ThresholdProblem[]
+} {
+  const { values, problems } = parseEach(evictionMinimumReclaim, parseAmount)
+  return { reclaims: new Map(values), problems }
+}
+
+function parseEach(written: Written, parse: (text: string) => Parsed<Amount>) {
+  const values: (readonly [Signal, Amount])[] = []
+  const problems: ThresholdProblem[] = []
+  for (const [signal, text] of Object.entries(written)) {
+    if (!isSignal(signal)) {
+      problems.push({ signal, value: text, because: unknownSignal })
+      continue
+    }
+    const { value, because } = parse(text)
+    if (because !== undefined) problems.push({ signal, value: text, because })
+    if (value !== undefined) values.push([signal, value])
+  }
+  return { values, problems }
+}
+
+function parseValue(text: string): Parsed<Amount> {
+  const { value, because } = parseAmount(text)
+  if (value === undefined) return because === undefined ? {} : { because }
+  if ('quantity' in value) return value.quantity > 0 ? { value } : { because: 'must be more than zero' }
+  return value.percentage === 0 || value.percentage === 100 ? {} : { value }
+}
+
+function parseAmount(text: string): Parsed<Amount> {
   if (!text.endsWith('%')) {
     const quantity = tryParseQuantity(text)
     if (quantity === undefined) return { because: 'must be a quantity (like 100Mi) or a percentage (like 10%)' }
-    if (quantity.nano <= 0n) return { because: 'must be more than zero' }
-    return { threshold: { signal, value: { quantity: quantityToNumber(quantity) } } }
+    if (quantity.nano < 0n) return { because: 'must not be negative' }
+    return { value: { quantity: quantityToNumber(quantity), family: quantity.family } }
   }
   const percentage = /^\d+(\.\d+)?%$/.test(text) ? Number.parseFloat(text) : Number.NaN
   if (!(percentage >= 0 && percentage <= 100)) return { because: 'must be a percentage from 0% to 100%' }
-  if (percentage === 0 || percentage === 100) return {}
-  return { threshold: { signal, value: { percentage } } }
+  return { value: { percentage } }
 }
 
-function isSignal(name: string): name is Signal {
+const unknownSignal = `is not a signal; known are ${signals.join(', ')}`
+
+export function isSignal(name: string): name is Signal {
   return signals.some((signal) => signal === name)
 }
 
-/** The value is strictly more than what is available. A signal that was not observed meets nothing. */
+/**
+ * The value (with `reclaiming`, and the minimum reclaim) is strictly more than what is available. A signal that was not
+ * observed meets nothing.
+ */
 export function thresholdsMet(
   thresholds: readonly Threshold[],
   observed: readonly Observation[],
+  reclaiming = false,
 ): readonly Threshold[] {
   return thresholds.filter((threshold) => {
     const observation = observed.find(({ signal }) => signal === threshold.signal)
-    return observation !== undefined && amountOf(threshold, observation.capacity) > observation.available
+    if (observation === undefined) return false
+    const { capacity, available } = observation
+    const { value, minimumReclaim } = threshold
+    const more = reclaiming && minimumReclaim !== undefined ? amountOf(minimumReclaim, capacity) : 0
+    return amountOf(value, capacity) + more > available
   })
 }
 
-/** A threshold in the unit of its signal. */
-export function amountOf({ value }: Threshold, capacity: number): number {
-  return 'quantity' in value ? value.quantity : (capacity * value.percentage) / 100
+/** In the unit of its signal. */
+export function amountOf(amount: Amount, capacity: number): number {
+  return 'quantity' in amount ? amount.quantity : (capacity * amount.percentage) / 100
+}
+
+/** As Kubernetes writes it; a percentage as what it comes to. */
+export function writtenAmount(amount: Amount, capacity: number): string {
+  if ('quantity' in amount) return formatQuantity(quantityOf(amount.quantity, amount.family))
+  return formatQuantity(quantityOf(Math.floor(amountOf(amount, capacity)), 'binary'))
 }
 
 /** What no pod may use, so that the thresholds of memory and of our own disk are not reached. The others reserve nothing. */
@@ -74,7 +125,9 @@ export function reservedBelow(
   capacity: { readonly memoryBytes: number; readonly ephemeralStorageBytes: number },
 ): { readonly memory: number; readonly 'ephemeral-storage': number } {
   const below = (signal: Signal, whole: number) =>
-    Math.ceil(Math.max(0, ...thresholds.filter((one) => one.signal === signal).map((one) => amountOf(one, whole))))
+    Math.ceil(
+      Math.max(0, ...thresholds.filter((one) => one.signal === signal).map((one) => amountOf(one.value, whole))),
+    )
   return {
     memory: below('memory.available', capacity.memoryBytes),
     'ephemeral-storage': below('nodefs.available', capacity.ephemeralStorageBytes),
@@ -93,5 +146,21 @@ export function pressureOf(signal: Signal): PressureType {
     case 'imagefs.available':
     case 'imagefs.inodesFree':
       return 'DiskPressure'
+  }
+}
+
+/** What runs short, in the word of Kubernetes' messages. */
+export function resourceOf(signal: Signal): 'memory' | 'ephemeral-storage' | 'inodes' | 'pids' {
+  switch (signal) {
+    case 'memory.available':
+      return 'memory'
+    case 'pid.available':
+      return 'pids'
+    case 'nodefs.available':
+    case 'imagefs.available':
+      return 'ephemeral-storage'
+    case 'nodefs.inodesFree':
+    case 'imagefs.inodesFree':
+      return 'inodes'
   }
 }

@@ -32,3 +32,64 @@ test('a port of the host is had by one pod at a time', async (t) => {
   t.match(admit(on(80, { protocol: 'UDP' }), [on(80)], node), { admit: true })
   t.match(admit(on(81), [on(80)], node), { admit: true })
 })
+
+test('local storage is asked for like memory', async (t) => {
+  const disk = { ...node, 'ephemeral-storage': '1Gi' }
+  t.match(admit(aPod({ requests: { 'ephemeral-storage': '2Gi' } }), [], disk), {
+    reason: 'OutOfephemeral-storage',
+    message:
+      "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824",
+  })
+})
+
+test('a node short of memory takes no pod that asked for none, unless it can bear it', async (t) => {
+  const memory = ['MemoryPressure'] as const
+  t.same(admit(aPod(), [], node, memory), {
+    admit: false,
+    reason: 'Evicted',
+    message: 'The node had condition: [MemoryPressure]. ',
+  })
+  t.match(admit(aPod({ requests: { cpu: '1m' } }), [], node, memory), { admit: true })
+  const tolerations = [{ key: 'node.kubernetes.io/memory-pressure', operator: 'Exists', effect: 'NoSchedule' }] as const
+  t.match(admit(aPod({ tolerations }), [], node, memory), { admit: true })
+  t.match(admit(aPod({ priority: 2_000_000_000 }), [], node, memory), { admit: true })
+})
+
+test('a node short of disk or processes takes only what it needs itself', async (t) => {
+  const asks = aPod({ requests: { cpu: '1m' } })
+  t.match(admit(asks, [], node, ['MemoryPressure', 'DiskPressure']), {
+    admit: false,
+    message: 'The node had condition: [MemoryPressure DiskPressure]. ',
+  })
+  t.match(admit(asks, [], node, ['PIDPressure']), { admit: false })
+  t.match(admit(aPod({ priority: 2_000_001_000 }), [], node, ['DiskPressure']), { admit: true })
+})
+
+test('for a pod the machine needs others make room, as few and as little as will do', async (t) => {
+  const critical = aPod({ name: 'critical', priority: 2_000_000_000, requests: { cpu: '500m' } })
+  const both = { cpu: '1', memory: '1Gi' }
+  const guaranteed = aPod({ name: 'guaranteed', requests: both, limits: both })
+  const [large, small] = [
+    aPod({ name: 'large', requests: { cpu: '800m' } }),
+    aPod({ name: 'small', requests: { cpu: '200m' } }),
+  ]
+  const answer = admit(critical, [guaranteed, large, small], { cpu: '2', memory: '2Gi', pods: '10' })
+  t.same(answer.admit && answer.preempt?.map(({ metadata }) => metadata.name), ['large'])
+  const more = admit(critical, [aPod(), aPod({ name: 'b' })], { cpu: '2', pods: '2' })
+  t.equal(more.admit && more.preempt?.length, 1, 'one place is enough')
+})
+
+test('where nobody who may go would be enough nobody goes', async (t) => {
+  const critical = aPod({ name: 'critical', priority: 2_000_000_000, requests: { cpu: '3' } })
+  t.same(admit(critical, [aPod({ name: 'a', requests: { cpu: '1' } })], node), {
+    admit: false,
+    reason: 'UnexpectedAdmissionError',
+    message:
+      'Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods ' +
+      'to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 1000), ]',
+  })
+  const other = aPod({ name: 'other', priority: 2_000_001_000, requests: { cpu: '2' } })
+  t.match(admit(aPod({ ...critical, priority: 2_000_000_000, requests: { cpu: '1' } }), [other], node), {
+    admit: false,
+  })
+})

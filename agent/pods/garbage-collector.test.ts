@@ -29,6 +29,8 @@ function world(t: Test, images = policy.images) {
         observe: async () => ({
           observed: [{ signal: 'imagefs.available', available: disk.availableBytes, capacity: disk.capacityBytes }],
           unread: [],
+          stalls: [],
+          imagesApart: false,
         }),
       },
       event: ({ reason, message }) => told.push(`${reason}: ${message}`),

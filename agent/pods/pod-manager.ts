@@ -2,6 +2,7 @@
  * The loop that makes the machine run what is wanted of it. Woken by news of what is wanted, by the engine's events and
  * by time; each pod is visited by itself, a few at once, and nothing slow is waited for in a visit.
  */
+import type { PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -18,7 +19,7 @@ import { imagePuller } from './image-puller.ts'
 import type { Resolver } from './pod-dns.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
 import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
-import { isFinal, refusedStatus } from './pod-status.ts'
+import { isFinal, refusedStatus, withDisruption } from './pod-status.ts'
 import { fingerprint, visitPod } from './pod-visit.ts'
 import { isUnreachable, podWorker } from './pod-worker.ts'
 import { prober } from './probes/prober.ts'
@@ -41,6 +42,8 @@ export type PodManagerNeeds = {
     hostIP(): string | undefined
     allocatable(): Allocatable
     memoryCapacityBytes(): number
+    /** What it is short of. */
+    pressures(): readonly PressureType[]
     /** What its kernel can hold containers to; undefined until the engine said so. */
     kernelLimits(): KernelLimits | undefined
   }
@@ -77,6 +80,10 @@ export type Ending = {
   readonly message: string
   /** In place of the pod's own. */
   readonly gracePeriodSeconds?: number
+  /** Told in an event of the pod, too. */
+  readonly event?: 'Normal' | 'Warning'
+  /** Not by its own doing: the message of its condition DisruptionTarget. */
+  readonly disruption?: string
 }
 
 export interface PodManager extends Loop, ControlPlaneListener {
@@ -84,13 +91,24 @@ export interface PodManager extends Loop, ControlPlaneListener {
   remembered(): Promise<DesiredMessage | undefined>
   /** The pods wanted here, with the status last found. */
   pods(): readonly Pod[]
-  /** Stops the pod for good: Failed, with this reason. Nothing happens when it is not here. */
+  /** Those that are not over: they run, or are to run. */
+  active(): readonly Pod[]
+  /** Something of the pod may run still. */
+  mayRun(uid: string): boolean
+  /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
   endPod(uid: string, ending: Ending): void
   /** Whether what has ended of a pod may be removed. */
   needOf(uid: string): PodNeed
 }
 
 const nothing: readonly never[] = []
+/** As the kubelet makes room for a pod the machine needs. */
+const preempted: Ending = {
+  reason: 'Preempting',
+  message: 'Preempted in order to admit critical pod',
+  event: 'Warning',
+  disruption: 'Pod was preempted by Kubelet to accommodate a critical pod.',
+}
 /** The engine may take long over a call; the next agent takes up whatever is half done. */
 const lastVisitsMs = 2_000
 
@@ -182,10 +200,28 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       const others = [...ledger.entries]
         .filter(([, other]) => other.admitted && other.ended === undefined)
         .flatMap(([other, { pod: last }]) => wanted.get(other) ?? last ?? [])
-      const answer = admit(pod, others, needs.node.allocatable())
-      if (answer.admit) ledger.change(uid, { admitted: true })
-      else refuse(uid, pod, answer)
+      const answer = admit(pod, others, needs.node.allocatable(), needs.node.pressures())
+      if (!answer.admit) {
+        refuse(uid, pod, answer)
+        continue
+      }
+      ledger.change(uid, { admitted: true })
+      for (const other of answer.preempt ?? []) endPod(other.metadata.uid ?? '', preempted)
     }
+  }
+
+  const endPod: PodManager['endPod'] = (uid, ending) => {
+    const pod = wanted.get(uid)
+    if (pod === undefined) return
+    const known = ledger.of(uid)
+    if (isOver(pod, known)) return
+    const { reason, message, gracePeriodSeconds, event: type } = ending
+    if (type !== undefined) event(pod, { type, reason, message })
+    const conditions = withDisruption(known.status?.conditions ?? [], ending.disruption, clock.wallMs())
+    const ended = { ...known.status, phase: 'Failed', reason, message, conditions } as const
+    ledger.change(uid, { ended, ...(gracePeriodSeconds === undefined ? {} : { graceSeconds: gracePeriodSeconds }) })
+    keeping.wake()
+    queue.add(uid)
   }
 
   const refuse = (
@@ -317,15 +353,15 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       if (pod === undefined) return 'gone'
       return isFinal((ledger.get(uid)?.status ?? pod.status)?.phase) ? 'over' : 'needed'
     },
-    endPod(uid, { reason, message, gracePeriodSeconds }) {
-      const pod = wanted.get(uid)
-      if (pod === undefined) return
-      const known = ledger.of(uid)
-      if (isOver(pod, known)) return
-      const ended = { ...known.status, phase: 'Failed', reason, message } as const
-      ledger.change(uid, { ended, ...(gracePeriodSeconds === undefined ? {} : { graceSeconds: gracePeriodSeconds }) })
-      keeping.wake()
-      queue.add(uid)
+    active: () =>
+      [...wanted].flatMap(([uid, pod]) => {
+        const known = ledger.get(uid)
+        return known?.admitted && !isOver(pod, known) ? [pod] : []
+      }),
+    mayRun(uid) {
+      const known = ledger.get(uid)
+      return known !== undefined && !isFinal(known.status?.phase)
     },
+    endPod,
   }
 }

@@ -71,12 +71,29 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
 export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   const { phase = 'Failed', reason, message } = ending
   const running = found.containerStatuses?.some(({ state }) => state?.running !== undefined)
+  const disruption = ending.conditions?.filter(({ type }) => type === 'DisruptionTarget') ?? []
   return {
     ...found,
     phase: running ? 'Running' : phase,
+    conditions: [...(found.conditions ?? []), ...disruption],
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
   }
+}
+
+/** That it is not the pod's own doing that it ends: its owner may have another in its place. */
+export function withDisruption(
+  conditions: readonly PodCondition[],
+  message: string | undefined,
+  nowWallMs: number,
+): readonly PodCondition[] {
+  if (message === undefined) return conditions
+  const others = conditions.filter(({ type }) => type !== 'DisruptionTarget')
+  const lastTransitionTime = rfc3339(nowWallMs)
+  return [
+    ...others,
+    { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message, lastTransitionTime },
+  ]
 }
 
 /** The pod may not run here: as the kubelet says it, without containers. */

@@ -1,11 +1,15 @@
 /** A machine whose memory, disks and processes are as a test says. */
-import type { Observation, Observations, Signal, SignalSource } from '../eviction/observations.ts'
+import type { Observation, Observations, Signal, SignalSource, Stall, StallSignal } from '../eviction/observations.ts'
 
 export interface FakeHost extends SignalSource {
   /** So much is left, of 1 Gi, a million inodes or 10,000 processes. */
   leave(signal: Signal, available: number): void
   /** The signal cannot be read from now on. */
   hide(signal: Signal, because: string): void
+  /** Tasks wait for it, so many percent of the time. */
+  stall(signal: StallSignal, percent: number): void
+  /** Images are on a disk of their own. */
+  separateImages(): void
 }
 
 const gib = 2 ** 30
@@ -22,14 +26,23 @@ const whole: { readonly [S in Signal]: number } = {
 export function fakeHost(): FakeHost {
   const left = new Map<Signal, number>(Object.entries(whole) as [Signal, number][])
   const hidden = new Map<Signal, string>()
+  let stalls: readonly Stall[] = []
+  let apart = false
   return {
+    stall(signal, percent) {
+      stalls = [...stalls.filter((one) => one.signal !== signal), { signal, percent }]
+    },
+    separateImages() {
+      apart = true
+    },
     leave: (signal, available) => void left.set(signal, available),
     hide: (signal, because) => void hidden.set(signal, because),
     async observe(): Promise<Observations> {
       const observed: Observation[] = [...left]
         .filter(([signal]) => !hidden.has(signal))
         .map(([signal, available]) => ({ signal, available, capacity: whole[signal] }))
-      return { observed, unread: [...hidden].map(([signal, because]) => ({ signal, because })) }
+      const unread = [...hidden].map(([signal, because]) => ({ signal, because }))
+      return { observed, unread, stalls, imagesApart: apart }
     },
   }
 }

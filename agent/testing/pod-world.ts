@@ -1,5 +1,6 @@
 /** A node's pod half in a test: a pod manager on some engine, and a control plane that listens. */
 import type { Event } from '../../api/event.ts'
+import type { PressureType } from '../../api/node.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -38,6 +39,7 @@ export type PodWorldNeeds = {
   readonly devices?: MachineDevices
   readonly allocatable?: { readonly [resource: string]: string }
   readonly podPidsLimit?: number
+  readonly pressures?: () => readonly PressureType[]
   readonly epoch?: string
 }
 
@@ -79,6 +81,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
         hostIP: () => '192.0.2.11',
         allocatable: () => needs.allocatable ?? { cpu: '4', memory: '4Gi', pods: '110' },
         memoryCapacityBytes: () => 4 * 1024 ** 3,
+        pressures: () => needs.pressures?.() ?? [],
         kernelLimits: () => kernelLimits,
       },
     },

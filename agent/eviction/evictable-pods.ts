@@ -1,0 +1,25 @@
+/** What eviction needs of whoever runs the pods. */
+import type { Pod } from '../../api/pod.ts'
+
+/** As the kubelet, for a hard threshold and for a broken limit. */
+export const immediatelySeconds = 1
+
+export type Ending = {
+  readonly reason: string
+  readonly message: string
+  /** In place of the pod's own. */
+  readonly gracePeriodSeconds?: number
+  /** Told in an event of the pod, too. */
+  readonly event?: 'Normal' | 'Warning'
+  /** Not by its own doing: the message of its condition DisruptionTarget. */
+  readonly disruption?: string
+}
+
+export interface EvictablePods {
+  /** Those that are not over: they run, or are to run. */
+  active(): readonly Pod[]
+  /** Something of the pod may run still. */
+  mayRun(uid: string): boolean
+  /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
+  endPod(uid: string, ending: Ending): void
+}

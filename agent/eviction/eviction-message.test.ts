@@ -1,0 +1,57 @@
+import { test } from 'tap'
+import { aPod } from '../../api/testing/builders.ts'
+import { evictionMessage } from './eviction-message.ts'
+import type { Threshold } from './thresholds.ts'
+
+const mib = 2 ** 20
+const uid = 'uid-of-a-pod'
+const below: Threshold = { signal: 'memory.available', value: { quantity: 100 * mib, family: 'binary' } }
+const observed = [{ signal: 'memory.available', available: 90 * mib, capacity: 512 * mib }] as const
+const of = (name: string, bytes: number) => ({ name, memoryWorkingSetBytes: bytes })
+
+test('the message says what ran short, by how much, and who of the pod used more than it asked for', async (t) => {
+  const container = (name: string, memory?: string) => ({
+    name,
+    image: 'busybox',
+    ...(memory === undefined ? {} : { resources: { requests: { memory } } }),
+  })
+  const pod = aPod({ containers: [container('web', '64Mi'), container('log', '64Mi'), container('bare')] })
+  const use = { uid, containers: [of('web', 200 * mib), of('log', 64 * mib), of('bare', 2000)] }
+  t.equal(
+    evictionMessage({ pod, threshold: below, observed, use, disk: undefined }),
+    'The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. ' +
+      'Container web was using 200Mi, request is 64Mi, has larger consumption of memory. ' +
+      'Container bare was using 2000, request is 0, has larger consumption of memory. ',
+  )
+})
+
+test('on a full disk layer and log are told together', async (t) => {
+  const threshold: Threshold = { signal: 'nodefs.available', value: { percentage: 10 } }
+  const filled = (usedBytes: number) => ({ usedBytes, inodesUsed: 1 })
+  const disk = { uid, containers: [{ name: 'main', rootfs: filled(3 * mib), logs: filled(mib) }], volumes: [] }
+  const now = [{ signal: 'nodefs.available', available: 96 * mib, capacity: 1000 * mib }] as const
+  t.equal(
+    evictionMessage({ pod: aPod(), threshold, observed: now, use: undefined, disk }),
+    'The node was low on resource: ephemeral-storage. Threshold quantity: 100Mi, available: 96Mi. ' +
+      'Container main was using 4Mi, request is 0, has larger consumption of ephemeral-storage. ',
+  )
+})
+
+test('inodes and processes are counted, and no container is named', async (t) => {
+  const say = (signal: 'nodefs.inodesFree' | 'pid.available', quantity: number) =>
+    evictionMessage({
+      pod: aPod(),
+      threshold: { signal, value: { quantity, family: 'decimal' } },
+      observed: [{ signal, available: 12_000, capacity: 1_000_000 }],
+      use: { uid, containers: [{ name: 'main', pids: 5000 }] },
+      disk: undefined,
+    })
+  t.equal(
+    say('nodefs.inodesFree', 50_000),
+    'The node was low on resource: inodes. Threshold quantity: 50k, available: 12k. ',
+  )
+  t.equal(
+    say('pid.available', 12_500),
+    'The node was low on resource: pids. Threshold quantity: 12500, available: 12k. ',
+  )
+})

@@ -1,0 +1,71 @@
+/** A pod's own limits of local storage: which of them does it break? Nothing of this depends on how full the disk is. */
+import type { Pod } from '../../api/pod.ts'
+import {
+  addQuantities,
+  compareQuantities,
+  formatQuantity,
+  type Quantity,
+  type QuantityLike,
+  quantityOf,
+  zeroQuantity,
+} from '../../api/quantity.ts'
+import type { PodDiskReading } from '../usage/usage.ts'
+import { filledBy } from './ranking.ts'
+
+/** Whether there is anything to measure for. */
+export function hasStorageLimits({ spec }: Pod): boolean {
+  const limited = containersOf({ spec }).some(({ resources }) => isSome(resources?.limits?.['ephemeral-storage']))
+  return limited || (spec.volumes ?? []).some(({ emptyDir }) => isSome(emptyDir?.sizeLimit))
+}
+
+/** The first limit that is strictly exceeded, as Kubernetes says it; undefined when all are kept. */
+export function brokenStorageLimit(pod: Pod, use: PodDiskReading, imagesApart: boolean): string | undefined {
+  return (
+    brokenVolumeLimit(pod, use) ?? brokenPodLimit(pod, use, imagesApart) ?? brokenContainerLimit(pod, use, imagesApart)
+  )
+}
+
+function brokenVolumeLimit({ spec }: Pod, { volumes }: PodDiskReading): string | undefined {
+  for (const { name, emptyDir } of spec.volumes ?? []) {
+    const limit = emptyDir?.sizeLimit
+    const used = volumes.find((volume) => volume.name === name)?.usedBytes
+    if (!isSome(limit) || used === undefined || !exceeds(used, limit)) continue
+    return `Usage of EmptyDir volume "${name}" exceeds the limit "${formatQuantity(limit)}". `
+  }
+  return undefined
+}
+
+/** All containers' limits together bound all that the pod has on disk. */
+function brokenPodLimit({ spec }: Pod, use: PodDiskReading, imagesApart: boolean): string | undefined {
+  const limitOf = ({ resources }: Pod['spec']['containers'][number]) => resources?.limits?.['ephemeral-storage']
+  const regular = spec.containers.map(limitOf).filter(isSome)
+  const ofInits = (spec.initContainers ?? []).map(limitOf).filter(isSome)
+  if (regular.length + ofInits.length === 0) return undefined
+  const together = regular.reduce<Quantity>(addQuantities, zeroQuantity)
+  const limit = ofInits.reduce<QuantityLike>((most, one) => (compareQuantities(one, most) > 0 ? one : most), together)
+  const used = filledBy(use, { rootfs: !imagesApart, logsAndVolumes: true }, 'usedBytes') ?? 0
+  if (compareQuantities(quantityOf(used), limit) <= 0) return undefined
+  return `Pod ephemeral local storage usage exceeds the total limit of containers ${formatQuantity(limit)}. `
+}
+
+function brokenContainerLimit(pod: Pod, { containers }: PodDiskReading, imagesApart: boolean): string | undefined {
+  for (const { name, rootfs, logs } of containers) {
+    const limit = containersOf(pod).find((one) => one.name === name)?.resources?.limits?.['ephemeral-storage']
+    const used = (logs?.usedBytes ?? 0) + (imagesApart ? 0 : (rootfs?.usedBytes ?? 0))
+    if (!isSome(limit) || !exceeds(used, limit)) continue
+    return `Container ${name} exceeded its local ephemeral storage limit "${formatQuantity(limit)}". `
+  }
+  return undefined
+}
+
+function containersOf({ spec }: Pick<Pod, 'spec'>): Pod['spec']['containers'] {
+  return [...(spec.initContainers ?? []), ...spec.containers]
+}
+
+function isSome(limit: string | number | undefined): limit is string | number {
+  return limit !== undefined && compareQuantities(limit, '0') > 0
+}
+
+function exceeds(usedBytes: number, limit: string | number): boolean {
+  return compareQuantities(quantityOf(usedBytes), limit) > 0
+}

@@ -1,0 +1,103 @@
+import { test } from 'tap'
+import { aPod, type PodOverrides } from '../../api/testing/builders.ts'
+import type { PodDiskReading } from '../usage/usage.ts'
+import type { Signal } from './observations.ts'
+import { rankForEviction, requestOf } from './ranking.ts'
+
+const mib = 2 ** 20
+
+type Used = { readonly memory?: number; readonly pids?: number; readonly layer?: number; readonly volume?: number }
+
+function world(...pods: readonly (readonly [string, Used | undefined, PodOverrides?])[]) {
+  const made = pods.map(([name, , over]) => aPod({ name, ...over }))
+  const uid = (name: string) => `uid-of-${name}`
+  const use = pods.flatMap(([name, used]) =>
+    used === undefined
+      ? []
+      : [
+          {
+            uid: uid(name),
+            containers: [{ name: 'main', memoryWorkingSetBytes: used.memory ?? 0, pids: used.pids ?? 0 }],
+          },
+        ],
+  )
+  const disk = pods.flatMap(([name, used]): PodDiskReading[] =>
+    used === undefined ? [] : [{ uid: uid(name), ...onDisk(used) }],
+  )
+  return (signal: Signal, imagesApart = false) =>
+    rankForEviction(signal, made, {
+      use: new Map(use.map((one) => [one.uid, one])),
+      disk: new Map(disk.map((one) => [one.uid, one])),
+      imagesApart,
+    }).map(({ metadata }) => metadata.name)
+}
+
+function onDisk({ layer = 0, volume = 0 }: Used): Omit<PodDiskReading, 'uid'> {
+  const filled = (size: number) => ({ usedBytes: size, inodesUsed: size })
+  return {
+    containers: [{ name: 'main', rootfs: filled(layer), logs: filled(0) }],
+    volumes: [
+      { name: 'scratch', inMemory: false, ...filled(volume) },
+      { name: 'secret', inMemory: true, ...filled(10 ** 9) },
+    ],
+  }
+}
+
+test('under memory pressure the pod furthest over its request goes first', async (t) => {
+  const rank = world(
+    ['modest', { memory: 60 * mib }, { requests: { memory: '64Mi' } }],
+    ['greedy', { memory: 200 * mib }, { requests: { memory: '64Mi' } }],
+    ['over', { memory: 90 * mib }, { requests: { memory: '64Mi' } }],
+  )
+  t.same(rank('memory.available'), ['greedy', 'over', 'modest'])
+})
+
+test('who keeps to its request goes after who does not, however little it matters', async (t) => {
+  const rank = world(
+    ['kept', { memory: 64 * mib }, { requests: { memory: '64Mi' }, priority: -10 }],
+    ['over', { memory: 65 * mib }, { requests: { memory: '64Mi' }, priority: 1000 }],
+  )
+  t.same(rank('memory.available'), ['over', 'kept'])
+})
+
+test('of two over their requests the lower priority goes first', async (t) => {
+  const rank = world(['high', { memory: 500 * mib }, { priority: 10 }], ['low', { memory: mib }, { priority: 1 }])
+  t.same(rank('memory.available'), ['low', 'high'])
+})
+
+test('a pod of which nothing is known goes before all others', async (t) => {
+  const rank = world(['known', { memory: 900 * mib }, { priority: -5 }], ['unknown', undefined, { priority: 100 }])
+  t.same(rank('memory.available'), ['unknown', 'known'])
+  t.same(rank('pid.available'), ['known', 'unknown'], 'but where only processes are short priority comes first')
+})
+
+test('processes are counted, and nobody can ask for them', async (t) => {
+  const rank = world(['few', { pids: 3 }], ['many', { pids: 300 }], ['important', { pids: 3000 }, { priority: 1 }])
+  t.same(rank('pid.available'), ['many', 'few', 'important'])
+})
+
+test('a full disk looks at all that a pod has on it, but not at what is in memory', async (t) => {
+  const rank = world(['writer', { layer: 5, volume: 10 }], ['hoarder', { volume: 20 }])
+  t.same(rank('nodefs.available'), ['hoarder', 'writer'])
+  t.same(rank('imagefs.available'), ['hoarder', 'writer'])
+})
+
+test('where images have a disk of their own, layers count there and volumes here', async (t) => {
+  const rank = world(['layers', { layer: 50, volume: 1 }], ['volumes', { volume: 20 }])
+  t.same(rank('nodefs.available', true), ['volumes', 'layers'])
+  t.same(rank('imagefs.inodesFree', true), ['layers', 'volumes'])
+})
+
+test('a request for local storage protects on the disk', async (t) => {
+  const rank = world(['asked', { volume: 90 }, { requests: { 'ephemeral-storage': '100' } }], ['not', { volume: 10 }])
+  t.same(rank('nodefs.available'), ['not', 'asked'])
+})
+
+test('an init container asks for its turn, a sidecar for all the time', async (t) => {
+  const asks = (memory: string, more = {}) => ({ name: 'c', image: 'i', resources: { requests: { memory } }, ...more })
+  const pod = aPod({
+    containers: [asks('10Mi')],
+    spec: { initContainers: [asks('5Mi', { restartPolicy: 'Always' }), asks('20Mi')] },
+  })
+  t.equal(requestOf(pod, 'memory'), 20 * mib)
+})

@@ -1,0 +1,68 @@
+import { type Test, test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import type { Ending } from './evictable-pods.ts'
+import { storageLimits } from './storage-limits.ts'
+
+function machine(t: Test, pods: readonly Pod[]) {
+  const clock = fakeClock()
+  const ended = new Map<string, Ending>()
+  const world = { walks: 0, tookMs: 0, usedBytes: 0 }
+  const loop = storageLimits({
+    pods: {
+      active: () => pods.filter(({ metadata }) => !ended.has(metadata.uid ?? '')),
+      endPod: (uid, ending) => void ended.set(uid, ending),
+    },
+    usage: {
+      async podDiskUsage() {
+        world.walks++
+        await clock.sleep(world.tookMs)
+        const volumes = [{ name: 'scratch', inMemory: false, usedBytes: world.usedBytes, inodesUsed: 1 }]
+        return pods.map(({ metadata }) => ({ uid: metadata.uid ?? '', containers: [], volumes }))
+      },
+    },
+    imagesApart: () => false,
+    clock,
+    log: quietLog(t),
+  })
+  const stopping = new AbortController()
+  const done = loop.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await done
+  })
+  return { clock, ended, world }
+}
+
+const limited = (name: string) =>
+  aPod({ name, spec: { volumes: [{ name: 'scratch', emptyDir: { sizeLimit: '1Ki' } }] } })
+
+test('nothing is measured as long as no pod has a limit', async (t) => {
+  const { clock, world } = machine(t, [aPod()])
+  await clock.advance(60_000)
+  t.equal(world.walks, 0)
+})
+
+test('everyone who breaks a limit goes at once, and no disruption is blamed', async (t) => {
+  const { clock, world, ended } = machine(t, [limited('a'), limited('b'), aPod({ name: 'free' })])
+  await clock.settle()
+  t.equal(ended.size, 0)
+  world.usedBytes = 1025
+  await clock.advance(10_000)
+  t.same([...ended.keys()], ['uid-of-a', 'uid-of-b'])
+  t.same(ended.get('uid-of-a'), {
+    reason: 'Evicted',
+    message: 'Usage of EmptyDir volume "scratch" exceeds the limit "1Ki". ',
+    gracePeriodSeconds: 1,
+    event: 'Warning',
+  })
+})
+
+test('who takes long to measure is measured seldom', async (t) => {
+  const { clock, world } = machine(t, [limited('a')])
+  world.tookMs = 2_000
+  await clock.advance(100_000)
+  t.ok(world.walks <= 3, `${world.walks} walks`)
+})

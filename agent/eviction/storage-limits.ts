@@ -1,0 +1,54 @@
+/** Loop: who has more on disk than its own limits allow must go, however empty the disk is. */
+import type { Pod } from '../../api/pod.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { PodUsage } from '../usage/usage.ts'
+import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
+import { brokenStorageLimit, hasStorageLimits } from './local-storage.ts'
+
+export type StorageLimitsNeeds = {
+  readonly pods: Pick<EvictablePods, 'active' | 'endPod'>
+  readonly usage: Pick<PodUsage, 'podDiskUsage'>
+  /** Images and containers' layers are on another filesystem than our data. */
+  readonly imagesApart: () => boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const periodMs = 10_000 // as the kubelet
+/** Measuring takes no more than this part of the time. */
+const restPerWork = 50
+
+export function storageLimits({ pods, usage, imagesApart, clock, log }: StorageLimitsNeeds) {
+  const check = async (limited: readonly Pod[]) => {
+    const use = new Map((await usage.podDiskUsage(periodMs / 2)).map((one) => [one.uid, one]))
+    for (const pod of limited) {
+      const uid = pod.metadata.uid ?? ''
+      const own = use.get(uid)
+      const message = own && brokenStorageLimit(pod, own, imagesApart())
+      if (message === undefined) continue
+      log.warn('Pod evicted', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, message })
+      pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds: immediatelySeconds, event: 'Warning' })
+    }
+  }
+
+  return {
+    name: 'storage-limits',
+    async run(signal: AbortSignal) {
+      let failing = false
+      while (!signal.aborted) {
+        const begunMs = clock.monotonicMs()
+        const limited = pods.active().filter(hasStorageLimits)
+        try {
+          if (limited.length > 0) await check(limited)
+          failing = false
+        } catch (error) {
+          if (!failing) log.warn('Cannot tell what pods have on disk', { error })
+          failing = true
+        }
+        const tookMs = clock.monotonicMs() - begunMs
+        await clock.sleep(Math.max(periodMs, tookMs * restPerWork), signal)
+      }
+    },
+  }
+}
