@@ -1,7 +1,7 @@
 /** Configuration and identity → adapters → managers, running until told to stop. */
 import { createHash } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
-import { hostname as machineName } from 'node:os'
+import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
 import { apiClient } from '../daemon/api-client.ts'
 import { systemClock } from '../daemon/clock.ts'
@@ -16,6 +16,7 @@ import { filesystemState } from './adapters/filesystem-state.ts'
 import { findDevices } from './adapters/host-devices.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
+import { hostPlatform } from './adapters/host-platform.ts'
 import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
@@ -188,6 +189,7 @@ export async function runAgent(
       runtime,
       volumes: volumeStore(volumes),
       hostResolver: () => readResolver(root),
+      platformProblem: hostPlatform({ root, machine: unameMachine() }),
       devices: () => findDevices(configuration.devices),
       controlPlane,
       network: networkProbes('kube-probe/1.32'),
@@ -208,6 +210,7 @@ export async function runAgent(
       nodeName,
       podPidsLimit: configuration.podPidsLimit,
       keptDead: keptDead(configuration),
+      pulls: configuration.imagePulls,
     },
   )
   const garbage = garbageCollector(

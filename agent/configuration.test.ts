@@ -56,6 +56,16 @@ test('a typo is told, not ignored', async (t) => {
   t.match(problemsOf('evictionHrad: {}'), [/evictionHrad: Unknown field/])
 })
 
+test('pulls are one after the other, a few at once, or as many as there are', async (t) => {
+  t.equal(read('').imagePulls.parallel, 2)
+  t.equal(read('serializeImagePulls: true').imagePulls.parallel, 1)
+  t.equal(read('serializeImagePulls: false').imagePulls.parallel, Number.POSITIVE_INFINITY)
+  t.equal(read('serializeImagePulls: false\nmaxParallelImagePulls: 5').imagePulls.parallel, 5)
+  t.match(problemsOf('serializeImagePulls: true\nmaxParallelImagePulls: 5'), [
+    /maxParallelImagePulls: cannot be above 1/,
+  ])
+})
+
 test('marks of image collection that contradict each other are told', async (t) => {
   t.match(problemsOf('imageGCHighThresholdPercent: 70'), [/imageGCLowThresholdPercent: 80 must be below/])
   t.match(problemsOf('imageMaximumGCAge: 1m'), [/imageMaximumGCAge: must be longer than imageMinimumGCAge/])

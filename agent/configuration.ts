@@ -20,6 +20,7 @@ import { ConfigurationError } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { GarbagePolicy } from './pods/garbage-collector.ts'
+import type { ImagePullerSettings } from './pods/image-puller.ts'
 
 /** The file. What is left out has the kubelet's default. */
 export const AgentConfigurationSchema = object({
@@ -51,6 +52,9 @@ export const AgentConfigurationSchema = object({
   devices: optional(list(object({ name: text, paths: list(text) }))),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
+  serializeImagePulls: optional(bool),
+  maxParallelImagePulls: optional(integer),
+  imagePullProgressDeadline: optional(text),
   imageMinimumGCAge: optional(text),
   imageMaximumGCAge: optional(text),
   minimumContainerTTLDuration: optional(text),
@@ -88,6 +92,7 @@ export type AgentConfiguration = EvictionThresholds & {
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
   readonly garbage: GarbagePolicy
+  readonly imagePulls: ImagePullerSettings
 }
 
 export const emptyConfiguration: AgentConfigurationFile = {
@@ -149,6 +154,10 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
         : whole('highTemperatureCelsius', file.highTemperatureCelsius, 0, 30, 120),
     restartDocker: file.restartDocker ?? true,
     devices: devicesOf(file.devices ?? [], problems),
+    imagePulls: {
+      parallel: parallelPulls(file, whole('maxParallelImagePulls', file.maxParallelImagePulls, 2, 1, 1000)),
+      stallMs: span('imagePullProgressDeadline', file.imagePullProgressDeadline, 60_000, 1_000),
+    },
     garbage: {
       containers: {
         minAgeMs: span('minimumContainerTTLDuration', file.minimumContainerTTLDuration, 0, 0),
@@ -168,6 +177,9 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
         maxAgeMs: span('imageMaximumGCAge', file.imageMaximumGCAge, 0, 0),
       },
     },
+  }
+  if (file.serializeImagePulls === true && (file.maxParallelImagePulls ?? 1) > 1) {
+    problems.push('maxParallelImagePulls: cannot be above 1 while serializeImagePulls is true')
   }
   const { highPercent, lowPercent, minAgeMs, maxAgeMs } = configuration.garbage.images
   if (lowPercent >= highPercent) {
@@ -191,6 +203,12 @@ function pidsLimitOf(written: number, problems: string[]): number {
   if (written === -1) return 0
   if (written < 1) problems.push(`podPidsLimit: ${written} must be -1 (no limit) or greater than 0`)
   return written
+}
+
+/** The kubelet's words; unlike there, without any of them two at once: one slow registry does not hold up the next. */
+function parallelPulls({ serializeImagePulls, maxParallelImagePulls }: AgentConfigurationFile, wanted: number): number {
+  if (serializeImagePulls === true) return 1
+  return serializeImagePulls === false && maxParallelImagePulls === undefined ? Number.POSITIVE_INFINITY : wanted
 }
 
 const reservable = ['cpu', 'memory', 'ephemeral-storage', 'pid']

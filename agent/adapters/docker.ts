@@ -213,9 +213,11 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
 
     removeContainer: remove,
 
-    async hasImage(image) {
+    async findImage(image) {
       const found = await call(`Cannot look for image ${image}`, askMs, () => docker.getImage(image).inspect(), 404)
-      return found !== undefined
+      if (found === undefined) return undefined
+      const { Id, Size, Os, Architecture, Variant = '' } = found as typeof found & { readonly Variant?: string }
+      return { id: Id, sizeBytes: Size, platform: { os: Os, architecture: Architecture, variant: Variant } }
     },
 
     async imageUser(image) {
@@ -223,16 +225,10 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
       return found.Config.User ?? ''
     },
 
-    async pullImage(image, signal, credentials) {
+    async pullImage(image, options) {
       const name = parseImageName(image)
       if (name === undefined) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
-      await pull(
-        docker,
-        image,
-        { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' },
-        signal,
-        credentials,
-      )
+      await pull(docker, image, { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' }, options)
     },
 
     async listImages() {

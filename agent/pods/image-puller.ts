@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { PullState } from './images.ts'
-import type { ContainerRuntime, RegistryCredentials } from './runtime.ts'
+import type { ContainerRuntime, PullProgress, RegistryCredentials } from './runtime.ts'
 
 /** Whoever has other credentials does not wait for the failures of the first. */
 export type WantedImage = {
@@ -12,13 +12,24 @@ export type WantedImage = {
   readonly credentials: readonly RegistryCredentials[]
 }
 
+/** Who waits for a pull. */
+export type PullWaiter = {
+  /** Once, whatever becomes of it. */
+  readonly ended: () => void
+  /** Of a long pull, every few minutes. */
+  readonly goesOn: (progress: PullProgress) => void
+}
+
+/** `waitedMs`: in the line, before it began. */
+export type PullTimes = { readonly tookMs: number; readonly waitedMs: number }
+
 export interface ImagePuller {
-  /** Begins, unless it is going on. `ended` is called once, whatever becomes of it. */
-  pull(wanted: WantedImage, ended: () => void): void
+  /** Begins, unless it is going on. */
+  pull(wanted: WantedImage, waiter: PullWaiter): void
   /** What became of the image since `sinceMs` (monotonic). */
   stateOf(wanted: WantedImage, sinceMs: number): PullState
-  /** How long the last pull took. */
-  tookMs(wanted: WantedImage): number | undefined
+  /** Of the last pull. */
+  timesOf(wanted: WantedImage): PullTimes | undefined
   /** Until `signal` aborts: pulls under way are then called off. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -29,44 +40,80 @@ export type ImagePullerNeeds = {
   readonly log: Log
 }
 
+export type ImagePullerSettings = {
+  /** At once. */
+  readonly parallel: number
+  /** A pull that gets nothing for this long is broken off. */
+  readonly stallMs: number
+}
+
 const firstWaitMs = 10_000
 const maxWaitMs = 300_000
 const forgetAfterMs = 600_000
+const logEveryMs = 30_000
+/** Every event is a message over a thin link: one in so many logs. */
+const logsPerEvent = 6
 
 type History = {
-  readonly waiting: readonly (() => void)[]
+  readonly waiting: readonly PullWaiter[]
   readonly pulling: boolean
   readonly pulledAtMs?: number
-  readonly tookMs?: number
+  readonly times?: PullTimes
   readonly failure?: { readonly atMs: number; readonly waitMs: number; readonly message: string }
 }
 
-export function imagePuller({ runtime, clock, log }: ImagePullerNeeds, parallel: number): ImagePuller {
+type InLine = { readonly wanted: WantedImage; readonly sinceMs: number }
+
+export function imagePuller(
+  { runtime, clock, log }: ImagePullerNeeds,
+  { parallel, stallMs }: ImagePullerSettings,
+): ImagePuller {
   const calledOff = new AbortController()
   const images = new Map<string, History>()
-  let line: readonly WantedImage[] = []
+  let line: readonly InLine[] = []
   let busy = 0
 
-  const pullNow = async (wanted: WantedImage) => {
+  const pullNow = async ({ wanted, sinceMs }: InLine) => {
     const { image } = wanted
     const key = keyOf(wanted)
     const beganMs = clock.monotonicMs()
+    let progress: PullProgress | undefined
+    const over = new AbortController()
+    const noted = (last: PullProgress) => {
+      progress = last
+    }
+    const telling = tell(wanted, () => progress, over.signal)
     try {
-      await pullWithAny(runtime, wanted, calledOff.signal)
+      await pullWithAny(runtime, wanted, { signal: calledOff.signal, stallMs, progress: noted })
       const nowMs = clock.monotonicMs()
-      settle(key, { pulledAtMs: nowMs, tookMs: nowMs - beganMs })
-      log.info('Image pulled', { image, tookMs: Math.round(nowMs - beganMs) })
+      const times = { tookMs: nowMs - beganMs, waitedMs: beganMs - sinceMs }
+      settle(key, { pulledAtMs: nowMs, times })
+      log.info('Image pulled', { image, tookMs: Math.round(times.tookMs), ...progress })
     } catch (error) {
       const failure = nextFailure(images.get(key)?.failure, storyOf(error), clock.monotonicMs())
       settle(key, { failure })
       if (!calledOff.signal.aborted) log.warn('Image not pulled', { image, retryInMs: failure.waitMs, error })
     }
+    over.abort()
+    await telling
   }
 
-  const settle = (key: string, result: Pick<History, 'pulledAtMs' | 'tookMs' | 'failure'>) => {
+  const tell = async (wanted: WantedImage, progressOf: () => PullProgress | undefined, signal: AbortSignal) => {
+    const { image } = wanted
+    for (let turn = 1; ; turn++) {
+      await clock.sleep(logEveryMs, signal)
+      if (signal.aborted) return
+      const progress = progressOf()
+      log.info('Image still being pulled', { image, ...progress })
+      if (turn % logsPerEvent !== 0 || progress === undefined) continue
+      for (const { goesOn } of images.get(keyOf(wanted))?.waiting ?? []) goesOn(progress)
+    }
+  }
+
+  const settle = (key: string, result: Pick<History, 'pulledAtMs' | 'times' | 'failure'>) => {
     const waiting = images.get(key)?.waiting ?? []
     images.set(key, { waiting: [], pulling: false, ...result })
-    for (const ended of waiting) ended()
+    for (const { ended } of waiting) ended()
   }
 
   const work = async () => {
@@ -80,24 +127,27 @@ export function imagePuller({ runtime, clock, log }: ImagePullerNeeds, parallel:
   }
 
   return {
-    pull(wanted, ended) {
+    pull(wanted, waiter) {
       const key = keyOf(wanted)
       const history = images.get(key)
-      const waiting = [...(history?.waiting ?? []), ended]
+      const waiting = [...(history?.waiting ?? []), waiter]
       images.set(key, { ...history, waiting, pulling: true })
       if (history?.pulling) return
-      line = [...line, wanted]
+      line = [...line, { wanted, sinceMs: clock.monotonicMs() }]
       void work()
     },
     stateOf(wanted, sinceMs) {
       const { pulling, pulledAtMs, failure } = images.get(keyOf(wanted)) ?? { pulling: false }
       if (pulling) return { state: 'pulling' }
-      if (pulledAtMs !== undefined) return pulledAtMs >= sinceMs ? { state: 'pulled' } : { state: 'none' }
+      const nowMs = clock.monotonicMs()
+      if (pulledAtMs !== undefined) {
+        return pulledAtMs >= sinceMs ? { state: 'pulled', agoMs: nowMs - pulledAtMs } : { state: 'none' }
+      }
       if (failure === undefined) return { state: 'none' }
-      const failedMsAgo = clock.monotonicMs() - failure.atMs
+      const failedMsAgo = nowMs - failure.atMs
       return { state: 'failed', message: failure.message, failedMsAgo, retryInMs: failure.waitMs - failedMsAgo }
     },
-    tookMs: (wanted) => images.get(keyOf(wanted))?.tookMs,
+    timesOf: (wanted) => images.get(keyOf(wanted))?.times,
     async run(signal) {
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
       line = []
@@ -106,18 +156,41 @@ export function imagePuller({ runtime, clock, log }: ImagePullerNeeds, parallel:
   }
 }
 
+/** As Kubernetes says that an image is there; without `times` it was before. */
+export function pulledMessage(image: string, times: PullTimes | undefined, sizeBytes: number): string {
+  if (times === undefined) return `Container image "${image}" already present on machine`
+  const { tookMs, waitedMs } = times
+  const spans = `${spanText(tookMs)} (${spanText(tookMs + waitedMs)} including waiting)`
+  return `Successfully pulled image "${image}" in ${spans}. Image size: ${sizeBytes} bytes.`
+}
+
+/** How far a long pull is. */
+export function pullingMessage(image: string, { layers, layersDone, fetchedBytes, knownBytes }: PullProgress): string {
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
+  const fetched = `${megabytes(fetchedBytes)} of ${megabytes(knownBytes)}`
+  return `Pulling image "${image}": ${layersDone} of ${layers} layers are here, ${fetched} fetched`
+}
+
+/** `845ms`, `1.234s`, `2m3.5s`. */
+function spanText(ms: number): string {
+  const whole = Math.floor(ms)
+  if (whole < 1000) return `${whole}ms`
+  const minutes = Math.floor(whole / 60_000)
+  return `${minutes > 0 ? `${minutes}m` : ''}${(whole - minutes * 60_000) / 1000}s`
+}
+
 /** With each of the credentials until one opens; without any where there are none. */
 async function pullWithAny(
   runtime: Pick<ContainerRuntime, 'pullImage'>,
   { image, credentials }: WantedImage,
-  signal: AbortSignal,
+  options: Parameters<ContainerRuntime['pullImage']>[1],
 ): Promise<void> {
   const [first, ...rest] = credentials
   try {
-    await runtime.pullImage(image, signal, first)
+    await runtime.pullImage(image, { ...options, ...(first === undefined ? {} : { credentials: first }) })
   } catch (error) {
-    if (rest.length === 0 || signal.aborted) throw error
-    await pullWithAny(runtime, { image, credentials: rest }, signal)
+    if (rest.length === 0 || options.signal.aborted) throw error
+    await pullWithAny(runtime, { image, credentials: rest }, options)
   }
 }
 

@@ -34,7 +34,7 @@ test('a policy decides whether what is there is good enough', async (t) => {
   t.match(answer('IfNotPresent', { present: true }), { answer: 'ready', pulled: false })
   t.match(answer('IfNotPresent', {}), { answer: 'pull' })
   t.match(answer('Always', { present: true }), { answer: 'pull' })
-  t.match(answer('Always', { present: true, pull: { state: 'pulled' } }), { answer: 'ready', pulled: true })
+  t.match(answer('Always', { present: true, pull: { state: 'pulled', agoMs: 0 } }), { answer: 'ready', pulled: true })
   t.match(answer('Always', { pull: { state: 'pulling' } }), { answer: 'wait', reason: 'ContainerCreating' })
   t.match(answer('Never', { present: true }), { answer: 'ready' })
   t.match(answer('Never', {}), {
@@ -51,6 +51,19 @@ test('a failure is shown, then that we wait, then it is tried again', async (t) 
     retryInMs: 4_000,
   })
   t.match(answer('Always', { pull: { ...failure, failedMsAgo: 10_000, retryInMs: 0 } }), { answer: 'pull' })
+})
+
+test('an image for other machines is fetched anew, then waited for with the remedy', async (t) => {
+  const unfit = 'image "app:1" is for linux/arm64, this machine is linux/amd64: …'
+  const found = { present: true, unfit }
+  const waits = { answer: 'wait', reason: 'ImagePlatformMismatch', message: unfit }
+  t.match(answer('IfNotPresent', found), { answer: 'pull' }, 'the registry may have the right one')
+  t.match(answer('IfNotPresent', { ...found, pull: { state: 'pulling' } }), { reason: 'ContainerCreating' })
+  t.match(answer('Always', { ...found, pull: { state: 'pulled', agoMs: 1_000 } }), { ...waits, retryInMs: 299_000 })
+  t.match(answer('Always', { ...found, pull: { state: 'pulled', agoMs: 300_000 } }), { answer: 'pull' })
+  t.match(answer('IfNotPresent', { ...found, pull: failure }), { ...waits, retryInMs: 9_000 }, 'not that it failed')
+  t.match(answer('IfNotPresent', { ...found, pull: { ...failure, retryInMs: 0 } }), { answer: 'pull' })
+  t.match(answer('Never', found), waits)
 })
 
 test('a container that ran here comes back without its registry', async (t) => {

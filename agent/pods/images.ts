@@ -34,6 +34,8 @@ export function pullPolicyOf(policy: string | undefined, image: string): PullPol
 /** What is known of one image when a container wants it. */
 export type ImageFacts = {
   readonly present: boolean
+  /** Why the one that is here does not run on this machine. */
+  readonly unfit?: string
   /** The last pull since the container last ran: none, still going, done, or failed with this message. */
   readonly pull: PullState
 }
@@ -41,7 +43,7 @@ export type ImageFacts = {
 export type PullState =
   | { readonly state: 'none' }
   | { readonly state: 'pulling' }
-  | { readonly state: 'pulled' }
+  | { readonly state: 'pulled'; readonly agoMs: number }
   | {
       readonly state: 'failed'
       readonly message: string
@@ -69,6 +71,7 @@ export function answerImage(
       message: `Failed to apply default image tag "${image}": couldn't parse image name "${image}": invalid reference format`,
     }
   }
+  if (facts.present && facts.unfit !== undefined) return answerUnfit(facts.unfit, policy, facts.pull)
   if (policy === 'Never') return facts.present ? { answer: 'ready', pulled: false } : neverThere(image)
   if (policy === 'IfNotPresent' && facts.present) return { answer: 'ready', pulled: facts.pull.state === 'pulled' }
   switch (facts.pull.state) {
@@ -80,6 +83,24 @@ export function answerImage(
       return facts.present ? { answer: 'ready', pulled: true } : { answer: 'pull' }
     case 'failed':
       return facts.present && ranBefore ? { answer: 'ready', pulled: false } : failed(image, facts.pull)
+  }
+}
+
+/** The registry may have it for this machine too, or later. */
+const unfitRetryMs = 300_000
+
+function answerUnfit(message: string, policy: PullPolicy, pull: PullState): ImageAnswer {
+  const wait = { answer: 'wait', reason: 'ImagePlatformMismatch', message } as const
+  if (policy === 'Never') return wait
+  switch (pull.state) {
+    case 'none':
+      return { answer: 'pull' }
+    case 'pulling':
+      return { answer: 'wait', reason: 'ContainerCreating', message: '' }
+    case 'pulled':
+      return pull.agoMs < unfitRetryMs ? { ...wait, retryInMs: unfitRetryMs - pull.agoMs } : { answer: 'pull' }
+    case 'failed':
+      return pull.retryInMs > 0 ? { ...wait, retryInMs: pull.retryInMs } : { answer: 'pull' }
   }
 }
 

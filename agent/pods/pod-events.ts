@@ -69,6 +69,8 @@ export function newsOfWaiting(
       return [told('Warning', 'Failed', `Failed to pull image "${image}": ${message}`), failed]
     case 'ImagePullBackOff':
       return [told('Normal', 'BackOff', `Back-off pulling image "${image}"`), failed]
+    case 'ImagePlatformMismatch':
+      return [told('Warning', 'Failed', `Failed to use image: ${message}`), failed]
     case 'ErrImageNeverPull':
       return [told('Warning', 'ErrImageNeverPull', message), failed]
     case 'InvalidImageName':

@@ -83,7 +83,10 @@ test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) =>
   t.equal(world.status('slow')?.phase, 'Running')
   t.same(world.gone, ['uid-of-deaf'])
   t.ok(world.told().includes('Pulling: Pulling image "slow:1"'))
-  t.match(world.told(), /Pulled: Successfully pulled image "slow:1" in 2\.000s/)
+  t.match(
+    world.told(),
+    /Pulled: Successfully pulled image "slow:1" in 2s \(2s including waiting\)\. Image size: 1000 bytes\./,
+  )
 })
 
 test('an image that cannot be had is tried again, further and further apart', async (t) => {
@@ -102,6 +105,23 @@ test('an image that cannot be had is tried again, further and further apart', as
   t.ok(world.told().includes('BackOff: Back-off pulling image "absent:1"'))
   runtime.registry.add('absent:1')
   await clock.advance(10_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
+
+test('an image for another kind of machine is said plainly, and the pod runs once the right one is there', async (t) => {
+  const machine = { os: 'linux', architecture: 'amd64', variant: '' }
+  const { clock, runtime, world } = aNode(t, { machine })
+  runtime.registry.add('app:1')
+  runtime.imagePlatforms.set('app:1', 'linux/arm64')
+  world.want(running('web', listening, { containers: [{ name: 'main', image: 'app:1' }] }))
+  await clock.advance(1_000)
+  const message = /image "app:1" is for linux\/arm64, this machine is linux\/amd64: use an image built for/
+  t.match(world.status('web')?.containerStatuses?.[0]?.state?.waiting, { reason: 'ImagePlatformMismatch', message })
+  await clock.advance(200_000)
+  const failed = world.told().filter((one) => one.startsWith('Failed: Failed to use image: image "app:1" is for'))
+  t.equal(failed.length, 1)
+  runtime.imagePlatforms.delete('app:1')
+  await clock.advance(200_000)
   t.equal(world.status('web')?.phase, 'Running')
 })
 
@@ -258,7 +278,7 @@ test('an engine that is away is waited for, and statuses stand meanwhile', async
 })
 
 test('an engine that goes away at any step delays a pod, and no more', async (t) => {
-  for (const method of ['listContainers', 'hasImage', 'runSandbox', 'createContainer', 'startContainer'] as const) {
+  for (const method of ['listContainers', 'findImage', 'runSandbox', 'createContainer', 'startContainer'] as const) {
     const { clock, runtime, running: up, world } = aNode(t)
     runtime.failNext(method, 'Unreachable')
     world.want(running('web'))

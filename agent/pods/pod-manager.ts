@@ -15,7 +15,8 @@ import type { PodNeed } from './dead-containers.ts'
 import { changedPods, isNews, podsByUID } from './desired-pods.ts'
 import { deviceAllocator, type MachineDevices } from './devices.ts'
 import { engineWatch } from './engine-watch.ts'
-import { imagePuller } from './image-puller.ts'
+import { type ImagePullerSettings, imagePuller } from './image-puller.ts'
+import type { Platform } from './platforms.ts'
 import type { Resolver } from './pod-dns.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
 import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
@@ -37,6 +38,8 @@ export type PodManagerNeeds = {
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
+  /** Why an image of this platform does not run here. */
+  readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   /** This machine, as it is now. */
   readonly node: {
     hostIP(): string | undefined
@@ -56,9 +59,9 @@ export type PodManagerSettings = {
   readonly nodeName: string
   /** How often everything is looked at without being told. */
   readonly resyncMs: number
-  /** Visits at once, and pulls at once. */
+  /** Visits at once. */
   readonly parallelPods: number
-  readonly parallelPulls: number
+  readonly pulls: ImagePullerSettings
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
   /** Of each container of a pod, beside the newest. */
@@ -69,7 +72,7 @@ export type PodManagerSettings = {
 export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   resyncMs: 60_000,
   parallelPods: 4,
-  parallelPulls: 2,
+  pulls: { parallel: 2, stallMs: 60_000 },
   podPidsLimit: 0,
   keptDead: 1,
 }
@@ -116,7 +119,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const { runtime, controlPlane, checkpoint, clock, random, log } = needs
   const queue = workQueue(clock, random)
   const devices = deviceAllocator({ runtime, devices: needs.devices })
-  const puller = imagePuller({ runtime, clock, log }, settings.parallelPulls)
+  const puller = imagePuller({ runtime, clock, log }, settings.pulls)
   let desired: DesiredMessage | undefined
   let wanted: ReadonlyMap<string, Pod> = new Map()
   /** What came before the checkpoint was read. */
@@ -152,6 +155,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       hostResolver: needs.hostResolver,
       devices,
       puller,
+      platformProblem: needs.platformProblem,
       prober: probes,
       network: needs.network,
       clock,

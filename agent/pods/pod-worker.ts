@@ -8,9 +8,10 @@ import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions, sandboxOptions } from './container-options.ts'
 import type { DeviceAllocator } from './devices.ts'
 import { containerNamed, runHook } from './hooks.ts'
-import type { ImagePuller } from './image-puller.ts'
+import { type ImagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
 import { enforceable, unenforcedNews } from './kernel-limits.ts'
+import type { Platform } from './platforms.ts'
 import { containersOf, hasEnded, isRunning, leastGraceSeconds } from './pod-containers.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import { newsOfWaiting, type PodNews } from './pod-events.ts'
@@ -23,6 +24,7 @@ import {
   type ContainerMount,
   type ContainerRuntime,
   type KernelLimits,
+  type LocalImage,
   type RuntimeContainer,
   RuntimeError,
 } from './runtime.ts'
@@ -45,6 +47,8 @@ export type PodWorkerNeeds = {
   /** How this machine looks up names. */
   readonly hostResolver: () => Promise<Resolver>
   readonly puller: ImagePuller
+  /** Why an image of this platform does not run here. */
+  readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   readonly prober: Pick<Prober, 'vitals'>
   readonly network: NetworkProbes
   readonly clock: Clock
@@ -108,7 +112,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const troubles = new Map(nothingRemembered.troubles)
   const stopping = new Map(nothingRemembered.stopping)
   const restartCounts = new Map(nothingRemembered.restartCounts)
-  const present = new Map<string, boolean>()
+  const found = new Map<string, { readonly image: LocalImage | undefined; readonly unfit: string | undefined }>()
   const pullsAskedAtMs = new Map<string, number>()
   const toldWaiting = new Map<string, string>()
   const stuck = new Map(nothingRemembered.stuck)
@@ -173,7 +177,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       needs.devices.release(who)
       return trouble(pod, container, 'CreateContainerConfigError', made.message)
     }
-    tell('Normal', 'Pulled', pulledMessage(image, imagePulled ? puller.tookMs(wantedImage(pod, image)) : undefined))
+    const times = imagePulled ? puller.timesOf(wantedImage(pod, image)) : undefined
+    tell('Normal', 'Pulled', pulledMessage(image, times, found.get(image)?.image?.sizeBytes ?? 0))
     const { limits } = made.options
     for (const news of unenforcedNews(limits, sources.kernelLimits)) {
       if (!toldUnenforced.has(news.reason)) needs.event(pod, { ...news, containerName: name })
@@ -245,7 +250,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     } catch (error) {
       if (isUnreachable(error)) throw error
       // The image was removed since we looked; or the sandbox: the next look tells.
-      if (error instanceof RuntimeError && error.reason === 'ImageNotFound') present.clear()
+      if (error instanceof RuntimeError && error.reason === 'ImageNotFound') found.clear()
       else trouble(pod, container, 'CreateContainerError', storyOf(error))
       return undefined
     }
@@ -346,14 +351,26 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
 
   const pull = (uid: string, pod: Pod, image: string, containerName: string) => {
     needs.event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
-    present.delete(image)
+    found.delete(image)
     for (const one of pod.spec.containers) if (one.image === image) toldWaiting.delete(one.name)
     const { credentials, missing } = credentialsFor(pod, image, needs.sources())
     if (missing.length > 0) {
       const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
       needs.event(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message })
     }
-    puller.pull({ image, credentials }, () => needs.again(uid))
+    puller.pull(
+      { image, credentials },
+      {
+        ended: () => needs.again(uid),
+        goesOn: (progress) =>
+          needs.event(pod, {
+            type: 'Normal',
+            reason: 'Pulling',
+            message: pullingMessage(image, progress),
+            containerName,
+          }),
+      },
+    )
   }
 
   return {
@@ -361,13 +378,15 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       return { backoffs, exits, troubles, sandboxRetryAtMs, postStarts, leavingUntilMs, stopping, stuck, restartCounts }
     },
     forgetImages() {
-      present.clear()
+      found.clear()
     },
     images(pod) {
       const facts = containersOf(pod).flatMap(({ name, image = '' }): [string, ImageFacts][] => {
-        const here = present.get(image)
+        const here = found.get(image)
         const pulled = puller.stateOf(wantedImage(pod, image), pullsAskedAtMs.get(image) ?? Number.POSITIVE_INFINITY)
-        return here === undefined ? [] : [[name, { present: here, pull: pulled }]]
+        if (here === undefined) return []
+        const unfit = here.unfit === undefined ? {} : { unfit: here.unfit }
+        return [[name, { present: here.image !== undefined, ...unfit, pull: pulled }]]
       })
       return new Map(facts)
     },
@@ -436,7 +455,9 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       if (step.step === 'stop') return stop(uid, pod, step)
       if (step.step === 'remove') return await remove(uid, step.target)
       if (step.step === 'lookForImage') {
-        present.set(step.image, await runtime.hasImage(step.image))
+        const here = await runtime.findImage(step.image)
+        const unfit = here && (await needs.platformProblem(step.image, here.platform))
+        found.set(step.image, { image: here, unfit })
         return
       }
       if (pod === undefined) return
@@ -465,10 +486,4 @@ export function isUnreachable(error: unknown): boolean {
 
 export function pathOf({ metadata }: Pod): string {
   return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
-}
-
-function pulledMessage(image: string, tookMs: number | undefined): string {
-  if (tookMs === undefined) return `Container image "${image}" already present on machine`
-  const took = `${(tookMs / 1000).toFixed(3)}s`
-  return `Successfully pulled image "${image}" in ${took} (${took} including waiting)`
 }

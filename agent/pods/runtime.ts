@@ -1,5 +1,7 @@
 /** What the pod manager needs of a container engine, in pods' words. Docker's own stop at `adapters/docker.ts`. */
 
+import type { Platform } from './platforms.ts'
+
 export type ContainerKind = 'sandbox' | 'container'
 
 /** Who a container is, as its labels say. Containers without these labels are not ours and are never seen. */
@@ -147,6 +149,25 @@ export type RegistryCredentials = {
   readonly identityToken: string
 }
 
+export type PullOptions = {
+  readonly signal: AbortSignal
+  readonly credentials?: RegistryCredentials
+  readonly stallMs: number
+  /** Called often: with every piece. */
+  readonly progress?: (progress: PullProgress) => void
+}
+
+export type PullProgress = {
+  readonly layers: number
+  /** Fetched and unpacked, or here before. */
+  readonly layersDone: number
+  readonly fetchedBytes: number
+  /** Of the layers whose size was told so far. */
+  readonly knownBytes: number
+}
+
+export type LocalImage = { readonly id: string; readonly sizeBytes: number; readonly platform: Platform }
+
 export type ImageReference = {
   readonly id: string
   readonly digests: readonly string[]
@@ -177,11 +198,12 @@ export interface ContainerRuntime {
   logTail(id: string, mostLines: number, mostBytes: number): Promise<Buffer>
   /** Gone counts as removed. Kills what still runs. */
   removeContainer(id: string): Promise<void>
-  hasImage(image: string): Promise<boolean>
+  /** undefined: it is not here. */
+  findImage(image: string): Promise<LocalImage | undefined>
   /** Whom the image runs as (`user`, `user:group`), '' for root. */
   imageUser(image: string): Promise<string>
-  /** Ends when the image is there, when `signal` aborts, or when the pull makes no progress for a minute. */
-  pullImage(image: string, signal: AbortSignal, credentials?: RegistryCredentials): Promise<void>
+  /** Ends when the image is there, when `signal` aborts, or when nothing comes for `stallMs`; finished layers stay. */
+  pullImage(image: string, options: PullOptions): Promise<void>
   listImages(): Promise<readonly ImageReference[]>
   /** Ids of the images of all containers on this machine, also of those that are not ours, running or not. */
   imagesInUse(): Promise<ReadonlySet<string>>

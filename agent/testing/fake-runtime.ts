@@ -25,6 +25,8 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly imageUsers: Map<string, string>
   /** What containers wrote, by id. */
   readonly logs: Map<string, string>
+  /** `linux/arm64`, where an image says what it is for. */
+  readonly imagePlatforms: Map<string, string>
   /** What commands run in containers answer: `exit N`, as their exit code; everything else is 0. */
   execAnswer: (command: readonly string[]) => number
   /** The program of this container ends by itself. */
@@ -53,6 +55,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   const images = new Set<string>()
   const registry = new Set<string>()
   const imageUsers = new Map<string, string>()
+  const imagePlatforms = new Map<string, string>()
   const listeners = new Set<{ nodeName: string; listener: RuntimeListener; broken: (error: Error) => void }>()
   const ends = new Map<string, () => void>()
   const calls: { method: keyof ContainerRuntime; subject: string }[] = []
@@ -207,17 +210,20 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
       entries.delete(id)
       tell(entry)
     },
-    async hasImage(image) {
-      await begin('hasImage', image)
-      return images.has(image)
+    async findImage(image) {
+      await begin('findImage', image)
+      if (!images.has(image)) return undefined
+      const [os = '', architecture = '', variant = ''] = (imagePlatforms.get(image) ?? '').split('/')
+      return { id: `sha256:${image}`, sizeBytes: 1_000, platform: { os, architecture, variant } }
     },
     async imageUser(image) {
       await begin('imageUser', image)
       return imageUsers.get(image) ?? ''
     },
-    async pullImage(image, signal) {
+    async pullImage(image, { signal, progress }) {
       await begin('pullImage', image)
       if (/[A-Z ]/.test(image)) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
+      progress?.({ layers: 2, layersDone: 1, fetchedBytes: 500_000, knownBytes: 1_000_000 })
       await Promise.race([
         pullGate,
         new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
@@ -266,6 +272,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     images,
     registry,
     imageUsers,
+    imagePlatforms,
     exit: (id, exitCode, more) => end(id, exitCode, more?.oomKilled),
     lose(id) {
       const entry = entryOf(id)

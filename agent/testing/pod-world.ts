@@ -6,7 +6,8 @@ import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { MachineDevices } from '../pods/devices.ts'
-import { defaultPodManagerSettings, type PodManager, podManager } from '../pods/pod-manager.ts'
+import { type Platform, platformProblem } from '../pods/platforms.ts'
+import { defaultPodManagerSettings, type PodManager, type PodManagerSettings, podManager } from '../pods/pod-manager.ts'
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
 import type { ContainerRuntime, KernelLimits } from '../pods/runtime.ts'
@@ -41,6 +42,8 @@ export type PodWorldNeeds = {
   readonly podPidsLimit?: number
   readonly pressures?: () => readonly PressureType[]
   readonly epoch?: string
+  readonly machine?: Platform
+  readonly pulls?: PodManagerSettings['pulls']
 }
 
 export function startPods(needs: PodWorldNeeds): PodWorld {
@@ -62,6 +65,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
     {
       runtime,
       volumes: needs.volumes ?? fakeVolumes(),
+      platformProblem: async (image, platform) => needs.machine && platformProblem(image, platform, needs.machine, []),
       devices: async () => needs.devices ?? new Map(),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       clock,
@@ -85,7 +89,12 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
         kernelLimits: () => kernelLimits,
       },
     },
-    { ...defaultPodManagerSettings, nodeName: 'pi-01', podPidsLimit: needs.podPidsLimit ?? 0 },
+    {
+      ...defaultPodManagerSettings,
+      nodeName: 'pi-01',
+      podPidsLimit: needs.podPidsLimit ?? 0,
+      ...(needs.pulls === undefined ? {} : { pulls: needs.pulls }),
+    },
   )
   const stopping = new AbortController()
   const running = manager.run(stopping.signal)

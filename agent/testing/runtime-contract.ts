@@ -87,10 +87,10 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       const sandboxID = await runtime.runSandbox(sandbox())
       const absent = { ...options(world, sandboxID, {}), image: 'bramble.test/absent:1' }
       await t.rejects(runtime.createContainer(absent), { name: 'RuntimeError', reason: 'ImageNotFound' })
-      t.equal(await runtime.hasImage('bramble.test/absent:1'), false)
-      t.equal(await runtime.hasImage(image), true)
+      t.equal(await runtime.findImage('bramble.test/absent:1'), undefined)
+      t.match(await runtime.findImage(image), { id: /^sha256:/, sizeBytes: Number })
       t.ok((await runtime.listImages()).some(({ tags }) => tags.includes(image)))
-      await t.rejects(runtime.pullImage('Not An Image', AbortSignal.timeout(60_000)), {
+      await t.rejects(runtime.pullImage('Not An Image', { signal: AbortSignal.timeout(60_000), stallMs: 60_000 }), {
         name: 'RuntimeError',
         reason: 'InvalidImageName',
       })
