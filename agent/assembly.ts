@@ -33,6 +33,7 @@ import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
 import type { EvictablePods } from './eviction/evictable-pods.ts'
 import { evictionManager } from './eviction/eviction-manager.ts'
+import { oomWatch } from './eviction/oom-watch.ts'
 import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
 import { sensorChecks, serviceChecks } from './health/checks.ts'
@@ -87,13 +88,14 @@ export async function runAgent(
     seccompDirectory: join(dataDir, 'seccomp'),
   })
   const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
+  const tellOfNode = nodeEvents({ controlPlane, clock: systemClock }, nodeName)
+  const kills = oomWatch({ kernel, event: tellOfNode, clock: systemClock, log })
   const roster = containerRoster({ list: () => engine.listContainers(), clock: systemClock })
-  const runtime = roster.overhearing(engine)
+  const runtime = kills.knowing(roster.overhearing(engine))
   const volumes = await volumeFolders(dataDir)
   const usage = podUsage({ root, roster, volumes, clock: systemClock })
   const health = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, changed: () => status.wake() })
   const signals = hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory })
-  const tellOfNode = nodeEvents({ controlPlane, clock: systemClock }, nodeName)
   const evictable: EvictablePods = {
     active: () => pods.active(),
     mayRun: (uid) => pods.mayRun(uid),

@@ -69,6 +69,13 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
   return {
     subscribe: (listener) => void listeners.push(listener),
     readable: () => isReadable,
+    look() {
+      try {
+        if (file !== undefined) readSome(file)
+      } catch (error) {
+        log.debug('The log of the kernel cannot be read now', { error })
+      }
+    },
     async run(signal) {
       let told = false
       while (!signal.aborted) {

@@ -15,6 +15,8 @@ export type KernelLine = {
 export interface KernelLog {
   /** Every line from now on, and with the first look those the kernel still has. Subscribe before it runs. */
   subscribe(listener: (line: KernelLine) => void): void
+  /** Tells what was written until this moment, now. */
+  look(): void
   /** False: this machine does not let us read it, or nobody has looked yet. */
   readable(): boolean
 }

@@ -29,7 +29,7 @@ const rememberedMs = 5 * 60_000
 type Remembered = KernelTrouble & { readonly atMs: number }
 
 export type KernelTroubleNeeds = {
-  readonly kernel: KernelLog
+  readonly kernel: Pick<KernelLog, 'subscribe' | 'readable'>
   /** Does this process wait for the kernel, uninterruptibly? */
   readonly isStuck: (pid: number) => boolean
   readonly clock: Clock

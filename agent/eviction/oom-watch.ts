@@ -1,0 +1,84 @@
+/** The kernel killed somebody for want of memory: whom, and was it the machine's memory or a limit's? */
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { KernelLog } from '../health/kernel-log.ts'
+import type { NodeEvent } from '../node/node-event.ts'
+import type { ContainerRuntime } from '../pods/runtime.ts'
+
+export type OomKill = {
+  readonly victim: string
+  readonly pid: number
+  /** Whose limit was reached; undefined: there was no memory left on the machine. */
+  readonly limitOf: string | undefined
+  /** The control group the victim was in. */
+  readonly group: string
+}
+
+/** Of the one line that tells all; undefined when it is another. */
+export function parseOomKill(text: string): OomKill | undefined {
+  const found =
+    /^oom-kill:constraint=.*,(?:global_oom|oom_memcg=(?<limitOf>[^,]*)),task_memcg=(?<group>[^,]*),task=(?<victim>.*),pid=(?<pid>\d+),uid=\d+$/.exec(
+      text,
+    )?.groups
+  if (found === undefined) return undefined
+  const { limitOf, group = '', victim = '', pid } = found
+  return { victim, pid: Number(pid), limitOf: limitOf === '/' ? undefined : limitOf, group }
+}
+
+export type OomWatchNeeds = {
+  readonly kernel: KernelLog
+  readonly event: (event: NodeEvent) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface OomWatch {
+  /** The engine, with what only the kernel knows: it does not see a kill for a limit outside of its container. */
+  knowing(runtime: ContainerRuntime): ContainerRuntime
+}
+
+/** The kernel's log holds fewer lines than that. */
+const mostRemembered = 1_000
+
+/** Subscribes: make it before the kernel's log is read. */
+export function oomWatch({ kernel, event, clock, log }: OomWatchNeeds): OomWatch {
+  const startedMs = clock.monotonicMs()
+  const containers = new Set<string>()
+
+  kernel.subscribe(({ facility, text, ageMs }) => {
+    const kill = facility === 0 && text.startsWith('oom-kill:') ? parseOomKill(text) : undefined
+    if (kill === undefined) return
+    const id = containerOf(kill.group)
+    if (id !== undefined) containers.add(id)
+    const [oldest] = containers
+    if (containers.size > mostRemembered && oldest !== undefined) containers.delete(oldest)
+    // What happened before we were there was told by who was.
+    if (ageMs > clock.monotonicMs() - startedMs) return
+    log.warn('Killed for want of memory', { ...kill })
+    if (kill.limitOf !== undefined) return
+    const message = `System OOM encountered, victim process: ${kill.victim}, pid: ${kill.pid}`
+    event({ type: 'Warning', reason: 'SystemOOM', message })
+  })
+
+  return {
+    knowing: (runtime) => ({
+      ...runtime,
+      async listContainers(podUID) {
+        const found = await runtime.listContainers(podUID)
+        if (found.some(({ state, exitCode }) => state === 'exited' && exitCode === killed)) kernel.look()
+        return found.map((container) =>
+          container.state === 'exited' && container.exitCode === killed && containers.has(container.id)
+            ? { ...container, oomKilled: true }
+            : container,
+        )
+      },
+    }),
+  }
+}
+
+const killed = 128 + 9
+
+/** Docker's ids are 64 digits; the drivers write `/docker/ID` and `/system.slice/docker-ID.scope`. */
+function containerOf(group: string): string | undefined {
+  return /[0-9a-f]{64}/.exec(group)?.[0]
+}
