@@ -8,6 +8,7 @@ import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { loopWatch } from '../daemon/loop-watch.ts'
 import { runLoops } from '../daemon/run.ts'
+import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
 import { rebootedSince } from './adapters/boot-record.ts'
 import { fileCheckpoint } from './adapters/checkpoint.ts'
@@ -61,11 +62,13 @@ export type Assembly = {
   readonly configuration: AgentConfiguration
   readonly identity: Identity
   readonly log: Log
+  /** Told that we are ready, and that we live; undefined where nobody wants to know. */
+  readonly service: ServiceManager | undefined
 }
 
 /** Resolves when everything has stopped after an abort; rejects when a part of it ended by itself. */
 export async function runAgent(
-  { request, configuration, identity, log }: Assembly,
+  { request, configuration, identity, log, service }: Assembly,
   signal: AbortSignal,
 ): Promise<void> {
   const { dataDir, root } = request
@@ -262,10 +265,11 @@ export async function runAgent(
     random,
     log,
   })
+  const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
   const endpoint = localEndpoint(
     {
       view: {
-        problems: () => watch.stuck().map((loop) => `loop ${loop} hangs`),
+        problems: hanging,
         pods: pods.pods,
         spec: () => machineInfo(inventory),
         summary: sampler.summary,
@@ -275,8 +279,17 @@ export async function runAgent(
     { host: configuration.healthzBindAddress, port: request.healthzPort ?? configuration.healthzPort },
   )
 
+  const statusLine = () => {
+    const link = controlPlane.connected ? 'connected to' : 'no connection to'
+    return [`Node ${nodeName}: ${pods.pods().length} pods, ${link} ${identity.mqttUrl}`, ...health.problems()].join(
+      '; ',
+    )
+  }
+  /** Ready without the controller: a machine that comes back alone runs its pods. */
+  const view = { ready: health.looked, problems: hanging, status: statusLine }
   await runLoops(
     [
+      ...(service === undefined ? [] : [serviceLoop(service, view, systemClock, log)]),
       {
         name: 'control-plane',
         run: (signal) =>

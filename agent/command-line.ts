@@ -1,6 +1,6 @@
 /** What was typed after `bramble-agent` → what to do. */
 import { parseArgs } from 'node:util'
-import type { LogLevel } from '../daemon/log.ts'
+import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
 
 export const defaults = {
   dataDir: '/var/lib/bramble/agent',
@@ -31,7 +31,7 @@ export type RunRequest = {
   readonly dockerSocket: string
   readonly healthzPort: number | undefined
   readonly root: string
-  readonly logFormat: 'json' | 'text' | undefined
+  readonly logFormat: LogFormat | undefined
   readonly logLevel: LogLevel
   /** Only look whether everything needed to run is there. */
   readonly check: boolean
@@ -60,9 +60,9 @@ export function readRun(argv: readonly string[]): CommandLine {
   }
   if (values.help) return { want: 'help' }
   if (values.version) return { want: 'version' }
-  const logFormat = values['log-format']
-  if (logFormat !== undefined && logFormat !== 'json' && logFormat !== 'text') {
-    return refuse(`--log-format must be json or text, not ${logFormat}`)
+  const logFormat = logFormats.find((format) => format === values['log-format'])
+  if (values['log-format'] !== logFormat) {
+    return refuse(`--log-format must be one of ${logFormats.join(', ')}, not ${values['log-format']}`)
   }
   const logLevel = logLevels.find((level) => level === (values['log-level'] ?? 'info'))
   if (logLevel === undefined) return refuse(`--log-level must be one of ${logLevels.join(', ')}`)
@@ -105,7 +105,7 @@ Makes this machine a node: reports how it is, and runs in Docker the pods that a
   --docker-socket PATH  where Docker listens (${defaults.dockerSocket})
   --healthz-port PORT   where the local endpoint listens on 127.0.0.1 (10248; 0: any that is free)
   --root DIR            where /proc, /sys and /etc of the machine are read (${defaults.root})
-  --log-format FORMAT   json or text (text on a terminal, else json)
+  --log-format FORMAT   json, text, or journal for systemd's (text on a terminal, else json)
   --log-level LEVEL     error, warn, info or debug (info)
   --check               read the configuration and the identity, say what is wrong, and end
   --version             print the version and end

@@ -4,6 +4,7 @@ import { hostname as machineName } from 'node:os'
 import { systemClock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
 import { openLog, storyOf } from '../daemon/log.ts'
+import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/single-instance.ts'
@@ -75,7 +76,8 @@ async function run(request: RunRequest): Promise<number> {
     const { dataDir } = request
     if (lock.unmarked !== undefined) log.warn('Disk takes no writes, going on', { dataDir, error: lock.unmarked })
     try {
-      await runAgent({ request, ...ready, log }, stopping.signal)
+      const service = await openServiceManager(process.env, log)
+      await runAgent({ request, ...ready, log, service }, stopping.signal)
     } finally {
       await lock.release()
     }

@@ -92,7 +92,7 @@ The control plane of a fleet: Kubernetes API for kubectl, MQTT broker for the no
   --advertise-address HOST  the address other machines are told to use (the first of this machine)
   --host NAME               a further name or address for the server certificate; may be repeated
   --kubeconfig FILE         writes the administrator's kubeconfig there too (DIR/kubeconfig)
-  --log-format json|text    (text on a terminal, json elsewhere)
+  --log-format FORMAT       json, text, or journal for systemd's (text on a terminal, json elsewhere)
   --log-level LEVEL         error, warn, info or debug (info)
   --check                   reads the configuration, tells what is wrong with it, and ends
   --version                 prints the version

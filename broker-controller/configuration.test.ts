@@ -54,7 +54,7 @@ test('everything that is wrong is told at once, each with its place', async (t) 
     'host "no_name" must be an IP address or a host name',
     '--api-port: 70000 must be a port, 0 to 65535',
     '--bind-address: "here" must be an IP address',
-    '--log-format: xml must be one of json, text',
+    '--log-format: xml must be one of json, text, journal',
     'nodeMonitorPeriod: "soon" must be a length of time of at least 100ms (like 10s or 5m)',
     'unhealthyZoneThreshold: 2 must be between 0 and 1',
   ])

@@ -4,7 +4,7 @@ import { dnsSubdomainProblem } from '../api/names.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { ConfigurationError } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
-import type { LogLevel } from '../daemon/log.ts'
+import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
 import type { Flags } from './command-line.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 
@@ -17,7 +17,7 @@ export const ControllerConfigurationSchema = object({
   bindAddress: optional(text),
   advertiseAddress: optional(text),
   hosts: optional(list(text)),
-  logFormat: optional(oneOf('json', 'text')),
+  logFormat: optional(oneOf('json', 'text', 'journal')),
   logLevel: optional(oneOf('error', 'warn', 'info', 'debug')),
   nodeMonitorPeriod: optional(text),
   nodeMonitorGracePeriod: optional(text),
@@ -55,7 +55,7 @@ export type ControllerConfiguration = {
   readonly advertiseAddress: string | undefined
   /** Names and addresses beyond those of this machine. */
   readonly hosts: readonly string[]
-  readonly log: { readonly format: 'json' | 'text'; readonly level: LogLevel }
+  readonly log: { readonly format: LogFormat; readonly level: LogLevel }
   readonly nodeLifecycle: {
     readonly nodeMonitorPeriodMs: number
     readonly nodeMonitorGracePeriodMs: number
@@ -164,9 +164,7 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     hosts,
     log: {
       format:
-        oneOfWords('--log-format', flags.logFormat, ['json', 'text']) ??
-        file.logFormat ??
-        (isTerminal ? 'text' : 'json'),
+        oneOfWords('--log-format', flags.logFormat, logFormats) ?? file.logFormat ?? (isTerminal ? 'text' : 'json'),
       level: oneOfWords('--log-level', flags.logLevel, ['error', 'warn', 'info', 'debug']) ?? file.logLevel ?? 'info',
     },
     nodeLifecycle: {

@@ -13,6 +13,7 @@ import { ConfigurationError, readConfigurationFile } from '../daemon/configurati
 import { replaceFile } from '../daemon/durable-file.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
+import { openServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
 import { apiServer } from './apiserver/http-server.ts'
 import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
@@ -51,6 +52,7 @@ import { tokenCommand } from './token-command.ts'
 
 const exitCode = { fine: 0, failed: 1, usage: 64, configuration: 78 } as const // as sysexits.h
 const pidFileName = 'controller.pid'
+const storeDeadlineMs = 5_000
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
 
@@ -200,7 +202,14 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     })
     await door.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
 
+    const service = await openServiceManager(process.env, log)
+    const view = {
+      ready: () => true,
+      problems: () => silentStore(store),
+      status: () => `Serves the Kubernetes API on port ${opened.port} and MQTT on port ${mqttPort}`,
+    }
     const loops: readonly Loop[] = [
+      ...(service === undefined ? [] : [serviceLoop(service, view, clock, log)]),
       { name: 'api', run: api.run },
       { name: 'local-door', run: door.run },
       inbox,
@@ -223,6 +232,19 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
   } finally {
     for (const close of closing) await close()
   }
+}
+
+/** Everything goes through the store: while it answers, and this process comes to ask it, the controller lives. */
+async function silentStore(store: SqliteStore): Promise<readonly string[]> {
+  const late = new AbortController()
+  const answer = store.get('namespaces', { namespace: '', name: 'default' }).then(
+    () => [],
+    (error: unknown) => [`the store fails: ${storyOf(error)}`],
+  )
+  const silence = clock.sleep(storeDeadlineMs, late.signal).then(() => ['the store does not answer'])
+  const problems = await Promise.race([answer, silence])
+  late.abort()
+  return problems
 }
 
 /** The open store is also the lock on the data directory. */

@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import { openLog, storyOf } from './log.ts'
+import { type LogFormat, openLog, storyOf } from './log.ts'
 
-const linesOf = (format: 'json' | 'text', write: (log: ReturnType<typeof openLog>) => void): string[] => {
+const linesOf = (format: LogFormat, write: (log: ReturnType<typeof openLog>) => void): string[] => {
   const lines: string[] = []
   write(openLog({ level: 'info', format, write: (line) => lines.push(line) }))
   return lines
@@ -29,6 +29,14 @@ test('a line is one JSON object: constant words, facts, and an error with its ca
 test('on a terminal the same line reads from left to right', async (t) => {
   const [line] = linesOf('text', (log) => log.info('Pod stopped', { pod: 'default/web', times: [1, 2] }))
   t.match(line, /^\d\d:\d\d:\d\d\.\d{3} INFO {2}Pod stopped pod=default\/web times=\[1,2\]\n$/)
+})
+
+test('for the journal a line has its priority, no time, and no line breaks', async (t) => {
+  const lines = linesOf('journal', (log) => {
+    log.error('Loop failed', { error: new Error('one\n  two') })
+    log.info('Pod stopped', { pod: 'default/web', tookMs: 8 })
+  })
+  t.same(lines, ['<3>Loop failed error=one | two\n', '<6>Pod stopped pod=default/web tookMs=8\n'])
 })
 
 test('an error of our own making keeps its stack', async (t) => {

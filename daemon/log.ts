@@ -1,4 +1,7 @@
-/** A log line is constant words plus facts, one JSON object a line, or readable text on a terminal. */
+/**
+ * A log line is constant words plus facts: one JSON object a line, or readable text on a terminal, or the same text for
+ * systemd's journal, which knows the time itself and is told the priority as sd-daemon(3) has it.
+ */
 import { pino } from 'pino'
 
 export type Facts = { readonly [name: string]: unknown }
@@ -17,15 +20,20 @@ export interface Log {
 
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug'
 
+export const logFormats = ['json', 'text', 'journal'] as const
+export type LogFormat = (typeof logFormats)[number]
+
 export type LogSettings = {
   readonly level: LogLevel
-  readonly format: 'json' | 'text'
+  readonly format: LogFormat
   readonly write: (line: string) => void
 }
 
 /** A log that writes to `settings.write`, one call a line, each with its ending. Errors are told with their causes. */
 export function openLog(settings: LogSettings): Log {
-  const write = settings.format === 'json' ? settings.write : (line: string) => settings.write(readable(line))
+  const { format } = settings
+  const shown = format === 'text' ? readable : forJournal
+  const write = format === 'json' ? settings.write : (line: string) => settings.write(shown(line))
   const logger = pino(
     {
       level: settings.level,
@@ -71,8 +79,21 @@ export function storyOf(error: unknown): string {
 
 function readable(line: string): string {
   const { time, level, message, ...facts } = JSON.parse(line) as { [name: string]: unknown }
-  const rest = Object.entries(facts).map(
+  return `${[String(time).slice(11, 23), String(level).toUpperCase().padEnd(5), message, ...worded(facts)].join(' ')}\n`
+}
+
+/** As in syslog: err, warning, info, debug. */
+const priorities: { readonly [level: string]: number } = { error: 3, warn: 4, info: 6, debug: 7 }
+
+/** A line of the journal ends where the text does, so an error's stack stays on it. */
+function forJournal(line: string): string {
+  const { time: _time, level, message, ...facts } = JSON.parse(line) as { [name: string]: unknown }
+  const text = [message, ...worded(facts)].join(' ').replace(/\s*\n\s*/g, ' | ')
+  return `<${priorities[String(level)] ?? 6}>${text}\n`
+}
+
+function worded(facts: Facts): readonly string[] {
+  return Object.entries(facts).map(
     ([name, fact]) => `${name}=${typeof fact === 'string' ? fact : JSON.stringify(fact)}`,
   )
-  return `${[String(time).slice(11, 23), String(level).toUpperCase().padEnd(5), message, ...rest].join(' ')}\n`
 }

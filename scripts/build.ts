@@ -21,7 +21,7 @@ const programs: readonly Program[] = [
 const neverUsed = /^(ssh2|cpu-features|@grpc\/grpc-js|@grpc\/proto-loader|protobufjs|x11)$/
 
 /** Native code cannot be bundled: it is found in node_modules beside us. */
-const native = ['better-sqlite3', 'usocket']
+const native = ['better-sqlite3', 'unix-dgram', 'usocket']
 
 /** In an ES module `require`, `__filename` and `__dirname` are not given, and some packages want them. */
 const commonJsNames = [

@@ -10,7 +10,7 @@ const nodeParts = '(node|eviction|pods|shutdown|health|usage)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
-  { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|pino$|yaml$)/, why: 'daemon/ imports api/ and Node' },
+  { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|pino$|yaml$|unix-dgram$)/, why: 'daemon/ imports api/ and Node' },
   {
     from: /^certs\//,
     to: /^(?!certs\/|api\/|node:|node-forge(\/|$))/,
@@ -61,6 +61,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
     name: /^yaml$/,
     at: /^daemon\/configuration-file\.ts$|^broker-controller\/(kubeconfig|apiserver\/http-server)\.ts$|^scripts\//,
   },
+  { name: /^unix-dgram$/, at: /^daemon\/service-manager\.ts$/ },
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^prom-client$/, at: /^broker-controller\// },

@@ -144,6 +144,9 @@ ensure_modules() {
     ! compile_with_tools; then
     fail 'better-sqlite3 could not be made ready' 'Its own words are in the log; most often a compiler or the headers of Node.js are missing.' "$install_log"
   fi
+  # Sockets for systemd and D-Bus, which must be compiled. Without them the programs run, but tell systemd nothing.
+  quietly 'Compiling what speaks to systemd' "$install_log" npm_here rebuild usocket unix-dgram || [ "$1" = run ] ||
+    fail 'usocket and unix-dgram could not be compiled' "Most often a compiler or the headers of Node.js are missing." "$install_log"
   rm -rf "$tools/npm-cache"
 }
 
@@ -151,6 +154,7 @@ ensure_modules() {
 modules_are_there() {
   [ node_modules/.package-lock.json -nt package-lock.json ] || return 1
   [ "$1" = run ] || [ -d node_modules/tap ] || return 1
+  [ "$1" = run ] || node -e 'require("usocket"), require("unix-dgram")' >/dev/null 2>&1 || return 1
   node -e 'new (require("better-sqlite3"))(":memory:")' >/dev/null 2>&1
 }
 

@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import unixDgram from 'unix-dgram'
+import { openServiceManager, type ServiceManager, serviceLoop } from './service-manager.ts'
+import { fakeClock } from './testing/fake-clock.ts'
+import { quietLog } from './testing/quiet-log.ts'
+
+/** A service manager's end of the socket. */
+async function listening(t: Test) {
+  const folder = await mkdtemp(join(tmpdir(), 'bramble-notify-'))
+  const path = join(folder, 'notify')
+  const heard: string[] = []
+  const socket = unixDgram.createSocket('unix_dgram', (message) => void heard.push(message.toString()))
+  socket.bind(path)
+  t.teardown(async () => {
+    socket.close()
+    await rm(folder, { recursive: true })
+  })
+  const until = async (count: number) => {
+    while (heard.length < count) await once(socket as unknown as NodeJS.EventEmitter, 'message')
+    return heard
+  }
+  return { path, until }
+}
+
+test('systemd is told over its socket', async (t) => {
+  const { path, until } = await listening(t)
+  const manager = await openServiceManager(
+    { NOTIFY_SOCKET: path, WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) },
+    quietLog(t),
+  )
+  t.equal(manager?.beatMs, 10_000, 'three times as often as it must be')
+  manager?.ready()
+  manager?.status('Two\nlines')
+  manager?.alive()
+  manager?.needsMs(1_500)
+  manager?.stopping()
+  manager?.close()
+  t.same(await until(5), ['READY=1', 'STATUS=Two lines', 'WATCHDOG=1', 'EXTEND_TIMEOUT_USEC=1500000', 'STOPPING=1'])
+})
+
+test('without systemd nothing is told and nothing is loaded', async (t) => {
+  t.equal(await openServiceManager({}, quietLog(t)), undefined)
+  t.equal(await openServiceManager({ NOTIFY_SOCKET: '@abstract' }, quietLog(t)), undefined)
+  const gone = await openServiceManager({ NOTIFY_SOCKET: '/nowhere/notify', WATCHDOG_PID: '1' }, quietLog(t))
+  t.equal(gone?.beatMs, undefined, 'it watches somebody else')
+  t.doesNotThrow(() => gone?.alive())
+  gone?.close()
+})
+
+test('only who lives says so, and readiness is said once', async (t) => {
+  const said: string[] = []
+  const manager: ServiceManager = {
+    beatMs: 2_000,
+    ready: () => said.push('ready'),
+    alive: () => said.push('alive'),
+    stopping: () => said.push('stopping'),
+    status: (text) => said.push(text),
+    needsMs: () => undefined,
+    close: () => undefined,
+  }
+  const heard = () => said.splice(0)
+  const clock = fakeClock()
+  const [stop, world] = [new AbortController(), { ready: false, problems: [] as string[], pods: 1 }]
+  const view = {
+    ready: () => world.ready,
+    problems: () => world.problems,
+    status: () => `${world.pods} pods`,
+  }
+  const log = quietLog(t, 'The service manager is not told that we live')
+  const loop = serviceLoop(manager, view, clock, log).run(stop.signal)
+  await clock.advance(0)
+  t.same(heard(), ['1 pods', 'alive'])
+  world.ready = true
+  await clock.advance(100)
+  t.same(heard(), ['ready', 'alive'])
+  world.pods = 2
+  await clock.advance(2_000)
+  t.same(heard(), ['2 pods', 'alive'])
+  world.problems = ['loop pods hangs']
+  await clock.advance(4_000)
+  t.same(heard(), ['Hangs: loop pods hangs'])
+  world.problems = []
+  await clock.advance(2_000)
+  t.same(heard(), ['2 pods', 'alive'])
+  stop.abort()
+  await loop
+  t.same(heard(), ['stopping'])
+})
