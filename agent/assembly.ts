@@ -22,6 +22,7 @@ import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
+import { machineMetrics } from './adapters/machine-metrics.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
@@ -52,6 +53,7 @@ import type { MachineDevices } from './pods/devices.ts'
 import { garbageCollector } from './pods/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 import { containerRoster } from './usage/roster.ts'
+import { scrapes } from './usage/scrapes.ts'
 import { usageSampler } from './usage/usage-sampler.ts'
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
@@ -178,10 +180,11 @@ export async function runAgent(
     },
   )
   const imageDirectory = () => health.info()?.rootDirectory
+  const wholeNode = nodeUsage({ root, dataDirectory: dataDir, imageDirectory })
   const sampler = usageSampler(
     {
       pods: usage,
-      node: nodeUsage({ root, dataDirectory: dataDir, imageDirectory }),
+      node: wholeNode,
       send: controlPlane.sendStats,
       clock: systemClock,
       log,
@@ -273,6 +276,16 @@ export async function runAgent(
         pods: pods.pods,
         spec: () => machineInfo(inventory),
         summary: sampler.summary,
+        scrapes: scrapes(
+          {
+            pods: usage,
+            node: wholeNode,
+            containers: roster.containers,
+            machine: () => machineMetrics(root, systemClock.wallMs()),
+            clock: systemClock,
+          },
+          { nodeName, ...machine },
+        ),
       },
       log,
     },

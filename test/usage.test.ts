@@ -1,6 +1,7 @@
 /** Who uses how much, on real parts: the kernel's files, Docker's own figures beside them, and kubectl top in front. */
 import { join } from 'node:path'
 import { test } from 'tap'
+import { readMetrics } from '../daemon/testing/prometheus-parser.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
 import { eventually } from './support/wait.ts'
@@ -110,6 +111,15 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   t.match((await controller.tryKubectl('top', 'pod', 'none')).stderr, /not found/)
   const raw = await controller.kubectl('get', '--raw', '/api/v1/nodes/pi-1/proxy/stats/summary')
   t.ok((JSON.parse(raw) as Stats).pods[0]?.containers[0]?.rootfs, 'all of it from afar, too')
+  const cadvisor = readMetrics(await textAt(`${url}/metrics/cadvisor`))
+  const seen = cadvisor
+    .get('container_memory_working_set_bytes')
+    ?.samples.find(({ labels }) => labels['pod'] === 'holder' && labels['container'] === 'memory')
+  t.ok((seen?.value ?? 0) >= heldMi * Mi, 'Prometheus is told the same')
+  t.ok(readMetrics(await textAt(`${url}/metrics/resource`)).has('pod_cpu_usage_seconds_total'))
+  const machine = readMetrics(await textAt(`${url}/metrics`))
+  t.equal(machine.get('kubelet_running_pods')?.samples[0]?.value, 1)
+  t.ok((machine.get('node_memory_MemAvailable_bytes')?.samples[0]?.value ?? 0) > Mi)
   t.match(await controller.kubectl('get', 'pods.metrics.k8s.io'), /NAME\s+CPU\s+MEMORY\s+WINDOW\s+holder/)
 })
 

@@ -30,6 +30,7 @@ async function open(t: Test, problems: readonly string[] = [], port = 0, ...expe
       if (problems.includes('no engine')) throw new Error('No engine')
       return { node: { nodeName: 'pi-01', brief }, pods: [] }
     },
+    scrapes: { metrics: async () => 'up 1\n', cadvisor: async () => 'c 1\n', resource: async () => 'r 1\n' },
   }
   const endpoint = localEndpoint({ view, log }, { host: '127.0.0.1', port })
   const stopping = new AbortController()
@@ -60,6 +61,13 @@ test('who asks what is used is told all of it, or CPU and memory only, or why no
   t.match(JSON.parse((await ask(`${url}/stats/summary?only_cpu_and_memory=true`)).body), { node: { brief: true } })
   const { url: without } = await open(t, ['no engine'])
   t.same(await ask(`${without}/stats/summary`), { status: 500, body: 'No engine\n' })
+})
+
+test('Prometheus finds its three paths', async (t) => {
+  const { url } = await open(t)
+  t.same(await ask(`${url}/metrics`), { status: 200, body: 'up 1\n' })
+  t.same(await ask(`${url}/metrics/cadvisor`), { status: 200, body: 'c 1\n' })
+  t.same(await ask(`${url}/metrics/resource`), { status: 200, body: 'r 1\n' })
 })
 
 test('nothing can be changed here, nothing else is served, and no foreign page may read', async (t) => {

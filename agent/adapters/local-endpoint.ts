@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { aborted } from '../../daemon/aborted.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
+import { metricsContentType } from '../../daemon/prometheus-text.ts'
 
 export type LocalView = {
   /** Why the agent is not well; none when it is. */
@@ -13,6 +14,12 @@ export type LocalView = {
   readonly spec: () => unknown
   /** Who uses how much: stats/v1alpha1's Summary. `brief`: CPU and memory only. */
   readonly summary: (brief: boolean) => Promise<unknown>
+  /** For Prometheus, in its text form. */
+  readonly scrapes: {
+    readonly metrics: () => Promise<string>
+    readonly cadvisor: () => Promise<string>
+    readonly resource: () => Promise<string>
+  }
 }
 
 export type LocalEndpointNeeds = { readonly view: LocalView; readonly log: Log }
@@ -61,9 +68,10 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   const said = await answerTo(view, host, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
-  const body = said.json === undefined ? `${said.text ?? ''}\n` : JSON.stringify(said.json)
+  const body = said.metrics ?? (said.json === undefined ? `${said.text ?? ''}\n` : JSON.stringify(said.json))
+  const isText = said.json === undefined
   response.writeHead(said.status, {
-    'content-type': said.json === undefined ? 'text/plain; charset=utf-8' : 'application/json',
+    'content-type': said.metrics !== undefined ? metricsContentType : isText ? plain : 'application/json',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
     ...(said.status === 405 ? { allow: 'GET' } : {}),
@@ -71,7 +79,14 @@ async function answer(
   response.end(body)
 }
 
-type Answer = { readonly status: number; readonly text?: string; readonly json?: unknown }
+const plain = 'text/plain; charset=utf-8'
+
+type Answer = {
+  readonly status: number
+  readonly text?: string
+  readonly json?: unknown
+  readonly metrics?: string
+}
 
 async function answerTo(
   view: LocalView,
@@ -93,10 +108,18 @@ async function answerTo(
       return { status: 200, json: view.spec() }
     case '/stats/summary':
       return { status: 200, json: await view.summary(new URLSearchParams(query).get('only_cpu_and_memory') === 'true') }
+    case '/metrics':
+      return { status: 200, metrics: await view.scrapes.metrics() }
+    case '/metrics/cadvisor':
+      return { status: 200, metrics: await view.scrapes.cadvisor() }
+    case '/metrics/resource':
+      return { status: 200, metrics: await view.scrapes.resource() }
     default:
-      return { status: 404, text: 'Nothing here; there are /healthz, /pods, /spec and /stats/summary' }
+      return { status: 404, text: `Nothing here; there are ${paths}` }
   }
 }
+
+const paths = '/healthz, /pods, /spec, /stats/summary, /metrics, /metrics/cadvisor and /metrics/resource'
 
 function isOurs(header: string | undefined, host: string): boolean {
   const name = (header ?? '')

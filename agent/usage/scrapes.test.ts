@@ -1,0 +1,94 @@
+import { test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { readMetrics } from '../../daemon/testing/prometheus-parser.ts'
+import { machineMetrics } from '../adapters/machine-metrics.ts'
+import { aNodeReading, aPodReading } from '../testing/fake-usage.ts'
+import { savedTree } from '../testing/saved-trees.ts'
+import { scrapes } from './scrapes.ts'
+
+const Mi = 2 ** 20
+
+function aScraper() {
+  const clock = fakeClock()
+  return scrapes(
+    {
+      pods: { podReadings: async () => [aPodReading('u1', 2.5e9), aPodReading('u2', 1e9)] },
+      node: { nodeReading: async () => aNodeReading },
+      containers: async () => [],
+      machine: () => machineMetrics(savedTree('usage-metrics'), clock.wallMs()),
+      clock,
+    },
+    { nodeName: 'pi-01', cpus: 4, memoryBytes: 1024 * Mi },
+  )
+}
+
+test('cAdvisor’s names and labels are kept', async (t) => {
+  const families = readMetrics(await aScraper().cadvisor())
+  const cpu = families.get('container_cpu_usage_seconds_total')
+  t.equal(cpu?.type, 'counter')
+  t.same(cpu?.samples[1], {
+    labels: {
+      id: '/container-u1',
+      image: 'web:1',
+      name: 'container-u1',
+      namespace: 'default',
+      pod: 'pod-u1',
+      container: 'server',
+      cpu: 'total',
+    },
+    value: 2.5,
+  })
+  t.match(cpu?.samples[0], { labels: { id: '/', pod: '' }, value: 1000 })
+  t.match(families.get('container_memory_working_set_bytes')?.samples[1], { value: 70 * Mi })
+  t.match(families.get('container_spec_memory_limit_bytes')?.samples[0], { value: 128 * Mi })
+  t.match(families.get('container_network_receive_bytes_total')?.samples[0], {
+    labels: { namespace: 'default', pod: 'pod-u1', interface: 'eth0' },
+    value: 1000,
+  })
+  t.equal(families.get('machine_cpu_cores')?.samples[0]?.value, 4)
+})
+
+test('what metrics-server reads is there', async (t) => {
+  const families = readMetrics(await aScraper().resource())
+  t.same(families.get('pod_memory_working_set_bytes')?.samples[0], {
+    labels: { namespace: 'default', pod: 'pod-u1' },
+    value: 71 * Mi,
+  })
+  t.same(families.get('container_cpu_usage_seconds_total')?.samples[0], {
+    labels: { container: 'server', namespace: 'default', pod: 'pod-u1' },
+    value: 2.5,
+  })
+  t.equal(families.get('node_cpu_usage_seconds_total')?.samples[0]?.value, 1000)
+})
+
+test('a machine is told of under node_exporter’s names', async (t) => {
+  const families = readMetrics(await aScraper().metrics())
+  const sampleOf = (name: string, at = 0) => families.get(name)?.samples[at]
+  t.same(sampleOf('node_hwmon_temp_celsius'), { labels: { chip: 'hwmon0', sensor: 'temp1' }, value: 58.4 })
+  t.same(sampleOf('node_hwmon_in_lcrit_alarm'), { labels: { chip: 'hwmon1', sensor: 'in0' }, value: 1 })
+  t.same(sampleOf('node_hwmon_chip_names', 1), { labels: { chip: 'hwmon1', chip_name: 'rpi_volt' }, value: 1 })
+  t.same(sampleOf('node_thermal_zone_temp'), { labels: { type: 'cpu-thermal', zone: '0' }, value: 58.4 })
+  t.same(sampleOf('node_pressure_memory_waiting_seconds_total'), { labels: {}, value: 12.5 })
+  t.same(sampleOf('node_pressure_memory_stalled_seconds_total'), { labels: {}, value: 3.25 })
+  t.notOk(families.has('node_pressure_cpu_stalled_seconds_total'))
+  t.same(sampleOf('node_load1'), { labels: {}, value: 0.52 })
+  t.same(sampleOf('node_memory_MemTotal_bytes'), { labels: {}, value: 3884392 * 1024 })
+  t.same(sampleOf('node_memory_Active_anon_bytes'), { labels: {}, value: 1024 })
+  t.same(sampleOf('node_cpu_seconds_total', 1), { labels: { cpu: '0', mode: 'nice' }, value: 0.5 })
+  t.same(sampleOf('node_boot_time_seconds'), { labels: {}, value: 1767225600 })
+  t.same(
+    families.get('node_network_receive_bytes_total')?.samples.map(({ labels }) => labels['device']),
+    ['eth0'],
+    'not the ends of pods’ networks',
+  )
+  t.same(sampleOf('kubelet_running_pods'), { labels: {}, value: 2 })
+  t.same(sampleOf('kubelet_node_name'), { labels: { node: 'pi-01' }, value: 1 })
+})
+
+test('this very machine has figures, too', async (t) => {
+  const families = await machineMetrics('/', 0)
+  const names = families.filter(({ samples }) => [...samples].length > 0).map(({ name }) => name)
+  for (const name of ['node_memory_MemAvailable_bytes', 'node_load1', 'node_cpu_seconds_total']) {
+    t.ok(names.includes(name), name)
+  }
+})

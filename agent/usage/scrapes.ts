@@ -1,0 +1,47 @@
+/** What Prometheus is told, at each of the agent's three paths. Read when it asks, and not otherwise. */
+import type { Clock } from '../../daemon/clock.ts'
+import { type MetricFamily, metricsText } from '../../daemon/prometheus-text.ts'
+import type { RuntimeContainer } from '../pods/runtime.ts'
+import { agentMetrics, cadvisorMetrics, resourceMetrics } from './pod-metrics.ts'
+import type { NodeUsage, PodUsage } from './usage.ts'
+
+export type ScrapeNeeds = {
+  readonly pods: Pick<PodUsage, 'podReadings'>
+  readonly node: NodeUsage
+  readonly containers: () => Promise<readonly RuntimeContainer[]>
+  /** The machine under node_exporter's names. */
+  readonly machine: () => Promise<readonly MetricFamily[]>
+  readonly clock: Clock
+}
+
+export type ScrapeFacts = { readonly nodeName: string; readonly cpus: number; readonly memoryBytes: number }
+
+export interface Scrapes {
+  metrics(): Promise<string>
+  cadvisor(): Promise<string>
+  resource(): Promise<string>
+}
+
+export function scrapes({ pods, node, containers, machine, clock }: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
+  const startedMs = clock.wallMs()
+  const { nodeName, cpus, memoryBytes } = facts
+  const figures = async () => {
+    const [readings, nodeReading] = await Promise.all([pods.podReadings(), node.nodeReading()])
+    return { pods: readings, node: nodeReading, cpus, memoryBytes, wallMs: clock.wallMs() }
+  }
+  return {
+    async metrics() {
+      const [found, all, families] = await Promise.all([figures(), containers(), machine()])
+      const inside = all.filter(({ identity }) => identity.kind === 'container')
+      const states = new Map([['running', 0]])
+      for (const { state } of inside) states.set(state, (states.get(state) ?? 0) + 1)
+      return text([...agentMetrics({ ...found, nodeName, containers: states, startedMs }), ...families])
+    },
+    cadvisor: async () => text(cadvisorMetrics(await figures())),
+    resource: async () => text(resourceMetrics(await figures())),
+  }
+}
+
+function text(families: Iterable<MetricFamily>): string {
+  return [...metricsText(families)].join('')
+}
