@@ -1,5 +1,8 @@
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { readOnlyFilesystem } from '../health/filesystem.ts'
@@ -90,3 +93,36 @@ test('only signs of trouble make us write, once, and nothing of it stays', async
   t.match(await pi.finding(), { status: 'False' }, 'it writes')
   t.same(readdirSync(pi.dataDirectory), [])
 })
+
+test('a real ext4 that met an error is told as soon as it stops writing', { skip: whyNoLoop() }, async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'bramble-ext4-'))
+  const [image, mount] = [join(folder, 'image'), join(folder, 'mount')]
+  t.teardown(async () => {
+    execFileSync('umount', ['--lazy', mount])
+    await rm(folder, { recursive: true, force: true })
+  })
+  mkdirSync(mount)
+  execFileSync('truncate', ['--size=8M', image])
+  execFileSync('mkfs.ext4', ['-q', image])
+  execFileSync('mount', ['-o', 'loop,errors=remount-ro', image, mount])
+  const device = execFileSync('findmnt', ['--noheadings', '--output', 'SOURCE', mount], { encoding: 'utf8' }).trim()
+  const kernel = { subscribe: () => undefined }
+  const filesystems = filesystemState({ root: '/', dataDirectory: mount, kernel, clock: fakeClock() })
+  t.match(readOnlyFilesystem(await filesystems.look()), { status: 'False' })
+  writeFileSync(join('/sys/fs/ext4', basename(device), 'trigger_fs_error'), '1\n')
+  t.match(readOnlyFilesystem(await filesystems.look()), {
+    status: 'True',
+    reason: 'FilesystemReadOnly',
+    message: new RegExp(`\\(${device}\\) is read-only after 1 error`),
+  })
+})
+
+function whyNoLoop(): string | false {
+  if (process.getuid?.() !== 0) return 'mounting needs root'
+  const programs = ['mkfs.ext4', 'mount', 'findmnt']
+  const missing = programs.find(
+    (name) => !['/sbin', '/usr/sbin', '/bin', '/usr/bin'].some((at) => existsSync(join(at, name))),
+  )
+  if (missing !== undefined) return `${missing} is not installed`
+  return existsSync('/dev/loop-control') ? false : 'there are no loop devices'
+}

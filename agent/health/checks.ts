@@ -80,7 +80,7 @@ export function serviceChecks({ filesystems, docker, kernel }: ServiceSource): r
       unfit: true,
       look: async () => readOnlyFilesystem(await filesystems()),
     },
-    { type: 'DockerUnhealthy', periodMs: 5 * seconds, holdMs: 10 * seconds, look: () => dockerHealth(docker()) },
+    { type: 'DockerUnhealthy', periodMs: 5 * seconds, holdMs: 5 * seconds, look: () => dockerHealth(docker()) },
     { type: 'KernelDeadlock', periodMs: 5 * seconds, holdMs: minutes, look: kernel },
   ]
 }

@@ -31,7 +31,7 @@ function trouble(reading: FilesystemReading): readonly { readonly reason: string
   const name = role === 'root' ? 'the root filesystem' : `the filesystem of ${path}`
   if (failure !== undefined) return [{ reason: 'FilesystemFails', text: `${name} (${device}) fails: ${failure}` }]
   if (!isReadOnly || isMeantSo) return []
-  const counted = errors !== undefined && errors > 0 ? ` after ${errors} errors` : ''
+  const counted = errors !== undefined && errors > 0 ? ` after ${errors} ${errors === 1 ? 'error' : 'errors'}` : ''
   return [{ reason: 'FilesystemReadOnly', text: `${name} (${device}) is read-only${counted}` }]
 }
 
