@@ -45,6 +45,7 @@ import { doorPath, localDoor } from './local-door.ts'
 import { scheduler } from './scheduler/scheduler.ts'
 import { anyAddress, type ServerNames, serverNames } from './server-names.ts'
 import { eventRecorder } from './store/event-recorder.ts'
+import { openRevocationList } from './store/revocations.ts'
 import { StoreInUseError } from './store/sqlite-file.ts'
 import { openSqliteStore, type SqliteStore } from './store/sqlite-store.ts'
 import { usageBoard } from './store/usage-board.ts'
@@ -154,6 +155,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
     const host = listen.bindAddress ?? anyAddress(machine)
 
     const usage = usageBoard({ clock })
+    const revocations = await openRevocationList(needs)
     const api = apiServer({
       ...needs,
       usage,
@@ -164,11 +166,12 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       version,
       commonNameOf: commonNameOfCSR,
       origin: store.origin,
+      revocations,
     })
     const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
     closing.unshift(() => api.run(AbortSignal.abort()))
 
-    const broker = await openMqttBroker({ tls, clock, log, registry })
+    const broker = await openMqttBroker({ tls, clock, log, registry, revocations })
     closing.unshift(() => broker.close())
     const outbox = nodeOutbox({ ...needs, broker, epoch: randomUUID(), origin: store.origin })
     const inbox = nodeInbox({ ...needs, usage, broker, podsOf: outbox.podsOf, registry })
@@ -212,6 +215,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       ...(service === undefined ? [] : [serviceLoop(service, view, clock, log)]),
       { name: 'api', run: api.run },
       { name: 'local-door', run: door.run },
+      revocations,
       inbox,
       outbox,
       statsCaller({ usage, broker, clock }),
@@ -291,7 +295,7 @@ async function writeKubeconfigs(authority: Authority, server: string, flags: Fla
 function signerOf(authority: Authority) {
   return {
     check: checkNodeCSR,
-    sign: (pem: string, terms: { readonly expirationSeconds?: number }) =>
+    sign: (pem: string, terms: { readonly expirationSeconds?: number; readonly notBeforeMs?: number }) =>
       signNodeCSR(authority, pem, { nowMs: clock.wallMs(), ...terms }),
   }
 }

@@ -81,10 +81,16 @@ export type SigningTerms = {
   readonly nowMs: number
   /** Wished for by the one who asks: at least 600, at most a year. */
   readonly expirationSeconds?: number
+  /** Not good before this: earlier ones of the same name were revoked then. */
+  readonly notBeforeMs?: number
 }
 
 /** The node's certificate, PEM. Throws when the request is not a node's: ask `checkNodeCSR` first. */
-export function signNodeCSR(authority: Authority, pem: string, { nowMs, expirationSeconds }: SigningTerms): string {
+export function signNodeCSR(
+  authority: Authority,
+  pem: string,
+  { nowMs, expirationSeconds, notBeforeMs }: SigningTerms,
+): string {
   const answer = checkNodeCSR(pem, { signerName: nodeClientSigner, usages: nodeClientUsages })
   if (!answer.ok) throw new Error(`Not a node's certificate request: ${answer.reason}`)
   const wishedMs = expirationSeconds === undefined ? yearMs : Math.max(expirationSeconds, 600) * 1000
@@ -94,6 +100,7 @@ export function signNodeCSR(authority: Authority, pem: string, { nowMs, expirati
     usage: 'clientAuth',
     nowMs,
     lifeMs: Math.min(wishedMs, yearMs),
+    ...(notBeforeMs !== undefined && { notBeforeMs }),
   })
 }
 

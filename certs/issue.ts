@@ -73,10 +73,15 @@ export type Leaf = {
   readonly names?: readonly string[]
   readonly nowMs: number
   readonly lifeMs: number
+  /** At the earliest. */
+  readonly notBeforeMs?: number
 }
 
 /** The signed certificate, PEM: back-dated a little, and never beyond the authority's own end. */
-export function issue(authority: Authority, { subject, publicKey, usage, names, nowMs, lifeMs }: Leaf): string {
+export function issue(
+  authority: Authority,
+  { subject, publicKey, usage, names, nowMs, lifeMs, notBeforeMs = 0 }: Leaf,
+): string {
   if (nowMs >= authority.notAfterMs) {
     throw new Error(`The authority ended on ${new Date(authority.notAfterMs).toISOString()}: it can sign nothing more`)
   }
@@ -87,7 +92,7 @@ export function issue(authority: Authority, { subject, publicKey, usage, names, 
       issuer: subjectIn(authority.certificate),
       subject: nameDer(subject),
       publicKey,
-      notBeforeMs: nowMs - backdateMs,
+      notBeforeMs: Math.max(nowMs - backdateMs, notBeforeMs),
       notAfterMs: Math.min(nowMs + lifeMs, authority.notAfterMs),
       extensions: [
         leafConstraints(),

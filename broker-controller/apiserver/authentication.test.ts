@@ -4,7 +4,12 @@ import { authenticate, type ClientCertificate, type Credentials, refuseImpersona
 
 const nowMs = Date.parse('2026-01-02T03:04:05Z')
 const token = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication' as const], groups: [] }
-const good: ClientCertificate = { trusted: true, identity: nodeIdentity('pi-01'), validUntilMs: nowMs + 1000 }
+const good: ClientCertificate = {
+  trusted: true,
+  identity: nodeIdentity('pi-01'),
+  validSinceMs: nowMs - 1000,
+  validUntilMs: nowMs + 1000,
+}
 
 const ask = (shown: Partial<Credentials>, expiration?: string) =>
   authenticate(
@@ -41,6 +46,19 @@ test('a certificate that is not good is told why, and never counts as none', asy
     { user: 'system:bootstrap:abcdef' },
     'a token beside it is looked at: that is how a machine whose certificate has ended joins again',
   )
+})
+
+test('a certificate that was revoked is told so, and counts as none beside a token', async (t) => {
+  const revoked = (user: string, sinceMs: number) => (sinceMs < nowMs ? `${user} is out` : undefined)
+  const needs = { nowMs, revoked, findToken: async () => token }
+  const authorization = `Bearer ${token.id}.${token.secret}`
+  await t.rejects(authenticate({ certificate: good, authorization: undefined }, needs), {
+    code: 401,
+    message: 'system:node:pi-01 is out',
+  })
+  t.match(await authenticate({ certificate: good, authorization }, needs), { user: 'system:bootstrap:abcdef' })
+  const younger = { ...good, validSinceMs: nowMs }
+  t.match(await authenticate({ certificate: younger, authorization: undefined }, needs), { user: 'system:node:pi-01' })
 })
 
 test('a bootstrap token makes a bootstrapper', async (t) => {

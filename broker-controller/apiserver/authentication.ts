@@ -9,6 +9,7 @@ export type ClientCertificate = {
   readonly trusted: boolean
   /** Undefined when its subject names nobody. */
   readonly identity: Identity | undefined
+  readonly validSinceMs: number
   readonly validUntilMs: number
 }
 
@@ -20,18 +21,23 @@ export type Credentials = {
 
 export type AuthenticationNeeds = {
   readonly findToken: (id: string) => Promise<BootstrapToken | undefined>
+  /** Why a certificate of this user, good since then, is good no more; undefined when it is. */
+  readonly revoked?: (user: string, sinceMs: number) => string | undefined
   readonly nowMs: number
 }
 
 /** Throws Unauthorized where something was shown that is not good: it never counts as having shown nothing. */
 export async function authenticate(
   { certificate, authorization }: Credentials,
-  { findToken, nowMs }: AuthenticationNeeds,
+  { findToken, revoked, nowMs }: AuthenticationNeeds,
 ): Promise<Identity> {
   const named = certificate && ofCertificate(certificate, nowMs)
-  if (named !== undefined) return authenticated(named)
+  const because = named && certificate && revoked?.(named.user, certificate.validSinceMs)
+  if (named !== undefined && because === undefined) return authenticated(named)
   if (authorization !== undefined) return ofToken(authorization, findToken, nowMs)
-  if (certificate !== undefined) throw new ApiError('Unauthorized', certificateRefusal(certificate, nowMs))
+  if (certificate !== undefined) {
+    throw new ApiError('Unauthorized', because ?? certificateRefusal(certificate, nowMs))
+  }
   return anonymous
 }
 

@@ -10,6 +10,7 @@ import { identityOfSubject } from '../../api/identity.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { RevocationList } from '../store/revocations.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
 import { writeAnswer } from './answer-writer.ts'
@@ -39,6 +40,8 @@ export type ApiServerNeeds = {
   readonly commonNameOf: (request: string) => string | undefined
   /** Which store this is; undefined: one that learns nothing from nodes. */
   readonly origin?: StoreOrigin
+  /** undefined: every certificate of the authority is good until its end. */
+  readonly revocations?: RevocationList
 }
 
 export interface ApiServer {
@@ -70,6 +73,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     random = Math.random,
     commonNameOf,
     origin,
+    revocations,
   } = needs
   const counters = requestCounters(registry)
   const closing = new AbortController()
@@ -83,6 +87,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     parseYaml,
     commonNameOf,
     ...(origin && { origin }),
+    ...(revocations && { revocations }),
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }
@@ -102,6 +107,21 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
       void serve(incoming, outgoing, requests, counters, log, closing.signal)
     },
   )
+  const connections = new Set<TLSSocket>()
+  server.on('secureConnection', (socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
+  // Requests are judged one by one; a watch that runs on would go on reading.
+  revocations?.onChange(() => {
+    for (const socket of connections) {
+      const shown = certificateOf(socket)
+      const because = shown?.identity && revocations.because(shown.identity.user, shown.validSinceMs)
+      if (because === undefined) continue
+      log.info('API connection cut', { user: shown?.identity?.user, because })
+      socket.destroy()
+    }
+  })
   server.on('tlsClientError', (error) => log.debug('TLS handshake failed', { error }))
 
   return {
@@ -188,11 +208,12 @@ function certificateOf(socket: unknown): ClientCertificate | undefined {
   if (!(socket instanceof TLSSocket)) return undefined
   const known = certificates.get(socket)
   if (known !== undefined) return known.certificate
-  const { subject, valid_to } = socket.getPeerCertificate()
+  const { subject, valid_from, valid_to } = socket.getPeerCertificate()
   // Without a certificate Node gives an empty object.
   const certificate = subject && {
     trusted: socket.authorized,
     identity: identityOfSubject(subject),
+    validSinceMs: Date.parse(valid_from),
     validUntilMs: Date.parse(valid_to),
   }
   certificates.set(socket, { certificate })

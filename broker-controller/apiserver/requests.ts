@@ -4,6 +4,7 @@ import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstra
 import { type Identity, nodeOf } from '../../api/identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { RevocationList } from '../store/revocations.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
 import type { Answer } from './answers.ts'
@@ -39,6 +40,7 @@ export type RequestNeeds = SystemNeeds & {
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
   readonly origin?: StoreOrigin
+  readonly revocations?: Pick<RevocationList, 'because'>
 }
 
 /** With what was asked, for whoever counts. */
@@ -62,11 +64,15 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
   }
 }
 
-async function identify({ certificate, headers }: ApiRequest, { store, clock }: RequestNeeds): Promise<Identity> {
+async function identify(
+  { certificate, headers }: ApiRequest,
+  { store, clock, revocations }: RequestNeeds,
+): Promise<Identity> {
   const identity = await authenticate(
     { certificate, authorization: oneOf(headers['authorization']) },
     {
       nowMs: clock.wallMs(),
+      ...(revocations && { revoked: revocations.because }),
       findToken: async (id) => {
         const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
         return secret && decodeToken(secret)

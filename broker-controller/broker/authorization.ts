@@ -9,6 +9,7 @@ export type Permission<T extends Topic> = { readonly allowed: true; readonly top
 
 export type RefusalCode =
   | 'NotANode'
+  | 'Revoked'
   | 'TooLarge'
   | 'UnknownTopic'
   | 'ForeignTopic'

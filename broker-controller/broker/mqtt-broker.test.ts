@@ -91,6 +91,27 @@ test('without a certificate of ours that is valid now nobody connects', { skip }
   t.same([heard.connected, heard.messages], [[], []])
 })
 
+test('a certificate that is revoked connects no more, and who is in is cut off', { skip }, async (t) => {
+  let isRevoked = false
+  const changed: (() => void)[] = []
+  const revocations = {
+    because: (user: string, sinceMs: number) =>
+      isRevoked && user === 'system:node:pi-a' && sinceMs < Date.now() ? 'it was stolen' : undefined,
+    onChange: (told: () => void) => void changed.push(told),
+  }
+  const { options, heard, refusals } = await opened(t, {}, revocations)
+  const watching = mosquitto('sub', [...(await options(a)), '-t', `${topicsOf('pi-a')}/desired`, '-q', '1'])
+  await heard.until(({ connected }) => connected.length === 1)
+  isRevoked = true
+  for (const tell of changed) tell()
+  await heard.until(({ disconnected }) => disconnected.length === 1)
+  t.match((await watching).error, /connection was lost/)
+  const again = await mosquitto('sub', [...(await options(a)), '-t', `${topicsOf('pi-a')}/desired`, '-q', '1'])
+  t.match(again.error, /not authori[sz]ed/i)
+  t.ok((await refusals('Revoked')) >= 2)
+  t.same(heard.connected, ['pi-a'])
+})
+
 test('what the controller said last is there for who comes later', { skip }, async (t) => {
   const { options, broker } = await opened(t)
   await broker.publish({ kind: 'desired', node: 'pi-a' }, 'first')
@@ -203,11 +224,22 @@ type Heard = {
   until(enough: (heard: Heard) => boolean): Promise<void>
 }
 
-async function opened(t: Test, limits: Partial<BrokerLimits> = {}) {
+async function opened(
+  t: Test,
+  limits: Partial<BrokerLimits> = {},
+  revocations?: Parameters<typeof openMqttBroker>[0]['revocations'],
+) {
   const lines: string[] = []
   const log = openLog({ level: 'info', format: 'json', write: (line) => void lines.push(line) })
   const registry = new Registry()
-  const broker = await openMqttBroker({ tls: certs.server, clock: systemClock, log, registry, limits })
+  const broker = await openMqttBroker({
+    tls: certs.server,
+    clock: systemClock,
+    log,
+    registry,
+    limits,
+    ...(revocations && { revocations }),
+  })
   t.teardown(() => broker.close())
   let wake = () => {}
   const heard: Heard = {

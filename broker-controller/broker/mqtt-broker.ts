@@ -8,6 +8,7 @@ import { identityOfSubject, nodeOf } from '../../api/identity.ts'
 import { parseTopic, topicName, topicRules } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { RevocationList } from '../store/revocations.ts'
 import { mayPublish, maySubscribe, type Refusal } from './authorization.ts'
 import type { Broker, NodeListener } from './broker.ts'
 import { packetMeter } from './packet-meter.ts'
@@ -21,6 +22,8 @@ export type MqttBrokerNeeds = {
   readonly log: Log
   readonly registry: Registry
   readonly limits?: Partial<BrokerLimits>
+  /** undefined: every certificate of the authority is good until its end. */
+  readonly revocations?: Pick<RevocationList, 'because' | 'onChange'>
 }
 
 export type BrokerLimits = {
@@ -51,13 +54,15 @@ export interface MqttBroker extends Broker {
   listen(address: { readonly port: number; readonly host?: string }, listener: NodeListener): Promise<number>
 }
 
-export async function openMqttBroker({ tls, clock, log, registry, limits = {} }: MqttBrokerNeeds): Promise<MqttBroker> {
+export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker> {
+  const { tls, clock, log, registry, limits = {}, revocations } = needs
   const limit = { ...defaultLimits, ...limits }
   /** The node a connection's certificate names; the connection each node has now. */
   const nodes = new WeakMap<Client, string>()
   const current = new Map<string, Client>()
   const refusedWills = new WeakSet<Client>()
   const sockets = new Set<Socket>()
+  const secured = new Map<TLSSocket, Client>()
   const publishing = new Set<Promise<void>>()
   let listener: NodeListener | undefined
 
@@ -157,6 +162,18 @@ export async function openMqttBroker({ tls, clock, log, registry, limits = {} }:
   const emitter: EventEmitter = aedes
   emitter.on('error', (error) => log.error('MQTT broker failed', { error }))
 
+  const revoked = (socket: TLSSocket): string | undefined => {
+    const { subject, valid_from } = socket.getPeerCertificate()
+    return revocations?.because(String(subject?.CN), Date.parse(valid_from))
+  }
+  revocations?.onChange(() => {
+    for (const [socket, client] of secured) {
+      const reason = revoked(socket)
+      if (reason !== undefined)
+        socket.destroy(refuse(client, 'connection', { allowed: false, code: 'Revoked', reason }))
+    }
+  })
+
   const server = createServer({
     ca: tls.ca,
     cert: tls.certificate,
@@ -179,9 +196,14 @@ export async function openMqttBroker({ tls, clock, log, registry, limits = {} }:
   })
   server.on('secureConnection', (socket) => {
     const client = aedes.handle(socket)
+    secured.set(socket, client)
+    socket.once('close', () => secured.delete(socket))
     const identity = identityOfSubject(subjectOf(socket) ?? {})
     const node = identity === undefined ? undefined : nodeOf(identity)
-    if (node !== undefined) nodes.set(client, node)
+    const because = revoked(socket)
+    // Who is refused here is told so in the answer to its CONNECT.
+    if (because !== undefined) refuse(client, 'connection', { allowed: false, code: 'Revoked', reason: because })
+    else if (node !== undefined) nodes.set(client, node)
     else refuse(client, 'connection', { allowed: false, code: 'NotANode', reason: `${identity?.user} is not a node` })
 
     const meter = packetMeter(limit.maxPacketBytes)

@@ -33,7 +33,7 @@ export type Claimed = {
 export type CertificateStep =
   | { readonly step: 'approve' }
   | { readonly step: 'deny' | 'fail'; readonly reason: string; readonly message: string }
-  | { readonly step: 'sign' }
+  | { readonly step: 'sign'; readonly nodeName: string }
   /** Nothing to do, or somebody else's to decide. */
   | { readonly step: 'none' }
 
@@ -49,7 +49,9 @@ export function certificateStep(
   if (csr.spec.signerName !== nodeClientSigner || csr.status?.certificate) return { step: 'none' }
   if (has(csr, 'Denied') || has(csr, 'Failed')) return { step: 'none' }
   if (has(csr, 'Approved')) {
-    return checked.ok ? { step: 'sign' } : { step: 'fail', reason: 'SignerValidationFailure', message: checked.reason }
+    return checked.ok
+      ? { step: 'sign', nodeName: checked.nodeName }
+      : { step: 'fail', reason: 'SignerValidationFailure', message: checked.reason }
   }
   if (!isAutomatic(csr)) return { step: 'none' }
   if (!checked.ok) return { step: 'deny', reason: 'InvalidRequest', message: checked.reason }

@@ -1,6 +1,7 @@
 /** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
 
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
@@ -9,6 +10,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { removeIfThere } from '../store/remove.ts'
+import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import {
   answeredRequest,
@@ -28,7 +30,7 @@ export interface CertificateSigner {
     terms: { readonly signerName: string; readonly usages: readonly string[]; readonly expectedName?: string },
   ): CheckedRequest
   /** The certificate, PEM. */
-  sign(pem: string, terms: { readonly expirationSeconds?: number }): string
+  sign(pem: string, terms: { readonly expirationSeconds?: number; readonly notBeforeMs?: number }): string
 }
 
 export type CertificateNeeds = {
@@ -104,7 +106,13 @@ async function runCertificates(
       }
       case 'sign': {
         const { request, expirationSeconds } = csr.spec
-        const pem = signer.sign(pemOf(request), { ...(expirationSeconds !== undefined && { expirationSeconds }) })
+        const revoked = revocationsIn(await store.get('configmaps', revocationsKey)).get(
+          nodeIdentity(step.nodeName).user,
+        )
+        const pem = signer.sign(pemOf(request), {
+          ...(expirationSeconds !== undefined && { expirationSeconds }),
+          ...(revoked && { notBeforeMs: revoked.beforeMs }),
+        })
         log.info('Certificate signed', { csr: name })
         return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
       }

@@ -58,7 +58,8 @@ export async function anApi(
   }
   const ask: Ask = async (method, target, { body, type, accept, as = admin, headers = {} } = {}) => {
     const [path = '', query = ''] = target.split('?')
-    const certificate = as === 'nobody' ? undefined : { trusted: true, identity: as, validUntilMs: Infinity }
+    const certificate =
+      as === 'nobody' ? undefined : { trusted: true, identity: as, validSinceMs: 0, validUntilMs: Infinity }
     const { answer } = await answerRequest(
       {
         method,

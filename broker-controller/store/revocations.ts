@@ -1,0 +1,115 @@
+/**
+ * Certificates that are good no more, whatever their dates: all of a user's that were issued before a moment. One
+ * ConfigMap, a line each, so that it can be read and mended with kubectl.
+ */
+import { isApiError } from '../../api/api-error.ts'
+import type { ConfigMap } from '../../api/config-map.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import { follow, keyText } from './follow.ts'
+import { rewrite } from './rewrite.ts'
+import type { ObjectKey, Store } from './store.ts'
+
+export const revocationsKey: ObjectKey = { namespace: 'kube-system', name: 'bramble-revoked-certificates' }
+
+export type Revocation = {
+  /** `system:node:NAME`, or another common name. */
+  readonly user: string
+  /** Certificates whose life began before this are revoked. */
+  readonly beforeMs: number
+  /** One word, as `NodeDeleted`. */
+  readonly reason: string
+}
+
+/** By user. Throws with the line that cannot be understood: half a list would let in who shall stay out. */
+export function revocationsIn(map: ConfigMap | undefined): ReadonlyMap<string, Revocation> {
+  const lines = (map?.data?.['revoked'] ?? '').split('\n').filter((line) => line.trim() !== '')
+  return new Map(lines.map(revocationIn).map((revocation) => [revocation.user, revocation]))
+}
+
+function revocationIn(line: string): Revocation {
+  const [before = '', user = '', reason = ''] = line.trim().split(/\s+/)
+  const beforeMs = Date.parse(before)
+  if (!Number.isNaN(beforeMs) && user !== '') return { user, beforeMs, reason }
+  throw new Error(`ConfigMap ${keyText(revocationsKey)}: not "TIME USER REASON": ${JSON.stringify(line)}`)
+}
+
+function textOf(revocations: ReadonlyMap<string, Revocation>): string {
+  return [...revocations.values()]
+    .map(({ beforeMs, user, reason }) => `${rfc3339(beforeMs)} ${user} ${reason}\n`)
+    .join('')
+}
+
+/** The sentence for whoever shows such a certificate; undefined when it is not revoked. */
+export function revokedBecause(
+  revocations: ReadonlyMap<string, Revocation>,
+  { user, sinceMs }: { readonly user: string; readonly sinceMs: number },
+): string | undefined {
+  const found = revocations.get(user)
+  // A certificate of no date is not known to be younger.
+  if (found === undefined || sinceMs >= found.beforeMs) return undefined
+  const why = found.reason === '' ? '' : ` (${found.reason})`
+  return `the certificate of ${user} was revoked${why}: certificates from before ${rfc3339(found.beforeMs)} are good no more`
+}
+
+/** No certificate is issued for so long; one that is revoked longer has ended by itself, and its renewal too. */
+const keptMs = 2 * 366 * 24 * 3600_000
+
+/** Durable when it resolves; whoever follows the list acts on it at once. */
+export async function revoke(
+  needs: { readonly store: Store; readonly clock: Clock },
+  user: string,
+  reason: string,
+): Promise<void> {
+  const change = (map: ConfigMap): ConfigMap => {
+    // Whole seconds, as a certificate's dates are. One issued since the last time may date from this very second.
+    const nowMs = Math.floor(needs.clock.wallMs() / 1000) * 1000
+    const beforeMs = Math.max(nowMs, (revocationsIn(map).get(user)?.beforeMs ?? 0) + 1000)
+    const kept = [...revocationsIn(map)].filter(([, old]) => beforeMs - old.beforeMs < keptMs)
+    const revoked = textOf(new Map([...kept, [user, { user, beforeMs, reason }]]))
+    return { ...map, data: { ...map.data, revoked } }
+  }
+  const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationsKey } }
+  try {
+    if ((await needs.store.get('configmaps', revocationsKey)) === undefined) {
+      await needs.store.create('configmaps', change(none))
+      return
+    }
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error
+  }
+  await rewrite(needs, 'configmaps', { key: revocationsKey, change })
+}
+
+export interface RevocationList extends Loop {
+  /** Why this certificate, good since then, is good no more; undefined when it is. */
+  because(user: string, sinceMs: number): string | undefined
+  /** Told whenever the list changed: those who are in must be looked at again. */
+  onChange(told: () => void): void
+}
+
+export type RevocationNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+/** Resolves with the list as it is now, before anybody is let in; its loop follows it from there. */
+export async function openRevocationList(needs: RevocationNeeds): Promise<RevocationList> {
+  const { store, log } = needs
+  let known = revocationsIn(await store.get('configmaps', revocationsKey))
+  const listeners: (() => void)[] = []
+  const key = keyText(revocationsKey)
+  const maps = follow(needs, 'configmaps', (present, previous) => {
+    if (keyText((present ?? previous)?.metadata ?? {}) !== key) return
+    try {
+      known = revocationsIn(present)
+    } catch (error) {
+      return log.error('List of revoked certificates is not understood; the one before stays in force', { error })
+    }
+    for (const tell of listeners) tell()
+  })
+  return {
+    name: 'revocations',
+    because: (user, sinceMs) => revokedBecause(known, { user, sinceMs }),
+    onChange: (told) => void listeners.push(told),
+    run: maps.run,
+  }
+}
