@@ -24,6 +24,7 @@ import { kernelLog } from './adapters/kernel-log.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
 import { machineMetrics } from './adapters/machine-metrics.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
+import { manifestFolder } from './adapters/manifest-folder.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
@@ -51,7 +52,9 @@ import { registration } from './node/registration.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
 import type { MachineDevices } from './pods/devices.ts'
 import { garbageCollector } from './pods/garbage-collector.ts'
+import { mirrorManager } from './pods/mirror-manager.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
+import { staticPodManager } from './pods/static-pod-manager.ts'
 import { containerRoster } from './usage/roster.ts'
 import { scrapes } from './usage/scrapes.ts'
 import { usageSampler } from './usage/usage-sampler.ts'
@@ -240,6 +243,21 @@ export async function runAgent(
     clock: watch.clockFor('storage-limits'),
     log,
   })
+  const mirrors = mirrorManager({ api, isHere: pods.isHere, clock: systemClock, random, log }, { nodeName })
+  const { staticPodPath, fileCheckMs } = configuration
+  const staticPods = staticPodManager(
+    {
+      folder: manifestFolder(staticPodPath),
+      tell(wanted) {
+        pods.staticPods(wanted)
+        mirrors.staticPods(wanted)
+      },
+      warn: (reason, message) => tellOfNode({ type: 'Warning', reason, message }),
+      clock: watch.clockFor('static-pods'),
+      log,
+    },
+    { nodeName, fileCheckMs },
+  )
   const registering = registration({
     api,
     facts: async () => ({
@@ -262,7 +280,10 @@ export async function runAgent(
     api,
     nodeName,
     remembered: pods.remembered,
-    desired: pods.desired,
+    desired(message) {
+      pods.desired(message)
+      mirrors.desired(message)
+    },
     told: controlPlane.reportEverything,
     clock: systemClock,
     random,
@@ -300,6 +321,9 @@ export async function runAgent(
   }
   /** Ready without the controller: a machine that comes back alone runs its pods. */
   const view = { ready: health.looked, problems: hanging, status: statusLine }
+  // What the files want is known before anything is decided, and with no one to ask.
+  if (staticPodPath === '') mirrors.staticPods([])
+  else await staticPods.look()
   await runLoops(
     [
       ...(service === undefined ? [] : [serviceLoop(service, view, systemClock, log)]),
@@ -309,6 +333,8 @@ export async function runAgent(
           controlPlane.run({ desired: teller.desired, store: registering.store, stats: sampler.call }, signal),
       },
       teller,
+      ...(staticPodPath === '' ? [] : [staticPods]),
+      mirrors,
       { name: 'kernel-log', run: kernel.run },
       { name: 'eviction', run: eviction.run },
       limits,

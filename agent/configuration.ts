@@ -49,6 +49,8 @@ export const AgentConfigurationSchema = object({
   healthzBindAddress: optional(text),
   highTemperatureCelsius: optional(integer),
   restartDocker: optional(bool),
+  staticPodPath: optional(text),
+  fileCheckFrequency: optional(text),
   devices: optional(list(object({ name: text, paths: list(text) }))),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
@@ -89,6 +91,9 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly highTemperatureCelsius: number | undefined
   /** Through systemd, when it does not answer. */
   readonly restartDocker: boolean
+  /** The folder of manifests; '' for none. */
+  readonly staticPodPath: string
+  readonly fileCheckMs: number
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
   readonly garbage: GarbagePolicy
@@ -153,6 +158,8 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
         ? undefined
         : whole('highTemperatureCelsius', file.highTemperatureCelsius, 0, 30, 120),
     restartDocker: file.restartDocker ?? true,
+    staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
+    fileCheckMs: span('fileCheckFrequency', file.fileCheckFrequency, 20_000, 1_000),
     devices: devicesOf(file.devices ?? [], problems),
     imagePulls: {
       parallel: parallelPulls(file, whole('maxParallelImagePulls', file.maxParallelImagePulls, 2, 1, 1000)),
@@ -263,6 +270,11 @@ function devicesOf(
     }
     return { resource, paths }
   })
+}
+
+function folderOf(name: string, path: string, problems: string[]): string {
+  if (path !== '' && !path.startsWith('/')) problems.push(`${name}: ${JSON.stringify(path)} must start with /`)
+  return path
 }
 
 function addressOf(name: string, address: string | undefined, problems: string[]): string | undefined {

@@ -54,6 +54,8 @@ test('JSON goes out and comes back, with the token, the time and the status', as
   t.match(await client.get('/x?y=z'), { status: 200, body: { method: 'GET', path: '/x?y=z', type: undefined } })
   t.match(await client.patch('/x', {}), { body: { method: 'PATCH', type: 'application/merge-patch+json' } })
   t.match(await client.delete('/x'), { body: { method: 'DELETE' } })
+  const options = { gracePeriodSeconds: 0 }
+  t.match(await client.delete('/x', undefined, options), { body: { body: JSON.stringify(options) } })
 })
 
 test('a client shows its certificate', async (t) => {

@@ -15,7 +15,8 @@ export interface ApiClient {
   post(path: string, body: unknown, signal?: AbortSignal): Promise<ApiAnswer>
   /** A JSON merge patch unless `contentType` says otherwise. */
   patch(path: string, body: unknown, contentType?: string, signal?: AbortSignal): Promise<ApiAnswer>
-  delete(path: string, signal?: AbortSignal): Promise<ApiAnswer>
+  /** `options`: DeleteOptions. */
+  delete(path: string, signal?: AbortSignal, options?: unknown): Promise<ApiAnswer>
 }
 
 export type ApiClientSettings = {
@@ -56,7 +57,13 @@ export function apiClient({ url, ca, certificate, key, token, deadlineMs = 15_00
     const options: RequestOptions = {
       ...common,
       method,
-      headers: { ...headers, ...(sent === undefined ? {} : { 'content-type': contentType ?? 'application/json' }) },
+      headers: {
+        ...headers,
+        // Its length too: of a deletion Node would otherwise send the body after the end of the request.
+        ...(sent === undefined
+          ? {}
+          : { 'content-type': contentType ?? 'application/json', 'content-length': Buffer.byteLength(sent) }),
+      },
       signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
     }
     try {
@@ -77,7 +84,7 @@ export function apiClient({ url, ca, certificate, key, token, deadlineMs = 15_00
     post: (path, body, signal) => call('POST', path, signal, body),
     patch: (path, body, contentType = 'application/merge-patch+json', signal) =>
       call('PATCH', path, signal, body, contentType),
-    delete: (path, signal) => call('DELETE', path, signal),
+    delete: (path, signal, options) => call('DELETE', path, signal, options),
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the control plane wants on this node, as last heard. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Pod } from '../../api/pod.ts'
+import { configSourceAnnotation, isMirrorPod, isStaticPod } from '../../api/static-pod.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 
 /**
@@ -11,9 +12,45 @@ export function isNews(known: DesiredMessage | undefined, message: DesiredMessag
   return known === undefined || known.epoch !== message.epoch || known.version < message.version
 }
 
-/** The pods by UID. One without a UID or a name cannot be run. */
+/** The pods to run, by UID. One without a UID or a name cannot be run; a mirror shows what runs already. */
 export function podsByUID({ pods }: DesiredMessage): ReadonlyMap<string, Pod> {
-  return new Map(pods.flatMap((pod) => (pod.metadata.uid && pod.metadata.name ? [[pod.metadata.uid, pod]] : [])))
+  return new Map(
+    pods.flatMap((pod) => {
+      const { uid, name } = pod.metadata
+      return uid && name && !isMirrorPod(pod) ? [[uid, notOwn(pod)]] : []
+    }),
+  )
+}
+
+/** Nobody makes a pod more than it is by writing on it that it comes from a file. */
+function notOwn(pod: Pod): Pod {
+  if (!isStaticPod(pod)) return pod
+  const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: 'api' }
+  return { ...pod, metadata: { ...pod.metadata, annotations } }
+}
+
+export function mirrorsIn({ pods }: DesiredMessage): readonly Pod[] {
+  return pods.filter(isMirrorPod)
+}
+
+/**
+ * All that is wanted here. A static pod waits for the last one of its name to be gone, so that a changed file never has
+ * two of it running. `here`: what there is on the machine, by UID, with its namespace and name.
+ */
+export function wantedHere(
+  desired: DesiredMessage | undefined,
+  own: readonly Pod[],
+  here: ReadonlyMap<string, string>,
+): ReadonlyMap<string, Pod> {
+  const placed: ReadonlyMap<string, Pod> = desired === undefined ? new Map() : podsByUID(desired)
+  const isInTheWay = (pod: Pod) =>
+    [...here].some(([uid, path]) => uid !== pod.metadata.uid && path === pathOf(pod) && !placed.has(uid))
+  const free = own.filter((pod) => !isInTheWay(pod))
+  return new Map([...placed, ...free.map((pod): [string, Pod] => [pod.metadata.uid ?? '', pod])])
+}
+
+export function pathOf({ metadata }: Pod): string {
+  return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
 }
 
 /** UIDs of the pods for which the two want something else, what they name included. */

@@ -2,13 +2,16 @@
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ControlPlane } from '../node/control-plane.ts'
+import { pathOf } from './desired-pods.ts'
 import { isFinal } from './pod-status.ts'
-import { type PodWorker, pathOf } from './pod-worker.ts'
+import type { PodWorker } from './pod-worker.ts'
 
 export type Known = {
   readonly worker: PodWorker
   /** As last wanted. */
   readonly pod?: Pod
+  /** Namespace and name of what was found, where nobody knows the pod. */
+  readonly path?: string
   /** What the last look found: see `fingerprint`. */
   readonly seen: string
   readonly status?: PodStatus
@@ -28,6 +31,8 @@ export interface PodLedger {
   of(uid: string): Known
   change(uid: string, changes: Partial<Omit<Known, 'worker'>>): void
   readonly entries: ReadonlyMap<string, Known>
+  /** Namespace and name of every pod there is something of, by UID. */
+  paths(): ReadonlyMap<string, string>
   /** Tells the control plane, if it is new. */
   report(uid: string, pod: Pod, status: PodStatus): void
   /** Nothing of the pod is left. While it is `named` as wanted still, it is told once until `forgetGone`. */
@@ -64,6 +69,8 @@ export function podLedger({ controlPlane, newWorker, log }: LedgerNeeds): PodLed
       entries.set(uid, { ...of(uid), ...changes })
     },
     entries,
+    paths: () =>
+      new Map([...entries].map(([uid, { pod, path = '' }]) => [uid, pod === undefined ? path : pathOf(pod)])),
     report(uid, pod, status) {
       const { name = '', namespace = 'default', resourceVersion = '' } = pod.metadata
       const message = { namespace, name, uid, observedResourceVersion: resourceVersion, status }

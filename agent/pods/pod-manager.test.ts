@@ -440,3 +440,90 @@ test('a container’s last words come from its file, or from its log where that 
   ])
   t.equal(runtime.calls.filter(({ method }) => method === 'logTail').length, 1, 'asked once')
 })
+
+const fromFile = (hash: string, image = 'busybox:1.36') =>
+  running('web-pi-01', listening, {
+    uid: hash,
+    containers: [{ name: 'main', image, command: listening }],
+    annotations: { 'kubernetes.io/config.source': 'file' },
+  })
+const mirrorOf = (hash: string, uid: string) =>
+  aPod({ name: 'web-pi-01', uid, annotations: { 'kubernetes.io/config.mirror': hash } })
+
+test('a static pod runs with nobody to ask, and is spoken of once it has a mirror', async (t) => {
+  const { clock, world, running: runs } = aNode(t)
+  world.manager.staticPods([fromFile('a')])
+  await clock.advance(1_000)
+  t.equal(runs().length, 2)
+  t.equal(world.status('web-pi-01'), undefined)
+  t.same(world.told(), [], 'an event of a pod that nobody knows would be lost')
+  world.want(mirrorOf('a', 'mirror-1'))
+  await clock.advance(1_000)
+  t.equal(runs().length, 2, 'the mirror itself runs nothing')
+  t.match(world.messages('mirror-1'), { uid: 'mirror-1', name: 'web-pi-01', status: { phase: 'Running' } })
+  t.match(world.told(), [/^Pulled/, /^Created/, /^Started/])
+  world.want(mirrorOf('a', 'mirror-2'))
+  await clock.advance(1_000)
+  t.match(world.messages('mirror-2'), { status: { phase: 'Running' } })
+  t.same(world.gone, ['mirror-1'], 'nothing stays behind of a mirror that is gone')
+  world.want()
+  await clock.advance(60_000)
+  t.equal(runs().length, 2, 'without a mirror it runs on')
+})
+
+test('a changed static pod waits until the last one of its name has ended', async (t) => {
+  const { clock, runtime, world, running: runs } = aNode(t)
+  runtime.images.add('busybox:2')
+  world.want()
+  const deaf = fromFile('a')
+  world.manager.staticPods([
+    { ...deaf, spec: { ...deaf.spec, containers: [{ name: 'main', image, command: ['sleep', '9'] }] } },
+  ])
+  await clock.advance(1_000)
+  world.manager.staticPods([fromFile('b', 'busybox:2')])
+  await clock.advance(10_000)
+  t.same([...new Set(runs().map(({ identity }) => identity.podUID))], ['a'])
+  await clock.advance(25_000)
+  t.same([...new Set(runs().map(({ identity }) => identity.podUID))], ['b'])
+  t.ok(world.manager.isHere('b'))
+  world.manager.staticPods([])
+  await clock.advance(5_000)
+  t.same(runs(), [])
+  t.notOk(world.manager.isHere('b'))
+})
+
+test('while the files are not known, nothing of a static pod is removed; the next agent adopts it', async (t) => {
+  const { clock, world, start, running: runs } = aNode(t)
+  world.want()
+  world.manager.staticPods([fromFile('a')])
+  await clock.advance(1_000)
+  const before = runs().map(({ id }) => id)
+  await world.stop()
+  const next = start()
+  next.manager.staticPods(undefined)
+  await clock.advance(120_000)
+  next.manager.staticPods([fromFile('a')])
+  await clock.advance(60_000)
+  t.same(
+    runs().map(({ id }) => id),
+    before,
+  )
+})
+
+test('a file that changed while no agent and no controller was there replaces its pod', async (t) => {
+  const { clock, world, start, running: runs } = aNode(t)
+  world.manager.staticPods([fromFile('a')])
+  await clock.advance(1_000)
+  await world.stop()
+  const next = start()
+  next.manager.staticPods([fromFile('b')])
+  await clock.advance(10_000)
+  t.same([...new Set(runs().map(({ identity }) => identity.podUID))], ['b'])
+})
+
+test('a pod of the API is not static because it says so', async (t) => {
+  const { clock, world } = aNode(t)
+  world.want(running('sly', listening, { annotations: { 'kubernetes.io/config.source': 'file' } }))
+  await clock.advance(1_000)
+  t.match(world.manager.pods()[0]?.metadata.annotations, { 'kubernetes.io/config.source': 'api' })
+})

@@ -12,10 +12,11 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { type Allocatable, admit } from './admission.ts'
 import type { PodNeed } from './dead-containers.ts'
-import { changedPods, isNews, podsByUID } from './desired-pods.ts'
+import { changedPods, isNews, mirrorsIn, pathOf, wantedHere } from './desired-pods.ts'
 import { deviceAllocator, type MachineDevices } from './devices.ts'
 import { engineWatch } from './engine-watch.ts'
 import { type ImagePullerSettings, imagePuller } from './image-puller.ts'
+import { mirrorReports } from './mirror-reports.ts'
 import type { Platform } from './platforms.ts'
 import type { Resolver } from './pod-dns.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
@@ -98,6 +99,10 @@ export interface PodManager extends Loop, ControlPlaneListener {
   active(): readonly Pod[]
   /** Something of the pod may run still. */
   mayRun(uid: string): boolean
+  /** What this machine runs of its own accord; undefined while that is not known: then nothing unknown is removed. */
+  staticPods(pods: readonly Pod[] | undefined): void
+  /** Is something of this pod on the machine, or about to be? */
+  isHere(uid: string): boolean
   /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
   endPod(uid: string, ending: Ending): void
   /** Whether what has ended of a pod may be removed. */
@@ -121,6 +126,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const devices = deviceAllocator({ runtime, devices: needs.devices })
   const puller = imagePuller({ runtime, clock, log }, settings.pulls)
   let desired: DesiredMessage | undefined
+  let own: readonly Pod[] | undefined = nothing
+  const ownUIDs = new Set<string>()
   let wanted: ReadonlyMap<string, Pod> = new Map()
   /** What came before the checkpoint was read. */
   let early: DesiredMessage | undefined
@@ -132,9 +139,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   /** Until everything was looked at once, nobody knows what is here already: nothing is decided. */
   let surveyed = false
   let events = 0
+  const reports = mirrorReports(controlPlane)
 
   const event = (pod: Pod, news: PodNews) => {
-    controlPlane.reportEvent(podEvent(pod, news, settings.nodeName, clock.wallMs(), events++))
+    reports.reportEvent(podEvent(pod, news, settings.nodeName, clock.wallMs(), events++))
   }
   const sources = () => ({
     hostIP: needs.node.hostIP(),
@@ -164,8 +172,14 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       again,
       sources,
     })
-  const ledger = podLedger({ controlPlane, newWorker, log })
-  const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: ledger.endings() }))
+  const ledger = podLedger({ controlPlane: reports, newWorker, log })
+  const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: endings() }))
+
+  /** A static pod that was refused is judged again by the next agent, as the kubelet does: nobody else can replace it. */
+  const endings = () =>
+    Object.fromEntries(
+      Object.entries(ledger.endings()).filter(([uid, { containerStatuses }]) => containerStatuses || !ownUIDs.has(uid)),
+    )
 
   const take = (message: DesiredMessage) => {
     if (!isNews(desired, message)) {
@@ -176,13 +190,41 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     // Until now nobody knew what to do with what is here.
     if (desired === undefined) engine.wake()
     desired = message
-    wanted = podsByUID(message)
+    reports.mirrors(mirrorsIn(message))
+    wanted = wantedHere(desired, own ?? nothing, ledger.paths())
     const leaving = [...wanted].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
     ledger.forgetGone(leaving)
     for (const uid of changed) ledger.get(uid)?.worker.forgetTroubles()
     if (surveyed) admitNew()
     visit([...changed, ...leaving])
     keeping.wake()
+  }
+
+  const takeOwn = (pods: readonly Pod[] | undefined) => {
+    // Until now nobody knew what to do with what is here.
+    if (own === undefined) engine.wake()
+    own = pods
+    for (const { metadata } of own ?? nothing) {
+      ownUIDs.add(metadata.uid ?? '')
+      reports.own(metadata.uid ?? '')
+    }
+    takeTurns()
+  }
+
+  /** What static pods waited for may be gone. */
+  const takeTurns = () => {
+    const before = wanted
+    wanted = wantedHere(desired, own ?? nothing, ledger.paths())
+    if (surveyed) admitNew()
+    visit([...before.keys(), ...wanted.keys()].filter((uid) => before.get(uid) !== wanted.get(uid) && ownUIDs.has(uid)))
+  }
+
+  /** What nobody wants is removed only once all who may want it were heard. */
+  const mayVisit = (uid: string) => {
+    if (!surveyed) return false
+    if (wanted.has(uid) || ownUIDs.has(uid) || (desired !== undefined && own !== undefined)) return true
+    const path = ledger.paths().get(uid)
+    return (own ?? nothing).some((pod) => pathOf(pod) === path)
   }
 
   const visit = (uids: Iterable<string>) => {
@@ -251,11 +293,13 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       log,
       hostIP: needs.node.hostIP,
       keptDead: settings.keptDead,
-      ended: keeping.wake,
+      ended() {
+        keeping.wake()
+        if ((own ?? nothing).some(({ metadata }) => !wanted.has(metadata.uid ?? ''))) takeTurns()
+      },
     }
     try {
-      const ready = desired !== undefined && surveyed
-      const dueInMs = ready
+      const dueInMs = mayVisit(uid)
         ? await visitPod(uid, { ...visitNeeds, wanted: (one) => wanted.get(one) }, signal)
         : undefined
       queue.done(uid, dueInMs)
@@ -289,7 +333,11 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     ledger.forgetGone()
     if (surveyed) return visit(uids.filter(differs))
     surveyed = true
-    for (const uid of byPod.keys()) ledger.change(uid, { admitted: true })
+    for (const [uid, [first]] of byPod) {
+      const { podNamespace, podName } = first?.identity ?? {}
+      ledger.change(uid, { admitted: true, path: `${podNamespace}/${podName}` })
+    }
+    wanted = wantedHere(desired, own ?? nothing, ledger.paths())
     await forgetVolumes(new Set(uids))
     admitNew()
     visit(uids)
@@ -323,7 +371,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       log.warn('Wanted pods of another node not taken over', { node: foreign.spec.nodeName })
     } else if (remembered !== undefined) {
       desired = remembered.desired
-      wanted = podsByUID(remembered.desired)
+      reports.mirrors(mirrorsIn(desired))
+      wanted = wantedHere(desired, own ?? nothing, ledger.paths())
       for (const [uid, status] of Object.entries(remembered.endings)) ledger.change(uid, { ended: status, status })
       log.info('Wanted pods known from before', { pods: wanted.size })
     }
@@ -345,6 +394,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       if (loaded) take(message)
       else if (isNews(early, message)) early = message
     },
+    staticPods: takeOwn,
+    isHere: (uid) => ledger.get(uid) !== undefined || wanted.has(uid),
     pods: () =>
       [...wanted].map(([uid, pod]) => {
         const status = ledger.get(uid)?.status ?? pod.status
@@ -352,7 +403,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       }),
     needOf(uid) {
       // Until all is known nothing counts as unneeded.
-      if (desired === undefined || !surveyed) return 'needed'
+      if (desired === undefined || own === undefined || !surveyed) return 'needed'
       const pod = wanted.get(uid)
       if (pod === undefined) return 'gone'
       return isFinal((ledger.get(uid)?.status ?? pod.status)?.phase) ? 'over' : 'needed'

@@ -6,6 +6,7 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions, sandboxOptions } from './container-options.ts'
+import { pathOf } from './desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
 import { containerNamed, runHook } from './hooks.ts'
 import { type ImagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
@@ -482,8 +483,4 @@ const sandboxChanged = 'Pod sandbox changed, it will be killed and re-created.'
 
 export function isUnreachable(error: unknown): boolean {
   return error instanceof RuntimeError && error.reason === 'Unreachable'
-}
-
-export function pathOf({ metadata }: Pod): string {
-  return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
 }

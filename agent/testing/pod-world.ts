@@ -23,6 +23,8 @@ export type PodWorld = {
   status(name: string): PodStatus | undefined
   /** Every status of it that was ever told, oldest first: none is too short to be seen. */
   statuses(name: string): readonly PodStatus[]
+  /** What was said last of the pod of this UID. */
+  messages(uid: string): PodMessage | undefined
   readonly gone: readonly string[]
   readonly events: readonly Event[]
   /** `Reason: message`, in order. */
@@ -106,6 +108,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
     want: (...pods) => say({ pods: pods.map(({ status: _, ...pod }) => pod) }),
     status: (name) => [...messages.values()].find((message) => message.name === name)?.status,
     statuses: (name) => statuses.get(name) ?? [],
+    messages: (uid) => messages.get(uid),
     gone,
     events,
     told: () => events.map(({ reason, message }) => `${reason}: ${message}`),

@@ -2,7 +2,7 @@
 import { bootstrappersGroup, type Identity, mastersGroup, nodeOf } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { Pod } from '../../api/pod.ts'
-import { configMapsOf, secretsOf } from './pod-references.ts'
+import { configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import type { Verb } from './routes.ts'
 
 /** What a request wants to do, as far as permission goes. */

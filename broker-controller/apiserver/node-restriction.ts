@@ -8,8 +8,8 @@ import type { Node } from '../../api/node.ts'
 import { learntByAnnotation } from '../../api/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../api/node-labels.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
+import { claimsOf, configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import type { ResourceName } from '../../api/resources.ts'
-import { claimsOf, configMapsOf, secretsOf } from './pod-references.ts'
 
 /** What else is known of a new object's author. */
 export type NodeFacts = {

@@ -140,6 +140,11 @@ test('an event is about the node that sends it, or one of its pods', async (t) =
   t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'other', uid: 'u1' }))
   t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'web', uid: 'u2' }))
   t.notOk(about({ kind: 'Secret', namespace: 'default', name: 'web' }))
+  pods.push(aPod({ name: 'own', nodeName: 'pi-1', annotations: { 'kubernetes.io/config.mirror': 'hash' } }))
+  t.ok(
+    about({ kind: 'Pod', namespace: 'default', name: 'own', uid: 'hash' }),
+    'of a static pod by its UID on the machine',
+  )
   const strayed = { kind: 'Node', name: 'pi-1', namespace: 'kube-system', fieldPath: 'spec' }
   t.same(
     subjectOf('pi-1', { apiVersion: 'v1', kind: 'Event', metadata: {}, involvedObject: strayed }, pods),

@@ -5,6 +5,7 @@ import type { ObjectReference, OwnerReference } from '../../api/meta.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
+import { mirroredHash } from '../../api/static-pod.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
 import { nodeReference } from '../store/references.ts'
@@ -162,7 +163,8 @@ export function subjectOf(node: string, event: Event, pods: readonly Pod[]): Obj
   const { involvedObject } = event
   if (involvedObject.kind === 'Node') return involvedObject.name === node ? nodeReference(node) : undefined
   if (involvedObject.kind !== 'Pod') return undefined
-  const pod = pods.find(({ metadata }) => metadata.uid === involvedObject.uid)
+  // As the kubelet does, and kubectl looks for: of a static pod by the UID that it has on its machine.
+  const pod = pods.find((one) => one.metadata.uid === involvedObject.uid || mirroredHash(one) === involvedObject.uid)
   const { name, namespace } = pod?.metadata ?? {}
   if (pod === undefined || name !== involvedObject.name || namespace !== involvedObject.namespace) return undefined
   return involvedObject

@@ -1,0 +1,25 @@
+/** Pods that a machine runs of its own accord, from a file, and the mirrors that show them in the API. */
+import type { KubeObject } from './meta.ts'
+import { mirrorAnnotation } from './pod.ts'
+
+export const configSourceAnnotation = 'kubernetes.io/config.source'
+export const configHashAnnotation = 'kubernetes.io/config.hash'
+export const configSeenAnnotation = 'kubernetes.io/config.seen'
+
+type Annotated = Pick<KubeObject, 'metadata'>
+
+/** The machine runs it from a file. Its mirror says so too: it is a copy. */
+export function isStaticPod({ metadata }: Annotated): boolean {
+  const source = metadata.annotations?.[configSourceAnnotation]
+  return source !== undefined && source !== 'api'
+}
+
+/** It runs nothing: it shows in the API what a machine runs from a file. */
+export function isMirrorPod(pod: Annotated): boolean {
+  return mirroredHash(pod) !== undefined
+}
+
+/** Of what a mirror shows: the UID that the static pod has on its machine. */
+export function mirroredHash({ metadata }: Annotated): string | undefined {
+  return metadata.annotations?.[mirrorAnnotation]
+}
