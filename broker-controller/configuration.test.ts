@@ -58,6 +58,10 @@ test('everything that is wrong is told at once, each with its place', async (t) 
     'nodeMonitorPeriod: "soon" must be a length of time of at least 100ms (like 10s or 5m)',
     'unhealthyZoneThreshold: 2 must be between 0 and 1',
   ])
+  t.throws(() => configured([], 'conditionTaints: [kernel-deadlock]\n'), {
+    message: /conditionTaints: "kernel-deadlock" must be the type of a condition/,
+  })
+  t.same(configured([], 'conditionTaints: [KernelDeadlock]\n').nodeLifecycle.conditionTaints, ['KernelDeadlock'])
   t.throws(() => configured([], 'nodeMonitorGracePeriode: 50s\n'), {
     message: /nodeMonitorGracePeriode: Unknown field/,
   })

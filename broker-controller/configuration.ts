@@ -36,6 +36,7 @@ export const ControllerConfigurationSchema = object({
   flappingLosses: optional(integer),
   flappingWindow: optional(text),
   flappingSettleTime: optional(text),
+  conditionTaints: optional(list(text)),
   eventTTL: optional(text),
   allocateNodeCIDRs: optional(bool),
   clusterCIDR: optional(text),
@@ -73,6 +74,8 @@ export type ControllerConfiguration = {
     readonly flappingLosses: number
     readonly flappingWindowMs: number
     readonly flappingSettleTimeMs: number
+    /** Conditions that keep new pods away from a node. */
+    readonly conditionTaints: readonly string[]
   }
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
@@ -184,6 +187,13 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
       flappingLosses: count('flappingLosses', 4),
       flappingWindowMs: span('flappingWindow', 15 * 60_000, 1_000),
       flappingSettleTimeMs: span('flappingSettleTime', 5 * 60_000, 0),
+      conditionTaints: (file.conditionTaints ?? []).map((type) =>
+        check(
+          type,
+          /^[A-Z][A-Za-z0-9]{0,62}$/.test(type),
+          `conditionTaints: ${JSON.stringify(type)} must be the type of a condition (like KernelDeadlock)`,
+        ),
+      ),
     },
     terminatedPodGCThreshold: count('terminatedPodGCThreshold', 12_500),
     eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),

@@ -9,7 +9,13 @@ import { type NodeHealth, readyCondition, type Silence, silenceOf, steadyAtMs } 
 import { withStableLabels } from './node-labels.ts'
 import type { NodeLifecycleSettings } from './node-lifecycle-settings.ts'
 import { judgedFromMs, type NodeEntry } from './node-roster.ts'
-import { noExecuteStep, withConditionTaints, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
+import {
+  type ConditionTaintSettings,
+  noExecuteStep,
+  withConditionTaints,
+  withNoExecuteTaint,
+  withoutNoExecuteTaints,
+} from './node-taints.ts'
 import { type Absence, isExpectedLater, withAbsence } from './planned-absence.ts'
 
 export type Judgement = {
@@ -52,9 +58,10 @@ export function settledNode(
   node: StoredObject<'nodes'>,
   judgement: Judgement,
   now: string,
+  { conditionTaints }: ConditionTaintSettings = { conditionTaints: [] },
 ): StoredObject<'nodes'> | undefined {
   const labelled = withStableLabels(node) ?? node
-  const tainted = withConditionTaints(labelled, now) ?? labelled
+  const tainted = withConditionTaints(labelled, now, conditionTaints) ?? labelled
   const damped = withFlappingTaint(tainted, judgement.isFlapping, now) ?? tainted
   const noted = withAbsence(damped, judgement.absence) ?? damped
   const linked = withSuspectedLink(noted, judgement.suspectedLink) ?? noted

@@ -137,7 +137,7 @@ async function runNodeLifecycle(
     const isKnownFlapping = hasFlappingTaint(roster.get(name)?.node)
     await change(name, (node) => {
       const judgement = judge(name)
-      return judgement && settledNode(node, judgement, stamp())
+      return judgement && settledNode(node, judgement, stamp(), settings)
     })
     await tellHold(name)
     await tellFlapping(name, isKnownFlapping)

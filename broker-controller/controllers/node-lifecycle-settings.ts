@@ -19,6 +19,7 @@ import {
   defaultNodeStartupGracePeriodMs,
 } from './node-health.ts'
 import type { RosterSettings } from './node-roster.ts'
+import type { ConditionTaintSettings } from './node-taints.ts'
 import { type AbsenceSettings, defaultPlannedAbsenceLimitMs } from './planned-absence.ts'
 import {
   defaultLargeClusterSizeThreshold,
@@ -28,7 +29,12 @@ import {
   type ZoneSettings,
 } from './zones.ts'
 
-export type NodeLifecycleSettings = RosterSettings & ZoneSettings & AbsenceSettings & LinkSettings & FlappingSettings
+export type NodeLifecycleSettings = RosterSettings &
+  ZoneSettings &
+  AbsenceSettings &
+  LinkSettings &
+  FlappingSettings &
+  ConditionTaintSettings
 
 export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   nodeMonitorPeriodMs: defaultNodeMonitorPeriodMs,
@@ -47,4 +53,5 @@ export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   flappingLosses: defaultFlappingLosses,
   flappingWindowMs: defaultFlappingWindowMs,
   flappingSettleTimeMs: defaultFlappingSettleTimeMs,
+  conditionTaints: [],
 }

@@ -142,3 +142,26 @@ test('the beta labels follow the stable ones', async (t) => {
     undefined,
   )
 })
+
+test('conditions of the machine keep new pods away where they are configured to, and only while they hold', async (t) => {
+  const conditions = [
+    { type: 'KernelDeadlock', status: 'True' },
+    { type: 'UnderVoltage', status: 'True' },
+    { type: 'FanStuck', status: 'True' },
+    { type: 'WeakWifi', status: 'False' },
+    { type: 'Ready', status: 'True' },
+  ] as const
+  const taints: readonly Taint[] = [
+    { key: 'bramble.dev/weak-wifi', effect: 'NoSchedule' },
+    { key: 'bramble.dev/mine', effect: 'NoSchedule' },
+  ]
+  const node = aNode({ conditions: [...conditions], taints: [...taints] })
+  const keys = (health: readonly string[]) =>
+    withConditionTaints(node, now, health)?.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`)
+  t.same(keys(['KernelDeadlock', 'FanStuck', 'WeakWifi']), [
+    'bramble.dev/mine:NoSchedule',
+    'bramble.dev/kernel-deadlock:NoSchedule',
+    'bramble.dev/fan-stuck:NoSchedule',
+  ])
+  t.same(keys([]), ['bramble.dev/mine:NoSchedule'], 'what is not configured any more goes')
+})

@@ -1,5 +1,5 @@
 /** Which taints does a node earn by its conditions? */
-import type { Node, NodeCondition, Taint } from '../../api/node.ts'
+import { healthConditionTypes, type Node, type NodeCondition, type Taint } from '../../api/node.ts'
 import { readyCondition } from './node-health.ts'
 
 export const notReadyTaint = 'node.kubernetes.io/not-ready'
@@ -24,21 +24,42 @@ const ownKeys: ReadonlySet<string> = new Set([
   unschedulableTaint,
 ])
 
+/** Which of the machine's own conditions keep new pods away. A node cannot do that itself: it may not take a taint off. */
+export type ConditionTaintSettings = { readonly conditionTaints: readonly string[] }
+
+/** `bramble.dev/read-only-filesystem` of ReadOnlyFilesystem. */
+export function healthTaint(type: string): string {
+  return `bramble.dev/${type.replace(/(?<=[a-z0-9])(?=[A-Z])/g, '-').toLowerCase()}`
+}
+
+/** Also of those that are not configured any more: then the taint goes. */
+const healthKeys: ReadonlySet<string> = new Set(healthConditionTypes.map(healthTaint))
+
 /**
  * The keys of the NoSchedule taints this node should carry, of those that are ours to set. One that has never reported
  * is not ready: it keeps the taint it was given when its object was made.
  */
-export function conditionTaints(node: Node): string[] {
+export function conditionTaints(node: Node, health: readonly string[] = []): string[] {
+  const unwell = (node.status?.conditions ?? []).filter(
+    ({ type, status }) => status === 'True' && health.includes(type),
+  )
   const earned = (node.status?.conditions ?? []).flatMap(({ type, status }) => byCondition[type]?.[status] ?? [])
   const unreported = readyCondition(node) === undefined ? [notReadyTaint] : []
-  return [...earned, ...unreported, ...(node.spec?.unschedulable === true ? [unschedulableTaint] : [])]
+  const ill = unwell.map(({ type }) => healthTaint(type))
+  return [...earned, ...ill, ...unreported, ...(node.spec?.unschedulable === true ? [unschedulableTaint] : [])]
 }
 
 /** The node with exactly those NoSchedule taints; other keys and effects are nobody's business here. Undefined: it has them. */
-export function withConditionTaints<N extends Node>(node: N, now: string): N | undefined {
-  const wanted = conditionTaints(node)
+export function withConditionTaints<N extends Node>(
+  node: N,
+  now: string,
+  health: readonly string[] = [],
+): N | undefined {
+  const wanted = conditionTaints(node, health)
+  const chosen = new Set(health.map(healthTaint))
   const taints = node.spec?.taints ?? []
-  const isOurs = ({ key, effect }: Taint) => effect === 'NoSchedule' && ownKeys.has(key)
+  const isOurs = ({ key, effect }: Taint) =>
+    effect === 'NoSchedule' && (ownKeys.has(key) || healthKeys.has(key) || chosen.has(key))
   const kept = taints.filter((taint) => !isOurs(taint) || wanted.includes(taint.key))
   const missing = wanted.filter((key) => !taints.some((taint) => isOurs(taint) && taint.key === key))
   if (missing.length === 0 && kept.length === taints.length) return undefined
