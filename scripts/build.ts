@@ -1,9 +1,9 @@
 /**
  * Bundles each program into one file under dist/bundle/, so that a Pi reads one file at start instead of three thousand,
  * and prints how large each is and what weighs most in it. Types are tsc's business; this only needs esbuild. Arguments
- * name the programs to bundle; without any: all.
+ * name the programs to bundle; without any: all. `--out=DIR` and `--version=V` are for packages.
  */
-import { chmod, copyFile, mkdir } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin } from 'esbuild'
@@ -42,10 +42,11 @@ const leaveOut: Plugin = {
 
 // Compiled to dist/scripts/, or bundled there: the repository is two folders up either way.
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const out = join(root, 'dist/bundle')
+const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
+const out = option('out') ?? join(root, 'dist/bundle')
+const release = option('version')
 
 await mkdir(out, { recursive: true })
-const asked = process.argv.slice(2)
 for (const program of programs.filter(({ name }) => asked.length === 0 || asked.includes(name))) {
   report(program.name, await bundle(program))
   if (program.launcher !== undefined) await place(join(root, program.launcher), join(out, program.name))
@@ -65,11 +66,29 @@ async function bundle({ name, entry }: Program): Promise<Metafile> {
     legalComments: 'none',
     banner: { js: commonJsNames },
     external: native,
-    plugins: [leaveOut],
+    plugins: [leaveOut, ...(release === undefined ? [] : [calledVersion(release)])],
     metafile: true,
     logLevel: 'warning',
   })
   return metafile
+}
+
+/** As if `daemon/version.ts` said so. */
+function calledVersion(name: string): Plugin {
+  return {
+    name: 'version',
+    setup({ onLoad }) {
+      onLoad({ filter: /\/daemon\/version\.ts$/ }, async ({ path }) => ({
+        contents: (await readFile(path, 'utf8')).replace(/(version = )'[^']*'/, `$1'${name}'`),
+        loader: 'ts',
+      }))
+    },
+  }
+}
+
+function option(name: string): string | undefined {
+  const prefix = `--${name}=`
+  return process.argv.find((argument) => argument.startsWith(prefix))?.slice(prefix.length)
 }
 
 async function place(from: string, to: string): Promise<void> {

@@ -221,7 +221,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
     // timeout: a command that outlives its deadline would hold up the machine's shutdown.
     return command(
       'nsenter',
-      ['--target', String(initPid), '--all', '--wd=/', 'env', '-i', ...environment].concat(
+      ['--target', String(initPid), '--all', 'env', '-i', '--chdir=/', ...environment].concat(
         ...['timeout', '--kill-after=2', String(withinMs / 1000), 'sh', '-c', text],
       ),
       { withinMs: withinMs + 5_000, ...(input === undefined ? {} : { input }) },

@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# Builds the Debian packages of the agent and the controller: see --help.
+set -euo pipefail
+
+usage() {
+  cat <<'TXT'
+Usage: scripts/build-packages.sh [--arch amd64|arm64] [--version VERSION] [--out DIR] [--quick] [--yes] [PACKAGE…]
+
+Builds bramble-agent_VERSION_ARCH.deb and bramble-controller_VERSION_ARCH.deb: the program in one file, the Node.js it runs on, its
+native parts, systemd units, and settings in /etc/bramble. Prints the paths. What is fetched and compiled is kept for the next time.
+
+  --arch ARCH        amd64 or arm64; this machine's own without it. arm64 is cross-compiled on amd64
+  --version VERSION  in place of that of daemon/version.ts
+  --out DIR          where the packages go (dist/packages)
+  --quick            for tests: nothing is optimised or packed tightly
+  --yes              install a compiler without asking where one is missing
+  PACKAGE            bramble-agent or bramble-controller; both without it
+
+BRAMBLE_CACHE names the folder for what is kept, else it is $XDG_CACHE_HOME/bramble or ~/.cache/bramble.
+TXT
+}
+
+# Node.js as its makers build it, repackaged for npm by platform. Integrity is of the package's archive.
+node_version=24.21.0
+node_integrity_x64=3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==
+node_integrity_arm64=FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==
+
+arch='' version='' out='' quick='' assume_yes='' packages=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --arch) arch=${2:?'--arch: which?'} && shift 2 ;;
+    --version) version=${2:?'--version: which?'} && shift 2 ;;
+    --out) out=$(realpath -m -- "${2:?'--out: where?'}") && shift 2 ;;
+    --quick) quick=yes && shift ;;
+    --yes) assume_yes=yes && shift ;;
+    --help) usage && exit 0 ;;
+    bramble-agent | bramble-controller) packages+=("$1") && shift ;;
+    *) echo "build-packages.sh: unknown argument $1; see --help" >&2 && exit 64 ;;
+  esac
+done
+[ "${#packages[@]}" -gt 0 ] || packages=(bramble-agent bramble-controller)
+
+cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
+repository=$PWD
+# shellcheck source=scripts/support/say.sh
+. scripts/support/say.sh
+# shellcheck source=scripts/support/packages.sh
+. scripts/support/packages.sh
+
+mkdir -p dist
+tools=$PWD/dist/tools
+install_log=$PWD/dist/packages.log
+out=${out:-$PWD/dist/packages}
+cache=${BRAMBLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bramble}
+own_arch=$(dpkg --print-architecture)
+arch=${arch:-$own_arch}
+
+main() {
+  choose_architecture
+  use_fetched_node
+  node_is_new_enough || fail 'There is no Node.js 20 or newer to build with' 'Run scripts/test.sh or scripts/quickstart.sh once: they fetch one.'
+  [ -d node_modules/esbuild ] || fail 'The JavaScript packages are missing' 'Run npm ci first.'
+  version=${version:-$(sed -n "s/^export const version = '\(.*\)'/\1/p" daemon/version.ts)}
+  dpkg --validate-version "$version" 2>/dev/null || fail "$version is no version of a Debian package" 'Write it as 1.2.3 or 1.2.3~rc1.'
+  mkdir -p "$cache" "$out"
+  work=$(mktemp -d)
+  trap 'rm -rf -- "$work"' EXIT
+  exec 8>"$cache/packages.lock"
+  flock 8
+  local package
+  ready_node
+  bundle
+  for package in "${packages[@]}"; do build "$package"; done
+}
+
+choose_architecture() {
+  case $arch in
+    amd64) platform=x64 triplet=x86_64-linux-gnu integrity=$node_integrity_x64 ;;
+    arm64) platform=arm64 triplet=aarch64-linux-gnu integrity=$node_integrity_arm64 ;;
+    armhf) fail 'There is no package for armhf: no Node.js newer than 20.11 is built for 32-bit ARM' \
+      'A Raspberry Pi 3 or newer, and a Zero 2 W, run the 64-bit system: use that, and --arch arm64.' ;;
+    *) fail "There is no package for $arch" 'Packages are built for amd64 and arm64.' ;;
+  esac
+  strip=strip CC=gcc CXX=g++
+  [ "$arch" = "$own_arch" ] || strip=$triplet-strip CC=$triplet-gcc CXX=$triplet-g++
+}
+
+# ready_node: the runtime and its headers, in $node_home.
+ready_node() {
+  node_home=$cache/node-$node_version-$platform
+  [ -x "$node_home/bin/node" ] && return
+  step "Fetching Node.js $node_version for $arch"
+  local archive
+  archive=$(cd "$work" && npm_here pack --silent "node-linux-$platform@$node_version" 2>>"$install_log") ||
+    fail 'Node.js could not be fetched' 'Look at the network and the npm registry.' "$install_log"
+  [ "$(openssl dgst -sha512 -binary "$work/$archive" | base64 -w 0)" = "$integrity" ] ||
+    fail "The archive of Node.js $node_version is not the one we know" 'Do not use what it holds; look at what your npm registry serves.'
+  rm -rf -- "$node_home.part"
+  mkdir -p "$node_home.part"
+  tar -xzf "$work/$archive" -C "$node_home.part" --strip-components=1 --no-same-owner
+  mv -- "$node_home.part" "$node_home"
+  rm -f -- "$work/$archive"
+}
+
+bundle() {
+  step "Bundling version $version"
+  node_modules/.bin/esbuild scripts/build.ts --bundle --packages=external --platform=node --format=esm \
+    --log-level=warning --outfile=dist/bundle/build-packages.mjs
+  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-controller bramble-certs
+}
+
+# native MODULE FILE: the compiled FILE of the module, for the Node.js of the package; prints its path.
+native() {
+  local module=$1 file=$2 folder compiled
+  local key
+  key=$module-$(node -p "require('./node_modules/$module/package.json').version")-node${node_version%%.*}-$arch${quick:+-quick}
+  compiled=$cache/$key.node
+  if [ ! -f "$compiled" ]; then
+    need_compiler
+    folder=$work/native/$module
+    mkdir -p "$folder"
+    cp -RL "node_modules/$module/." "$folder/"
+    rm -rf -- "$folder/build" "$folder/node_modules"
+    # Quick: SQLite is compiled in ten seconds in place of sixty, and is as slow as a test does not notice.
+    local -x CFLAGS="${quick:+-O0}" CXXFLAGS="${quick:+-O0}" NODE_PATH=$repository/node_modules
+    (cd "$folder" && quietly "Compiling $module for $arch" "$install_log" env CC="$CC" CXX="$CXX" LINK="$CXX" \
+      node "$repository/node_modules/usocket/node_modules/node-gyp/bin/node-gyp.js" rebuild --release --arch="$platform" \
+      --nodedir="$node_home") >&2 || fail "$module could not be compiled for $arch" 'The compiler said why, above.' "$install_log"
+    "$strip" --strip-unneeded "$folder/build/Release/$file"
+    mv -- "$folder/build/Release/$file" "$compiled"
+  fi
+  printf '%s\n' "$compiled"
+}
+
+need_compiler() {
+  command -v "$CXX" >/dev/null && command -v "$strip" >/dev/null && command -v make >/dev/null && command -v python3 >/dev/null && return
+  {
+    want make 'to compile native parts'
+    want python3 'to compile them'
+    if [ "$arch" = "$own_arch" ]; then want g++ 'to compile them'; else want "g++-${triplet/_/-}" "to compile them for $arch"; fi
+    refresh_package_lists
+    install_missing
+  } >&2
+}
+
+# place MODULE FILE FOLDER…: a module with native code as the bundle finds it: its own folders, and the compiled file.
+place() {
+  local module=$1 file=$2 to=$library/node_modules/$1 part compiled
+  shift 2
+  compiled=$(native "$module" "$file")
+  mkdir -p "$to/build/Release"
+  for part in package.json "$@"; do cp -RL "node_modules/$module/$part" "$to/"; done
+  install -m 644 "$compiled" "$to/build/Release/$file"
+}
+
+plain_module() {
+  local name to
+  for name in "$@"; do
+    to=$library/node_modules/$name
+    mkdir -p "$to"
+    cp -RL "node_modules/$name/." "$to/"
+    rm -rf -- "$to/node_modules" "$to/test" "$to"/.[a-z]* "$to"/*.md
+  done
+}
+
+build() {
+  local package=$1 root=$work/$1 library documents began=$SECONDS
+  step "$package $version for $arch"
+  library=$root/usr/lib/$package
+  documents=$root/usr/share/doc/$package
+  mkdir -p "$root/DEBIAN" "$library" "$root/usr/bin" "$root/lib/systemd/system" "$root/etc/bramble" "$documents/examples"
+  runtime
+  "${package//-/_}"
+  documents
+  control
+  local archive=$out/${package}_${version}_$arch.deb compression=(-Zxz)
+  [ -z "$quick" ] || compression=(-Znone)
+  chmod -R u=rwX,go=rX "$root"
+  dpkg-deb --root-owner-group "${compression[@]}" --build "$root" "$archive" >>"$install_log"
+  say "$archive: $(du -h -- "$archive" | cut -f 1), installed $(du -sh -- "$root" | cut -f 1), $((SECONDS - began)) s"
+}
+
+runtime() {
+  local stripped=$cache/node-$node_version-$platform/bin/node.stripped
+  if [ ! -f "$stripped" ]; then
+    need_compiler
+    "$strip" --strip-unneeded -o "$stripped.part" "$node_home/bin/node"
+    mv -- "$stripped.part" "$stripped"
+  fi
+  install -m 755 "$stripped" "$library/node"
+  plain_module bindings file-uri-to-path
+  place unix-dgram unix_dgram.node lib
+}
+
+program() {
+  install -m 644 "$work/bundle/$1.mjs" "$library/$1.mjs"
+  install -m 755 "scripts/$1" "$library/$1"
+  ln -s "../lib/$package/$1" "$root/usr/bin/$1"
+}
+
+bramble_agent() {
+  program bramble-agent
+  place usocket uwrap.node index.js
+  plain_module debug ms
+  install -m 644 systemd/bramble-agent.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
+  install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
+}
+
+bramble_controller() {
+  program bramble-controller
+  program bramble-certs
+  place better-sqlite3 better_sqlite3.node lib
+  install -m 644 systemd/bramble-controller.service "$root/lib/systemd/system/"
+  install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"
+  install -m 644 scripts/packages/bramble-controller/controller.yaml "$root/etc/bramble/controller.yaml"
+}
+
+documents() {
+  install -m 644 docs/operating.md docs/configuration.md "$documents/"
+  install -m 644 systemd/examples/*.conf "$documents/examples/"
+  {
+    printf 'Bramble. Licensed under the Apache License, Version 2.0, see /usr/share/common-licenses/Apache-2.0.\n\n'
+    printf 'Parts of others, each under its own licence:\n\n=== Node.js %s\n\n' "$node_version"
+    cat "$node_home/LICENSE"
+    local module
+    for module in "$library"/node_modules/*; do
+      printf '\n=== %s\n\n' "${module##*/}"
+      cat "node_modules/${module##*/}"/LICEN[CS]E* 2>/dev/null || sed -n 's/.*"license": *//p' "$module/package.json"
+    done
+  } >"$documents/copyright"
+  gzip -9 -n -c CHANGELOG.md >"$documents/changelog.gz"
+}
+
+control() {
+  local from=scripts/packages/$package file
+  {
+    sed -n '1p' "$from/control"
+    printf 'Version: %s\nArchitecture: %s\nMaintainer: The Bramble developers <bramble@bramble.dev>\n' "$version" "$arch"
+    printf 'Section: admin\nPriority: optional\nHomepage: https://bramble.dev\nInstalled-Size: %s\n' "$(du -sk -- "$root" | cut -f 1)"
+    sed '1d' "$from/control"
+  } >"$root/DEBIAN/control"
+  for file in postinst prerm postrm; do install -m 755 "$from/$file" "$root/DEBIAN/$file"; done
+  (cd "$root" && find etc -type f -printf '/%p\n') >"$root/DEBIAN/conffiles"
+  (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+}
+
+main
