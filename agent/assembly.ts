@@ -94,6 +94,7 @@ export async function runAgent(
     socketPath: request.dockerSocket,
     nodeName,
     seccompDirectory: join(dataDir, 'seccomp'),
+    root,
   })
   const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
   const tellOfNode = nodeEvents({ controlPlane, clock: systemClock }, nodeName)

@@ -2,6 +2,7 @@
 import type Dockerode from 'dockerode'
 import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime.ts'
 import { sandboxOf } from './docker-labels.ts'
+import { plainly } from './docker-refusals.ts'
 
 export function containerOf(
   { Id, State, Config, Created, NetworkSettings, HostConfig, GraphDriver, LogPath }: Dockerode.ContainerInspectInfo,
@@ -21,7 +22,7 @@ export function containerOf(
     state: stateOf(State.Status),
     exitCode: State.ExitCode,
     oomKilled: State.OOMKilled,
-    error: State.Error,
+    error: plainly(State.Error),
     createdAt: Created,
     startedAt: instant(State.StartedAt),
     finishedAt: instant(State.FinishedAt),

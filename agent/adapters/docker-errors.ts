@@ -1,5 +1,6 @@
 /** What Docker answered, or that it did not → the few reasons a caller can act on. Its status codes stop here. */
 import { RuntimeError, type RuntimeErrorReason } from '../pods/runtime.ts'
+import { plainly } from './docker-refusals.ts'
 
 export type DockerFailure = { readonly status: number | undefined; readonly text: string }
 
@@ -23,7 +24,7 @@ export function failureOf(error: unknown): DockerFailure {
 export function runtimeError(tried: string, error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error
   const failure = failureOf(error)
-  return new RuntimeError(reasonOf(failure), tried, { cause: new Error(failure.text) })
+  return new RuntimeError(reasonOf(failure), tried, { cause: new Error(plainly(failure.text)) })
 }
 
 function reasonOf({ status, text }: DockerFailure): RuntimeErrorReason {

@@ -25,6 +25,7 @@ import { logTail } from './docker-log-tail.ts'
 import { podNetwork } from './docker-network.ts'
 import { pull } from './docker-pull.ts'
 import { containerRequest, sandboxRequest } from './docker-requests.ts'
+import { readRoutes } from './host-routes.ts'
 
 export type DockerSettings = {
   readonly socketPath: string
@@ -32,13 +33,20 @@ export type DockerSettings = {
   readonly nodeName: string
   /** Where the seccomp profiles are that pods may ask for by name. */
   readonly seccompDirectory?: string
+  /** Where the kernel shows the machine's routes. */
+  readonly root?: string
 }
 
 const askMs = 30_000
 /** Making and starting may wait for a slow card. */
 const actMs = 120_000
 
-export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: DockerSettings): ContainerRuntime {
+export function dockerRuntime({
+  socketPath,
+  nodeName,
+  seccompDirectory,
+  root = '/',
+}: DockerSettings): ContainerRuntime {
   // A dockerd that shuts down closes its door first, but goes on serving who is inside: containers started then are
   // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
   // With each call dockerode describes everything about it, this too, to a log that nobody reads: with a hundred calls
@@ -46,7 +54,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory }: Docker
   const agent = Object.assign(new Agent({ keepAlive: false }), { [inspect.custom]: () => 'connections to Docker' })
   const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
   const docker = new Dockerode(link)
-  const network = podNetwork(docker, nodeName)
+  const network = podNetwork(docker, nodeName, () => readRoutes(root))
   const inspected = new Map<string, { readonly state: string; readonly container: RuntimeContainer }>()
   const imageNames = new Map<string, string>()
   let protects: boolean | undefined

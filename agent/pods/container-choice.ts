@@ -62,10 +62,15 @@ export function choose(
   if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
   const { name, namespace = 'default', uid } = pod.metadata
   const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
+  // One that never started has more to say than that it waits.
+  const refused = newest.state === 'created'
+  const waiting = refused
+    ? { reason: 'RunContainerError', message: newest.error }
+    : { reason: 'CrashLoopBackOff', message }
   return {
     tidy,
     againInMs: leftMs,
-    waiting: [container.name, { reason: 'CrashLoopBackOff', message }],
+    waiting: [container.name, waiting],
     start: () => [],
   }
 }

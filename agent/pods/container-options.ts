@@ -1,6 +1,7 @@
 /** PodSpec → what to make: the sandbox, and one container. */
 import type { Container, Pod } from '../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
+import { argumentProblem } from './argument-size.ts'
 import { containerEnv, type EnvSources } from './container-env.ts'
 import { expand } from './expansion.ts'
 import { isSidecar } from './pod-containers.ts'
@@ -65,6 +66,13 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
   if (!secured.ok) return secured
   const expanded = (words: readonly string[] | undefined) =>
     words === undefined || words.length === 0 ? undefined : words.map((word) => expand(word, environment.values))
+  const words = {
+    env: [...environment.values].map(([name, value]) => ({ name, value })),
+    command: expanded(container.command),
+    args: expanded(container.args),
+  }
+  const tooLong = argumentProblem(words)
+  if (tooLong !== undefined) return { ok: false, message: tooLong }
   const { requests = {}, limits = {} } = container.resources ?? {}
   const cpuRequest = requests['cpu'] ?? limits['cpu']
   return {
@@ -79,9 +87,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       },
       sandboxID: needs.sandboxID,
       image: container.image ?? '',
-      command: expanded(container.command),
-      args: expanded(container.args),
-      env: [...environment.values].map(([name, value]) => ({ name, value })),
+      ...words,
       workingDir: container.workingDir,
       tty: container.tty === true,
       stdin: container.stdin === true,

@@ -60,6 +60,7 @@ export function newsOfWaiting(
   })
   const failed = told('Warning', 'Failed', `Error: ${reason}`)
   switch (reason) {
+    case 'RunContainerError':
     case 'CrashLoopBackOff': {
       const { name, namespace = 'default', uid } = pod.metadata
       const where = `container ${containerName} in pod ${name}_${namespace}(${uid})`

@@ -384,3 +384,15 @@ test('a container waits for the postStart hook of the one before it', async (t) 
   const memory = { ...nothingRemembered, postStarts: new Set([a.id]) }
   t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { memory }))), [])
 })
+
+test('what is in the way of its sandbox, or of its start, is told as what a container waits for', async (t) => {
+  const sandboxTrouble = 'Failed to create pod sandbox: port taken'
+  const stuck = { ...nothingRemembered, sandboxTrouble, sandboxRetryAtMs: 1_005_000 }
+  const waits = planPod(wanted(), facts([], { memory: stuck }))
+  t.same(waits.waiting.get('main'), { reason: 'ContainerCreating', message: sandboxTrouble })
+  const refused = found('main', { state: 'created', startedAt: undefined, error: 'no such user' })
+  const key = `main/${containerHash({ name: 'main', image })}`
+  const backoffs = new Map([[key, { waitMs: 20_000, restartedAtMs: 1_000_000 }]])
+  const later = planPod(wanted(), facts([sandbox, refused], { memory: { ...nothingRemembered, backoffs } }))
+  t.same(later.waiting.get('main'), { reason: 'RunContainerError', message: 'no such user' })
+})

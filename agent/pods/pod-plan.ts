@@ -17,7 +17,7 @@ import {
   sortContainers,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import type { PodFacts, PodMemory, PodPlan, PodStep } from './pod-steps.ts'
+import type { PodFacts, PodMemory, PodPlan, PodStep, Waiting } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 const nothing: PodPlan = { steps: [], waiting: new Map(), againInMs: undefined }
@@ -61,8 +61,20 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
   const steps = stops.length > 0 ? stops : starting.length === 0 ? leaveSandbox(found, facts) : undefined
   if (steps !== undefined) return merge(choices, [...steps, ...outdated(found)])
   const { sandbox } = found
-  if (sandbox === undefined || !isRunning(sandbox)) return merge(choices, [], sandboxPlan(found, facts))
+  if (sandbox === undefined || !isRunning(sandbox)) {
+    return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.memory.sandboxTrouble)
+  }
   return merge(choices, [...starting.flatMap((start) => start(sandbox)), ...outdated(found)])
+}
+
+/** Whoever waits to be created waits for the sandbox. */
+function withTrouble(plan: PodPlan, message: string): PodPlan {
+  if (message === '') return plan
+  const waiting = [...plan.waiting].map(([name, wait]): [string, Waiting] => [
+    name,
+    wait.reason === 'ContainerCreating' && wait.message === '' ? { ...wait, message } : wait,
+  ])
+  return { ...plan, waiting: new Map(waiting) }
 }
 
 /** A new sandbox, once nothing runs on the network of the last one. */

@@ -49,6 +49,8 @@ export type PodMemory = {
   readonly troubles: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
   /** The sandbox could not be made: not before this time again. */
   readonly sandboxRetryAtMs: number | undefined
+  /** Why; '' when it could. */
+  readonly sandboxTrouble: string
   /** By container id: its postStart hook has not answered yet. */
   readonly postStarts: ReadonlySet<string>
   /** The pod is ending: until then it has time. */
@@ -66,6 +68,7 @@ export const nothingRemembered: PodMemory = {
   exits: new Map(),
   troubles: new Map(),
   sandboxRetryAtMs: undefined,
+  sandboxTrouble: '',
   postStarts: new Set(),
   leavingUntilMs: undefined,
   stopping: new Map(),

@@ -129,6 +129,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   let refreshed: readonly unknown[] = []
   let sandboxFailures = 0
   let sandboxRetryAtMs: number | undefined
+  let sandboxTrouble = ''
 
   const trouble = (pod: Pod, { name }: Container, reason: string, message: string) => {
     troubles.set(name, { reason, message, retryAtMs: clock.monotonicMs() + troubleMs })
@@ -144,11 +145,13 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       const resolver = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
       await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR: needs.sources().podCIDR }))
       sandboxFailures = 0
+      sandboxTrouble = ''
     } catch (error) {
       if (isUnreachable(error)) throw error
       const waitMs = backoffMs(sandboxFailures++, sandboxRetry, () => 1)
       sandboxRetryAtMs = clock.monotonicMs() + waitMs
       const message = `Failed to create pod sandbox: ${storyOf(error)}`
+      sandboxTrouble = message
       needs.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
       log.warn('Sandbox not started', { pod: pathOf(pod), retryInMs: waitMs, error })
     }
@@ -204,7 +207,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     } catch (error) {
       if (isUnreachable(error)) throw error
       // It stays as it is, with the reason on it: to the next plan it is a container that ended.
-      tell('Warning', 'Failed', `Error: failed to start container "${name}": ${storyOf(error)}`)
+      tell('Warning', 'Failed', `Error: failed to start container "${name}": ${reasonOf(error)}`)
       log.warn('Container not started', { pod: pathOf(pod), container: name, error })
     }
   }
@@ -376,7 +379,18 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
 
   return {
     get memory() {
-      return { backoffs, exits, troubles, sandboxRetryAtMs, postStarts, leavingUntilMs, stopping, stuck, restartCounts }
+      return {
+        backoffs,
+        exits,
+        troubles,
+        sandboxRetryAtMs,
+        sandboxTrouble,
+        postStarts,
+        leavingUntilMs,
+        stopping,
+        stuck,
+        restartCounts,
+      }
     },
     forgetImages() {
       found.clear()
@@ -483,4 +497,9 @@ const sandboxChanged = 'Pod sandbox changed, it will be killed and re-created.'
 
 export function isUnreachable(error: unknown): boolean {
   return error instanceof RuntimeError && error.reason === 'Unreachable'
+}
+
+/** Without which container it was: that its event says, and events with the same words are counted together. */
+function reasonOf(error: unknown): string {
+  return storyOf(error instanceof RuntimeError && error.cause !== undefined ? error.cause : error)
 }

@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { promisify } from 'node:util'
+import { test } from 'tap'
+import type { Container } from '../api/pod.ts'
+import { aPod } from '../api/testing/builders.ts'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
+import { testVolumes } from './support/volumes.ts'
+
+const run = promisify(execFile)
+const script = 'exec sleep 1000'
+
+test('pods that cannot be, on a real engine', { skip: whyNoDockerd(), timeout: 150_000 }, async (t) => {
+  const dockerd = await startDockerd(t)
+  await dockerd.importImage(image)
+  const own = await dockerd.docker.createContainer({ Image: image, User: 'anna' })
+  await own.commit({ repo: 'test/anna', tag: '1' })
+  await own.remove()
+
+  t.test('what the engine refuses is told with its field and a remedy, and stops no other pod', async (t) => {
+    const { store, folder } = await testVolumes(t)
+    const devices = new Map([['bramble.dev/cam', ['/dev/not-there']]])
+    const allocatable = { cpu: '4', memory: '4Gi', pods: '110', 'bramble.dev/cam': '1' }
+    const node = nodeOnDocker(t, dockerd, { volumes: store, devices, allocatable })
+    const mounts = (...mountPaths: readonly string[]) => ({
+      volumeMounts: mountPaths.map((mountPath, index) => ({
+        name: index === 0 ? 'read-only' : 'd',
+        mountPath,
+        readOnly: index === 0,
+      })),
+    })
+    const cases: readonly (readonly [string, Partial<Container>, string, RegExp])[] = [
+      [
+        'env',
+        { env: [{ name: 'BIG', value: 'x'.repeat(200_000) }] },
+        'CreateContainerConfigError',
+        /^env BIG has 200005 bytes/,
+      ],
+      [
+        'device',
+        { resources: { limits: { 'bramble.dev/cam': 1 } } },
+        'RunContainerError',
+        /"\/dev\/not-there".*plug it in/,
+      ],
+      [
+        'file',
+        mounts('/etc/passwd/x'),
+        'RunContainerError',
+        /at "\/etc\/passwd\/x".*\(volumeMounts\[\]\.mountPath: a file can/,
+      ],
+      ['proc', mounts('/proc/x'), 'RunContainerError', /"\/proc\/x" cannot be mounted.*outside \/proc/],
+      ['nested', mounts('/data', '/data/sub'), 'RunContainerError', /"\/data\/sub".*mounted read-only/],
+      ['twice', mounts('/a', '/a/'), 'CreateContainerError', /\/a\/ \(volumeMounts\[\]\.mountPath: every place once\)/],
+      ['user', { image: 'test/anna:1' }, 'RunContainerError', /user anna.*set securityContext\.runAsUser to a number/],
+      [
+        'right',
+        { securityContext: { capabilities: { add: ['FLY'] } } },
+        'CreateContainerError',
+        /CAP_FLY.*capabilities\(7\)/,
+      ],
+      [
+        'small',
+        { resources: { limits: { memory: '1Mi' } } },
+        'CreateContainerError',
+        /resources\.limits\.memory: ask for 6Mi/,
+      ],
+      ['command', { command: ['/no/such'] }, 'RunContainerError', /^exec: "\/no\/such": .*\(command: /],
+    ]
+    const volumes = [
+      { name: 'd', emptyDir: {} },
+      { name: 'read-only', hostPath: { path: folder } },
+    ]
+    const spec = { terminationGracePeriodSeconds: 0, volumes }
+    const refused = cases.map(([name, more]) =>
+      aPod({ name, uid: `uid-${name}`, containers: [container('main', script, more)], spec }),
+    )
+    const well = aPod({ name: 'well', uid: 'uid-well', containers: [container('main', script)], spec })
+    node.want(...refused, well)
+    await node.until('well', isReady)
+    for (const [name, , reason, message] of cases) {
+      const waitingOf = () => statusOf(node.status(name) ?? {}, 'main')?.state?.waiting
+      await eventually(
+        () => waitingOf()?.reason === reason,
+        () => `${name}: ${JSON.stringify(node.status(name))}`,
+      )
+      t.match(waitingOf()?.message, message, name)
+    }
+    t.equal(statusOf(node.status('well') ?? {}, 'main')?.restartCount, 0)
+    t.match(statusOf(node.status('command') ?? {}, 'main')?.lastState?.terminated, {
+      reason: 'StartError',
+      exitCode: 128,
+    })
+  })
+
+  t.test('a port that another process has is told, and taken once it is free', async (t) => {
+    const taker = createServer().listen(0, '0.0.0.0')
+    await once(taker, 'listening')
+    t.teardown(() => taker.close())
+    const address = taker.address()
+    const hostPort = typeof address === 'object' && address !== null ? address.port : 0
+    const node = nodeOnDocker(t, dockerd)
+    const spec = { terminationGracePeriodSeconds: 0 }
+    const wants = (name: string) =>
+      aPod({
+        name,
+        uid: `uid-${name}`,
+        containers: [container('main', script, { ports: [{ containerPort: 80, hostPort }] })],
+        spec,
+      })
+    node.want(wants('port'))
+    const why = () => statusOf(node.status('port') ?? {}, 'main')?.state?.waiting?.message ?? ''
+    await eventually(() => why() !== '')
+    t.match(
+      why(),
+      /^Failed to create pod sandbox: .*address already in use \(ports\[\]\.hostPort: a process of this node/,
+    )
+    taker.close()
+    await node.until('port', isReady)
+    node.want(wants('port'), wants('second'))
+    t.match(await node.until('second', ({ phase }) => phase === 'Failed'), { reason: 'NodePorts' })
+  })
+
+  t.test('a range of addresses that others have is told, and taken once it is free', async (t) => {
+    const [a, b] = [128 + (process.pid % 100), process.pid % 250]
+    const node = nodeOnDocker(t, dockerd)
+    const spec = { terminationGracePeriodSeconds: 0 }
+    const pod = (name: string) => aPod({ name, uid: `uid-${name}`, containers: [container('main', script)], spec })
+    const why = (name: string) => statusOf(node.status(name) ?? {}, 'main')?.state?.waiting?.message ?? ''
+    t.teardown(async () => {
+      await run('ip', ['link', 'delete', 'bdroute']).catch(() => undefined)
+    })
+
+    const other = await dockerd.docker.createNetwork({
+      Name: 'other',
+      IPAM: { Driver: 'default', Config: [{ Subnet: `10.${a}.${b}.0/25` }] },
+      Internal: true,
+    })
+    node.say({ pods: [pod('docker')], podCIDR: `10.${a}.${b}.0/24` })
+    await eventually(() => why('docker') !== '')
+    t.match(why('docker'), /Failed to create pod sandbox: .*overlaps .*podCIDR: remove it \(docker network ls/)
+    t.match(node.told().join('\n'), /FailedCreatePodSandBox: .*10\./)
+    await other.remove()
+    const status = await node.until('docker', isReady)
+    t.match(status.podIP, new RegExp(`^10\\.${a}\\.${b}\\.`))
+
+    const range = `172.${16 + (process.pid % 16)}.${b}`
+    await run('ip', ['link', 'add', 'bdroute', 'type', 'bridge'])
+    await run('ip', ['address', 'add', `${range}.1/24`, 'dev', 'bdroute'])
+    await run('ip', ['link', 'set', 'bdroute', 'up'])
+    node.say({ pods: [pod('docker'), pod('route')], podCIDR: `${range}.0/24` })
+    await eventually(() => why('route') !== '')
+    t.match(why('route'), new RegExp(`belong to the network ${range}\\.0/24 on bdroute of this machine`))
+    t.ok(isReady(node.status('docker') ?? {}))
+    await run('ip', ['link', 'delete', 'bdroute'])
+    t.match((await node.until('route', isReady)).podIP, new RegExp(`^${range}\\.`))
+  })
+})
