@@ -21,6 +21,11 @@ test('what nothing is known of is not mentioned', async (t) => {
   t.equal(textOf([gauge('unknown', 'Unknown.', one(undefined))]), '')
 })
 
+test('where there is nothing to tell of many, others have a turn', async (t) => {
+  const pieces = [...metricsText([gauge('up', 'Up.', [undefined, { value: 1 }, undefined])])]
+  t.same(pieces, ['', '# HELP up Up.\n# TYPE up gauge\nup 1\n'])
+})
+
 test('many figures come in pieces', async (t) => {
   function* samples() {
     for (let i = 0; i < 10_000; i++) yield { labels: { node: `pi-${i}` }, value: i }

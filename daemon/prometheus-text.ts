@@ -4,7 +4,8 @@ export type MetricFamily = {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge'
-  readonly samples: Iterable<MetricSample>
+  /** Undefined: no sample, but a good place to let others work, as after many objects of which there is nothing to tell. */
+  readonly samples: Iterable<MetricSample | undefined>
 }
 
 /** A label that is undefined is left out. */
@@ -22,7 +23,13 @@ export function* metricsText(families: Iterable<MetricFamily>): Iterable<string>
   let piece = ''
   for (const { name, help, type, samples } of families) {
     let head = `# HELP ${name} ${help.replace(/\\/g, '\\\\').replace(/\n/g, '\\n')}\n# TYPE ${name} ${type}\n`
-    for (const { labels = {}, value } of samples) {
+    for (const sample of samples) {
+      if (sample === undefined) {
+        yield piece
+        piece = ''
+        continue
+      }
+      const { labels = {}, value } = sample
       piece += `${head}${name}${labelText(labels)} ${numberText(value)}\n`
       head = ''
       if (piece.length >= pieceLength) {
@@ -34,11 +41,11 @@ export function* metricsText(families: Iterable<MetricFamily>): Iterable<string>
   if (piece !== '') yield piece
 }
 
-export function gauge(name: string, help: string, samples: Iterable<MetricSample>): MetricFamily {
+export function gauge(name: string, help: string, samples: MetricFamily['samples']): MetricFamily {
   return { name, help, type: 'gauge', samples }
 }
 
-export function counter(name: string, help: string, samples: Iterable<MetricSample>): MetricFamily {
+export function counter(name: string, help: string, samples: MetricFamily['samples']): MetricFamily {
   return { name, help, type: 'counter', samples }
 }
 

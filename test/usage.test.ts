@@ -120,6 +120,8 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   const machine = readMetrics(await textAt(`${url}/metrics`))
   t.equal(machine.get('kubelet_running_pods')?.samples[0]?.value, 1)
   t.ok((machine.get('node_memory_MemAvailable_bytes')?.samples[0]?.value ?? 0) > Mi)
+  const fleet = readMetrics(await controller.kubectl('get', '--raw', '/metrics/fleet'))
+  t.match(fleet.get('kube_pod_info')?.samples, [{ labels: { pod: 'holder', node: 'pi-1' }, value: 1 }])
   t.match(await controller.kubectl('get', 'pods.metrics.k8s.io'), /NAME\s+CPU\s+MEMORY\s+WINDOW\s+holder/)
 })
 

@@ -28,8 +28,9 @@ export async function writeAnswer(
       outgoing.setHeader('Content-Type', answer.contentType)
       finish(outgoing, answer.code, answer.text, headOnly)
       return
+    case 'pieces':
     case 'stream':
-      outgoing.setHeader('Content-Type', 'application/json')
+      outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')
       outgoing.writeHead(200)
       outgoing.flushHeaders()
       if (!headOnly) {

@@ -12,6 +12,13 @@ export type Answer =
       readonly retryAfterSeconds?: number
     }
   | { readonly kind: 'text'; readonly code: number; readonly text: string; readonly contentType: string }
+  /** Too long for one string. */
+  | {
+      readonly kind: 'pieces'
+      readonly code: number
+      readonly contentType: string
+      readonly pieces: AsyncIterable<string>
+    }
   /** A watch: each piece is sent at once; the answer ends with the iteration. */
   | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string> }
 

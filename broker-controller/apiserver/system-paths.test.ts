@@ -1,11 +1,13 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { memoryStore } from '../store/memory-store.ts'
 import { type HealthCheck, type SystemNeeds, systemAnswer, within } from './system-paths.ts'
 
 const get = (path: string, readiness: readonly HealthCheck[] = []) => {
   const [at = '', query = ''] = path.split('?')
   const needs: SystemNeeds = {
     version: '0.1.0',
+    store: memoryStore({ clock: fakeClock() }),
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness,
   }

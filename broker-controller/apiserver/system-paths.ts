@@ -1,8 +1,11 @@
 /** Everything that is no object: which version this is, whether it is well, its counters, its description. */
 import type { Clock } from '../../daemon/clock.ts'
+import { metricsContentType } from '../../daemon/prometheus-text.ts'
+import type { Store } from '../store/store.ts'
 import { type Answer, objectAnswer, textAnswer } from './answers.ts'
 import { prefersJson } from './content-negotiation.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
+import { fleetMetrics } from './fleet-metrics.ts'
 import { methodNotAllowed, unknownPath } from './status-errors.ts'
 
 /** Rejects, with the reason, where something is not well. */
@@ -12,6 +15,8 @@ export type SystemNeeds = {
   /** Ours, as in `0.1.0`. */
   readonly version: string
   readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
+  /** What the objects of the fleet say, for Prometheus. */
+  readonly store: Store
   readonly readiness: readonly HealthCheck[]
 }
 
@@ -39,7 +44,7 @@ async function answerAt(
   switch (path) {
     case '/':
       return objectAnswer({
-        paths: [...discoveryPaths(), ...healthPaths, '/metrics', '/openapi/v2', '/version'].sort(),
+        paths: [...discoveryPaths(), ...healthPaths, '/metrics', '/metrics/fleet', '/openapi/v2', '/version'].sort(),
       })
     case '/version':
       return objectAnswer(versionInfo(needs.version))
@@ -52,6 +57,8 @@ async function answerAt(
       const { text, contentType } = await needs.metrics()
       return { kind: 'text', code: 200, text, contentType }
     }
+    case '/metrics/fleet':
+      return { kind: 'pieces', code: 200, contentType: metricsContentType, pieces: fleetMetrics(needs.store) }
     case '/openapi/v2':
       return openApi(accept, needs.version)
     default:

@@ -72,7 +72,7 @@ export async function anApi(
       },
       needs,
     )
-    if (answer.kind === 'stream') throw new Error('a stream')
+    if (answer.kind === 'stream' || answer.kind === 'pieces') throw new Error('a stream')
     const told = answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
     const { warnings = [], retryAfterSeconds } = answer.kind === 'object' ? answer : {}
     return { code: answer.code, body: told, warnings, retryAfterSeconds }
