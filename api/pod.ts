@@ -170,7 +170,8 @@ const containerFields = {
 }
 export const ContainerSchema = object(containerFields)
 export type Container = Described<typeof ContainerSchema>
-const ephemeralContainer = object({ ...containerFields, targetContainerName: optional(text) })
+export const EphemeralContainerSchema = object({ ...containerFields, targetContainerName: optional(text) })
+export type EphemeralContainer = Described<typeof EphemeralContainerSchema>
 
 const keyToPath = object({ key: text, path: text, mode: optional(integer) })
 const downwardFile = object({
@@ -290,7 +291,7 @@ export const PodSpecSchema = object({
   volumes: optional(listBy('name', VolumeSchema)),
   initContainers: optional(listBy('name', ContainerSchema)),
   containers: listBy('name', ContainerSchema),
-  ephemeralContainers: optional(listBy('name', ephemeralContainer)),
+  ephemeralContainers: optional(listBy('name', EphemeralContainerSchema)),
   restartPolicy: optional(text),
   terminationGracePeriodSeconds: optional(integer),
   activeDeadlineSeconds: optional(integer),

@@ -8,6 +8,7 @@ export type ProblemReason =
   | 'FieldValueTypeInvalid'
   | 'FieldValueForbidden'
   | 'FieldValueDuplicate'
+  | 'FieldValueNotFound'
 
 /** `field` as in `spec.containers[0].image`; `message` starts with the kind of problem: `Required value`. */
 export type Problem = { readonly field: string; readonly message: string; readonly reason: ProblemReason }
@@ -40,6 +41,11 @@ export function forbidden(field: string, detail: string): Problem {
 
 export function duplicate(field: string, value: unknown): Problem {
   return { field, reason: 'FieldValueDuplicate', message: `Duplicate value: ${shown(value)}` }
+}
+
+/** It names what is not there. */
+export function notFoundValue(field: string, value: unknown): Problem {
+  return { field, reason: 'FieldValueNotFound', message: `Not found: ${shown(value)}` }
 }
 
 /** `spec.nodeName: Invalid value: "A": must be …` */

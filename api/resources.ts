@@ -55,7 +55,7 @@ export const resources: { readonly [Name in ResourceName]: Resource & { readonly
     namespaced: true,
     shortNames: ['po'],
     categories: ['all'],
-    subresources: ['status', 'binding', 'eviction'],
+    subresources: ['status', 'binding', 'eviction', 'ephemeralcontainers'],
   }),
   namespaces: row('namespaces', 'Namespace', '', 'v1', NamespaceSchema, {
     shortNames: ['ns'],

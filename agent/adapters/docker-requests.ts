@@ -71,6 +71,7 @@ export function containerRequest(
       ...(options.hostPID ? { PidMode: 'host' } : {}),
       ...rights(options.security, seccompProfile),
       ...(options.shareProcesses ? { PidMode: joined } : {}),
+      ...(options.processesOf === undefined ? {} : { PidMode: `container:${options.processesOf}` }),
       CpuShares: requests.cpuShares,
       // Not NanoCpus: Docker refuses more of those than the machine has, Kubernetes does not.
       ...(limits.nanoCPUs === 0

@@ -55,6 +55,8 @@ export type ContainerNeeds = EnvSources & {
   readonly podPidsLimit?: number
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly string[]
+  /** The container whose processes it shall see, by id. */
+  readonly processesOf?: string | undefined
   /** Where it matters: see `asksForImageUser`. */
   readonly imageUser?: string | undefined
 }
@@ -101,6 +103,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
         memoryBytes: requests['memory'] === undefined ? 0 : quantityToNumber(requests['memory']),
       },
       ...(pod.spec.shareProcessNamespace ? { shareProcesses: true } : {}),
+      ...(needs.processesOf === undefined || seesMore(pod) ? {} : { processesOf: needs.processesOf }),
       oomScoreAdj: oomScoreAdj(pod, container, needs.memoryCapacityBytes),
       mounts: needs.mounts,
       devices: needs.devices,
@@ -109,6 +112,11 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       security: secured.security,
     },
   }
+}
+
+/** The processes of the whole pod, or of the machine. */
+function seesMore({ spec }: Pod): boolean {
+  return spec.shareProcessNamespace === true || spec.hostPID === true
 }
 
 /** The kernel takes 2 to 262144; 1024 is one core's worth. */

@@ -1,7 +1,7 @@
 /** What the control plane wants on this node, as last heard. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Pod } from '../../api/pod.ts'
-import { configSourceAnnotation, isMirrorPod, isStaticPod } from '../../api/static-pod.ts'
+import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../api/static-pod.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 
 /**
@@ -20,6 +20,13 @@ export function podsByUID({ pods }: DesiredMessage): ReadonlyMap<string, Pod> {
       return uid && name && !isMirrorPod(pod) ? [[uid, notOwn(pod)]] : []
     }),
   )
+}
+
+/** What others say of a static pod's readiness they write on its mirror. */
+function withGates(pod: Pod, desired: DesiredMessage | undefined): Pod {
+  if ((pod.spec.readinessGates ?? []).length === 0) return pod
+  const status = desired?.pods.find((one) => mirroredHash(one) === pod.metadata.uid)?.status
+  return status === undefined ? pod : { ...pod, status }
 }
 
 /** Nobody makes a pod more than it is by writing on it that it comes from a file. */
@@ -46,7 +53,7 @@ export function wantedHere(
   const isInTheWay = (pod: Pod) =>
     [...here].some(([uid, path]) => uid !== pod.metadata.uid && path === pathOf(pod) && !placed.has(uid))
   const free = own.filter((pod) => !isInTheWay(pod))
-  return new Map([...placed, ...free.map((pod): [string, Pod] => [pod.metadata.uid ?? '', pod])])
+  return new Map([...placed, ...free.map((pod): [string, Pod] => [pod.metadata.uid ?? '', withGates(pod, desired)])])
 }
 
 export function pathOf({ metadata }: Pod): string {

@@ -11,9 +11,9 @@ export type PodContainers = {
   readonly histories: ReadonlyMap<string, readonly RuntimeContainer[]>
 }
 
-/** All that the pod names, in the order they are started in. */
+/** All that the pod names, in the order they are started in; last those that were added to it while it lives. */
 export function containersOf({ spec }: Pod): readonly Container[] {
-  return [...(spec.initContainers ?? []), ...spec.containers]
+  return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }
 
 /** An init container that stays: it is started in its turn, and ends after all others. */
@@ -25,6 +25,7 @@ export function isSidecar(container: Container): boolean {
 export function restartPolicyFor({ spec }: Pod, container: Container): RestartPolicy {
   if (isSidecar(container)) return 'Always'
   const policy = restartPolicyOf(spec.restartPolicy)
+  if (spec.ephemeralContainers?.some(({ name }) => name === container.name)) return 'Never'
   const isInit = spec.initContainers?.some(({ name }) => name === container.name) ?? false
   return isInit && policy === 'Always' ? 'OnFailure' : policy
 }

@@ -527,3 +527,30 @@ test('a pod of the API is not static because it says so', async (t) => {
   await clock.advance(1_000)
   t.match(world.manager.pods()[0]?.metadata.annotations, { 'kubernetes.io/config.source': 'api' })
 })
+
+test('a container that is added while a pod lives is started once, and never again', async (t) => {
+  const { clock, runtime, world, running: runs } = aNode(t)
+  const web = running('web')
+  const withDebuggers = (...ephemeralContainers: NonNullable<typeof web.spec.ephemeralContainers>) =>
+    world.want({ ...web, spec: { ...web.spec, ephemeralContainers } })
+  const look = { name: 'look', image, command: listening, targetContainerName: 'main' }
+  withDebuggers()
+  await clock.advance(1_000)
+  withDebuggers(look, { ...look, name: 'lost', targetContainerName: 'nobody' })
+  await clock.advance(1_000)
+  const [main, added] = ['main', 'look'].map((name) => runs().find(({ identity }) => identity.containerName === name))
+  t.equal(runtime.optionsOf(added?.id ?? '')?.processesOf, main?.id)
+  t.match(world.status('web')?.ephemeralContainerStatuses, [
+    { name: 'look', state: { running: {} } },
+    { name: 'lost', state: { waiting: { message: 'unable to find target container "nobody": it does not run' } } },
+  ])
+  runtime.exit(added?.id ?? '', 1)
+  await clock.advance(400_000)
+  await runtime.removeContainer(added?.id ?? '')
+  await clock.advance(120_000)
+  t.same(
+    runs().map(({ identity }) => identity.containerName),
+    ['', 'main'],
+  )
+  t.match(world.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 0 }] })
+})

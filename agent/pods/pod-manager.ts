@@ -191,12 +191,14 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     if (desired === undefined) engine.wake()
     desired = message
     reports.mirrors(mirrorsIn(message))
+    const before = wanted
     wanted = wantedHere(desired, own ?? nothing, ledger.paths())
+    const ownChanged = [...ownUIDs].filter((uid) => before.get(uid) !== wanted.get(uid))
     const leaving = [...wanted].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
     ledger.forgetGone(leaving)
     for (const uid of changed) ledger.get(uid)?.worker.forgetTroubles()
     if (surveyed) admitNew()
-    visit([...changed, ...leaving])
+    visit([...changed, ...leaving, ...ownChanged])
     keeping.wake()
   }
 

@@ -6,6 +6,7 @@
 import type { Pod } from '../../api/pod.ts'
 import { type Choice, stopOf } from './container-choice.ts'
 import { chooseInOrder } from './container-order.ts'
+import { chooseEphemeral } from './ephemeral-containers.ts'
 import {
   containersOf,
   hasEnded,
@@ -51,20 +52,28 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
   const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.memory.stuck.has(one.id))
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 
-  const choices = chooseInOrder(pod, found, facts)
+  const inOrder = chooseInOrder(pod, found, facts)
+  const added = chooseEphemeral(pod, found, facts)
+  const choices = [...inOrder, ...added]
   const stops = [
     ...choices.flatMap(({ stop }) => stop ?? []),
     ...strangers(pod, found, facts),
     ...twins(pod, found, facts),
   ]
-  const starting = choices.flatMap(({ start }) => start ?? [])
-  const steps = stops.length > 0 ? stops : starting.length === 0 ? leaveSandbox(found, facts) : undefined
-  if (steps !== undefined) return merge(choices, [...steps, ...outdated(found)])
+  const starting = inOrder.flatMap(({ start }) => start ?? [])
   const { sandbox } = found
-  if (sandbox === undefined || !isRunning(sandbox)) {
+  const up = sandbox !== undefined && isRunning(sandbox) ? sandbox : undefined
+  const beside = up === undefined ? [] : added.flatMap(({ start }) => start?.(up) ?? [])
+  if (stops.length > 0) return merge(choices, [...stops, ...outdated(found)])
+  if (starting.length === 0) {
+    const leave = leaveSandbox(found, facts)
+    return merge(choices, [...(leave.length > 0 ? leave : beside), ...outdated(found)])
+  }
+  if (up === undefined) {
     return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.memory.sandboxTrouble)
   }
-  return merge(choices, [...starting.flatMap((start) => start(sandbox)), ...outdated(found)])
+  // First, as the kubelet does: they are there to find out why the others do not start.
+  return merge(choices, [...beside, ...starting.flatMap((start) => start(up)), ...outdated(found)])
 }
 
 /** Whoever waits to be created waits for the sandbox. */

@@ -251,3 +251,42 @@ test('a pod is pending until its init containers are done; then they count as re
   const never = { ...staged, spec: { ...staged.spec, restartPolicy: 'Never' } }
   t.equal(podStatus(never, facts([sandbox, found('first', ended(1))])).phase, 'Failed')
 })
+
+test('a pod waits for what others say of its readiness, in Kubernetes’ words', async (t) => {
+  const gates = [{ conditionType: 'example.com/a' }, { conditionType: 'example.com/b' }]
+  const readyWith = (conditions: PodStatus['conditions'] = [], containers = [sandbox, found('main')]) => {
+    const web = pod()
+    const gated = { ...web, spec: { ...web.spec, readinessGates: gates }, status: { conditions } }
+    const { conditions: told = [] } = podStatus(gated, facts(containers))
+    return told.filter(({ type }) => type.endsWith('Ready'))
+  }
+  t.match(readyWith([{ type: 'example.com/b', status: 'Unknown' }]), [
+    {
+      type: 'Ready',
+      status: 'False',
+      reason: 'ReadinessGatesNotReady',
+      message:
+        'corresponding condition of pod readiness gate "example.com/a" does not exist., ' +
+        'the status of pod readiness gate "example.com/b" is not "True", but Unknown',
+    },
+    { type: 'ContainersReady', status: 'True' },
+  ])
+  const open = gates.map(({ conditionType: type }) => ({ type, status: 'True' }) as const)
+  t.match(readyWith(open), [{ status: 'True', lastTransitionTime: '2026-01-02T00:00:00Z' }, { status: 'True' }])
+  t.match(readyWith(open, [sandbox]), [{ reason: 'ContainersNotReady' }, { reason: 'ContainersNotReady' }])
+})
+
+test('a container that was added later is shown, and counts for nothing', async (t) => {
+  const web = pod()
+  const debugged = { ...web, spec: { ...web.spec, ephemeralContainers: [{ name: 'look', image: 'app:1' }] } }
+  const waits = podStatus(debugged, facts([sandbox, found('main')]))
+  t.match(waits, { phase: 'Running', ephemeralContainerStatuses: [{ state: { waiting: {} }, ready: false }] })
+  const over = podStatus(debugged, facts([sandbox, found('main'), found('look', ended(3))]))
+  t.match(over, { phase: 'Running', ephemeralContainerStatuses: [{ state: { terminated: { exitCode: 3 } } }] })
+  t.ok(over.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True'))
+  const lost = podStatus(debugged, facts([sandbox, found('main')], { last: over }))
+  t.match(lost.ephemeralContainerStatuses, [{ state: { terminated: { exitCode: 3 } } }])
+  const running = podStatus(debugged, facts([sandbox, found('main'), found('look')]))
+  const gone = podStatus(debugged, facts([sandbox, found('main')], { last: running }))
+  t.match(gone.ephemeralContainerStatuses, [{ state: { terminated: { reason: 'ContainerStatusUnknown' } } }])
+})

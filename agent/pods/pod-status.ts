@@ -45,6 +45,9 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
     inits.map((container) => initStatus(container, statusOf(container))),
     most,
   )
+  const added = (pod.spec.ephemeralContainers ?? []).map((container) =>
+    ephemeralStatus(containerStatus(container, 'ContainerCreating', found, facts)),
+  )
   const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses, initStatuses)
   const { sandbox } = found
   const sandboxUp = sandbox !== undefined && isRunning(sandbox)
@@ -60,8 +63,16 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
     startTime,
     ...(inits.length === 0 ? {} : { initContainerStatuses: initStatuses }),
     containerStatuses,
+    ...(added.length === 0 ? {} : { ephemeralContainerStatuses: added }),
     qosClass: qosClassOf(pod.spec),
   }
+}
+
+/** Never ready, as nothing may rely on it; once it has ended, or is lost, it is not waited for. */
+function ephemeralStatus({ started: _, lastState, ...status }: ContainerStatus): ContainerStatus {
+  const isLost = lastState?.terminated !== undefined && status.state?.waiting?.reason === 'ContainerCreating'
+  const state = isLost ? { state: lastState } : {}
+  return { ...status, ...state, ready: false }
 }
 
 /**
@@ -70,7 +81,10 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
  */
 export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   const { phase = 'Failed', reason, message } = ending
-  const running = found.containerStatuses?.some(({ state }) => state?.running !== undefined)
+  const { containerStatuses = [], ephemeralContainerStatuses = [] } = found
+  const running = [...containerStatuses, ...ephemeralContainerStatuses].some(
+    ({ state }) => state?.running !== undefined,
+  )
   const disruption = ending.conditions?.filter(({ type }) => type === 'DisruptionTarget') ?? []
   return {
     ...found,
@@ -174,9 +188,9 @@ function containerStatus(
   const history = found.histories.get(name) ?? []
   const newest = history.find((container) => isRunning(container) || hasEnded(container))
   const previous = history.find((container) => container !== newest && hasEnded(container))
-  const last = [...(facts.last?.initContainerStatuses ?? []), ...(facts.last?.containerStatuses ?? [])].find(
-    (status) => status.name === name,
-  )
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = facts.last ?? {}
+  const known = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
+  const last = known.find((status) => status.name === name)
   const wait = facts.waiting.get(name)
   if (newest === undefined) return goneStatus(name, image, last, creating, wait)
   const vital: Vital = facts.vitals.get(newest.id) ?? { started: true, ready: true }
@@ -291,22 +305,25 @@ type ConditionFacts = {
 
 function conditionsOf(given: ConditionFacts): readonly PodCondition[] {
   const { sandboxUp, sandbox, startTime, containerStatuses, facts } = given
-  const since = (type: string, status: 'True' | 'False', otherwise: string | undefined) => {
+  const changedAt = (type: string, status: 'True' | 'False', otherwise: string | undefined) => {
     const last = facts.last?.conditions?.find((condition) => condition.type === type)
     if (last !== undefined) return last.status === status ? last.lastTransitionTime : rfc3339(facts.nowWallMs)
     return otherwise ?? startTime
   }
   const condition = (type: string, verdict: Verdict, otherwise: string | undefined): PodCondition => {
-    const lastTransitionTime = since(type, verdict.status, otherwise)
+    const lastTransitionTime = changedAt(type, verdict.status, otherwise)
     return { type, ...verdict, ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }) }
   }
-  const ready = readiness(given)
-  const readySince = ready.status === 'True' ? newestStart(containerStatuses) : undefined
+  const containersReady = readiness(given)
+  const ready = containersReady.status === 'True' ? gatesVerdict(given.pod) : containersReady
+  const since = (verdict: Verdict) => (verdict.status === 'True' ? newestStart(containerStatuses) : undefined)
+  // Since when its gates are open nobody said: since they were seen so.
+  const gated = (given.pod.spec.readinessGates ?? []).length > 0 ? rfc3339(facts.nowWallMs) : undefined
   return [
     condition('PodReadyToStartContainers', { status: sandboxUp ? 'True' : 'False' }, seconds(sandbox?.startedAt)),
     condition('Initialized', initialization(given), startTime),
-    condition('Ready', ready, readySince),
-    condition('ContainersReady', ready, readySince),
+    condition('Ready', ready, gated ?? since(ready)),
+    condition('ContainersReady', containersReady, since(containersReady)),
     condition('PodScheduled', { status: 'True' }, startTime),
   ]
 }
@@ -336,6 +353,18 @@ function readiness({ pod, phase, containerStatuses, initStatuses }: ConditionFac
     reason: 'ContainersNotReady',
     message: `containers with unready status: [${unready.join(' ')}]`,
   }
+}
+
+/** Conditions that others write and the pod waits for; as Kubernetes says it. */
+function gatesVerdict({ spec, status }: Pod): Verdict {
+  const closed = (spec.readinessGates ?? []).flatMap(({ conditionType }) => {
+    const said = status?.conditions?.find(({ type }) => type === conditionType)?.status
+    if (said === 'True') return []
+    if (said === undefined) return `corresponding condition of pod readiness gate "${conditionType}" does not exist.`
+    return `the status of pod readiness gate "${conditionType}" is not "True", but ${said}`
+  })
+  if (closed.length === 0) return { status: 'True' }
+  return { status: 'False', reason: 'ReadinessGatesNotReady', message: closed.join(', ') }
 }
 
 function newestStart(statuses: readonly ContainerStatus[]): string | undefined {

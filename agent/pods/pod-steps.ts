@@ -17,6 +17,8 @@ export type PodStep =
       readonly imagePulled: boolean
       /** What this one comes after. */
       readonly previous: RuntimeContainer | undefined
+      /** The container whose processes it sees, by id. */
+      readonly processesOf?: string
     }
   /** Begins to stop it; the world changes later. */
   | {

@@ -173,6 +173,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       ...sources,
       sandboxID: sandbox.id,
       attempt,
+      processesOf: step.processesOf,
       mounts: [...placed.mounts, ...message],
       devices: given.paths,
       imageUser: asksForImageUser(pod, container) ? await runtime.imageUser(image) : undefined,
@@ -436,8 +437,9 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
         messages.set(one.id, await messageOf(container, one))
       }
     },
-    reported({ containerStatuses = [], initContainerStatuses = [] }) {
-      for (const { name, containerID, restartCount } of [...initContainerStatuses, ...containerStatuses]) {
+    reported({ containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] }) {
+      const all = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
+      for (const { name, containerID, restartCount } of all) {
         if (containerID !== undefined) restartCounts.set(name, restartCount)
       }
     },

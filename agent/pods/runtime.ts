@@ -104,6 +104,8 @@ export type ContainerOptions = {
   readonly security: ContainerSecurity
   /** The containers of the pod see each other's processes; the sandbox is process 1. */
   readonly shareProcesses?: boolean
+  /** It sees the processes of this container, by id. */
+  readonly processesOf?: string
 }
 
 /** A profile of the kernel's guards: the engine's own, none, or one of this machine by its name. */

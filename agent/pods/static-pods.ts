@@ -7,6 +7,7 @@ import { claimsOf, configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import { forbidden, type Problem, problemText } from '../../api/problem.ts'
 import { resources } from '../../api/resources.ts'
 import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation } from '../../api/static-pod.ts'
+import { earlyProblems } from '../../api/validation/ephemeral-validation.ts'
 import { metadataProblems } from '../../api/validation/metadata-validation.ts'
 import { withPodDefaults } from '../../api/validation/pod-defaults.ts'
 import { podProblems } from '../../api/validation/pod-validation.ts'
@@ -34,6 +35,7 @@ export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
   const problems = [
     ...metadataProblems(resources.pods, pod.metadata),
     ...podProblems(pod),
+    ...earlyProblems(pod.spec),
     ...unsupportedFields(pod),
     ...dependencies(pod),
   ].map(problemText)

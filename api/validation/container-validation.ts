@@ -63,7 +63,8 @@ function initProblems(
   )
 }
 
-function containerProblems(field: string, container: Container, hostNetwork: boolean): readonly Problem[] {
+/** Of any container, whatever its part. */
+export function containerProblems(field: string, container: Container, hostNetwork: boolean): readonly Problem[] {
   const { name, image = '', imagePullPolicy = '', ports = [], resources = {} } = container
   return [
     ...(name === '' ? [required(`${field}.name`)] : problemsWith(`${field}.name`, name, dnsLabelProblem)),

@@ -4,11 +4,13 @@ import { withVolumeDefaults } from './volume-validation.ts'
 
 export function withPodDefaults(spec: PodSpec): PodSpec {
   const account = spec.serviceAccountName || spec.serviceAccount
-  const withDefaults = (container: Container) => withContainerDefaults(container, spec.hostNetwork === true)
+  const withDefaults = <C extends Container>(container: C) =>
+    withContainerDefaults(container, spec.hostNetwork === true)
   return {
     ...spec,
     containers: spec.containers.map(withDefaults),
     ...(spec.initContainers && { initContainers: spec.initContainers.map(withDefaults) }),
+    ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(withDefaults) }),
     ...(spec.volumes && { volumes: spec.volumes.map(withVolumeDefaults) }),
     restartPolicy: spec.restartPolicy || 'Always',
     terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
@@ -20,7 +22,7 @@ export function withPodDefaults(spec: PodSpec): PodSpec {
   }
 }
 
-function withContainerDefaults(container: Container, hostNetwork: boolean): Container {
+function withContainerDefaults<C extends Container>(container: C, hostNetwork: boolean): C {
   const { limits = {}, requests = {} } = container.resources ?? {}
   const filled = { ...limits, ...requests }
   return {

@@ -1,6 +1,6 @@
 /** What is wrong with a pod? */
 import type { ObjectMeta } from '../meta.ts'
-import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem } from '../names.ts'
+import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
 import { mirrorAnnotation, type Pod, type Toleration } from '../pod.ts'
 import { invalid, notSupported, type Problem } from '../problem.ts'
 import { containersProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
@@ -72,6 +72,9 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
       tolerationProblems(`spec.tolerations[${index}]`, toleration),
     ),
     ...schedulingProblems(spec),
+    ...(spec.readinessGates ?? []).flatMap(({ conditionType }, index) =>
+      problemsWith(`spec.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),
+    ),
   ]
 }
 

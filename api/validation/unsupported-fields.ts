@@ -21,12 +21,10 @@ const unsupported: readonly Unsupported[] = [
   any('spec.volumes[].image'),
   any('spec.volumes[].projected.sources[].serviceAccountToken'),
   any('spec.volumes[].projected.sources[].clusterTrustBundle'),
-  any('spec.ephemeralContainers'),
   allBut('spec.hostUsers', true),
   any('spec.securityContext.seLinuxOptions'),
   any('spec.securityContext.seLinuxChangePolicy'),
   any('spec.securityContext.windowsOptions'),
-  any('spec.readinessGates'),
   any('spec.runtimeClassName'),
   any('spec.overhead'),
   allBut('spec.os.name', 'linux'),
@@ -43,13 +41,14 @@ const unsupported: readonly Unsupported[] = [
   allBut('spec.containers[].stdinOnce', false),
 ]
 
-/** What a container cannot have, an init container cannot have either. */
+/** What a container cannot have, an init container and one that is added later cannot have either. */
 const each = 'spec.containers[].'
+const others = ['initContainers', 'ephemeralContainers']
 
 /** A problem for each field that asks for what we cannot do. Empty lists, objects and texts ask for nothing. */
 export function unsupportedFields(pod: Pod): readonly Problem[] {
   return unsupported.flatMap(({ field, refuses }) =>
-    [field, ...(field.startsWith(each) ? [field.replace(each, 'spec.initContainers[].')] : [])]
+    [field, ...others.flatMap((list) => (field.startsWith(each) ? [field.replace(each, `spec.${list}[].`)] : []))]
       .flatMap((one) => placesOf(pod, '', one.split('.')))
       .filter(({ value }) => asks(value) && refuses(value))
       .map((place) => forbidden(place.field, notYet)),

@@ -9,6 +9,7 @@ import type { Node } from '../../api/node.ts'
 import { invalidObject, type Problem } from '../../api/problem.ts'
 import type { Resource, ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
+import { earlyProblems } from '../../api/validation/ephemeral-validation.ts'
 import { metadataChangeProblems, metadataProblems } from '../../api/validation/metadata-validation.ts'
 import { withPodDefaults } from '../../api/validation/pod-defaults.ts'
 import { podProblems } from '../../api/validation/pod-validation.ts'
@@ -27,12 +28,17 @@ import {
   secretProblems,
 } from './kind-validation.ts'
 import { changedPod, newPod } from './new-pod.ts'
-import { podChangeProblems } from './pod-change.ts'
+import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
 import { priorityClassChangeProblems, priorityClassProblems } from './priority.ts'
 
 type AnyObject = ResourceTypes[ResourceName]
 
-export type CreateFacts = { readonly nowMs: number; readonly requester: Identity }
+export type CreateFacts = {
+  readonly nowMs: number
+  readonly requester: Identity
+  /** It was there before, in another store: what came to it while it lived comes with it. */
+  readonly learnt?: true
+}
 
 /** The object as it shall be stored. It has its name and namespace already. Throws ApiError Invalid or BadRequest. */
 export function prepareForCreate(resource: Resource, object: AnyObject, facts: CreateFacts): AnyObject {
@@ -45,18 +51,19 @@ export function prepareForCreate(resource: Resource, object: AnyObject, facts: C
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...problemsOf(prepared),
+    ...(prepared.kind === 'Pod' && !facts.learnt ? earlyProblems(prepared.spec) : []),
     ...unsupported,
   ])
   return prepared
 }
 
 /** `now` as it shall be stored in place of `old`. Throws ApiError Invalid. */
-export function prepareForUpdate(resource: Resource, old: AnyObject, now: AnyObject): AnyObject {
+export function prepareForUpdate(resource: Resource, old: AnyObject, now: AnyObject, subresource = ''): AnyObject {
   const prepared = withDefaults(withMetadata(keptFrom(old, now), serversMetadata(old.metadata, now.metadata)))
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...metadataChangeProblems(old.metadata, prepared.metadata),
-    ...changeProblems(withDefaults(old), prepared),
+    ...changeProblems(withDefaults(old), prepared, subresource),
   ])
   return prepared
 }
@@ -176,8 +183,10 @@ function problemsOf(object: AnyObject): readonly Problem[] {
 }
 
 /** What is wrong with the new object, and with the way from the old one to it. */
-function changeProblems(old: AnyObject, now: AnyObject): readonly Problem[] {
-  if (old.kind === 'Pod' && now.kind === 'Pod') return podChangeProblems(old, now)
+function changeProblems(old: AnyObject, now: AnyObject, subresource: string): readonly Problem[] {
+  if (old.kind === 'Pod' && now.kind === 'Pod') {
+    return subresource === 'ephemeralcontainers' ? ephemeralChangeProblems(old, now) : podChangeProblems(old, now)
+  }
   if (old.kind === 'Node' && now.kind === 'Node') return [...nodeProblems(now), ...nodeChangeProblems(old, now)]
   if (old.kind === 'ConfigMap' && now.kind === 'ConfigMap') {
     return [...configMapProblems(now), ...configMapChangeProblems(old, now)]

@@ -23,7 +23,7 @@ import {
 } from './request-body.ts'
 import { forbid, keyOf, presentObject, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
 import { strategicMergePatch } from './strategic-merge-patch.ts'
-import { approvalChange, statusChange, withoutStatusChange } from './subresources.ts'
+import { approvalChange, ephemeralChange, statusChange, withoutStatusChange } from './subresources.ts'
 import type { AnyStored } from './watch.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
@@ -105,7 +105,7 @@ function refuseOther({ route }: ResourceRequest, { metadata }: AnyObject, presen
 function changed(request: ResourceRequest, present: AnyStored, wanted: AnyObject, nowMs: number): AnyObject {
   const { route, identity } = request
   const { resource } = route
-  const next = prepareForUpdate(resource, present, changedPart(request, present, wanted, nowMs))
+  const next = prepareForUpdate(resource, present, changedPart(request, present, wanted, nowMs), route.subresource)
   const node = nodeOf(identity)
   const problem = node && nodeRestriction(node, resource.name, next, present)
   if (problem) throw forbid(resource, route.name, problem)
@@ -116,6 +116,8 @@ function changedPart({ route }: ResourceRequest, present: AnyStored, wanted: Any
   switch (route.subresource) {
     case 'status':
       return statusChange(present, wanted)
+    case 'ephemeralcontainers':
+      return ephemeralChange(present, wanted)
     case 'approval':
       return approvalChange(route.resource, present, wanted, rfc3339(nowMs))
     default:
@@ -134,6 +136,7 @@ async function written(
   const { name } = route.resource
   if (isReleased(next)) return store.delete(name, keyOf(route), { uid, resourceVersion })
   const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
-  const statusOnly = route.subresource !== '' && isDeepStrictEqual(next.metadata, present.metadata)
+  const changesStatus = route.subresource !== '' && route.subresource !== 'ephemeralcontainers'
+  const statusOnly = changesStatus && isDeepStrictEqual(next.metadata, present.metadata)
   return statusOnly ? store.updateStatus(name, exact) : store.update(name, exact)
 }

@@ -77,7 +77,7 @@ async function learn(resource: ResourceName, object: AnyObject, requester: Ident
   const prepared = prepareForCreate(
     resources[resource],
     { ...object, metadata: own },
-    { nowMs: clock.wallMs(), requester },
+    { nowMs: clock.wallMs(), requester, learnt: true },
   )
   await ensureNamespace(namespace, requester, needs)
   const metadata = {

@@ -10,8 +10,10 @@ import {
 } from '../../api/pod.ts'
 import { forbidden, invalid, type Problem } from '../../api/problem.ts'
 import { imageProblems } from '../../api/validation/container-validation.ts'
+import { ephemeralProblems } from '../../api/validation/ephemeral-validation.ts'
 import { mirrorField, tolerationProblems } from '../../api/validation/pod-validation.ts'
 import { schedulingProblems } from '../../api/validation/scheduling-validation.ts'
+import { unsupportedFields } from '../../api/validation/unsupported-fields.ts'
 
 /**
  * A pod stays what it is; its images may change, its deadline may come nearer, what it tolerates may grow, its gates may open, and while it is gated
@@ -88,6 +90,23 @@ function deadlineChangeProblems(old: number | undefined, now: number | undefined
 function withImageOf(container: Container, other: Container | undefined): Container {
   const { image: _, ...rest } = container
   return other?.image === undefined ? rest : { ...rest, image: other.image }
+}
+
+/** The way of its own that containers are added by. What there is stays as it is. */
+export function ephemeralChangeProblems({ metadata, spec: old }: Pod, now: Pod): readonly Problem[] {
+  const field = 'spec.ephemeralContainers'
+  if (metadata.annotations?.[mirrorAnnotation] !== undefined) {
+    return [forbidden('', 'static pods do not support ephemeral containers')]
+  }
+  const added = now.spec.ephemeralContainers ?? []
+  const stays = (old.ephemeralContainers ?? []).flatMap((container) => {
+    const { name } = container
+    const same = added.find((one) => one.name === name)
+    if (same === undefined) return [forbidden(field, `existing ephemeral containers "${name}" may not be removed`)]
+    if (isDeepStrictEqual(same, container)) return []
+    return [forbidden(field, `existing ephemeral containers "${name}" may not be changed`)]
+  })
+  return [...ephemeralProblems(now.spec), ...unsupportedFields(now), ...stays]
 }
 
 /** What a gated pod may still change: which nodes it asks for. */

@@ -17,6 +17,14 @@ export function statusChange(present: AnyStored, wanted: AnyObject): AnyObject {
   return withStatus(withMetadata(present, wanted.metadata), status)
 }
 
+/** A write to `…/ephemeralcontainers`: these, and nothing else of the pod. */
+export function ephemeralChange(present: AnyStored, wanted: AnyObject): AnyObject {
+  if (present.kind !== 'Pod' || wanted.kind !== 'Pod') return present
+  const { ephemeralContainers: _, ...spec } = present.spec
+  const { ephemeralContainers } = wanted.spec
+  return { ...present, spec: { ...spec, ...(ephemeralContainers && { ephemeralContainers }) } }
+}
+
 /** A write to `…/approval`: the verdict and nothing else, whatever else the client sends along. */
 export function approvalChange(resource: Resource, present: AnyStored, wanted: AnyObject, now: string): AnyObject {
   if (!isRequest(present) || !isRequest(wanted)) return present

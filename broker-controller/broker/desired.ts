@@ -10,7 +10,7 @@ import { isFinished } from '../../api/pod-deletion.ts'
  */
 export function projectPod(pod: Pod & Stored<Pod>, earlier?: Pod): Pod {
   const { apiVersion, kind, metadata, spec, status } = pod
-  const end = isFinished(pod) && status !== undefined ? { status: endOf(status) } : {}
+  const end = isFinished(pod) && status !== undefined ? { status: endOf(status) } : gatesOf(pod)
   const projected: Pod = { apiVersion, kind, metadata: metadataOf(metadata), spec, ...end }
   return earlier !== undefined && isSame(projected, earlier) ? earlier : projected
 }
@@ -49,6 +49,15 @@ function metadataOf(metadata: Stored['metadata']): ObjectMeta {
 
 function endOf({ phase, reason, message }: NonNullable<Pod['status']>): Pod['status'] {
   return { phase, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }
+}
+
+/** What others say of its readiness is theirs to write in its status, and the node's to judge by. */
+function gatesOf({ spec: { readinessGates = [] }, status }: Pod): Pick<Pod, 'status'> {
+  if (readinessGates.length === 0) return {}
+  const conditions = (status?.conditions ?? [])
+    .filter(({ type }) => readinessGates.some(({ conditionType }) => conditionType === type))
+    .map(({ type, status: said }) => ({ type, status: said }))
+  return { status: { conditions } }
 }
 
 function isSame(projected: Pod, earlier: Pod): boolean {

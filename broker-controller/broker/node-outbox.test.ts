@@ -214,3 +214,13 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     },
   }
 }
+
+test('a node is told what others say of a pod’s readiness, and of nothing else in its status', async (t) => {
+  const conditions = [
+    { type: 'example.com/a', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' },
+    { type: 'Ready', status: 'False' },
+  ] as const
+  const gated = aPod({ spec: { readinessGates: [{ conditionType: 'example.com/a' }] }, status: { conditions } })
+  t.same(projectPod(gated).status, { conditions: [{ type: 'example.com/a', status: 'True' }] })
+  t.equal(projectPod(aPod({ status: { conditions } })).status, undefined)
+})

@@ -1,0 +1,74 @@
+/** What comes to a pod while it lives: a container to look into it, and what others say of its readiness. */
+import { join } from 'node:path'
+import { test } from 'tap'
+import type { Pod } from '../api/pod.ts'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { outputOf } from './support/pods.ts'
+import { eventually } from './support/wait.ts'
+
+const image = 'test.local/busybox:1'
+
+test('kubectl debug adds a container that sees its target’s processes; gates hold a pod’s readiness', {
+  skip: whyNoDockerd(),
+  timeout: 150_000,
+}, async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const controller = await startController(t, { dataDir: join(folder, 'controller') })
+  const dataDir = join(folder, 'agent')
+  await joinFleet(controller, 'pi-1', dataDir)
+  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  await agent.said('Node status posted')
+  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  const { kubectl, kubectlWith, tryKubectl } = controller
+  const podIn = async (name: string): Promise<Pod> => JSON.parse(await kubectl('get', 'pod', name, '-o', 'json'))
+
+  await kubectlWith(podManifest({ name: 'web', image, command: ['sleep', '98765'] }), 'apply', '-f', '-')
+  await kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s')
+  const { uid = '' } = (await podIn('web')).metadata
+  const debug = (name: string, ...script: readonly string[]) =>
+    kubectl('debug', 'web', `--image=${image}`, '--image-pull-policy=Never', `--container=${name}`, ...script)
+
+  await debug('look', '--target=main', '--', 'sh', '-c', 'ps; echo done')
+  const stateOf = async (name: string) =>
+    (await podIn('web')).status?.ephemeralContainerStatuses?.find((one) => one.name === name)
+  await eventually('it runs to its end', async () => (await stateOf('look'))?.state?.terminated?.exitCode === 0)
+  t.match(await outputOf(docker, uid, 'look'), /1 +(root|0) .*sleep 98765[\s\S]*done/, 'it sees what it looks at')
+
+  await debug('stay', '--', 'sleep', '100000')
+  await eventually('one that stays runs', async () => (await stateOf('stay'))?.state?.running !== undefined)
+  const { status } = await podIn('web')
+  t.match(status, {
+    phase: 'Running',
+    containerStatuses: [{ ready: true, restartCount: 0 }],
+    ephemeralContainerStatuses: [
+      { name: 'look', ready: false, restartCount: 0 },
+      { name: 'stay', ready: false, restartCount: 0 },
+    ],
+  })
+  t.equal(status?.ephemeralContainerStatuses?.[0]?.restartCount, 0, 'what has ended is not started again')
+
+  const removed = await tryKubectl(
+    'patch',
+    'pod',
+    'web',
+    '--subresource=ephemeralcontainers',
+    '--type=json',
+    '-p=[{"op":"remove","path":"/spec/ephemeralContainers/0"}]',
+  )
+  t.match(removed.stderr, /existing ephemeral containers "look" may not be removed/)
+
+  const readinessGates = [{ conditionType: 'example.com/registered' }]
+  await kubectlWith(podManifest({ name: 'gated', image, spec: { readinessGates } }), 'apply', '-f', '-')
+  const ready = async () => (await podIn('gated')).status?.conditions?.find(({ type }) => type === 'Ready')
+  await eventually('its containers are ready', async () => (await ready())?.reason === 'ReadinessGatesNotReady')
+  t.match(await kubectl('get', 'pod', 'gated', '-o', 'wide'), /0\/1\s*$/m)
+  const condition = { type: 'example.com/registered', status: 'True' }
+  const patch = JSON.stringify({ status: { conditions: [condition] } })
+  await kubectl('patch', 'pod', 'gated', '--subresource=status', '--type=strategic', '-p', patch)
+  await kubectl('wait', '--for=condition=Ready', 'pod/gated', '--timeout=60s')
+  t.match(await kubectl('get', 'pod', 'gated', '-o', 'wide'), /1\/1\s*$/m)
+})
