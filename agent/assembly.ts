@@ -107,7 +107,7 @@ export async function runAgent(
   const signals = hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory })
   const evictable: EvictablePods = {
     active: () => pods.active(),
-    mayRun: (uid) => pods.mayRun(uid),
+    holds: (uid) => pods.holds(uid),
     endPod: (uid, ending) => pods.endPod(uid, ending),
   }
   const eviction = evictionManager(

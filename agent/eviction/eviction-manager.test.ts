@@ -37,7 +37,7 @@ function machine(
       event: ({ reason, message }) => events.push(`${reason}: ${message}`),
       pods: {
         active: () => [...here].filter(([uid]) => !ended.has(uid)).map(([, { pod }]) => pod),
-        mayRun: (uid) => {
+        holds: (uid) => {
           const end = ended.get(uid)
           return end === undefined || clock.monotonicMs() < end.atMs + (here.get(uid)?.endsAfterMs ?? 1_000)
         },

@@ -152,7 +152,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   /** One at a time: what it held must be free before anybody can tell whether another has to go. */
   const gone = async (uid: string, signal: AbortSignal) => {
     const untilMs = clock.monotonicMs() + cleanupMs
-    while (pods.mayRun(uid) && !signal.aborted) {
+    while (pods.holds(uid) && !signal.aborted) {
       if (clock.monotonicMs() >= untilMs) return log.warn('Evicted pod does not end', { podUID: uid })
       await clock.sleep(cleanupLookMs, signal)
     }

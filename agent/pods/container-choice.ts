@@ -52,7 +52,7 @@ export function choose(
         ? `Init container ${container.name} definition changed`
         : `Container ${container.name} definition changed, will be restarted`
       : (failed?.why ?? `Stopping container ${container.name}`)
-    const stop = stopOf(newest, failed?.graceSeconds ?? stopGraceSeconds(pod), facts, why)
+    const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
     return { tidy, ...(stop ? { stop } : {}), start: () => [] }
   }
   if (!changed && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
@@ -133,8 +133,7 @@ export function stopOf(
   { memory, nowMs }: Pick<PodFacts, 'memory' | 'nowMs'>,
   why: string,
 ): (PodStep & { readonly step: 'stop' }) | undefined {
-  const grace = Math.max(leastGraceSeconds, graceSeconds)
   const until = memory.stopping.get(target.id)
-  if (until !== undefined && until <= nowMs + grace * 1000) return undefined
-  return { step: 'stop', target, graceSeconds: grace, why }
+  if (until !== undefined && until <= nowMs + graceSeconds * 1000) return undefined
+  return { step: 'stop', target, graceSeconds, why }
 }

@@ -19,6 +19,8 @@ export type Known = {
   readonly admitted: boolean
   /** Set once the pod is over. */
   readonly ended?: PodStatus
+  /** It is over, nothing of it runs, and its volumes are gone. */
+  readonly cleared?: true
   /** Monotonic: since when its deadline runs. */
   readonly activeSinceMs?: number
   /** When it is over by a decision that gives it another time than its own. */

@@ -371,6 +371,45 @@ test('a pod that is ended stops in the time given, and says why', async (t) => {
   t.same(up(), [])
 })
 
+test('an evicted pod leaves nothing on the disk, and its status says whose doing it was', async (t) => {
+  const { clock, runtime, world } = aNode(t)
+  world.want(running('web', ['sleep', '1000']))
+  await clock.advance(1_000)
+  t.same(world.manager.active().length, 1)
+  world.manager.endPod('uid-of-web', {
+    reason: 'Evicted',
+    message: 'The node was low on resource: memory. ',
+    gracePeriodSeconds: 1,
+    event: 'Warning',
+    disruption: 'because',
+  })
+  t.same(world.manager.active(), [])
+  t.equal(world.manager.holds('uid-of-web'), true)
+  await clock.advance(1_500)
+  t.same(runtime.containers, [])
+  t.equal(world.manager.holds('uid-of-web'), false)
+  const { phase, conditions, containerStatuses } = world.status('web') ?? {}
+  t.match([phase, containerStatuses?.[0]?.state?.terminated?.exitCode], ['Failed', 137])
+  t.match(
+    conditions?.filter(({ type }) => type === 'DisruptionTarget'),
+    [{ status: 'True', reason: 'TerminationByKubelet', message: 'because' }],
+  )
+  t.equal(world.told().filter((line) => line === 'Evicted: The node was low on resource: memory. ').length, 1)
+})
+
+test('a pod the machine needs makes others go when there is no room', async (t) => {
+  const { clock, world } = aNode(t, { allocatable: { cpu: '4', memory: '4Gi', pods: '1' } })
+  const web = running('web')
+  world.want(web)
+  await clock.advance(1_000)
+  const critical = running('critical')
+  world.want(web, { ...critical, spec: { ...critical.spec, priority: 2_000_000_000 } })
+  await clock.advance(40_000)
+  t.match(world.status('web'), { phase: 'Failed', reason: 'Preempting' })
+  t.match(world.status('critical'), { phase: 'Running' })
+  t.ok(world.told().includes('Preempting: Preempted in order to admit critical pod'))
+})
+
 test('what a person removed by hand comes back', async (t) => {
   const { clock, runtime, world } = aNode(t)
   world.want(running('web'))

@@ -97,8 +97,8 @@ export interface PodManager extends Loop, ControlPlaneListener {
   pods(): readonly Pod[]
   /** Those that are not over: they run, or are to run. */
   active(): readonly Pod[]
-  /** Something of the pod may run still. */
-  mayRun(uid: string): boolean
+  /** Something of the pod may run still, or its volumes may be there. */
+  holds(uid: string): boolean
   /** What this machine runs of its own accord; undefined while that is not known: then nothing unknown is removed. */
   staticPods(pods: readonly Pod[] | undefined): void
   /** Is something of this pod on the machine, or about to be? */
@@ -415,9 +415,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
         const known = ledger.get(uid)
         return known?.admitted && !isOver(pod, known) ? [pod] : []
       }),
-    mayRun(uid) {
+    holds(uid) {
       const known = ledger.get(uid)
-      return known !== undefined && !isFinal(known.status?.phase)
+      return known !== undefined && !known.cleared
     },
     endPod,
   }

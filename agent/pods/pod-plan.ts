@@ -28,9 +28,9 @@ export function planPod(pod: Pod, facts: PodFacts): PodPlan {
   return withoutStuck(planRun(pod, facts), facts)
 }
 
-/** Nothing of the pod shall be left: containers first, each with its grace, then the sandbox. */
-export function planRemoval(pod: Pod | undefined, facts: PodFacts): PodPlan {
-  return withoutStuck(planGone(pod, facts), facts)
+/** Nothing of the pod shall be left: containers first, each with its grace (`graceSeconds` at most), then the sandbox. */
+export function planRemoval(pod: Pod | undefined, facts: PodFacts, graceSeconds?: number): PodPlan {
+  return withoutStuck(planGone(pod, facts, graceSeconds), facts)
 }
 
 /** The pod is over: nothing of it runs any more, and what is left is kept to be looked at. */
@@ -106,8 +106,10 @@ function outdated({ olderSandboxes, histories }: PodContainers): readonly PodSte
   return olderSandboxes.filter(({ id }) => !used.has(id)).map((target) => ({ step: 'remove', target }))
 }
 
-function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts): PodPlan {
-  const { stops, running } = stopAll(pod, containers, memory, nowMs)
+function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts, graceSeconds?: number): PodPlan {
+  const own = pod && stopGraceSeconds(pod)
+  const shorter = graceSeconds !== undefined && graceSeconds < (own ?? 0) ? graceSeconds : undefined
+  const { stops, running } = stopAll(pod, containers, memory, nowMs, shorter)
   if (running) return { ...nothing, steps: stops }
   const last = (container: RuntimeContainer) => (container.identity.kind === 'sandbox' ? 1 : 0)
   const inOrder = [...containers].sort((a, b) => last(a) - last(b))
@@ -167,7 +169,9 @@ function stopAll(
   const leftSeconds = ((memory.leavingUntilMs ?? Number.POSITIVE_INFINITY) - nowMs) / 1000
   const graceOf = ({ identity }: RuntimeContainer) => {
     const wanted = graceSeconds ?? (pod === undefined ? identity.gracePeriodSeconds : stopGraceSeconds(pod))
-    return Math.max(leastGraceSeconds, Math.min(wanted, Math.ceil(leftSeconds)))
+    const least =
+      graceSeconds === undefined ? leastGraceSeconds : Math.min(leastGraceSeconds, Math.max(1, graceSeconds))
+    return Math.max(least, Math.min(wanted, Math.ceil(leftSeconds)))
   }
   const stops = firstToStop(pod, running).flatMap((target): readonly PodStep[] => {
     const stop = stopOf(

@@ -69,7 +69,10 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     }
     if (plan.steps.length === 0) {
       // What has ended needs its volumes no longer, memory least of all.
-      if (!runs && pod !== undefined && isOver(pod, known)) await needs.volumes.remove(uid)
+      if (!runs && pod !== undefined && isOver(pod, known)) {
+        await needs.volumes.remove(uid)
+        ledger.change(uid, { cleared: true })
+      }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
     }
     for (const step of plan.steps) {
@@ -147,7 +150,9 @@ function planFor(
     nowMs: clock.monotonicMs(),
     keptDead,
   }
-  if (pod === undefined || isLeaving(pod)) return planRemoval(pod ?? known.pod, facts)
+  // Who was evicted left no room: what is on the disk of it goes, too.
+  const isEvicted = pod !== undefined && isOver(pod, known) && (known.ended ?? pod.status)?.reason === 'Evicted'
+  if (pod === undefined || isLeaving(pod) || isEvicted) return planRemoval(pod ?? known.pod, facts, graceSeconds)
   return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
 }
 

@@ -31,6 +31,8 @@ export type TestDockerd = {
   /** Of the network its containers are on: `10.x.y`. */
   readonly subnet: string
   readonly rootDirectory: string
+  /** Below which all its containers are, in each hierarchy: `bramble-test-1234`. */
+  readonly cgroup: string
   readonly pid: number | undefined
   /** Makes `name` (`repository:tag`) from the static busybox; `command` is what it runs by default. */
   importImage(name: string, command?: readonly string[]): Promise<void>
@@ -132,6 +134,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     docker,
     subnet: bridge?.subnet ?? '',
     rootDirectory,
+    cgroup,
     get pid() {
       return child?.pid
     },

@@ -1,0 +1,215 @@
+/**
+ * A machine with little of everything, for an agent's parts in a test: the control group of a dockerd's containers stands
+ * for the whole of it, with real limits; the data directory may be a small filesystem of its own. Time runs faster for
+ * whoever looks at pressure.
+ */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, symlink, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { dockerRuntime } from '../../agent/adapters/docker.ts'
+import { readInventory } from '../../agent/adapters/host-inventory.ts'
+import { hostSignals } from '../../agent/adapters/host-signals.ts'
+import { kernelLog } from '../../agent/adapters/kernel-log.ts'
+import { mountPoints, mountsAt, unmount } from '../../agent/adapters/mounts.ts'
+import { podUsage } from '../../agent/adapters/pod-usage.ts'
+import { volumeStore } from '../../agent/adapters/volume-store.ts'
+import { type AgentConfigurationFile, agentConfiguration, emptyConfiguration } from '../../agent/configuration.ts'
+import { evictionManager } from '../../agent/eviction/eviction-manager.ts'
+import { oomWatch } from '../../agent/eviction/oom-watch.ts'
+import { storageLimits } from '../../agent/eviction/storage-limits.ts'
+import { nodeEvents } from '../../agent/node/node-event.ts'
+import { nodeStatusManager } from '../../agent/node/node-status-manager.ts'
+import { garbageCollector } from '../../agent/pods/garbage-collector.ts'
+import type { ContainerRuntime } from '../../agent/pods/runtime.ts'
+import { fakeControlPlane } from '../../agent/testing/fake-control-plane.ts'
+import { containerRoster } from '../../agent/usage/roster.ts'
+import type { NodeCondition } from '../../api/node.ts'
+import { type Clock, systemClock } from '../../daemon/clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { type Ending, type TestDockerd, whyNoDockerd } from './dockerd.ts'
+import { temporaryFolder } from './fleet.ts'
+import { eventually, type NodeOnDocker, nodeOnDocker } from './pods.ts'
+
+const run = promisify(execFile)
+const groups = '/sys/fs/cgroup'
+
+/** Why the control group of containers cannot stand for a machine here, or false. */
+export function whyNoSmallMachine(): string | false {
+  return whyNoDockerd() || (existsSync(join(groups, 'memory')) ? false : 'needs the controllers of cgroup v1')
+}
+
+export type SmallMachine = NodeOnDocker & {
+  readonly dataDirectory: string
+  condition(type: string): NodeCondition['status'] | undefined
+  /** Of the node: `Reason: message`, in order. */
+  toldOfNode(): readonly string[]
+  /** Until the condition has this status. */
+  untilCondition(type: string, status: NodeCondition['status']): Promise<void>
+}
+
+export type SmallMachineSettings = Omit<AgentConfigurationFile, 'apiVersion' | 'kind'>
+
+export type SmallMachineOptions = {
+  /** In place of a folder of this machine's. */
+  readonly dataDirectory?: string
+  /** The engine never says that a container was killed for want of memory, as for one killed outside of its own limit. */
+  readonly blindEngine?: boolean
+}
+
+/** So many times faster: passes, transition periods and patience, not pods. */
+const hurry = 4
+
+export async function smallMachine(
+  t: Test & Ending,
+  dockerd: TestDockerd,
+  settings: SmallMachineSettings,
+  { dataDirectory, blindEngine = false }: SmallMachineOptions = {},
+): Promise<SmallMachine> {
+  const folder = await temporaryFolder(t)
+  t.teardown(async () => {
+    for (const { path } of [...mountsAt(await mountPoints(), folder)].reverse()) await unmount(path)
+  })
+  const root = join(folder, 'root')
+  await machineRoot(root, dockerd.cgroup)
+  const data = dataDirectory ?? join(folder, 'data')
+  await mkdir(data, { recursive: true })
+  const configuration = agentConfiguration({ ...emptyConfiguration, ...settings })
+  const log = quietLog(t)
+  const clock = hurried(systemClock, hurry)
+  const controlPlane = fakeControlPlane()
+  const event = nodeEvents({ controlPlane, clock: systemClock }, 'pi-01')
+
+  const seeing = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
+  const engine = blindEngine ? blind(seeing) : seeing
+  const kernel = kernelLog({ root: '/', clock: systemClock, log })
+  const kills = oomWatch({ kernel, event, clock: systemClock, log })
+  const roster = containerRoster({ list: () => engine.listContainers(), clock: systemClock })
+  const runtime = kills.knowing(roster.overhearing(engine))
+  const volumes = { dataDirectory: data, memoryDirectory: join(folder, 'memory') }
+  const usage = podUsage({ root, roster, volumes, clock: systemClock })
+  const signals = hostSignals({ root, dataDirectory: data, imageDirectory: () => dockerd.rootDirectory })
+  const node = nodeOnDocker(t, dockerd, {
+    runtime,
+    volumes: volumeStore(volumes),
+    log,
+    pressures: () => eviction.pressures() ?? [],
+  })
+  const garbage = garbageCollector(
+    { runtime, pods: node.manager, signals, event, clock: systemClock, log },
+    configuration.garbage,
+  )
+  const eviction = evictionManager(
+    { signals, pods: node.manager, usage, reclaim: garbage, event, clock, log, changed: () => status.wake() },
+    {
+      thresholds: [...configuration.evictionHard, ...configuration.evictionSoft],
+      transitionMs: configuration.evictionPressureTransitionMs,
+      maxPodGraceSeconds: configuration.evictionMaxPodGraceSeconds,
+      stallWarnings: new Map(configuration.pressureStallWarning),
+    },
+  )
+  const limits = storageLimits({ pods: node.manager, usage, imagesApart: eviction.imagesApart, clock, log })
+  const { machine, system } = await readInventory({ root, dataDirectory: data })
+  const status = nodeStatusManager(
+    {
+      machine,
+      system,
+      addresses: async () => [{ type: 'InternalIP', address: '192.0.2.11' }],
+      pressures: eviction.pressures,
+      runtime: { looked: () => true, problems: () => [], info: () => undefined, images: () => [] },
+      controlPlane,
+      clock: systemClock,
+      random: () => 0.5,
+      log,
+    },
+    {
+      nodeName: 'pi-01',
+      agentVersion: 'test',
+      maxPods: 110,
+      podsPerCore: 0,
+      reserved: [],
+      updateMs: 10_000,
+      reportMs: 300_000,
+      rebooted: false,
+    },
+  )
+  const stopping = new AbortController()
+  const loops = [kernel, eviction, limits, status].map((loop) => loop.run(stopping.signal))
+  t.teardown(async () => {
+    stopping.abort()
+    await Promise.all(loops)
+  })
+
+  const condition = (type: string) => controlPlane.statuses.at(-1)?.conditions?.find((one) => one.type === type)?.status
+  const toldOfNode = () => controlPlane.events.map(({ reason, message }) => `${reason}: ${message}`)
+  return {
+    ...node,
+    dataDirectory: data,
+    condition,
+    toldOfNode,
+    untilCondition: (type, wanted) =>
+      eventually(
+        () => condition(type) === wanted,
+        () => `${type} is ${condition(type)}\n${toldOfNode().join('\n')}\n${node.told().join('\n')}`,
+      ),
+  }
+}
+
+/** The machine's own limit in one hierarchy: `memory.limit_in_bytes`, `pids.max`. */
+export async function limitMachine(dockerd: TestDockerd, file: string, limit: number): Promise<void> {
+  const folder = join(groups, file.split('.')[0] ?? '', dockerd.cgroup)
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, file), String(limit))
+}
+
+/** A filesystem of its own, unmounted at the end. */
+export async function smallDisk(t: Ending, mebibytes: number, inodes: number): Promise<string> {
+  const folder = await temporaryFolder({ teardown: (end) => void t.teardown(async () => void (await end())) })
+  const [file, mount] = [join(folder, 'disk'), join(folder, 'mount')]
+  await writeFile(file, '')
+  await truncate(file, mebibytes * 2 ** 20)
+  await mkdir(mount)
+  await run('mkfs.ext4', ['-q', '-F', '-m', '0', '-N', String(inodes), '-O', '^has_journal', file])
+  await run('mount', ['-o', 'loop', file, mount])
+  t.teardown(async () => {
+    await run('umount', ['--lazy', mount])
+  })
+  return mount
+}
+
+/** All of this machine, but for the two hierarchies whose root the containers' group shall be. */
+async function machineRoot(root: string, cgroup: string): Promise<void> {
+  await mkdir(join(root, 'sys/fs/cgroup'), { recursive: true })
+  for (const folder of ['proc', 'etc', 'dev', 'sys/devices', 'sys/kernel', 'sys/class']) {
+    if (existsSync(join('/', folder))) await symlink(join('/', folder), join(root, folder))
+  }
+  for (const controller of await readdir(groups)) {
+    const own = join(root, 'sys/fs/cgroup', controller)
+    if (controller !== 'memory' && controller !== 'pids') {
+      await symlink(join(groups, controller), own)
+      continue
+    }
+    const group = join(groups, controller, cgroup)
+    await mkdir(group, { recursive: true })
+    await mkdir(own)
+    for (const file of await readdir(group)) await symlink(join(group, file), join(own, file))
+    // Processes name their group from the real root.
+    await symlink(group, join(own, cgroup))
+  }
+}
+
+function blind(engine: ContainerRuntime): ContainerRuntime {
+  const listContainers: ContainerRuntime['listContainers'] = async (podUID) =>
+    (await engine.listContainers(podUID)).map((container) => ({ ...container, oomKilled: false }))
+  return { ...engine, listContainers }
+}
+
+function hurried(clock: Clock, times: number): Clock {
+  return {
+    wallMs: clock.wallMs,
+    monotonicMs: () => clock.monotonicMs() * times,
+    sleep: (ms, signal) => clock.sleep(ms / times, signal),
+  }
+}
