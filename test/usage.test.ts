@@ -102,15 +102,18 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   t.ok((summary.node.fs['capacityBytes'] ?? 0) > 0)
   t.ok((summary.node.rlimit['curproc'] ?? 0) > 1)
 
-  const nodes = await controller.kubectl('top', 'nodes')
-  t.match(nodes, /pi-1\s+\d+m\s+\d+%\s+\d+Mi\s+\d+%/, 'kubectl top nodes, at the first try')
+  await eventually('kubectl top shows the node', async () =>
+    /pi-1\s+\d+m\s+\d+%\s+\d+Mi\s+\d+%/.test(await controller.kubectl('top', 'nodes')),
+  )
   const containers = await controller.kubectl('top', 'pods', '--containers', '-l', 'app=holder')
   const shown = Number(/holder\s+memory\s+\d+m\s+(\d+)Mi/.exec(containers)?.[1])
   t.ok(shown >= heldMi && shown <= heldMi + 20, containers)
   t.match(await controller.kubectl('top', 'pod', 'holder'), /holder\s+\d+m\s+\d+Mi/)
   t.match((await controller.tryKubectl('top', 'pod', 'none')).stderr, /not found/)
-  const raw = await controller.kubectl('get', '--raw', '/api/v1/nodes/pi-1/proxy/stats/summary')
-  t.ok((JSON.parse(raw) as Stats).pods[0]?.containers[0]?.rootfs, 'all of it from afar, too')
+  await eventually('all of it is told from afar, too', async () => {
+    const raw = await controller.kubectl('get', '--raw', '/api/v1/nodes/pi-1/proxy/stats/summary')
+    return (JSON.parse(raw) as Stats).pods[0]?.containers[0]?.rootfs !== undefined
+  })
   const cadvisor = readMetrics(await textAt(`${url}/metrics/cadvisor`))
   const seen = cadvisor
     .get('container_memory_working_set_bytes')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Filled } from '../usage/usage.ts'
 
 const mostEntries = 100_000
+const together = 64
 const blockBytes = 512 // what st_blocks counts in, whatever the filesystem's own block is
 
 /** Undefined when it is not there. What is mounted in it is not its own; a file of many names is counted once. */
@@ -25,17 +26,31 @@ export async function folderUsage(path: string, most = mostEntries): Promise<Fil
   add(top)
   const folders = top.isDirectory() ? [path] : []
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const entries = await opendir(folder).catch(() => undefined) // it went meanwhile
-    if (entries === undefined) continue
-    for await (const { name } of entries) {
-      const found = await lstat(join(folder, name)).catch(() => undefined)
-      if (found === undefined || found.dev !== top.dev) continue
-      add(found)
-      if (found.isDirectory()) folders.push(join(folder, name))
-      if (inodesUsed >= most) return { usedBytes, inodesUsed, incomplete: true }
+    for await (const names of namesIn(folder)) {
+      const all = await Promise.all(names.map((name) => lstat(join(folder, name)).catch(() => undefined)))
+      for (const [i, found] of all.entries()) {
+        if (found === undefined || found.dev !== top.dev) continue
+        if (inodesUsed >= most) return { usedBytes, inodesUsed, incomplete: true }
+        add(found)
+        if (found.isDirectory()) folders.push(join(folder, names[i] ?? ''))
+      }
     }
   }
   return { usedBytes, inodesUsed }
+}
+
+/** Not one by one: to wait for each of them would cost more than to look. */
+async function* namesIn(folder: string): AsyncIterable<readonly string[]> {
+  const entries = await opendir(folder, { bufferSize: together }).catch(() => undefined) // it went meanwhile
+  if (entries === undefined) return
+  let names: string[] = []
+  for await (const { name } of entries) {
+    names.push(name)
+    if (names.length < together) continue
+    yield names
+    names = []
+  }
+  if (names.length > 0) yield names
 }
 
 /** Of a filesystem of its own: it knows. */

@@ -101,7 +101,7 @@ export interface PodUsage {
   /** Everything the kernel tells of the pods. */
   podReadings(): Promise<readonly PodReading[]>
   /**
-   * Walks folders: about 10 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and no more
+   * Walks folders: about 25 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and no more
    * than one walk is under way.
    */
   podDiskUsage(maxAgeMs?: number): Promise<readonly PodDiskReading[]>
