@@ -39,13 +39,13 @@ export type RunRequest = {
 
 export type CommandLine =
   | { readonly want: 'run'; readonly request: RunRequest }
-  | { readonly want: 'join'; readonly argv: readonly string[] }
+  | { readonly want: 'join' | 'first-boot'; readonly argv: readonly string[] }
   | { readonly want: 'help' | 'version' }
   | { readonly want: 'refuse'; readonly why: string }
 
 export function readCommandLine(argv: readonly string[]): CommandLine {
   const [first, ...rest] = argv
-  if (first === 'join') return { want: 'join', argv: rest }
+  if (first === 'join' || first === 'first-boot') return { want: first, argv: rest }
   return readRun(first === 'run' ? rest : argv)
 }
 
@@ -96,6 +96,7 @@ function refuse(why: string): CommandLine {
 
 export const help = `Usage: bramble-agent [run] [options]
        bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
+       bramble-agent first-boot [options]
 
 Makes this machine a node: reports how it is, and runs in Docker the pods that are bound to it.
 
@@ -111,5 +112,6 @@ Makes this machine a node: reports how it is, and runs in Docker the pods that a
   --version             print the version and end
   --help                this text
 
-'bramble-agent join --help' tells how a machine becomes a node.
+'bramble-agent join --help' tells how a machine becomes a node. 'first-boot' does so by itself, with the bramble.yaml of the boot
+partition, however long it takes; it knows --data-dir, --root, --log-format and --log-level.
 `

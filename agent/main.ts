@@ -1,9 +1,10 @@
 /** The agent as a program: what was typed → configuration and identity → the agent, and a status for whoever waits. */
 import { mkdir } from 'node:fs/promises'
 import { hostname as machineName } from 'node:os'
+import { join } from 'node:path'
 import { systemClock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
-import { openLog, storyOf } from '../daemon/log.ts'
+import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
@@ -34,9 +35,41 @@ async function main(argv: readonly string[]): Promise<number> {
       return exitUsage
     case 'join':
       return joinThenRun(line.argv)
+    case 'first-boot':
+      return joinAtFirstBoot(line.argv)
     case 'run':
       return run(line.request)
   }
+}
+
+async function joinAtFirstBoot(argv: readonly string[]): Promise<number> {
+  const line = readRun(argv)
+  if (line.want !== 'run') {
+    process.stderr.write(line.want === 'refuse' ? `${line.why}\nTry 'bramble-agent --help'.\n` : help)
+    return line.want === 'refuse' ? exitUsage : 0
+  }
+  const { dataDir, root } = line.request
+  const log = openOwnLog(line.request)
+  const { firstBoot, firstBootPaths } = await import('./join/first-boot.ts')
+  const end = await firstBoot({
+    paths: firstBootPaths.map((path) => join(root, path)),
+    dataDir,
+    hostname: machineName(),
+    hardware: await readHardwareIdentity(root),
+    clock: systemClock,
+    random: Math.random,
+    signal: stopping.signal,
+    log,
+  })
+  return end === 'bad-file' ? exitConfiguration : 0
+}
+
+function openOwnLog({ logLevel, logFormat }: RunRequest): Log {
+  return openLog({
+    level: logLevel,
+    format: logFormat ?? (process.stdout.isTTY ? 'text' : 'json'),
+    write: (line) => void process.stdout.write(line),
+  })
 }
 
 async function joinThenRun(argv: readonly string[]): Promise<number> {
@@ -59,11 +92,7 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
 }
 
 async function run(request: RunRequest): Promise<number> {
-  const log = openLog({
-    level: request.logLevel,
-    format: request.logFormat ?? (process.stdout.isTTY ? 'text' : 'json'),
-    write: (line) => void process.stdout.write(line),
-  })
+  const log = openOwnLog(request)
   const ready = await prepare(request)
   if ('problem' in ready) {
     process.stderr.write(`${ready.problem}\n`)

@@ -8,9 +8,13 @@ export class JoinError extends Error {
   override readonly name = 'JoinError'
   readonly remedy: string
 
-  constructor(message: string, remedy: string, options?: { cause: unknown }) {
-    super(message, options)
+  /** Another machine bears the name. */
+  readonly isNameTaken: boolean
+
+  constructor(message: string, remedy: string, options: { cause?: unknown; isNameTaken?: boolean } = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : {})
     this.remedy = remedy
+    this.isNameTaken = options.isNameTaken ?? false
   }
 }
 

@@ -1,14 +1,13 @@
 /** `bramble-agent join`: what was typed → joining → whether and how to run. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { parseToken } from '../../api/bootstrap-token.ts'
 import type { HardwareIdentity } from '../../api/hardware-identity.ts'
 import { dnsSubdomainProblem } from '../../api/names.ts'
-import { isCaHash } from '../../certs/ca-hash.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
 import { type JoinRequest, join } from './join.ts'
+import { joinTerms } from './terms.ts'
 
 export type JoinCommandNeeds = {
   readonly hostname: string
@@ -123,20 +122,12 @@ function readArguments(argv: readonly string[], needs: JoinCommandNeeds): ReadAr
   if (values['help'] === true) return { want: 'help' }
   const [address, ...more] = positionals
   if (address === undefined || more.length > 0) return refuse('Give one address: that of the controller’s API')
-  const url = URL.canParse(address) ? new URL(address) : undefined
-  if (url?.protocol !== 'https:' || url.hostname === '' || url.pathname !== '/') {
-    return refuse(`The address must be of the form https://HOST:PORT, not ${address}`)
-  }
   const text = (name: string) => {
     const value = values[name]
     return typeof value === 'string' ? value : undefined
   }
-  const token = parseToken(text('token') ?? '')
-  if (token === undefined)
-    return refuse('--token must be a token: six characters, a dot and sixteen characters, of a-z and 0-9')
-  const caHash = text('ca-hash')?.toLowerCase() ?? ''
-  if (!isCaHash(caHash))
-    return refuse('--ca-hash must be sha256: and 64 hexadecimal digits, as the printed line has it')
+  const terms = joinTerms({ address, token: text('token'), caHash: text('ca-hash') })
+  if ('field' in terms) return refuse(`${typedAs[terms.field]} ${terms.message}`)
   const nodeName = (text('node-name') ?? hostname).trim().toLowerCase()
   const problem = dnsSubdomainProblem(nodeName)
   if (problem !== undefined) {
@@ -148,9 +139,11 @@ function readArguments(argv: readonly string[], needs: JoinCommandNeeds): ReadAr
       ? [one.value === undefined ? `--${one.name}` : `--${one.name}=${one.value}`]
       : [],
   )
-  const request = { url, token, caHash, nodeName, dataDir }
+  const request = { ...terms, nodeName, dataDir }
   return { want: 'join', request, root: text('root') ?? defaults.root, run: values['no-run'] !== true, runArgs }
 }
+
+const typedAs = { address: 'The address', token: '--token', caHash: '--ca-hash' } as const
 
 function parseJoin(argv: readonly string[], options: NonNullable<ParseArgsConfig['options']>) {
   return parseArgs({ args: [...argv], options, allowPositionals: true, tokens: true })

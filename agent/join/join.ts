@@ -135,6 +135,7 @@ function judged({ url, token, nodeName }: JoinRequest, answer: ApiAnswer, skewMs
         progress.reason === 'NodeNameInUse'
           ? "Give this machine a name of its own ('--node-name NAME', or another hostname), or stop the agent of the other one first."
           : 'Ask whoever runs the controller.',
+        { isNameTaken: progress.reason === 'NodeNameInUse' },
       )
     case 'failed':
       throw new JoinError(

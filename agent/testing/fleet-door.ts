@@ -27,6 +27,8 @@ export type FleetDoorHabits = {
   readonly looksBeforeApproval?: number
   /** The message of a denial, given to everybody. */
   readonly deny?: string
+  /** The message of a denial, given to the first request only. */
+  readonly denyFirst?: string
   /** How far its clock is from ours. */
   readonly skewMs?: number
   /** Signs with this one instead of its own. */
@@ -54,8 +56,9 @@ export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor>
   const shown = (name: string): CertificateSigningRequest | undefined => {
     const kept = requests.get(name)
     if (kept === undefined) return undefined
-    if (habits.deny !== undefined) {
-      const denied = { type: 'Denied', status: 'True', reason: 'NodeNameInUse', message: habits.deny }
+    const denial = habits.deny ?? ([...requests.keys()][0] === name ? habits.denyFirst : undefined)
+    if (denial !== undefined) {
+      const denied = { type: 'Denied', status: 'True', reason: 'NodeNameInUse', message: denial }
       return { ...kept.csr, status: { conditions: [denied] } }
     }
     if (kept.looks++ < (habits.looksBeforeApproval ?? 0)) return kept.csr

@@ -26,6 +26,8 @@ export type Claimed = {
   readonly lease: Lease | undefined
   readonly nowMs: number
   readonly graceMs: number
+  /** The machine that was given the name a moment ago, and is on its way to being that node. */
+  readonly promisedTo: HardwareIdentity | undefined
   /** How long this controller has run: leases are in memory only, so it first has to hear who is there. */
   readonly sinceStartMs: number
 }
@@ -55,9 +57,9 @@ export function certificateStep(
   }
   if (!isAutomatic(csr)) return { step: 'none' }
   if (!checked.ok) return { step: 'deny', reason: 'InvalidRequest', message: checked.reason }
-  const bearer = claimed.node
-  if (bearer === undefined || !isLive(claimed)) return { step: 'approve' }
-  const [ours, theirs] = [hardwareOf(csr), hardwareOf(bearer)]
+  const theirs = claimed.node !== undefined && isLive(claimed) ? hardwareOf(claimed.node) : claimed.promisedTo
+  if (theirs === undefined) return { step: 'approve' }
+  const ours = hardwareOf(csr)
   if (sameMachine(ours, theirs)) return { step: 'approve' }
   return { step: 'deny', reason: 'NodeNameInUse', message: nameInUse(checked.nodeName, theirs, ours) }
 }
@@ -65,7 +67,15 @@ export function certificateStep(
 function nameInUse(name: string, theirs: HardwareIdentity, ours: HardwareIdentity): string {
   return (
     `node name ${name} is in use by another machine that is live (${describeHardware(theirs)}); ` +
-    `this machine is ${describeHardware(ours)}: give one of them another name`
+    `this machine is ${describeHardware(ours)}: give one of them another name${cloned(theirs, ours)}`
+  )
+}
+
+function cloned(theirs: HardwareIdentity, ours: HardwareIdentity): string {
+  if (ours.machineID === undefined || ours.machineID !== theirs.machineID) return ''
+  return (
+    '. Both have the same machine-id, so one card is a copy of the other: ' +
+    "on one of them run 'rm /etc/machine-id && systemd-machine-id-setup', and reboot"
   )
 }
 
@@ -116,7 +126,7 @@ function isLive({ node, lease, nowMs, graceMs, sinceStartMs }: Claimed): boolean
 }
 
 /** Something unreadable identifies nothing. */
-function hardwareOf({ metadata }: KubeObject): HardwareIdentity {
+export function hardwareOf({ metadata }: KubeObject): HardwareIdentity {
   try {
     const decoded = decode(
       HardwareIdentitySchema,

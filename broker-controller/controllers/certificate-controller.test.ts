@@ -81,6 +81,18 @@ test('a name that another live machine bears is refused with both machines in th
   t.same((await answer(world, 'itself')).conditions, ['Approved AutoApproved'], 'joining again just works')
 })
 
+test('of cards flashed alike that ask in one moment, one gets the name', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'first', asks: 'pi-1', board: 'one' })
+  await ask(world, { name: 'second', asks: 'pi-1', board: 'two' })
+  t.same((await answer(world, 'second')).conditions, ['Denied NodeNameInUse'])
+  await ask(world, { name: 'again', asks: 'pi-1', board: 'one' })
+  t.same((await answer(world, 'again')).conditions, ['Approved AutoApproved'], 'the same machine may ask again')
+  await world.clock.advance(121_000)
+  await ask(world, { name: 'later', asks: 'pi-1', board: 'two' })
+  t.same((await answer(world, 'later')).conditions, ['Approved AutoApproved'], 'the first one never came')
+})
+
 test('the name of a dead machine is free', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', annotations: hardware('one') })

@@ -1,6 +1,7 @@
 /** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
 
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
+import type { HardwareIdentity } from '../../api/hardware-identity.ts'
 import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -18,6 +19,7 @@ import {
   type CheckedRequest,
   certificateStep,
   expectedNodeName,
+  hardwareOf,
   isHistory,
 } from './certificate-approval.ts'
 import { defaultNodeMonitorGracePeriodMs } from './node-health.ts'
@@ -42,6 +44,8 @@ export type CertificateNeeds = {
 export type CertificateSettings = { readonly nodeMonitorGracePeriodMs: number }
 
 const cleanUpPeriodMs = 3_600_000
+/** A machine that was let in is a node by then, or it is not coming. */
+const promiseMs = 2 * 60_000
 
 export function certificateController(
   needs: CertificateNeeds,
@@ -63,9 +67,18 @@ async function runCertificates(
     if (present !== undefined) queue.add(keyText(present.metadata))
   })
 
+  /** Cards flashed alike ask for one name in one moment, before the first of them is seen as a node. */
+  const promised = new Map<string, { readonly hardware: HardwareIdentity; readonly untilMs: number }>()
+  const promisedTo = (name: string) => {
+    const nowMs = clock.monotonicMs()
+    for (const [other, { untilMs }] of promised) if (untilMs <= nowMs) promised.delete(other)
+    return promised.get(name)?.hardware
+  }
+
   const reconcile = async (key: string) => {
     const csr = await store.get('certificatesigningrequests', keyFrom(key))
-    if (csr !== undefined) await act(csr, await stepFor(csr))
+    if (csr === undefined) return undefined
+    await act(csr, await stepFor(csr))
     return undefined
   }
 
@@ -78,13 +91,19 @@ async function runCertificates(
       ...(expectedName !== undefined && { expectedName }),
     })
     const name = checked.ok ? checked.nodeName : ''
-    return certificateStep(csr, checked, {
+    const step = certificateStep(csr, checked, {
       node: checked.ok ? await store.get('nodes', { namespace: '', name }) : undefined,
       lease: checked.ok ? await store.get('leases', { namespace: nodeLeaseNamespace, name }) : undefined,
       nowMs: clock.wallMs(),
       graceMs: settings.nodeMonitorGracePeriodMs,
+      promisedTo: promisedTo(name),
       sinceStartMs: clock.monotonicMs() - startedMs,
     })
+    const hardware = hardwareOf(csr)
+    if (step.step === 'approve' && Object.keys(hardware).length > 0) {
+      promised.set(name, { hardware, untilMs: clock.monotonicMs() + promiseMs })
+    }
+    return step
   }
 
   const act = async (csr: StoredRequest, step: CertificateStep): Promise<void> => {

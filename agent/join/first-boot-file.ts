@@ -1,0 +1,71 @@
+/** `bramble.yaml` on a card's boot partition: how the machine joins by itself when it first boots. */
+import { dnsSubdomainProblem } from '../../api/names.ts'
+import { object, optional, text } from '../../api/schema.ts'
+import { ConfigurationError, decodeConfiguration } from '../../daemon/configuration-file.ts'
+import { type JoinTerms, joinTerms } from './terms.ts'
+
+const FirstBootSchema = object({
+  apiVersion: optional(text),
+  kind: optional(text),
+  /** The line that `token create --print-join-command` prints, in place of the next three. */
+  join: optional(text),
+  /** `https://HOST:6443` */
+  controller: optional(text),
+  token: optional(text),
+  caHash: optional(text),
+  /** This machine's hostname without it. */
+  nodeName: optional(text),
+})
+
+export type FirstBoot = JoinTerms & { readonly nodeName: string | undefined }
+
+/** Throws a ConfigurationError that names the field. */
+export function readFirstBoot(source: string, path: string): FirstBoot {
+  // Editors of other systems put a mark before the first letter.
+  const file = decodeConfiguration(source.replace(/^\uFEFF/, ''), FirstBootSchema, path)
+  const { join, nodeName } = file
+  const line = join === undefined ? undefined : readLine(join)
+  const problem = (field: string, message: string) =>
+    new ConfigurationError(`${path} is not valid:`, [`${field}: ${message}`])
+  if (join !== undefined && line === undefined) {
+    throw problem('join', "must be the line that 'bramble-controller token create --print-join-command' prints")
+  }
+  if (line !== undefined && (file.controller ?? file.token ?? file.caHash) !== undefined) {
+    throw problem('join', 'give either the line, or controller, token and caHash')
+  }
+  const { address, token, caHash } = line ?? { ...file, address: file.controller }
+  if (address === undefined) throw problem('controller', 'is missing, and so is join: one of them must be there')
+  const terms = joinTerms({ address, token, caHash })
+  if ('field' in terms) {
+    const own = terms.field === 'address' ? 'controller' : terms.field
+    throw problem(
+      line === undefined ? own : 'join',
+      line === undefined ? terms.message : `${terms.field} ${terms.message}`,
+    )
+  }
+  const name = nodeName ?? line?.nodeName
+  const nameProblem = name === undefined ? undefined : dnsSubdomainProblem(name.toLowerCase())
+  if (nameProblem !== undefined) throw problem('nodeName', `${JSON.stringify(name)} ${nameProblem}`)
+  return { ...terms, nodeName: name?.toLowerCase() }
+}
+
+/** `[sudo] bramble-agent join https://… --token … --ca-hash … [--node-name …]`; undefined when it is none. */
+function readLine(line: string) {
+  const words = line.trim().split(/\s+/)
+  const start = words.indexOf('join')
+  const [address, ...rest] = words.slice(start + 1)
+  if (start < 0 || address === undefined || !/bramble-agent$/.test(words[start - 1] ?? '')) return undefined
+  const options = new Map<string, string>()
+  for (let i = 0; i < rest.length; i += 2) {
+    const [name, value] = [rest[i] ?? '', rest[i + 1]]
+    if (name === '--no-run') i -= 1
+    else if (!['--token', '--ca-hash', '--node-name'].includes(name) || value === undefined) return undefined
+    else options.set(name, value)
+  }
+  return {
+    address,
+    token: options.get('--token'),
+    caHash: options.get('--ca-hash'),
+    nodeName: options.get('--node-name'),
+  }
+}
