@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
-import { createServer, request } from 'node:http'
+import { createServer, request, type ServerResponse } from 'node:http'
 import type { Ending } from './dockerd.ts'
 
 export type DockerDoor = {
@@ -11,23 +11,33 @@ export type DockerDoor = {
   readonly calls: readonly string[]
   /** After the next `pass` of them, calls like this get no answer. Resolves when one was held back. */
   hold(like: RegExp, pass?: number): Promise<void>
+  /** The same, but the engine does what it is told: only its answer is held back. */
+  holdAnswer(like: RegExp, pass?: number): Promise<void>
+  /** Whoever waits for what is held back hears that nobody answers. */
+  breakOff(): void
 }
 
 export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerDoor> {
   const socket = `${socketPath}-door`
   const calls: string[] = []
-  let held: { readonly like: RegExp; pass: number; readonly met: () => void } | undefined
+  let held: { readonly like: RegExp; pass: number; readonly served: boolean; readonly met: () => void } | undefined
+  const waiting = new Set<ServerResponse>()
   const server = createServer((asked, answer) => {
     const { method = 'GET', url = '/', headers } = asked
     const call = `${method} ${url.replace(/\?.*/, '').replace(/[0-9a-f]{64}/g, 'ID')}`
     calls.push(call)
-    if (held?.like.test(call) && held.pass-- <= 0) return held.met()
+    const caught = held?.like.test(call) && held.pass-- <= 0 ? held : undefined
+    if (caught !== undefined) waiting.add(answer)
+    if (caught?.served === false) return caught.met()
     const passed = request({ socketPath, method, path: url, headers }, (response) => {
+      if (caught !== undefined) return caught.met()
       answer.writeHead(response.statusCode ?? 500, response.headers)
       answer.flushHeaders()
       response.pipe(answer)
     })
-    passed.on('error', () => answer.destroy())
+    passed.on('error', () => {
+      if (caught === undefined) answer.destroy()
+    })
     answer.on('close', () => passed.destroy())
     asked.pipe(passed)
   })
@@ -43,7 +53,16 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
     calls,
     hold: (like, pass = 0) =>
       new Promise((met) => {
-        held = { like, pass, met }
+        held = { like, pass, served: false, met }
       }),
+    holdAnswer: (like, pass = 0) =>
+      new Promise((met) => {
+        held = { like, pass, served: true, met }
+      }),
+    breakOff() {
+      held = undefined
+      for (const answer of waiting) answer.destroy()
+      waiting.clear()
+    },
   }
 }
