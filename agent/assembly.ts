@@ -10,7 +10,7 @@ import { loopWatch } from '../daemon/loop-watch.ts'
 import { runLoops } from '../daemon/run.ts'
 import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
-import { rebootedSince } from './adapters/boot-record.ts'
+import { openBootRecord } from './adapters/boot-record.ts'
 import { fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
 import { filesystemState } from './adapters/filesystem-state.ts'
@@ -30,6 +30,7 @@ import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
 import { nodeUsage } from './adapters/node-usage.ts'
 import { podUsage } from './adapters/pod-usage.ts'
+import { recordStart } from './adapters/start-record.ts'
 import { systemdServices } from './adapters/systemd-services.ts'
 import { volumeStore } from './adapters/volume-store.ts'
 import type { RunRequest } from './command-line.ts'
@@ -40,9 +41,11 @@ import { oomWatch } from './eviction/oom-watch.ts'
 import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
 import { sensorChecks, serviceChecks } from './health/checks.ts'
+import { controllerTime } from './health/clock.ts'
 import { dockerKeeper } from './health/docker-keeper.ts'
 import { healthManager } from './health/health-manager.ts'
 import { kernelTroubles } from './health/kernel-trouble.ts'
+import { startCounter } from './health/restarts.ts'
 import type { Identity } from './join/identity.ts'
 import { checkpointTeller } from './node/checkpoint-teller.ts'
 import { leaseManager } from './node/lease-manager.ts'
@@ -58,6 +61,9 @@ import { staticPodManager } from './pods/static-pod-manager.ts'
 import { containerRoster } from './usage/roster.ts'
 import { scrapes } from './usage/scrapes.ts'
 import { usageSampler } from './usage/usage-sampler.ts'
+
+/** A boot that ends earlier counts as short. */
+const bootLastsMs = 10 * 60_000
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
 const hangsAfterMs = 3 * 60_000
@@ -81,7 +87,8 @@ export async function runAgent(
   const hostname = machineName()
   const inventory = await readInventory({ root, dataDirectory: dataDir })
   const { machine, system } = inventory
-  const rebooted = await rebootedSince(dataDir, system.bootID)
+  const boot = await openBootRecord(dataDir, system.bootID)
+  const { rebooted } = boot
   log.info('Agent starting', { node: nodeName, version, controller: identity.mqttUrl, rebooted })
 
   const random = Math.random
@@ -132,12 +139,32 @@ export async function runAgent(
     },
   )
   const sensors = machineSensors({ root, kernel })
+  const theirTime = controllerTime(systemClock)
+  const starts = await recordStart(`${(await volumeFolders(dataDir)).memoryDirectory}.starts`, sensors.time().uptimeMs)
+  const dockerStarts = startCounter(
+    () => ({
+      pid: isSystemDocker(request) ? sensors.dockerPid() : undefined,
+      isSilent: health.silence() !== undefined,
+    }),
+    systemClock,
+  )
   const machineHealth = healthManager({
     checks: [
       ...serviceChecks({
         filesystems: filesystemState({ root, dataDirectory: dataDir, kernel, clock: systemClock }).look,
         docker: () => ({ version: health.info()?.version, silence: health.silence() }),
         kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock: systemClock }),
+        clock: () => ({ ...sensors.time(), controller: theirTime.difference() }),
+        restarts: () => {
+          const { uptimeMs } = sensors.time()
+          if (uptimeMs >= bootLastsMs) void boot.lasts()
+          return {
+            agentStartsAgoMs: starts?.map((startMs) => uptimeMs - startMs),
+            dockerStartsAgoMs: dockerStarts.look(),
+            // One that lasts ends the row.
+            shortBoots: uptimeMs < bootLastsMs ? boot.shortBoots : 0,
+          }
+        },
       }),
       ...sensorChecks(sensors, configuration),
     ],
@@ -331,7 +358,10 @@ export async function runAgent(
       {
         name: 'control-plane',
         run: (signal) =>
-          controlPlane.run({ desired: teller.desired, store: registering.store, stats: sampler.call }, signal),
+          controlPlane.run(
+            { desired: teller.desired, store: registering.store, stats: sampler.call, controllerTime: theirTime.heard },
+            signal,
+          ),
       },
       teller,
       ...(staticPodPath === '' ? [] : [staticPods]),
@@ -369,8 +399,12 @@ async function volumeFolders(dataDir: string) {
 }
 
 /** Of the system's own Docker only: another socket is another engine's, and whoever runs it looks after it. */
-function mayRestartDocker({ dockerSocket }: RunRequest, { restartDocker }: AgentConfiguration): boolean {
-  return restartDocker && ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
+function mayRestartDocker(request: RunRequest, { restartDocker }: AgentConfiguration): boolean {
+  return restartDocker && isSystemDocker(request)
+}
+
+function isSystemDocker({ dockerSocket }: RunRequest): boolean {
+  return ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
 }
 
 function counted(devices: MachineDevices) {

@@ -1,4 +1,4 @@
-import { cpSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { sensorChecks } from '../health/checks.ts'
@@ -132,4 +132,14 @@ test('a switched off memory cgroup is told with the file to edit on this release
   writeFileSync(join(older, 'boot/firmware/cmdline.txt'), 'DO NOT EDIT')
   t.match((await seen(older)).said('MemoryCgroupDisabled'), /one line of \/boot\/cmdline.txt/)
   t.match((await seen(savedTree('pi-4-cgroup-v2'))).well, ['MemoryCgroupDisabled MemoryCgroupEnabled'])
+})
+
+test('a time server that was heard is known by a file, where systemd-timesyncd runs at all', async (t) => {
+  const root = t.testdir({ proc: { uptime: '725.32 2800.12\n' } })
+  const sensors = machineSensors({ root })
+  t.same(sensors.time(), { synchronized: undefined, uptimeMs: 725_320 })
+  mkdirSync(join(root, 'run/systemd/timesync'), { recursive: true })
+  t.match(sensors.time(), { synchronized: false })
+  writeFileSync(join(root, 'run/systemd/timesync/synchronized'), '')
+  t.match(sensors.time(), { synchronized: true })
 })

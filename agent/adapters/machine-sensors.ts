@@ -5,6 +5,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ClockReading } from '../health/clock.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
 import type { MemoryCgroupReading } from '../health/memory-cgroup.ts'
 import {
@@ -24,6 +25,10 @@ export interface MachineSensors {
   flash(): readonly FlashDevice[]
   radio(): readonly RadioLink[]
   memoryCgroup(): MemoryCgroupReading | undefined
+  /** What the machine itself knows of its clock. */
+  time(): Pick<ClockReading, 'synchronized' | 'uptimeMs'>
+  /** The number of the system's own dockerd; undefined where that is not written down. */
+  dockerPid(): number | undefined
   /** Does this process wait for the kernel, uninterruptibly? */
   isStuck(pid: number): boolean
 }
@@ -82,6 +87,14 @@ export function machineSensors({ root, kernel }: MachineSensorsNeeds): MachineSe
         ([, name = '', level]) => ({ name, signalDbm: Number(level) }),
       ),
     memoryCgroup: () => memoryCgroup(files),
+    time: () => {
+      const timesync = 'run/systemd/timesync'
+      return {
+        synchronized: files.has(timesync) ? files.has(`${timesync}/synchronized`) : undefined,
+        uptimeMs: Number(files.text('proc/uptime')?.split(' ')[0] ?? 0) * 1000,
+      }
+    },
+    dockerPid: () => files.number('run/docker.pid'),
     isStuck: (pid) => /\) D /.test(files.text(`proc/${pid}/stat`) ?? ''),
   }
 }

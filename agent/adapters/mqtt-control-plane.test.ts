@@ -30,6 +30,7 @@ function settingsFor(url: string, keys: NodeKeys): MqttControlPlaneSettings {
 type Agent = MqttControlPlane & {
   readonly log: QuietLog
   readonly heard: readonly DesiredMessage[]
+  readonly times: readonly { readonly wallMs: number; readonly isLive: boolean }[]
   stop(): Promise<void>
 }
 
@@ -38,13 +39,20 @@ function agent(t: Test, settings: MqttControlPlaneSettings): Agent {
   const link = mqttControlPlane({ clock: systemClock, random: () => 0.02, log }, settings)
   const heard: DesiredMessage[] = []
   const stopping = new AbortController()
-  const running = link.run({ desired: (message) => heard.push(message) }, stopping.signal)
+  const times: { readonly wallMs: number; readonly isLive: boolean }[] = []
+  const running = link.run(
+    {
+      desired: (message) => heard.push(message),
+      controllerTime: (wallMs, isLive) => void times.push({ wallMs, isLive }),
+    },
+    stopping.signal,
+  )
   const stop = async () => {
     stopping.abort()
     await running
   }
   t.teardown(stop)
-  return Object.assign(Object.create(link) as MqttControlPlane, { log, heard, stop })
+  return Object.assign(Object.create(link) as MqttControlPlane, { log, heard, times, stop })
 }
 
 type Message = { readonly topic: string; readonly body: string }
@@ -248,6 +256,25 @@ test('a controller that starts anew behind a standing broker hears everything ag
   t.equal(count(), 1)
   await say('second')
   await until('said again', () => count() === 2)
+})
+
+test("the controller's time is heard, and whether it was said just now", { skip }, async (t) => {
+  const at = await broker(t)
+  const controller = await observer(t, at)
+  const say = (time: string) =>
+    controller.publish('bramble/v1/controller', JSON.stringify({ state: 'online', epoch: 'e1', time }), {
+      qos: 1,
+      retain: true,
+    })
+  await say('2026-01-02T03:04:05Z')
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  await until('the old one', () => node.times.length === 1)
+  await say('2026-01-02T03:14:05Z')
+  await until('the other', () => node.times.length === 2)
+  t.same(node.times, [
+    { wallMs: Date.parse('2026-01-02T03:04:05Z'), isLive: false },
+    { wallMs: Date.parse('2026-01-02T03:14:05Z'), isLive: true },
+  ])
 })
 
 test('a certificate that does not fit is explained once', { skip }, async (t) => {

@@ -81,7 +81,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
   const renewLease = () => link?.send(topics.lease, JSON.stringify({ seq: ++seq, digest: outbox.digest() })) ?? false
 
-  const hear = (listener: ControlPlaneListener, topic: string, body: string) => {
+  const hear = (listener: ControlPlaneListener, topic: string, body: string, isRetained: boolean) => {
     if (topic === topics.desired) {
       const message = understood(DesiredMessageSchema, topic, body, log)
       if (message !== undefined) listener.desired(message)
@@ -97,6 +97,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       // Behind a broker of its own a controller may start anew while our link stands.
       if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
       epoch = message.epoch
+      listener.controllerTime?.(Date.parse(message.time), !isRetained)
       if (message.store !== undefined) listener.store?.(message.store)
     }
   }
@@ -127,7 +128,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   /** One connection, from the first try to its end: gives what ended it. Rejects when it did not come to stand. */
   const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error> => {
     const will = { topic: topics.connection, body: connection({ state: 'lost' }) }
-    const on = await openLink(linkSettings(settings, will), (topic, body) => hear(listener, topic, body), signal)
+    const on = await openLink(linkSettings(settings, will), (...heard) => hear(listener, ...heard), signal)
     try {
       const ended = await unlessAborted(
         greet(on, signal).then(() => on.ended),

@@ -37,7 +37,8 @@ export interface MqttLink {
   close(): Promise<void>
 }
 
-export type MessageListener = (topic: string, body: string) => void
+/** `isRetained`: it was said before we asked, nobody knows when. */
+export type MessageListener = (topic: string, body: string, isRetained: boolean) => void
 
 const connectMs = 15_000 // name, TCP, TLS and CONNACK; a Pi Zero on a bad radio link needs some of it
 const answerMs = 20_000
@@ -73,7 +74,7 @@ export async function openLink(
     refused ??= error
     socket.destroy()
   })
-  client.on('message', (topic, payload) => listener(topic, payload.toString()))
+  client.on('message', (topic, payload, { retain }) => listener(topic, payload.toString(), retain))
   const stop = () => void socket.destroy()
   signal.addEventListener('abort', stop, { once: true })
   try {

@@ -1,9 +1,11 @@
 /** What is looked at, how often, and how long it must stay away to be over. */
+import { type ClockReading, clockSynchronized } from './clock.ts'
 import { type DockerReading, dockerHealth } from './docker.ts'
 import { type FilesystemReading, readOnlyFilesystem } from './filesystem.ts'
 import type { Finding, HealthCheck } from './finding.ts'
 import { type MemoryCgroupReading, memoryCgroup } from './memory-cgroup.ts'
 import { type PowerReading, thermalThrottling, underVoltage } from './power.ts'
+import { frequentRestarts, type RestartReading } from './restarts.ts'
 import { type FlashDevice, storageWear } from './storage.ts'
 import { highTemperature, type TemperatureReading } from './temperature.ts'
 import { type RadioLink, weakWifi } from './wifi.ts'
@@ -69,9 +71,11 @@ export interface ServiceSource {
   docker(): DockerReading
   /** See `kernelTroubles`. */
   kernel(): Finding | undefined
+  clock(): ClockReading
+  restarts(): RestartReading
 }
 
-export function serviceChecks({ filesystems, docker, kernel }: ServiceSource): readonly HealthCheck[] {
+export function serviceChecks({ filesystems, docker, kernel, clock, restarts }: ServiceSource): readonly HealthCheck[] {
   return [
     {
       type: 'ReadOnlyFilesystem',
@@ -82,6 +86,19 @@ export function serviceChecks({ filesystems, docker, kernel }: ServiceSource): r
     },
     { type: 'DockerUnhealthy', periodMs: 5 * seconds, holdMs: 5 * seconds, look: () => dockerHealth(docker()) },
     { type: 'KernelDeadlock', periodMs: 5 * seconds, holdMs: minutes, look: kernel },
+    {
+      type: 'ClockUnsynchronized',
+      periodMs: 10 * seconds,
+      riseMs: 20 * seconds,
+      holdMs: 20 * seconds,
+      look: () => clockSynchronized(clock()),
+    },
+    {
+      type: 'FrequentRestarts',
+      periodMs: 5 * seconds,
+      holdMs: 5 * minutes,
+      look: () => frequentRestarts(restarts()),
+    },
   ]
 }
 

@@ -29,4 +29,6 @@ export interface ControlPlaneListener {
   readonly stats?: (asked: CallMessage) => void
   /** Which store the controller has: another one than before may not know this node. */
   store?(id: string): void
+  /** The controller's clock said so: now, or (`isLive` false) at some moment before. */
+  controllerTime?(wallMs: number, isLive: boolean): void
 }

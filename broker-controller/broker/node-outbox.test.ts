@@ -153,6 +153,18 @@ test('a store that began without its nodes asks each of them before it tells it 
   t.equal(desired('pi-1').at(-1)?.awaitsCheckpoint, undefined)
 })
 
+test('nodes are told the time now and then', async (t) => {
+  const { start, published, clock } = await outbox(t)
+  await start()
+  const times = () => published.filter(({ topic }) => topic === 'bramble/v1/controller').map(({ body }) => body)
+  const told = times().length
+  await clock.advance(20 * 60_000)
+  t.match(times().slice(told), [
+    { state: 'online', time: /:10:0\dZ$/ },
+    { state: 'online', time: /:20:0\dZ$/ },
+  ])
+})
+
 test('a controller that stops says so last', async (t) => {
   const { start, published } = await outbox(t)
   const stop = await start()
@@ -191,6 +203,7 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
   const pass = () => clock.advance(50)
   return {
     store,
+    clock,
     published,
     pass,
     bind: (over: PodOverrides) => {

@@ -43,6 +43,7 @@ type Told = {
 
 /** Changes come in handfuls (a deployment, an eviction): they are told together. */
 const debounceMs = 20
+const timeEveryMs = 10 * 60_000
 
 export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOutboxNeeds): NodeOutbox {
   const index = podsByNode()
@@ -112,6 +113,15 @@ export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOut
     await broker.publish({ kind: 'controller' }, JSON.stringify(message))
   }
 
+  /** By it nodes know whether their clocks are right. Nobody takes harm from one that was not sent. */
+  const sayTheTime = async (signal: AbortSignal) => {
+    for (;;) {
+      await clock.sleep(timeEveryMs, signal)
+      if (signal.aborted) return
+      await sayThatWeAre('online').catch((error: unknown) => log.debug('The time was not told', { error }))
+    }
+  }
+
   return {
     name: 'node-outbox',
     podsOf: (node) => index.of(node),
@@ -134,6 +144,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOut
             { name: 'node-outbox-configmaps', run: configMaps.run },
             { name: 'node-outbox-secrets', run: secrets.run },
             telling,
+            { name: 'node-outbox-time', run: sayTheTime },
           ],
           signal,
           log,

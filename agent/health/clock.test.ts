@@ -1,0 +1,48 @@
+import { test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { type ClockReading, clockSynchronized, controllerTime } from './clock.ts'
+
+const up: ClockReading = { synchronized: undefined, uptimeMs: 3_600_000, controller: undefined }
+const exactly = (aheadMs: number) => ({ aheadMs, isExact: true })
+const atLeast = (aheadMs: number) => ({ aheadMs, isExact: false })
+
+test('a machine that cannot tell has no such condition', async (t) => {
+  t.equal(clockSynchronized(up), undefined)
+  t.equal(clockSynchronized({ ...up, controller: atLeast(5_000_000) }), undefined, 'an old message proves nothing')
+})
+
+test('a clock that never heard a time server is told after a while', async (t) => {
+  t.match(clockSynchronized({ ...up, synchronized: true }), { status: 'False', reason: 'ClockSynchronized' })
+  t.match(clockSynchronized({ ...up, synchronized: false }), { status: 'True', reason: 'ClockNotSynchronized' })
+  t.match(clockSynchronized({ ...up, synchronized: false, uptimeMs: 60_000 }), { reason: 'ClockNotSynchronizedYet' })
+})
+
+test("a clock that is not the controller's is told, with how far it is off", async (t) => {
+  t.match(clockSynchronized({ ...up, controller: exactly(29_000) }), { status: 'False' })
+  t.match(clockSynchronized({ ...up, controller: exactly(31_000) }), {
+    status: 'True',
+    reason: 'ClockAheadOfController',
+    message: /more than 30 seconds ahead/,
+  })
+  t.match(clockSynchronized({ ...up, synchronized: true, controller: exactly(-7_300_000) }), {
+    reason: 'ClockBehindController',
+    message: /more than an hour behind/,
+  })
+  t.match(clockSynchronized({ ...up, controller: atLeast(-50 * 365 * 86_400_000) }), {
+    reason: 'ClockBehindController',
+    message: /more than a year behind/,
+  })
+})
+
+test('what an old message proves is that it is not earlier now, and a clock that is set is right at once', async (t) => {
+  const clock = fakeClock(0)
+  const time = controllerTime(clock)
+  t.equal(time.difference(), undefined)
+  time.heard(Date.parse('2026-05-05T10:00:00Z'), false)
+  await clock.advance(60_000)
+  t.match(time.difference(), { isExact: false, aheadMs: -Date.parse('2026-05-05T10:00:00Z') })
+  clock.setWall(Date.parse('2026-05-05T10:01:02Z'))
+  t.match(time.difference(), { aheadMs: 2_000 })
+  time.heard(Date.parse('2026-05-05T10:01:01Z'), true)
+  t.same(time.difference(), { aheadMs: 1_000, isExact: true })
+})
