@@ -6,9 +6,10 @@ import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { outputOf } from './support/pods.ts'
-import { eventually } from './support/wait.ts'
+import { eventually as within } from './support/wait.ts'
 
 const image = 'test.local/busybox:1'
+const eventually: typeof within = (what, look) => within(what, look, { withinMs: 60_000 })
 
 test('kubectl debug adds a container that sees its target’s processes; gates hold a pod’s readiness', {
   skip: whyNoDockerd(),

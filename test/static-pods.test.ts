@@ -5,9 +5,10 @@ import { type Test, test } from 'tap'
 import type { Pod } from '../api/pod.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
-import { eventually } from './support/wait.ts'
+import { eventually as within } from './support/wait.ts'
 
 const image = 'test.local/busybox:1'
+const eventually: typeof within = (what, look) => within(what, look, { withinMs: 60_000 })
 
 async function aMachine(t: Test) {
   const folder = await temporaryFolder(t)

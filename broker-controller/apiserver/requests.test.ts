@@ -440,3 +440,35 @@ test('a pod names its class, and a class that is not there is refused', async (t
     body: { message: /PriorityClass usual is already marked as default/ },
   })
 })
+
+test('containers are added to a pod by a way of their own, and stay', async (t) => {
+  const { ask } = await anApi(t)
+  const look = { name: 'look', image: 'busybox', targetContainerName: 'main' }
+  t.match(await ask('POST', podsPath, { body: aPod('early', { ephemeralContainers: [look] }) }), {
+    code: 422,
+    body: { message: /spec\.ephemeralContainers: Forbidden: cannot be set on create/ },
+  })
+  await ask('POST', podsPath, { body: aPod('web') })
+  const add = (more: Document, path = '/ephemeralcontainers', name = 'web') => {
+    const body = { spec: { ephemeralContainers: [{ ...look, ...more }] } }
+    return ask('PATCH', `${podsPath}/${name}${path}`, { type: patchTypes.strategic, body })
+  }
+  t.match(await add({}, ''), { code: 422, body: { message: /spec\.ephemeralContainers: Forbidden/ } })
+  t.match(await add({}), { code: 200, body: { spec: { ephemeralContainers: [{ imagePullPolicy: 'Always' }] } } })
+  t.match(await ask('GET', `${podsPath}/web/ephemeralcontainers`), {
+    code: 200,
+    body: { metadata: { generation: 2 }, spec: { ephemeralContainers: [{ name: 'look' }] } },
+  })
+  t.match(await add({ name: 'more' }), { body: { spec: { ephemeralContainers: { length: 2 } } } })
+  t.match(await add({ image: 'other' }), { code: 422, body: { message: /containers "look" may not be changed/ } })
+  t.match(await ask('PUT', `${podsPath}/web/ephemeralcontainers`, { body: aPod('web') }), {
+    code: 422,
+    body: { message: /"more" may not be removed.*"look" may not be removed/ },
+  })
+  const annotations = { 'kubernetes.io/config.mirror': 'hash' }
+  await ask('POST', podsPath, { body: aPod('mirror', { nodeName: 'pi' }, { annotations }) })
+  t.match(await add({}, '/ephemeralcontainers', 'mirror'), {
+    code: 422,
+    body: { message: /static pods do not support ephemeral containers/ },
+  })
+})
