@@ -21,6 +21,13 @@ test('what pods may use, on a real engine', { skip: whyNoDockerd(), timeout: 100
     t.same(await main.cgroup(['cpu.max', 'cpu/cpu.cfs_quota_us']), '50000')
     t.same(await main.cgroup(['memory.max', 'memory/memory.limit_in_bytes']), String(64 * 2 ** 20))
     t.same(await main.cgroup(['pids.max', 'pids/pids.max']), '57')
+    const swap = await main.cgroup(['memory.swap.max', 'memory/memory.memsw.limit_in_bytes']).catch(() => undefined)
+    t.ok(
+      [undefined, '0', String(64 * 2 ** 20)].includes(swap),
+      'of swap there is none beside it, where the kernel counts it',
+    )
+    const shares = await main.cgroup(['cpu.weight', 'cpu/cpu.shares'])
+    t.ok(['256', '10'].includes(shares ?? ''), `a quarter of a core's worth: ${shares}`)
     t.same(await main.oomScore(), '993', '1000 less a thousandth of the node’s 4Gi for each that was asked for')
     const other = await booksOf(dockerd, statusOf(status, 'idle')?.containerID)
     t.same(await other.oomScore(), '999', 'Burstable for what the other one asks')

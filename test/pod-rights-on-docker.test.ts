@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { test } from 'tap'
+import { dockerRuntime } from '../agent/adapters/docker.ts'
 import type { Container, Pod, PodSpec } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
@@ -60,6 +61,30 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     t.match(waiting('root')?.message, /^container has runAsNonRoot and image will run as root \(pod: "root_default/)
     await eventually(() => waiting('profile')?.reason === 'CreateContainerError')
     t.match(waiting('profile')?.message, /Cannot read seccomp profile none\.json/)
+  })
+
+  t.test('the kernel guards a container as its profile says', async (t) => {
+    const seccompDirectory = t.testdir({
+      'no-mkdir.json': JSON.stringify({
+        defaultAction: 'SCMP_ACT_ALLOW',
+        syscalls: [{ names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO' }],
+      }),
+    })
+    const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01', seccompDirectory })
+    const node = nodeOnDocker(t, dockerd, { runtime })
+    const script =
+      'grep Seccomp: /proc/self/status | tr -d "\\t"; mkdir /tmp/x 2>/dev/null && echo made || echo refused'
+    const guarded = (name: string, seccompProfile?: { readonly type: string; readonly localhostProfile?: string }) =>
+      pod(name, script, {}, seccompProfile === undefined ? {} : { securityContext: { seccompProfile } })
+    node.want(
+      guarded('usual'),
+      guarded('open', { type: 'Unconfined' }),
+      guarded('own', { type: 'Localhost', localhostProfile: 'no-mkdir.json' }),
+    )
+    await shows('uid-usual', 'Seccomp:2\nmade\n')
+    await shows('uid-open', 'Seccomp:0\nmade\n')
+    await shows('uid-own', 'Seccomp:2\nrefused\n')
+    t.pass('each of them')
   })
 
   t.test('a registry is asked with the credentials of the pod', async (t) => {
