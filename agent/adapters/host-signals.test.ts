@@ -12,9 +12,14 @@ async function observe(tree: string, more: Partial<Parameters<typeof hostSignals
     dataDirectory: '/data',
     imageDirectory: () => '/images',
     statfs: async () => card,
+    deviceOf: async (path) => (path === '/data' ? 1 : 2),
     ...more,
   })
   return source.observe()
+}
+
+function percents({ stalls }: Observations) {
+  return Object.fromEntries(stalls.map(({ signal, percent }) => [signal, percent]))
 }
 
 function of(signal: Signal, { observed }: Observations) {
@@ -46,6 +51,61 @@ test('tasks are counted against the smaller of the two limits of the kernel', as
     capacity: 27531,
   })
   t.equal(of('pid.available', await observe('debian-12-cgroup-v1'))?.capacity, 32768)
+})
+
+test('a machine that is a container has what its limits leave it', async (t) => {
+  const observations = await observe('container-with-limits')
+  const workingSet = 805306368 - 201326592
+  t.same(of('memory.available', observations), {
+    signal: 'memory.available',
+    available: 2 ** 30 - workingSet,
+    capacity: 2 ** 30,
+  })
+  t.same(of('pid.available', observations), { signal: 'pid.available', available: 312, capacity: 512 })
+  t.same(percents(observations), { 'memory.some': 9, 'memory.full': 8 })
+})
+
+test('where two versions of cgroups stand side by side the one with the memory is asked', async (t) => {
+  const observations = await observe('mini-pc-hybrid')
+  const capacity = 16220816 * kib
+  t.same(of('memory.available', observations), {
+    signal: 'memory.available',
+    available: capacity - (6442450944 - 3221225472),
+    capacity,
+  })
+  t.equal(of('pid.available', observations)?.capacity, 32768)
+  t.match(percents(observations), { 'io.some': 2.13, 'io.full': 1.77 })
+})
+
+test('stalls are told where the kernel tells them', async (t) => {
+  t.same(percents(await observe('pi-4-cgroup-v2')), {
+    'memory.some': 4.5,
+    'memory.full': 2.25,
+    'io.some': 31.07,
+    'io.full': 28.66,
+    'cpu.some': 12,
+  })
+  const without = await observe('pi-5-without-stalls')
+  t.same([without.stalls, without.unread], [[], []])
+  t.equal(of('memory.available', without)?.available, 8244624 * kib - (801112064 + 1711276032 - 1207959552))
+})
+
+test('images on the disk of our data are asked for once, elsewhere they are apart', async (t) => {
+  const asked: string[] = []
+  const on = (device: (path: string) => number) =>
+    observe('pi-4-cgroup-v2', {
+      deviceOf: async (path) => device(path),
+      statfs: async (path) => {
+        asked.push(path)
+        return card
+      },
+    })
+  const together = await on(() => 1)
+  t.equal(together.imagesApart, false)
+  t.ok(of('imagefs.available', together))
+  t.same(asked.splice(0), ['/data'])
+  t.equal((await on((path) => path.length)).imagesApart, true)
+  t.same(asked.toSorted(), ['/data', '/images'])
 })
 
 test('disks are told in bytes and in inodes', async (t) => {
