@@ -69,6 +69,7 @@ install_for_tests() {
   want mosquitto 'an external MQTT broker'
   want mosquitto-clients 'MQTT clients that are not ours'
   want busybox-static 'images without a network'
+  want e2fsprogs 'small disks to fill up'
   want openssl 'to check certificates'
   want procps 'to look at processes'
   want git 'a fresh clone is tested too'

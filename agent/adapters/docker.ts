@@ -51,7 +51,12 @@ export function dockerRuntime({
   // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
   // With each call dockerode describes everything about it, this too, to a log that nobody reads: with a hundred calls
   // under way that took minutes.
-  const agent = Object.assign(new Agent({ keepAlive: false }), { [inspect.custom]: () => 'connections to Docker' })
+  // Yet it is not told so: of a request that says `Connection: close` Docker does not read the body, which nobody needs,
+  // and so never sees that we hung up. A pull that was called off would go on for ever.
+  const agent = Object.assign(new Agent({ keepAlive: true }), {
+    keepSocketAlive: () => false,
+    [inspect.custom]: () => 'connections to Docker',
+  })
   const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
   const docker = new Dockerode(link)
   const network = podNetwork(docker, nodeName, () => readRoutes(root))

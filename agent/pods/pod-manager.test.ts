@@ -5,6 +5,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { fakeRuntime } from '../testing/fake-runtime.ts'
 import { fakeVolumes } from '../testing/fake-volumes.ts'
 import { memoryCheckpoint, startPods } from '../testing/pod-world.ts'
+import { platformProblem } from './platforms.ts'
 
 const image = 'busybox:1.36'
 const listening = ['sh', '-c', 'trap "exit 0" TERM; sleep 1000']
@@ -110,7 +111,9 @@ test('an image that cannot be had is tried again, further and further apart', as
 
 test('an image for another kind of machine is said plainly, and the pod runs once the right one is there', async (t) => {
   const machine = { os: 'linux', architecture: 'amd64', variant: '' }
-  const { clock, runtime, world } = aNode(t, { machine })
+  const { clock, runtime, world } = aNode(t, {
+    platformProblem: async (name, platform) => platformProblem(name, platform, machine, []),
+  })
   runtime.registry.add('app:1')
   runtime.imagePlatforms.set('app:1', 'linux/arm64')
   world.want(running('web', listening, { containers: [{ name: 'main', image: 'app:1' }] }))

@@ -6,8 +6,13 @@ import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { MachineDevices } from '../pods/devices.ts'
-import { type Platform, platformProblem } from '../pods/platforms.ts'
-import { defaultPodManagerSettings, type PodManager, type PodManagerSettings, podManager } from '../pods/pod-manager.ts'
+import {
+  defaultPodManagerSettings,
+  type PodManager,
+  type PodManagerNeeds,
+  type PodManagerSettings,
+  podManager,
+} from '../pods/pod-manager.ts'
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
 import type { ContainerRuntime, KernelLimits } from '../pods/runtime.ts'
@@ -44,7 +49,7 @@ export type PodWorldNeeds = {
   readonly podPidsLimit?: number
   readonly pressures?: () => readonly PressureType[]
   readonly epoch?: string
-  readonly machine?: Platform
+  readonly platformProblem?: PodManagerNeeds['platformProblem']
   readonly pulls?: PodManagerSettings['pulls']
 }
 
@@ -67,7 +72,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
     {
       runtime,
       volumes: needs.volumes ?? fakeVolumes(),
-      platformProblem: async (image, platform) => needs.machine && platformProblem(image, platform, needs.machine, []),
+      platformProblem: needs.platformProblem ?? (async () => undefined),
       devices: async () => needs.devices ?? new Map(),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       clock,

@@ -49,6 +49,8 @@ export type DockerdSettings = {
   readonly liveRestore?: boolean
   /** As on Raspberry Pi OS: for this engine the kernel has no memory controller. See `whyNotWithoutMemory`. */
   readonly withoutMemoryCgroup?: boolean
+  /** In place of a folder of its own: a file system that is small, say. */
+  readonly dataRoot?: string
 }
 
 const memoryController = '/sys/fs/cgroup/memory'
@@ -69,7 +71,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
   const id = randomBytes(4).toString('hex')
   const cgroup = `bramble-test-${id}`
   const socket = join(folder, 's')
-  const rootDirectory = join(folder, 'data')
+  const rootDirectory = settings.dataRoot ?? join(folder, 'data')
   const docker = new Dockerode({ socketPath: socket, host: undefined, protocol: 'http' })
   await writeFile(join(folder, 'daemon.json'), '{}')
   await mkdir(join(folder, 'exec'))

@@ -24,7 +24,7 @@ export type TestRegistry = {
   addIndex(repository: string, tag: string, images: readonly RegistryImage[]): void
   /** The blob's answer stops after so many bytes: the connection stays open and silent. Undone by `mend`. */
   stall(digest: string, afterBytes: number): void
-  /** The blob's answer breaks off after so many bytes. */
+  /** The blob's next answer breaks off after so many bytes. */
   cut(digest: string, afterBytes: number): void
   /** Blobs wait before the first byte until this resolves. */
   holdBlobs(): () => void
@@ -105,7 +105,11 @@ export async function startRegistry(t: Ending): Promise<TestRegistry> {
       'Docker-Content-Digest': digest,
     })
     if (fault === undefined) return response.end(content.subarray(from))
-    const cut = () => (fault.and === 'cut' ? response.destroy() : undefined)
+    const cut = () => {
+      if (fault.and !== 'cut') return
+      faults.delete(digest)
+      response.destroy()
+    }
     response.write(content.subarray(from, Math.max(from + 1, fault.afterBytes)), cut)
   }
 
@@ -148,9 +152,9 @@ export async function startRegistry(t: Ending): Promise<TestRegistry> {
     },
     add(repository, tag, image) {
       const { content, digests } = manifestOf(image)
-      const { digest } = store(manifestType, content, manifests)
+      store(manifestType, content, manifests)
       manifests.set(`${repository}:${tag}`, { type: manifestType, content })
-      return [...digests, digest].slice(0, -1)
+      return digests
     },
     addIndex(repository, tag, images) {
       const entries = images.map((image) => {
