@@ -74,7 +74,7 @@ export function filesystemState({ root, dataDirectory, kernel, clock }: Filesyst
 
   return {
     async look() {
-      const mounts = mountsIn(readFileSync(join(root, 'proc/self/mountinfo'), 'utf8'))
+      const mounts = readFileSync(join(root, 'proc/self/mountinfo'), 'utf8').split('\n')
       const configured = textOf(join(root, 'etc/fstab')) ?? ''
       const read = async (path: string, role: FilesystemReading['role']): Promise<FilesystemReading | undefined> => {
         const mount = mountOf(mounts, path)
@@ -119,24 +119,32 @@ type Mount = {
   readonly isReadOnly: boolean
 }
 
-/** proc_pid_mountinfo(5). Of mounts at one path the last hides the others. */
-function mountsIn(mountinfo: string): readonly Mount[] {
-  return mountinfo.split('\n').flatMap((line) => {
-    const [before = '', after = ''] = line.split(' - ')
-    const [, , device, , path, options] = before.split(' ')
-    const [type = '', source = '', superOptions = ''] = after.split(' ')
-    if (device === undefined || path === undefined || options === undefined) return []
-    // Since Linux 6.15 ext4 stays `rw` and says by another word that it writes no more.
-    const words = [...options.split(','), ...superOptions.split(',')]
-    const isReadOnly = words.some((word) => ['ro', 'emergency_ro', 'shutdown'].includes(word))
-    return [{ path: unescaped(path), source: unescaped(source), device, type, isReadOnly }]
-  })
+/**
+ * Where `path` is, by proc_pid_mountinfo(5): the mount with the longest way to it; of several at one place the last hides the
+ * others. A machine has a mount or more for each container, so only those that matter are taken apart.
+ */
+function mountOf(mountinfo: readonly string[], path: string): Mount | undefined {
+  let longest = 0
+  let found: string | undefined
+  for (const line of mountinfo) {
+    const point = unescaped(line.split(' ', 5)[4] ?? '')
+    if (point === '' || point.length < longest) continue
+    if (point !== '/' && point !== path && !path.startsWith(`${point}/`)) continue
+    longest = point.length
+    found = line
+  }
+  return found === undefined ? undefined : parsedMount(found)
 }
 
-function mountOf(mounts: readonly Mount[], path: string): Mount | undefined {
-  const above = mounts.filter((mount) => mount.path === '/' || path === mount.path || path.startsWith(`${mount.path}/`))
-  const longest = Math.max(...above.map((mount) => mount.path.length))
-  return above.findLast((mount) => mount.path.length === longest)
+function parsedMount(line: string): Mount | undefined {
+  const [before = '', after = ''] = line.split(' - ')
+  const [, , device, , path, options] = before.split(' ')
+  const [type = '', source = '', superOptions = ''] = after.split(' ')
+  if (device === undefined || path === undefined || options === undefined) return undefined
+  // Since Linux 6.15 ext4 stays `rw` and says by another word that it writes no more.
+  const words = [...options.split(','), ...superOptions.split(',')]
+  const isReadOnly = words.some((word) => ['ro', 'emergency_ro', 'shutdown'].includes(word))
+  return { path: unescaped(path), source: unescaped(source), device, type, isReadOnly }
 }
 
 async function errorsOf(root: string, { device, type }: Mount): Promise<number | undefined> {
@@ -200,5 +208,6 @@ function textOf(path: string): string | undefined {
 
 /** As the kernel writes blanks: `\040`. */
 function unescaped(path: string): string {
+  if (!path.includes('\\')) return path
   return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }
