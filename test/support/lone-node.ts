@@ -1,4 +1,5 @@
 /** A node whose controller cannot be reached: the agent as a program, and what it was last told as it wrote it down. */
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
@@ -23,8 +24,12 @@ export type LoneNode = {
   readonly runtime: ContainerRuntime
   /** What an agent that starts later finds as its controller's last word. */
   want(...pods: readonly Pod[]): Promise<void>
-  /** `root`: another machine's files; `dockerSocket`: in place of the engine's own. */
-  startAgent(more?: { readonly root?: string; readonly dockerSocket?: string }): Program
+  /** `root`: another machine's files; `dockerSocket`: in place of the engine's own; `settings`: of its configuration. */
+  startAgent(more?: {
+    readonly root?: string
+    readonly dockerSocket?: string
+    readonly settings?: { readonly [field: string]: unknown }
+  }): Program
 }
 
 export async function loneNode(t: Test, dockerd: TestDockerd): Promise<LoneNode> {
@@ -48,14 +53,20 @@ export async function loneNode(t: Test, dockerd: TestDockerd): Promise<LoneNode>
         desired: { epoch: 'one', version: ++version, pods },
         endings: {},
       }),
-    startAgent: ({ root = '/', dockerSocket = dockerd.socket } = {}) =>
-      startProgram(
+    startAgent({ root = '/', dockerSocket = dockerd.socket, settings = {} } = {}) {
+      const config = join(dataDir, 'agent.yaml')
+      writeFileSync(
+        config,
+        JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'AgentConfiguration', ...settings }),
+      )
+      return startProgram(
         [
           ...[process.execPath, agentProgram, 'run', `--data-dir=${dataDir}`, `--docker-socket=${dockerSocket}`],
-          ...[`--root=${root}`, '--healthz-port=0', '--log-format=json'],
+          ...[`--root=${root}`, `--config=${config}`, '--healthz-port=0', '--log-format=json'],
         ],
         (end) => t.teardown(end),
-      ),
+      )
+    },
   }
 }
 
