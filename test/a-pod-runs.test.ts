@@ -104,6 +104,12 @@ test('what a pod asks for is what it gets', async (t) => {
   await controller.kubectl('uncordon', 'pi-1')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/later', '--timeout=80s')
 
+  await controller.kubectl('delete', 'pod', 'later', '--force', '--grace-period=0')
+  t.equal((await controller.tryKubectl('get', 'pod', 'later')).code, 1, 'by force it is forgotten at once')
+  await eventually('and soon ended, though nobody waits for it', async () =>
+    (await runningNames(docker)).every((name) => !name.includes('_later_')),
+  )
+
   const refused = await controller.tryKubectl('run', 'no-image', '--image=not/here:1', '--image-pull-policy=Never')
   t.equal(refused.code, 0, refused.stderr)
   await eventually('a missing image is named', async () =>

@@ -1,4 +1,4 @@
-/** A second socket before a dockerd: calls are counted there, and can be held back. */
+/** A second socket before a dockerd: calls are counted there, and can be held back or cut off. */
 
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
@@ -13,6 +13,10 @@ export type DockerDoor = {
   hold(like: RegExp, pass?: number): Promise<void>
   /** The same, but the engine does what it is told: only its answer is held back. */
   holdAnswer(like: RegExp, pass?: number): Promise<void>
+  /** After the next `pass` calls of any kind, the engine does what one says, and the link breaks before its answer. */
+  cut(pass: number): void
+  /** Whether the call to be cut off has come. */
+  readonly wasCut: boolean
   /** Whoever waits for what is held back hears that nobody answers. */
   breakOff(): void
 }
@@ -21,16 +25,22 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
   const socket = `${socketPath}-door`
   const calls: string[] = []
   let held: { readonly like: RegExp; pass: number; readonly served: boolean; readonly met: () => void } | undefined
+  let cutAfter = Number.POSITIVE_INFINITY
   const waiting = new Set<ServerResponse>()
   const server = createServer((asked, answer) => {
     const { method = 'GET', url = '/', headers } = asked
     const call = `${method} ${url.replace(/\?.*/, '').replace(/[0-9a-f]{64}/g, 'ID')}`
     calls.push(call)
+    const cut = cutAfter-- === 0
     const caught = held?.like.test(call) && held.pass-- <= 0 ? held : undefined
     if (caught !== undefined) waiting.add(answer)
     if (caught?.served === false) return caught.met()
     const passed = request({ socketPath, method, path: url, headers }, (response) => {
       if (caught !== undefined) return caught.met()
+      if (cut) {
+        response.resume()
+        return answer.destroy()
+      }
       answer.writeHead(response.statusCode ?? 500, response.headers)
       answer.flushHeaders()
       response.pipe(answer)
@@ -38,7 +48,7 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
     passed.on('error', () => {
       if (caught === undefined) answer.destroy()
     })
-    answer.on('close', () => passed.destroy())
+    if (!cut) answer.on('close', () => passed.destroy())
     asked.pipe(passed)
   })
   await rm(socket, { force: true })
@@ -59,6 +69,12 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
       new Promise((met) => {
         held = { like, pass, served: true, met }
       }),
+    get wasCut() {
+      return cutAfter < 0
+    },
+    cut(pass) {
+      cutAfter = pass
+    },
     breakOff() {
       held = undefined
       for (const answer of waiting) answer.destroy()
