@@ -12,7 +12,7 @@ const tmpfs = 0x01021994
 const endOf = (status: PodStatus, name = 'main') => statusOf(status, name)?.state?.terminated
 const hasEnded = ({ phase }: PodStatus) => phase === 'Failed' || phase === 'Succeeded'
 
-test('how containers end on a real engine', { skip: whyNoDockerd(), timeout: 150_000 }, async (t) => {
+test('how containers end on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
 

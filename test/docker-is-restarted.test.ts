@@ -18,7 +18,7 @@ const hurried: Clock = {
   sleep: (ms, signal) => systemClock.sleep(ms / speed, signal),
 }
 
-test('Docker under systemd', { timeout: 170_000 }, async (t) => {
+test('Docker under systemd', async (t) => {
   const machine = await bootMachine(t, { name: 'pi-01' })
   const runtime = dockerRuntime({ socketPath: machine.dockerSocket, nodeName: 'pi-01' })
   const log = quietLog(t)

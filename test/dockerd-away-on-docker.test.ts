@@ -11,7 +11,7 @@ const patienceMs = 60_000
 
 const pod = (name: string) => aPod({ name, uid: `uid-${name}`, containers: [container('main', listening[2] ?? '')] })
 
-test('an engine that goes in the middle of a step', { skip: whyNoDockerd(), timeout: 170_000 }, async (t) => {
+test('an engine that goes in the middle of a step', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
   await firstPod(t, dockerd)

@@ -13,7 +13,6 @@ const eventually: typeof within = (what, look) => within(what, look, { withinMs:
 
 test('kubectl debug adds a container that sees its target’s processes; gates hold a pod’s readiness', {
   skip: whyNoDockerd(),
-  timeout: 150_000,
 }, async (t) => {
   const folder = await temporaryFolder(t)
   const docker = await startDockerd(t)

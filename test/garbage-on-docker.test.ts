@@ -24,7 +24,6 @@ const minutes = 60_000
 
 test('what nobody needs goes from a small disk, and nothing else', {
   skip: whyNoDockerd(),
-  timeout: 200_000,
 }, async (t) => {
   const dataRoot = await smallDisk(t, 160 * megabyte)
   const dockerd = await startDockerd(t, { dataRoot })

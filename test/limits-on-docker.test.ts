@@ -6,7 +6,7 @@ import { container, image, isReady, listening, nodeOnDocker, statusOf } from './
 
 const script = listening[2] ?? ''
 
-test('what pods may use, on a real engine', { skip: whyNoDockerd(), timeout: 100_000 }, async (t) => {
+test('what pods may use, on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
 
@@ -42,7 +42,7 @@ test('what pods may use, on a real engine', { skip: whyNoDockerd(), timeout: 100
   })
 })
 
-test('an engine whose kernel has no memory cgroup', { skip: whyNotWithoutMemory(), timeout: 100_000 }, async (t) => {
+test('an engine whose kernel has no memory cgroup', { skip: whyNotWithoutMemory() }, async (t) => {
   const dockerd = await startDockerd(t, { withoutMemoryCgroup: true })
   await dockerd.importImage(image)
   const node = nodeOnDocker(t, dockerd)

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { bootMachine } from './support/machine.ts'
 import { machineNetwork } from './support/machine-network.ts'
 
-test('test machines', { timeout: 170_000 }, async (t) => {
+test('test machines', async (t) => {
   const network = await machineNetwork(t)
   const [machine, other] = await Promise.all([
     bootMachine(t, { name: 'pi-01', network, boardSerial: '10000000deadbeef' }),

@@ -8,7 +8,6 @@ const second = 'test/busybox:2'
 
 test('pods that are changed while they run, on a real engine', {
   skip: whyNoDockerd(),
-  timeout: 100_000,
 }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)

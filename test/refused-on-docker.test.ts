@@ -12,7 +12,7 @@ import { testVolumes } from './support/volumes.ts'
 const run = promisify(execFile)
 const script = 'exec sleep 1000'
 
-test('pods that cannot be, on a real engine', { skip: whyNoDockerd(), timeout: 150_000 }, async (t) => {
+test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
   const own = await dockerd.docker.createContainer({ Image: image, User: 'anna' })

@@ -57,7 +57,6 @@ const listening = 'trap "exit 0" TERM; while :; do sleep 0.2; done'
 
 test('a static pod runs with no controller ever seen, and has a mirror once there is one', {
   skip: whyNoDockerd(),
-  timeout: 150_000,
 }, async (t) => {
   const { docker, controller: first, ...machine } = await aMachine(t)
   const ports = { apiPort: Number(new URL(first.apiUrl).port), mqttPort: first.mqttPort }
