@@ -103,7 +103,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     if (works.length === 0) return observations
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(reclaimMs)])
     for (const work of works) {
-      await work(deadline).catch((error) => log.warn('Disk not freed', { threshold: threshold.signal, error }))
+      await work(deadline).catch((error) => tellFailure('Disk not freed', error))
     }
     const now = await signals.observe()
     return thresholdsMet(thresholds, now.observed, true).length === 0 ? undefined : now
@@ -162,7 +162,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     const observations = await look()
     const nowMs = clock.monotonicMs()
     const evicted = await act(observations, signal).catch((error) => {
-      log.warn('Cannot tell who has to go', { error })
+      tellFailure('Cannot tell who has to go', error)
       return undefined
     })
     if (evicted !== undefined) {
@@ -179,11 +179,20 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     return near ? nearPeriodMs : periodMs
   }
 
+  const isDue = (what: string) => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - (toldAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < tellAgainMs) return false
+    toldAtMs.set(what, nowMs)
+    return true
+  }
+
+  const tellFailure = (what: string, error: unknown) => {
+    if (isDue(what)) log.warn(what, { error })
+  }
+
   const tellTrying = ({ signal }: Threshold) => {
     const resource = resourceOf(signal)
-    const nowMs = clock.monotonicMs()
-    if (nowMs - (toldAtMs.get(resource) ?? Number.NEGATIVE_INFINITY) < tellAgainMs) return
-    toldAtMs.set(resource, nowMs)
+    if (!isDue(resource)) return
     event({ type: 'Warning', reason: 'EvictionThresholdMet', message: `Attempting to reclaim ${resource}` })
   }
 

@@ -26,7 +26,7 @@ import { garbageCollector } from '../../agent/pods/garbage-collector.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime.ts'
 import { fakeControlPlane } from '../../agent/testing/fake-control-plane.ts'
 import { containerRoster } from '../../agent/usage/roster.ts'
-import type { NodeCondition } from '../../api/node.ts'
+import type { NodeCondition, NodeStatus } from '../../api/node.ts'
 import { type Clock, systemClock } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { type Ending, type TestDockerd, whyNoDockerd } from './dockerd.ts'
@@ -46,7 +46,7 @@ export type SmallMachine = NodeOnDocker & {
   condition(type: string): NodeCondition['status'] | undefined
   /** Of the node: `Reason: message`, in order. */
   toldOfNode(): readonly string[]
-  /** Until the condition has this status. */
+  /** Until the condition was told with this status, since the one that was waited for before. */
   untilCondition(type: string, status: NodeCondition['status']): Promise<void>
 }
 
@@ -142,7 +142,10 @@ export async function smallMachine(
     await Promise.all(loops)
   })
 
-  const condition = (type: string) => controlPlane.statuses.at(-1)?.conditions?.find((one) => one.type === type)?.status
+  const statusIn = ({ conditions = [] }: NodeStatus, type: string) =>
+    conditions.find((one) => one.type === type)?.status
+  const condition = (type: string) => statusIn(controlPlane.statuses.at(-1) ?? {}, type)
+  let seen = 0
   const toldOfNode = () => controlPlane.events.map(({ reason, message }) => `${reason}: ${message}`)
   return {
     ...node,
@@ -151,7 +154,11 @@ export async function smallMachine(
     toldOfNode,
     untilCondition: (type, wanted) =>
       eventually(
-        () => condition(type) === wanted,
+        () => {
+          const index = controlPlane.statuses.findIndex((one, i) => i >= seen && statusIn(one, type) === wanted)
+          if (index >= 0) seen = index
+          return index >= 0
+        },
         () => `${type} is ${condition(type)}\n${toldOfNode().join('\n')}\n${node.told().join('\n')}`,
       ),
   }
