@@ -215,6 +215,16 @@ test('a second, shorter grace is heard, a longer one is not', async (t) => {
   t.same(told(planRemoval(leaving(0), facts([sandbox, a], { memory }))), [`stop ${a.id} 2`], 'at least two seconds')
 })
 
+test('who must make room at once has a second, also when it was leaving in its own time', async (t) => {
+  const a = found('a')
+  t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
+  t.same(told(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
+  const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
+  const memory = { ...nothingRemembered, stopping: new Map([[a.id, 1_005_000]]) }
+  t.same(told(planRemoval(leaving, facts([sandbox, a], { memory }), 1)), [`stop ${a.id} 1`])
+  t.same(told(planRemoval(leaving, facts([sandbox, a]), 60)), [`stop ${a.id} 5`], 'no longer than its own')
+})
+
 test('a pod that is over stops, and stays to be looked at', async (t) => {
   const a = found('a')
   t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 3)), [`stop ${a.id} 3`])
