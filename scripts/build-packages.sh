@@ -20,10 +20,11 @@ BRAMBLE_CACHE names the folder for what is kept, else it is $XDG_CACHE_HOME/bram
 TXT
 }
 
-# Node.js as its makers build it, repackaged for npm by platform. Integrity is of the package's archive.
-node_version=24.21.0
-node_integrity_x64=3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==
-node_integrity_arm64=FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==
+# Node.js as its makers build it, repackaged for npm by platform. Integrity is of the package's archive. Not 24: since 24.19 its
+# headers make better-sqlite3 12 end the process at a garbage collection (nodejs/node#65446), and it takes 3 MB more.
+node_version=22.23.3
+node_integrity_x64=qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==
+node_integrity_arm64=l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==
 
 arch='' version='' out='' quick='' assume_yes='' packages=()
 while [ $# -gt 0 ]; do
@@ -113,7 +114,7 @@ bundle() {
 native() {
   local module=$1 file=$2 folder compiled
   local key
-  key=$module-$(node -p "require('./node_modules/$module/package.json').version")-node${node_version%%.*}-$arch${quick:+-quick}
+  key=$module-$(node -p "require('./node_modules/$module/package.json').version")-node$node_version-$arch${quick:+-quick}
   compiled=$cache/$key.node
   if [ ! -f "$compiled" ]; then
     need_compiler

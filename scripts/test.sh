@@ -56,6 +56,8 @@ main() {
   node_modules/.bin/tsc || fail 'Types' 'The compiler said where, above.'
   step 'Build'
   ensure_bundles
+  quietly 'Building the packages that are tested' "$install_log" test/machines/build-packages.sh ||
+    fail 'The packages that are tested cannot be built' 'Its own words are in the log.' "$install_log"
   wait # for the machines
   step 'Tests'
   run_tests
@@ -102,7 +104,7 @@ plan_test_kubectl() {
 
 shell_scripts() {
   command -v shellcheck >/dev/null || { say '    shellcheck is missing: the shell scripts are not checked' && return; }
-  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh .ci/run ||
+  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh scripts/packages/*/p* .ci/run ||
     fail 'A shell script' 'shellcheck said where, above.'
 }
 

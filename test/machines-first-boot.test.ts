@@ -1,0 +1,77 @@
+/** Cards are flashed with the agent's package and a bramble.yaml: what happens when the machines are switched on. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { bootMachine, flashMachine } from './support/machine.ts'
+import { machineNetwork } from './support/machine-network.ts'
+import { hubOn, install, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
+import { eventually } from './support/wait.ts'
+
+test('machines join by themselves at their first boot', { timeout: 240_000 }, async (t) => {
+  const packages = await testPackages()
+  const network = await machineNetwork(t)
+  const hubMachine = await bootMachine(t, { name: 'hub', network })
+  await install(hubMachine, packages.controller)
+  const hub = await hubOn(t, hubMachine)
+  const line = await hub.joinLine()
+  const flash = (boardSerial: string, file: string) =>
+    flashMachine(t, {
+      name: 'raspberrypi',
+      network,
+      boardSerial,
+      machineID: '0123456789abcdef0123456789abcdef',
+      async prepare(disk) {
+        await installOnDisk(disk, packages.agent)
+        await mkdir(join(disk, 'boot/firmware'), { recursive: true })
+        await writeFile(join(disk, 'boot/firmware/bramble.yaml'), file)
+      },
+    })
+  const one = await flash('10000000aaaaaaaa', `join: ${line}\n`)
+  const two = await flash('10000000bbbbbbbb', `join: ${line}\n`)
+  const journal = async (machine: typeof one) => machine.journal('bramble-first-boot')
+
+  await t.test('a machine waits for its controller, and holds up nothing meanwhile', async (t) => {
+    await hubMachine.run('systemctl stop bramble-controller')
+    await one.powerOn()
+    await eventually('it says what it waits for', async () =>
+      /Cannot join yet.*nothing listens/.test(await journal(one)),
+    )
+    t.match(await one.run('systemctl is-system-running'), /running/)
+    t.match(await one.run('systemctl is-active bramble-agent || true'), /inactive/)
+    await hubMachine.run('systemctl start bramble-controller')
+    await eventually('it is Ready', () => isNodeReady(hub, 'raspberrypi'), { withinMs: 90_000 })
+  })
+
+  await t.test('the card then holds no token', async (t) => {
+    await eventually('the file is gone', async () => (await one.tryRun('ls /boot/firmware/bramble.yaml')).code !== 0)
+    t.match(await journal(one), /overwritten and removed/)
+    t.equal((await one.tryRun(`grep -rl ${line.split(' ')[4]} /boot /var/lib/bramble`)).stdout, '')
+  })
+
+  await t.test(
+    'a copied card gets a name with the serial number of its board, and is told that it is a copy',
+    async (t) => {
+      const began = performance.now()
+      await two.powerOn()
+      await eventually('it is Ready', () => isNodeReady(hub, 'raspberrypi-bbbbbbbb'), { withinMs: 60_000 })
+      t.comment(`Ready ${Math.round(performance.now() - began)} ms after it was switched on`)
+      t.match(await journal(two), /name is taken.*Both have the same machine-id/)
+      t.ok(await isNodeReady(hub, 'raspberrypi'), 'the first one is not disturbed')
+    },
+  )
+
+  await t.test('a file that is wrong stays where it is, and the journal names the field', async (t) => {
+    await two.write('/boot/bramble.yaml', 'controller: https://hub:6443\ntoken: short\n')
+    await two.tryRun('systemctl restart bramble-first-boot')
+    await eventually('it has ended', async () =>
+      (await two.run('systemctl is-failed bramble-first-boot || true')).startsWith('failed'),
+    )
+    t.match(await journal(two), /first-boot file is wrong.*token: must be a token/)
+    t.match(await two.run('cat /boot/bramble.yaml'), /short/)
+    t.equal(
+      (await two.run('systemctl show -p NRestarts --value bramble-first-boot')).trim(),
+      '0',
+      'it is not tried again',
+    )
+  })
+})

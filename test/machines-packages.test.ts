@@ -1,0 +1,93 @@
+/** The life of our packages on a machine: installed, upgraded, hanging, removed, purged. Its pod notices nothing of it. */
+import { test } from 'tap'
+import { bootMachine } from './support/machine.ts'
+import { podManifest } from './support/manifests.ts'
+import { hubOn, install, isNodeReady, testPackages } from './support/packaged.ts'
+import { eventually } from './support/wait.ts'
+
+test('packages on a machine', { timeout: 240_000 }, async (t) => {
+  const packages = await testPackages()
+  const machine = await bootMachine(t, { name: 'pi-01' })
+  await machine.importImage('test/busybox:1')
+  await install(machine, packages.controller)
+  const hub = await hubOn(t, machine)
+  const started = () =>
+    machine.run(
+      "docker ps -q --filter label=io.kubernetes.container.name=main | xargs -r docker inspect -f '{{.Id}} {{.State.StartedAt}}'",
+    )
+  const property = async (unit: string, name: string) =>
+    (await machine.run(`systemctl show -p ${name} --value ${unit}`)).trim()
+  let pod = ''
+
+  await t.test('the controller runs without root', async (t) => {
+    t.equal(await property('bramble-controller', 'User'), 'bramble')
+    t.match(await property('bramble-controller', 'StatusText'), /Kubernetes API on port 6443/)
+    t.match(await machine.run('stat -c "%U %a" /var/lib/bramble/controller/authority/ca.key'), /^bramble 600/)
+  })
+
+  await t.test('an agent that has not joined waits quietly, and starts when it has', async (t) => {
+    const began = performance.now()
+    t.match(await install(machine, packages.agent), /this machine is in no fleet yet/)
+    t.equal(await property('bramble-agent', 'ActiveState'), 'inactive')
+    t.equal((await machine.run('systemctl is-system-running')).trim(), 'running', 'nothing has failed')
+    await machine.run(`${await hub.joinLine()} --no-run`)
+    await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'), { withinMs: 60_000 })
+    t.comment(`Ready ${Math.round(performance.now() - began)} ms after the installation began`)
+    await eventually('systemd knows', async () =>
+      /Node pi-01: 0 pods/.test(await property('bramble-agent', 'StatusText')),
+    )
+    await hub.kubectlWith(podManifest({ name: 'web', image: 'test/busybox:1' }), 'apply', '-f', '-')
+    await hub.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s')
+    pod = await started()
+    t.match(pod, /^[0-9a-f]{64} /)
+  })
+
+  await t.test('an upgrade restarts both programs and no pod', async (t) => {
+    await machine.run('echo "maxPods: 50" >>/etc/bramble/agent.yaml')
+    await install(machine, packages.laterController)
+    await install(machine, packages.laterAgent)
+    await eventually(
+      'the node shows the later version',
+      async () =>
+        (await hub.tryKubectl('get', 'node', 'pi-01', '-o', 'wide')).stdout.includes('99.0.0') &&
+        isNodeReady(hub, 'pi-01'),
+      { withinMs: 90_000 },
+    )
+    t.equal(await started(), pod)
+    t.match(await hub.kubectl('get', 'pod', 'web'), /1\/1 +Running +0 /)
+    t.match(await machine.run('cat /etc/bramble/agent.yaml'), /maxPods: 50/, 'what was configured is kept')
+  })
+
+  await t.test('an agent that stands still is killed and started again by systemd', async (t) => {
+    await machine.write(
+      '/etc/systemd/system/bramble-agent.service.d/soon.conf',
+      '[Service]\nWatchdogSec=4s\nRestartSec=1s\n',
+    )
+    await machine.run('systemctl daemon-reload && systemctl restart bramble-agent')
+    const pid = await property('bramble-agent', 'MainPID')
+    await machine.run(`kill -STOP ${pid}`)
+    await eventually(
+      'another one runs',
+      async () =>
+        (await property('bramble-agent', 'ActiveState')) === 'active' &&
+        (await property('bramble-agent', 'MainPID')) !== pid,
+      { withinMs: 60_000 },
+    )
+    t.match(await machine.journal('bramble-agent'), /Watchdog timeout/)
+    t.equal(await started(), pod)
+  })
+
+  await t.test('pods stay when the agent is removed, and the state until it is purged', async (t) => {
+    t.match(
+      await machine.run('apt-get remove --yes bramble-agent 2>&1', { withinMs: 120_000 }),
+      /pods that run here go on running/,
+    )
+    t.equal(await started(), pod)
+    await machine.run('ls /etc/bramble/agent.yaml /var/lib/bramble/agent/identity.json')
+    t.equal((await machine.run('systemctl is-system-running')).trim(), 'running')
+    await machine.run('apt-get purge --yes bramble-agent bramble-controller 2>&1', { withinMs: 120_000 })
+    t.equal((await machine.tryRun('ls -d /etc/bramble /var/lib/bramble /usr/lib/bramble* 2>/dev/null')).stdout, '')
+    t.equal(await started(), pod, 'the pod is Docker’s')
+    t.equal((await machine.tryRun('systemctl list-unit-files "bramble*" --no-legend')).stdout, '')
+  })
+})
