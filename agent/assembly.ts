@@ -239,6 +239,7 @@ export async function runAgent(
         memoryCapacityBytes: () => machine.memoryBytes,
         kernelLimits: health.info,
         pressures: () => eviction.pressures() ?? [],
+        isShuttingDown: () => false,
       },
       clock: systemClock,
       random,

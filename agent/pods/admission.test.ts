@@ -93,3 +93,9 @@ test('where nobody who may go would be enough nobody goes', async (t) => {
     admit: false,
   })
 })
+
+test('a node that shuts down takes nobody, however critical', async (t) => {
+  const refused = { admit: false, reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' }
+  t.same(admit(aPod(), [], {}, [], true), refused)
+  t.same(admit(aPod({ priority: 2_000_001_000 }), [], {}, [], true), refused)
+})

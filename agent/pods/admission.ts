@@ -1,6 +1,7 @@
 /** Does a pod that was bound to this node fit it? What is refused stays refused. */
 import { isCriticalPod } from '../../api/critical-pod.ts'
 import type { PressureType } from '../../api/node.ts'
+import { shutdownRefusal } from '../../api/node-shutdown.ts'
 import type { Container, Pod } from '../../api/pod.ts'
 import { qosClassOf } from '../../api/qos-class.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
@@ -18,17 +19,19 @@ export type Admission =
 /** Kubernetes' quantities, as in Node.status.allocatable. */
 export type Allocatable = { readonly [resource: string]: string | number }
 
-/** `others`: the pods that run here already. `pressures`: what the node is short of. */
+/** `others`: the pods that run here already. `pressures`: what the node is short of. `isShuttingDown`: it takes nobody. */
 export function admit(
   pod: Pod,
   others: readonly Pod[],
   allocatable: Allocatable,
   pressures: readonly PressureType[] = [],
+  isShuttingDown = false,
 ): Admission {
   const critical = isCriticalPod(pod)
   if (!critical && !bears(pod, pressures)) {
     return { admit: false, reason: 'Evicted', message: `The node had condition: [${pressures.join(' ')}]. ` }
   }
+  if (isShuttingDown) return { admit: false, ...shutdownRefusal }
   const [first, ...more] = insufficient(pod, others, allocatable)
   if (first !== undefined && !critical) return outOf(first)
   const taken = others.flatMap(hostPorts)

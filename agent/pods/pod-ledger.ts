@@ -1,4 +1,5 @@
 /** What is known of each pod between two visits, and what the control plane was told of it. */
+import { comesBack, withoutShutdown } from '../../api/node-shutdown.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ControlPlane } from '../node/control-plane.ts'
@@ -25,6 +26,8 @@ export type Known = {
   readonly activeSinceMs?: number
   /** When it is over by a decision that gives it another time than its own. */
   readonly graceSeconds?: number
+  /** The machine went down, and stopped it at this time (RFC 3339). */
+  readonly interruptedAt?: string
 }
 
 export interface PodLedger {
@@ -41,6 +44,8 @@ export interface PodLedger {
   gone(uid: string, named: boolean): void
   /** Whoever still names these pods, or any, has not heard that they are gone: tell it again. */
   forgetGone(uids?: readonly string[]): void
+  /** The machine that `ended` this pod by going down is up: the pod is not over, and goes on from there. */
+  goesOn(uid: string, ended: PodStatus): void
   /** The pods that are over. */
   endings(): { readonly [uid: string]: PodStatus }
 }
@@ -100,6 +105,21 @@ export function podLedger({ controlPlane, newWorker, log }: LedgerNeeds): PodLed
       if (uids === undefined) goneTold.clear()
       else for (const uid of uids) goneTold.delete(uid)
     },
+    goesOn(uid, ended) {
+      const before = of(uid)
+      before.worker.stays()
+      const interruptedAt = ended.conditions?.find(({ type }) => type === 'DisruptionTarget')?.lastTransitionTime
+      entries.set(uid, {
+        worker: before.worker,
+        seen: before.seen,
+        // Who was refused has never been let in.
+        admitted: before.admitted && interruptedAt !== undefined,
+        status: withoutShutdown(ended),
+        ...(before.pod === undefined ? {} : { pod: before.pod }),
+        ...(before.path === undefined ? {} : { path: before.path }),
+        ...(interruptedAt === undefined ? {} : { interruptedAt }),
+      })
+    },
     endings: () =>
       Object.fromEntries([...entries].flatMap(([uid, { ended }]) => (ended === undefined ? [] : [[uid, ended]]))),
   }
@@ -111,5 +131,10 @@ export function isLeaving({ metadata }: Pod): boolean {
 
 /** By a decision here, or as the control plane knows already. */
 export function isOver(pod: Pod, { ended }: Known): boolean {
-  return ended !== undefined || isFinal(pod.status?.phase)
+  return ended !== undefined || isEnd(pod)
+}
+
+/** Does the control plane call it over? What a shutdown ended is so only while the machine goes down, as we remember. */
+export function isEnd(pod: Pod, status: PodStatus | undefined = pod.status): boolean {
+  return isFinal(status?.phase) && !comesBack(pod, status)
 }

@@ -1,4 +1,5 @@
 import { type Test, test } from 'tap'
+import { shutdownEnding } from '../../api/node-shutdown.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -595,4 +596,69 @@ test('a container that is added while a pod lives is started once, and never aga
     ['', 'main'],
   )
   t.match(world.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 0 }] })
+})
+
+function stopAllFor(world: ReturnType<typeof startPods>) {
+  for (const { metadata } of world.manager.active()) {
+    const disruption = shutdownEnding.message
+    world.manager.endPod(metadata.uid ?? '', { ...shutdownEnding, gracePeriodSeconds: 5, disruption })
+  }
+}
+
+test('pods stopped with the machine are over as Kubernetes says it, and run again after the boot', async (t) => {
+  let isShuttingDown = false
+  const { clock, runtime, start, running: up, world } = aNode(t, { isShuttingDown: () => isShuttingDown })
+  const pods = [
+    running('web'),
+    running('work', listening, { restartPolicy: 'OnFailure' }),
+    running('once', listening, { restartPolicy: 'Never' }),
+  ]
+  world.want(...pods)
+  await clock.advance(3_000)
+  t.equal(up().length, 6)
+  isShuttingDown = true
+  stopAllFor(world)
+  world.want(...pods, running('late'))
+  await clock.advance(6_000)
+  t.same(up(), [])
+  for (const { metadata } of pods) t.equal(world.manager.holds(metadata.uid ?? ''), false)
+  const message = 'Pod was terminated in response to imminent node shutdown.'
+  t.match(world.status('web'), { phase: 'Failed', reason: 'Terminated', message })
+  t.match(
+    world.status('web')?.conditions?.filter(({ type }) => type === 'DisruptionTarget'),
+    [{ status: 'True', reason: 'TerminationByKubelet', message }],
+  )
+  t.match(world.status('late'), { phase: 'Failed', reason: 'NodeShutdown' })
+  await world.stop()
+
+  isShuttingDown = false
+  const next = start()
+  await clock.advance(3_000)
+  t.equal(up().length, 6, 'all but the one that may not be tried twice, from what is remembered here alone')
+  t.match(next.status('web'), { phase: 'Running', reason: undefined, message: undefined })
+  t.notOk(next.status('web')?.conditions?.some(({ type }) => type === 'DisruptionTarget'))
+  t.match(next.status('work'), { phase: 'Running' }, 'it was interrupted, not done')
+  t.match(next.status('late'), { phase: 'Running' })
+  t.match(next.status('once'), { phase: 'Failed', reason: 'Terminated' })
+  const told = { phase: 'Failed', reason: 'Terminated', message } as const
+  next.say({ epoch: 'two', pods: [...pods, running('late')].map((pod) => ({ ...pod, status: told })) })
+  await clock.advance(3_000)
+  t.equal(up().length, 6, 'whatever the control plane has not heard yet')
+  runtime.exit(up().find(({ identity }) => identity.podName === 'work')?.id ?? '', 0)
+  const work = up().find(({ identity }) => identity.podName === 'work' && identity.kind === 'container')
+  if (work !== undefined) runtime.exit(work.id, 0)
+  await clock.advance(3_000)
+  t.match(next.status('work'), { phase: 'Succeeded' })
+})
+
+test('a shutdown that is called off gives the pods back', async (t) => {
+  const { clock, running: up, world } = aNode(t)
+  world.want(running('web'), running('other'))
+  await clock.advance(3_000)
+  stopAllFor(world)
+  await clock.advance(1_000)
+  world.manager.goOn()
+  await clock.advance(10_000)
+  t.equal(up().length, 4)
+  t.match(world.status('web'), { phase: 'Running', reason: undefined })
 })

@@ -3,6 +3,7 @@
  * by time; each pod is visited by itself, a few at once, and nothing slow is waited for in a visit.
  */
 import type { PressureType } from '../../api/node.ts'
+import { comesBack, shutdownRefusal } from '../../api/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -20,8 +21,8 @@ import { mirrorReports } from './mirror-reports.ts'
 import type { Platform } from './platforms.ts'
 import type { Resolver } from './pod-dns.ts'
 import { type PodNews, podEvent } from './pod-events.ts'
-import { isLeaving, isOver, podLedger } from './pod-ledger.ts'
-import { isFinal, refusedStatus, withDisruption } from './pod-status.ts'
+import { isEnd, isLeaving, isOver, podLedger } from './pod-ledger.ts'
+import { refusedStatus, withDisruption } from './pod-status.ts'
 import { fingerprint, visitPod } from './pod-visit.ts'
 import { isUnreachable, podWorker } from './pod-worker.ts'
 import { prober } from './probes/prober.ts'
@@ -48,6 +49,8 @@ export type PodManagerNeeds = {
     memoryCapacityBytes(): number
     /** What it is short of. */
     pressures(): readonly PressureType[]
+    /** It takes no new pods. */
+    isShuttingDown(): boolean
     /** What its kernel can hold containers to; undefined until the engine said so. */
     kernelLimits(): KernelLimits | undefined
   }
@@ -105,11 +108,14 @@ export interface PodManager extends Loop, ControlPlaneListener {
   isHere(uid: string): boolean
   /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
   endPod(uid: string, ending: Ending): void
+  /** The shutdown is called off: what it ended, or refused, is to run again. */
+  goOn(): void
   /** Whether what has ended of a pod may be removed. */
   needOf(uid: string): PodNeed
 }
 
 const nothing: readonly never[] = []
+const unknownPod = { spec: { containers: nothing } }
 /** As the kubelet makes room for a pod the machine needs. */
 const preempted: Ending = {
   reason: 'Preempting',
@@ -175,10 +181,16 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const ledger = podLedger({ controlPlane: reports, newWorker, log })
   const keeping = keeper(needs, () => (desired === undefined ? undefined : { desired, endings: endings() }))
 
-  /** A static pod that was refused is judged again by the next agent, as the kubelet does: nobody else can replace it. */
+  /**
+   * A static pod that was refused is judged again by the next agent, as the kubelet does: nobody else can replace it. So is
+   * who was refused because the machine went down.
+   */
   const endings = () =>
     Object.fromEntries(
-      Object.entries(ledger.endings()).filter(([uid, { containerStatuses }]) => containerStatuses || !ownUIDs.has(uid)),
+      Object.entries(ledger.endings()).filter(
+        ([uid, { containerStatuses, reason }]) =>
+          reason !== shutdownRefusal.reason && (containerStatuses || !ownUIDs.has(uid)),
+      ),
     )
 
   const take = (message: DesiredMessage) => {
@@ -248,7 +260,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       const others = [...ledger.entries]
         .filter(([, other]) => other.admitted && other.ended === undefined)
         .flatMap(([other, { pod: last }]) => wanted.get(other) ?? last ?? [])
-      const answer = admit(pod, others, needs.node.allocatable(), needs.node.pressures())
+      const answer = admit(pod, others, needs.node.allocatable(), needs.node.pressures(), needs.node.isShuttingDown())
       if (!answer.admit) {
         refuse(uid, pod, answer)
         continue
@@ -270,6 +282,16 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     ledger.change(uid, { ended, ...(gracePeriodSeconds === undefined ? {} : { graceSeconds: gracePeriodSeconds }) })
     keeping.wake()
     queue.add(uid)
+  }
+
+  const goOn = () => {
+    for (const [uid, { ended, pod: last }] of ledger.entries) {
+      const pod = wanted.get(uid) ?? last
+      if (pod !== undefined && ended !== undefined && comesBack(pod, ended)) ledger.goesOn(uid, ended)
+    }
+    if (surveyed) admitNew()
+    keeping.wake()
+    visit([...wanted.keys(), ...ledger.entries.keys()])
   }
 
   const refuse = (
@@ -375,7 +397,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       desired = remembered.desired
       reports.mirrors(mirrorsIn(desired))
       wanted = wantedHere(desired, own ?? nothing, ledger.paths())
-      for (const [uid, status] of Object.entries(remembered.endings)) ledger.change(uid, { ended: status, status })
+      for (const [uid, status] of Object.entries(remembered.endings)) {
+        const pod = wanted.get(uid) ?? own?.find(({ metadata }) => metadata.uid === uid)
+        // The machine went down in the life of another agent, and is up.
+        if (comesBack(pod ?? unknownPod, status)) ledger.goesOn(uid, status)
+        else ledger.change(uid, { ended: status, status })
+      }
       log.info('Wanted pods known from before', { pods: wanted.size })
     }
     if (early !== undefined) take(early)
@@ -408,7 +435,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       if (desired === undefined || own === undefined || !surveyed) return 'needed'
       const pod = wanted.get(uid)
       if (pod === undefined) return 'gone'
-      return isFinal((ledger.get(uid)?.status ?? pod.status)?.phase) ? 'over' : 'needed'
+      return isEnd(pod, ledger.get(uid)?.status ?? pod.status) ? 'over' : 'needed'
     },
     active: () =>
       [...wanted].flatMap(([uid, pod]) => {
@@ -420,5 +447,6 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       return known !== undefined && !known.cleared
     },
     endPod,
+    goOn,
   }
 }

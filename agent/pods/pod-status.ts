@@ -95,6 +95,16 @@ export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   }
 }
 
+/** The status as if these containers had never been: what they came to does not count. */
+export function begunAgain(status: PodStatus, names: readonly string[]): PodStatus {
+  const others = (of: readonly ContainerStatus[] = []) => of.filter(({ name }) => !names.includes(name))
+  return {
+    ...status,
+    containerStatuses: others(status.containerStatuses),
+    initContainerStatuses: others(status.initContainerStatuses),
+  }
+}
+
 /** That it is not the pod's own doing that it ends: its owner may have another in its place. */
 export function withDisruption(
   conditions: readonly PodCondition[],

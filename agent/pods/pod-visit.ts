@@ -1,16 +1,18 @@
 /** One visit to one pod: look, plan, act, and look again until the plan is empty. */
 import { isDeepStrictEqual } from 'node:util'
+import { comesBack } from '../../api/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ImageFacts } from './images.ts'
-import { isRunning } from './pod-containers.ts'
+import { exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
 import type { PodNews } from './pod-events.ts'
 import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
-import { endedStatus, isFinal, podStatus } from './pod-status.ts'
+import { begunAgain, endedStatus, isFinal, podStatus } from './pod-status.ts'
 import type { PodPlan } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
+import { restartPolicyOf } from './restarts.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
@@ -52,6 +54,13 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     ledger.change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
     const known = ledger.of(uid)
     known.worker.observe(containers)
+    const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
+    if (cut.length > 0) {
+      for (const target of cut) await known.worker.execute(uid, pod, { step: 'remove', target })
+      const names = cut.map(({ identity }) => identity.containerName)
+      ledger.change(uid, { status: begunAgain(known.status ?? {}, names) })
+      continue
+    }
     observeProbes(uid, pod, containers, needs)
     if (pod !== undefined) await known.worker.readMessages(pod, containers)
     const unknownMs = needs.prober.unknownForMs(uid)
@@ -70,7 +79,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     if (plan.steps.length === 0) {
       // What has ended needs its volumes no longer, memory least of all.
       if (!runs && pod !== undefined && isOver(pod, known)) {
-        await needs.volumes.remove(uid)
+        if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid)
         ledger.change(uid, { cleared: true })
       }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
@@ -81,6 +90,27 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
   }
   if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
   return unsettledMs
+}
+
+/**
+ * Asked to stop when the machine went down, they said that they were done, and were not: they are begun again. Those that
+ * failed, or are started again whatever they say, need no help.
+ */
+function cutShort(
+  { spec }: Pod,
+  { interruptedAt }: Known,
+  containers: readonly RuntimeContainer[],
+): readonly RuntimeContainer[] {
+  if (interruptedAt === undefined || restartPolicyOf(spec.restartPolicy) !== 'OnFailure') return []
+  const sinceMs = Date.parse(interruptedAt)
+  return containers.filter(
+    (one) =>
+      one.identity.kind === 'container' &&
+      hasEnded(one) &&
+      exitCodeOf(one) === 0 &&
+      Date.parse(one.startedAt ?? one.createdAt) < sinceMs &&
+      Date.parse(one.finishedAt ?? one.createdAt) >= sinceMs,
+  )
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {

@@ -88,6 +88,8 @@ export interface PodWorker {
   readMessages(pod: Pod, containers: readonly RuntimeContainer[]): Promise<void>
   /** Notes what was reported, for what only the report remembers. */
   reported(status: PodStatus): void
+  /** The end that its time ran for is called off. */
+  stays(): void
   /** What was in the way may have changed: try again. */
   forgetTroubles(): void
   /** Brings the files of its volumes to what the pod's ConfigMaps and Secrets say now. */
@@ -442,6 +444,9 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       for (const { name, containerID, restartCount } of all) {
         if (containerID !== undefined) restartCounts.set(name, restartCount)
       }
+    },
+    stays() {
+      leavingUntilMs = undefined
     },
     forgetTroubles() {
       troubles.clear()

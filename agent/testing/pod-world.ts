@@ -48,6 +48,7 @@ export type PodWorldNeeds = {
   readonly allocatable?: { readonly [resource: string]: string }
   readonly podPidsLimit?: number
   readonly pressures?: () => readonly PressureType[]
+  readonly isShuttingDown?: () => boolean
   readonly epoch?: string
   readonly platformProblem?: PodManagerNeeds['platformProblem']
   readonly pulls?: PodManagerSettings['pulls']
@@ -93,6 +94,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
         allocatable: () => needs.allocatable ?? { cpu: '4', memory: '4Gi', pods: '110' },
         memoryCapacityBytes: () => 4 * 1024 ** 3,
         pressures: () => needs.pressures?.() ?? [],
+        isShuttingDown: () => needs.isShuttingDown?.() ?? false,
         kernelLimits: () => kernelLimits,
       },
     },

@@ -163,3 +163,22 @@ function aMessage(over: Partial<PodMessage>): PodMessage {
     ...over,
   }
 }
+
+test('a pod that its node stopped to shut down is taken as running again after the boot', async (t) => {
+  const message = 'Pod was terminated in response to imminent node shutdown.'
+  const conditions = [
+    { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message },
+    { type: 'Theirs', status: 'True' },
+  ] as const
+  const stopped = { phase: 'Failed', reason: 'Terminated', message, conditions, qosClass: 'BestEffort' } as const
+  const pod = aPod({ name: 'web', uid: 'u1', nodeName: 'pi-1', phase: 'Failed', status: stopped })
+  const report = aMessage({ status: { phase: 'Running' } })
+  t.same(podStatusAfter('pi-1', 'u1', report, pod), {
+    take: true,
+    status: { phase: 'Running', qosClass: 'BestEffort', conditions: [{ type: 'Theirs', status: 'True' }] },
+  })
+  const once = { ...pod, spec: { ...pod.spec, restartPolicy: 'Never' } } as const
+  t.match(podStatusAfter('pi-1', 'u1', report, once), { status: { phase: 'Failed', reason: 'Terminated' } })
+  const evicted = { ...pod, status: { phase: 'Failed', reason: 'Evicted' } } as const
+  t.match(podStatusAfter('pi-1', 'u1', report, evicted), { status: { phase: 'Failed', reason: 'Evicted' } })
+})

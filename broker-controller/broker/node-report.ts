@@ -3,6 +3,7 @@ import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectReference, OwnerReference } from '../../api/meta.ts'
 import type { NodeStatus } from '../../api/node.ts'
+import { comesBack, withoutShutdown } from '../../api/node-shutdown.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
 import { mirroredHash } from '../../api/static-pod.ts'
@@ -126,7 +127,8 @@ export function podStatusAfter(node: string, uid: string, message: PodMessage, p
   if (pod === undefined) return { take: false, because: 'NoSuchPod' }
   if (message.uid !== uid || pod.metadata.uid !== uid) return { take: false, because: 'AnotherPod' }
   if (pod.spec.nodeName !== node) return { take: false, because: 'AnotherNode' }
-  const { status: before = {} } = pod
+  const isBack = comesBack(pod) && !comesBack(pod, message.status)
+  const before = isBack && pod.status !== undefined ? withoutShutdown(pod.status) : (pod.status ?? {})
   const { conditions = [], ...report } = message.status
   const others = (before.conditions ?? []).filter(
     ({ type }) => !conditions.some((condition) => condition.type === type),
@@ -142,9 +144,9 @@ export function podStatusAfter(node: string, uid: string, message: PodMessage, p
   }
 }
 
-/** A pod that has ended stays ended, however its node remembers it. */
+/** A pod that has ended stays ended, however its node remembers it; but for the end that a boot undoes. */
 function endedAs(pod: Pod, reported: PodStatus['phase']): Pick<PodStatus, 'phase' | 'reason' | 'message'> {
-  if (!isFinished(pod) || pod.status === undefined || reported === pod.status.phase) return {}
+  if (!isFinished(pod) || comesBack(pod) || pod.status === undefined || reported === pod.status.phase) return {}
   const { phase, reason, message } = pod.status
   return { phase, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }
 }

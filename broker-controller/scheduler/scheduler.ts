@@ -1,5 +1,6 @@
 /** Loop: a pending pod → a binding, room made for it, or the reason why there is none. */
 import { isDeepStrictEqual } from 'node:util'
+import { comesBack } from '../../api/node-shutdown.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { waitMs } from '../../daemon/due-times.ts'
@@ -68,7 +69,7 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     const { metadata } = present ?? previous ?? {}
     if (metadata === undefined) return
     const key = keyText(metadata)
-    if (present === undefined || isFinished(present)) {
+    if (present === undefined || isOver(present)) {
       forget(key, present, previous)
     } else if (present.spec.nodeName) {
       queue.remove(key)
@@ -91,7 +92,7 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     const gone = previous ?? present
     if (gone === undefined) return
     breakPromise(key, gone)
-    const wasThere = previous !== undefined && !isFinished(previous)
+    const wasThere = previous !== undefined && !isOver(previous)
     if (wasThere && gone.spec.nodeName) tell({ change: 'pod gone', pod: gone, nodeName: gone.spec.nodeName })
   }
 
@@ -226,4 +227,9 @@ function meansOther(a: StoredPod, b: StoredPod): boolean {
     !isDeepStrictEqual(a.metadata.labels, b.metadata.labels) ||
     a.metadata.deletionTimestamp !== b.metadata.deletionTimestamp
   )
+}
+
+/** It needs no room any more. Who waits for its machine to boot does. */
+function isOver(pod: StoredPod): boolean {
+  return isFinished(pod) && !comesBack(pod)
 }
