@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
+import { caHash } from '../certs/ca-hash.ts'
 import { apiClient } from '../daemon/api-client.ts'
 import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
@@ -46,7 +47,9 @@ import { dockerKeeper } from './health/docker-keeper.ts'
 import { healthManager } from './health/health-manager.ts'
 import { kernelTroubles } from './health/kernel-trouble.ts'
 import { startCounter } from './health/restarts.ts'
-import type { Identity } from './join/identity.ts'
+import { authoritiesOf, blocksOf } from './join/authorities.ts'
+import { type Identity, writeIdentity } from './join/identity.ts'
+import { certificateManager, type NodeCredentials } from './node/certificate-manager.ts'
 import { checkpointTeller } from './node/checkpoint-teller.ts'
 import { leaseManager } from './node/lease-manager.ts'
 import { nodeEvents } from './node/node-event.ts'
@@ -264,7 +267,27 @@ export async function runAgent(
     },
     configuration.garbage,
   )
-  const api = apiClient({ url: identity.apiUrl, ca: identity.ca, certificate: identity.certificate, key: identity.key })
+  let credentials: NodeCredentials = identity
+  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials }))
+  const certificates = certificateManager({
+    credentials: () => credentials,
+    async keep(next) {
+      await writeIdentity(dataDir, { ...identity, ...next })
+      credentials = next
+      controlPlane.use(next)
+      registering.again()
+    },
+    async renew(signal) {
+      // Loaded here: it brings the certificate code, which a running agent does without.
+      const { renewedCertificate } = await import('./join/renewal.ts')
+      const hardware = await readHardwareIdentity(root)
+      return renewedCertificate({ nodeName, hardware, trusted: credentials.ca }, { api, clock: systemClock }, signal)
+    },
+    authorities: (signal) => authoritiesOf(api, signal),
+    clock: systemClock,
+    random,
+    log,
+  })
   const limits = storageLimits({
     pods: evictable,
     usage,
@@ -298,6 +321,7 @@ export async function runAgent(
       annotations: described(await describeMachine()),
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
+      trusted: blocksOf(credentials.ca).map(caHash),
     }),
     status: status.first,
     registered: status.report,
@@ -360,11 +384,18 @@ export async function runAgent(
         name: 'control-plane',
         run: (signal) =>
           controlPlane.run(
-            { desired: teller.desired, store: registering.store, stats: sampler.call, controllerTime: theirTime.heard },
+            {
+              desired: teller.desired,
+              store: registering.store,
+              trust: certificates.trust,
+              stats: sampler.call,
+              controllerTime: theirTime.heard,
+            },
             signal,
           ),
       },
       teller,
+      certificates,
       ...(staticPodPath === '' ? [] : [staticPods]),
       mirrors,
       { name: 'kernel-log', run: kernel.run },

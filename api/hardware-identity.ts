@@ -14,6 +14,8 @@ export const HardwareIdentitySchema = object({
 export type HardwareIdentity = Described<typeof HardwareIdentitySchema>
 
 /** On Nodes and CertificateSigningRequests: the identity as JSON. */
+/** On a Node: the hashes of the authorities it trusts, for whoever goes over to another one. */
+export const trustedAuthoritiesAnnotation = 'bramble.dev/trusted-authorities'
 export const hardwareIdentityAnnotation = 'bramble.dev/hardware-identity'
 
 /**

@@ -6,6 +6,8 @@ export type Identity = { readonly user: string; readonly groups: readonly string
 export const nodesGroup = 'system:nodes'
 export const mastersGroup = 'system:masters'
 export const bootstrappersGroup = 'system:bootstrappers'
+/** Nodes whose certificate has ended: they may ask for a new one, and nothing else. */
+export const lapsedNodesGroup = 'bramble:lapsed-nodes'
 export const authenticatedGroup = 'system:authenticated'
 const nodeUserPrefix = 'system:node:'
 
@@ -28,6 +30,11 @@ export function nodeNameOf(user: string): string | undefined {
 /** The node this is: named as one and a member of the nodes' group. */
 export function nodeOf({ user, groups }: Identity): string | undefined {
   return groups.includes(nodesGroup) ? nodeNameOf(user) : undefined
+}
+
+/** The node this was until its certificate ended. */
+export function lapsedNodeOf({ user, groups }: Identity): string | undefined {
+  return groups.includes(lapsedNodesGroup) ? nodeNameOf(user) : undefined
 }
 
 /** The identity in a certificate's subject, as Node.js tells it: a repeated field is a list. undefined without one CN. */

@@ -85,6 +85,8 @@ export const ControllerMessageSchema = object({
   epoch: text,
   time: text,
   store: optional(text),
+  /** Of the authorities the fleet trusts: a node that knows others reads them from kube-public/cluster-info. */
+  trust: optional(text),
 })
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 

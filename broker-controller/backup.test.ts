@@ -124,7 +124,7 @@ test('nobody behind the door is no error, and what the controller cannot do is s
   const stop = new AbortController()
   const log = quietLog(t)
   const refuse = () => Promise.reject(new Error('the disk is full'))
-  const door = localDoor({ path: doorPath(folder), backup: refuse, log })
+  const door = localDoor({ path: doorPath(folder), backup: refuse, reload: refuse, log })
   await door.listen()
   const running = door.run(stop.signal)
   t.equal((await stat(doorPath(folder))).mode & 0o777, 0o600)

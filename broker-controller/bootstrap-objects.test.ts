@@ -34,7 +34,7 @@ test('a fleet has the two classes of the system', async (t) => {
 
 test('cluster-info follows the ports, and keeps what others wrote into it', async (t) => {
   const store = memoryStore({ clock })
-  const info = { server: 'https://10.0.0.1:6443', mqttPort: 8883, ca: 'PEM', caHash: 'sha256:00' }
+  const info = { server: 'https://10.0.0.1:6443', mqttPort: 8883, trusted: 'PEM', caHash: 'sha256:00' }
   const key = { namespace: 'kube-public', name: 'cluster-info' }
   await ensureClusterInfo({ store, clock }, info)
   const first = await store.get('configmaps', key)

@@ -40,8 +40,8 @@ export type ClusterInfo = {
   /** `https://HOST:PORT` as other machines reach it. */
   readonly server: string
   readonly mqttPort: number
-  /** The authority's certificate, PEM, and its hash. */
-  readonly ca: string
+  /** The authorities' certificates, PEM, and the hash of the one that signs, which comes first. */
+  readonly trusted: string
   readonly caHash: string
 }
 
@@ -51,10 +51,15 @@ export type ClusterInfo = {
  */
 export async function ensureClusterInfo(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
-  { server, mqttPort, ca, caHash }: ClusterInfo,
+  { server, mqttPort, trusted, caHash }: ClusterInfo,
 ): Promise<string | undefined> {
   const key = { namespace: 'kube-public', name: 'cluster-info' }
-  const data = { kubeconfig: kubeconfigText({ server, ca }), mqttPort: String(mqttPort), caHash }
+  const data = {
+    kubeconfig: kubeconfigText({ server, ca: trusted }),
+    mqttPort: String(mqttPort),
+    caHash,
+    authorities: trusted,
+  }
   const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
   const before = await store.get('configmaps', key)
   try {

@@ -20,14 +20,18 @@ export type Flags = {
 
 export type CommandLine =
   | { readonly want: 'run' | 'check'; readonly flags: Flags }
-  | { readonly want: 'token' | 'backup' | 'restore'; readonly argv: readonly string[] }
+  | { readonly want: 'token' | 'certificates' | 'backup' | 'restore'; readonly argv: readonly string[] }
   | { readonly want: 'help' | 'version' }
   | { readonly want: 'refuse'; readonly why: string }
+
+/** Each has a command line and a help of its own. */
+const commands = ['token', 'certificates', 'backup', 'restore'] as const
 
 /** `argv`: what follows the program's name. */
 export function readCommandLine(argv: readonly string[]): CommandLine {
   const [first, ...more] = argv
-  if (first === 'token' || first === 'backup' || first === 'restore') return { want: first, argv: more }
+  const command = commands.find((one) => one === first)
+  if (command !== undefined) return { want: command, argv: more }
   let parsed: ReturnType<typeof parseOptions>
   try {
     parsed = parseOptions(argv)
@@ -79,6 +83,7 @@ function parseOptions(argv: readonly string[]) {
 
 export const help = `Usage: bramble-controller [run] [options]
        bramble-controller token create|list|delete …
+       bramble-controller certificates [revoke|rollover …]
        bramble-controller backup [FILE|FOLDER]
        bramble-controller restore FILE
 

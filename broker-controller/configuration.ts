@@ -38,6 +38,10 @@ export const ControllerConfigurationSchema = object({
   flappingSettleTime: optional(text),
   conditionTaints: optional(list(text)),
   eventTTL: optional(text),
+  clusterSigningDuration: optional(text),
+  servingCertificateDuration: optional(text),
+  expiredCertificateWindow: optional(text),
+  expiredCertificateQuarantine: optional(bool),
   allocateNodeCIDRs: optional(bool),
   clusterCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
@@ -80,6 +84,15 @@ export type ControllerConfiguration = {
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
   readonly eventLifetimeMs: number
+  readonly certificates: {
+    /** The longest a node's certificate is good for, and how long the servers' own is. */
+    readonly signingMs: number
+    readonly servingMs: number
+    /** For so long after its end a node's certificate serves to get a new one; 0: not at all. */
+    readonly expiredWindowMs: number
+    /** Nodes whose certificate has ended wait for an operator's approval. */
+    readonly quarantine: boolean
+  }
   /** undefined: nodes get no addresses for pods from us. */
   readonly nodeCidrs: NodeCidrSettings | undefined
 }
@@ -95,6 +108,8 @@ type Given = {
   /** Without a word on it: is there a person in front? */
   readonly isTerminal: boolean
 }
+
+const dayMs = 24 * 3600_000
 
 /** Throws ConfigurationError with everything that is wrong. */
 export function controllerConfiguration({ flags, file, isTerminal }: Given): ControllerConfiguration {
@@ -197,6 +212,12 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     },
     terminatedPodGCThreshold: count('terminatedPodGCThreshold', 12_500),
     eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),
+    certificates: {
+      signingMs: span('clusterSigningDuration', 365 * dayMs, 600_000),
+      servingMs: span('servingCertificateDuration', 5 * 365 * dayMs, 600_000),
+      expiredWindowMs: span('expiredCertificateWindow', 365 * dayMs, 0),
+      quarantine: file.expiredCertificateQuarantine ?? false,
+    },
     nodeCidrs: nodeCidrs(),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
@@ -214,6 +235,9 @@ type DurationName =
   | 'flappingWindow'
   | 'flappingSettleTime'
   | 'eventTTL'
+  | 'clusterSigningDuration'
+  | 'servingCertificateDuration'
+  | 'expiredCertificateWindow'
 
 function isName(text: string): boolean {
   return dnsSubdomainProblem(text.toLowerCase()) === undefined

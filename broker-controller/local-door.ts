@@ -11,6 +11,7 @@ import { aborted } from '../daemon/aborted.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
 
 const backupPath = '/backup'
+const reloadPath = '/reload'
 /** The kernel's limit for the path of a socket, with its closing zero. */
 const longestSocketPath = 107
 
@@ -22,6 +23,8 @@ export type LocalDoorNeeds = {
   readonly path: string
   /** A backup in a file that the door removes when it was handed out. */
   readonly backup: () => Promise<string>
+  /** Takes over what was changed in the authority's folder. */
+  readonly reload: () => Promise<void>
   readonly log: Log
 }
 
@@ -32,11 +35,24 @@ export interface LocalDoor {
 }
 
 /** Whoever holds the lock on the data directory may take away the socket that a killed controller left. */
-export function localDoor({ path, backup, log }: LocalDoorNeeds): LocalDoor {
+export function localDoor({ path, backup, reload, log }: LocalDoorNeeds): LocalDoor {
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing))
 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (incoming.method !== 'GET' || incoming.url !== backupPath) return refuse(outgoing, 404, 'There is no such thing')
+    switch (`${incoming.method} ${incoming.url}`) {
+      case `GET ${backupPath}`:
+        return handOutBackup(outgoing)
+      case `POST ${reloadPath}`:
+        return reload().then(
+          () => void outgoing.writeHead(200).end(),
+          (error: unknown) => refuse(outgoing, 500, storyOf(error)),
+        )
+      default:
+        return refuse(outgoing, 404, 'There is no such thing')
+    }
+  }
+
+  const handOutBackup = async (outgoing: ServerResponse) => {
     try {
       const file = await backup()
       try {
@@ -79,8 +95,19 @@ function refuse(outgoing: ServerResponse, code: number, text: string): void {
 
 /** The backup of the controller behind this door; undefined when nobody is behind it. */
 export function askForBackup(path: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
+  return ask(path, 'GET', backupPath, signal)
+}
+
+/** False when nobody is behind the door: a controller that starts reads everything anyway. */
+export async function askToReload(path: string, signal: AbortSignal): Promise<boolean> {
+  const answer = await ask(path, 'POST', reloadPath, signal)
+  answer?.resume()
+  return answer !== undefined
+}
+
+function ask(path: string, method: string, what: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath: path, path: backupPath, signal }, (response) => {
+    const asked = request({ socketPath: path, method, path: what, signal }, (response) => {
       if (response.statusCode === 200) return resolve(response)
       response.setEncoding('utf8')
       let text = ''

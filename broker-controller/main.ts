@@ -4,10 +4,9 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { type Authority, openAuthority } from '../certs/authority.ts'
-import { checkNodeCSR, commonNameOfCSR, signNodeCSR } from '../certs/csr.ts'
-import { type Issued, issueAdmin, issueServer } from '../certs/issue.ts'
-import { kubeconfigText } from '../certs/kubeconfig.ts'
+import { trustHash } from '../certs/ca-hash.ts'
+import { signerOf } from '../certs/client-certificate.ts'
+import { commonNameOfCSR } from '../certs/csr.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
 import { replaceFile } from '../daemon/durable-file.ts'
@@ -24,6 +23,7 @@ import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
 import { nodeOutbox } from './broker/node-outbox.ts'
 import { statsCaller } from './broker/stats-caller.ts'
+import { certificatesCommand } from './certificates-command.ts'
 import { defaultDataDir, type Flags, help, readCommandLine } from './command-line.ts'
 import {
   type ControllerConfiguration,
@@ -42,8 +42,9 @@ import { rebootController } from './controllers/reboot-controller.ts'
 import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
 import { tokenCleaner } from './controllers/token-cleaner.ts'
 import { doorPath, localDoor } from './local-door.ts'
+import { openOwnCertificates } from './own-certificates.ts'
 import { scheduler } from './scheduler/scheduler.ts'
-import { anyAddress, type ServerNames, serverNames } from './server-names.ts'
+import { anyAddress, serverNames } from './server-names.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import { StoreInUseError } from './store/sqlite-file.ts'
@@ -77,17 +78,19 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
         randomBytes,
         defaults: { dataDir: defaultDataDir },
       })
+    case 'certificates':
+      return certificatesCommand(wanted.argv, commandNeeds(signal))
     case 'backup':
-      return backupCommand(wanted.argv, backupNeeds(signal))
+      return backupCommand(wanted.argv, commandNeeds(signal))
     case 'restore':
-      return restoreCommand(wanted.argv, backupNeeds(signal))
+      return restoreCommand(wanted.argv, commandNeeds(signal))
     case 'check':
     case 'run':
       return configured(wanted.want, wanted.flags, signal)
   }
 }
 
-function backupNeeds(signal: AbortSignal) {
+function commandNeeds(signal: AbortSignal) {
   return {
     stdout: (text: string) => void process.stdout.write(text),
     stderr: (text: string) => void process.stderr.write(text),
@@ -143,37 +146,59 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
 
     const machine = { hostname: hostname(), interfaces: networkInterfaces() }
     const names = serverNames(machine, configuration)
-    const authority = await openFleetAuthority(join(dataDir, authorityFolderName), log)
-    const server = await issueServerFiles(authority, names, dataDir)
+    const own = await openOwnCertificates({
+      ...configuration.certificates,
+      dataDir,
+      names: names.all,
+      kubeconfig: flags.kubeconfig,
+      clock,
+      random: Math.random,
+      log,
+    })
     await ensureNamespaces(store)
     await ensurePriorityClasses(store)
 
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
     const needs = { store, events: eventRecorder({ store, clock }), clock, log }
-    const tls = { ca: authority.certificate, certificate: server.certificate, key: server.key }
     const host = listen.bindAddress ?? anyAddress(machine)
 
+    const authorityOf = (der: Uint8Array) => signerOf(der, own.authority().trusted)
     const usage = usageBoard({ clock })
     const revocations = await openRevocationList(needs)
     const api = apiServer({
       ...needs,
       usage,
       registry,
-      tls,
+      tls: own.tls(),
       host,
       port: listen.apiPort,
       version,
       commonNameOf: commonNameOfCSR,
       origin: store.origin,
       revocations,
+      isOurs: (der) => authorityOf(der) !== undefined,
+      lapsedWindowMs: configuration.certificates.expiredWindowMs,
     })
     const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
     closing.unshift(() => api.run(AbortSignal.abort()))
 
-    const broker = await openMqttBroker({ tls, clock, log, registry, revocations })
+    const broker = await openMqttBroker({
+      tls: own.tls(),
+      clock,
+      log,
+      registry,
+      revocations,
+      authorityOf,
+    })
     closing.unshift(() => broker.close())
-    const outbox = nodeOutbox({ ...needs, broker, epoch: randomUUID(), origin: store.origin })
+    const outbox = nodeOutbox({
+      ...needs,
+      broker,
+      epoch: randomUUID(),
+      origin: store.origin,
+      trust: () => trustHash(own.authority().trusted),
+    })
     const inbox = nodeInbox({ ...needs, usage, broker, podsOf: outbox.podsOf, registry })
     const mqttPort = await opening(
       'MQTT',
@@ -182,14 +207,22 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       broker.listen({ port: listen.mqttPort, host }, inbox),
     )
 
-    const { certificate: ca, hash: caHash } = authority
-    const apiUrl = `https://${names.advertised}:${opened.port}`
-    const hashBefore = await ensureClusterInfo(needs, { server: apiUrl, mqttPort, ca, caHash })
+    const clusterInfo = () => {
+      const { trusted, hash: caHash } = own.authority()
+      return { server: `https://${names.advertised}:${opened.port}`, mqttPort, trusted, caHash }
+    }
+    const { caHash } = clusterInfo()
+    const hashBefore = await ensureClusterInfo(needs, clusterInfo())
     if (hashBefore !== undefined && hashBefore !== caHash) {
       const remedy = `Restore ${join(dataDir, 'authority')} from a backup, or let every machine join again`
       log.warn('The fleet knows another authority', { known: hashBefore, caHash, remedy })
     }
-    const kubeconfig = await writeKubeconfigs(authority, `https://127.0.0.1:${opened.port}`, flags)
+    own.onChange(async () => {
+      for (const server of [api, broker]) server.renew(own.tls())
+      await ensureClusterInfo(needs, clusterInfo())
+      outbox.announce()
+    })
+    const kubeconfig = await own.writeKubeconfig(`https://127.0.0.1:${opened.port}`)
     log.info('Controller ready', {
       api: `https://127.0.0.1:${opened.port}`,
       mqtt: `mqtts://127.0.0.1:${mqttPort}`,
@@ -199,6 +232,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
 
     const door = localDoor({
       path: doorPath(dataDir),
+      reload: own.reload,
       backup: () =>
         makeBackup({ dataDir, copyStore: store.copyTo, now: rfc3339(clock.wallMs()), version }, randomUUID()),
       log,
@@ -216,6 +250,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       { name: 'api', run: api.run },
       { name: 'local-door', run: door.run },
       revocations,
+      own,
       inbox,
       outbox,
       statsCaller({ usage, broker, clock }),
@@ -228,7 +263,10 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       namespaceDeletion(needs),
       rebootController(needs),
       scheduler({ ...needs, random: Math.random }),
-      certificateController({ ...needs, signer: signerOf(authority) }, configuration.nodeLifecycle),
+      certificateController(
+        { ...needs, signer: own.signer },
+        { ...configuration.nodeLifecycle, quarantine: configuration.certificates.quarantine },
+      ),
       tokenCleaner(needs),
       eventCleanup(needs, { ...defaultEventCleanup, lifetimeMs: configuration.eventLifetimeMs }),
     ]
@@ -264,39 +302,6 @@ async function openStore(dataDir: string, log: Log): Promise<SqliteStore> {
     if (!(cause instanceof StoreInUseError)) throw cause
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')
     throw new Error(`Another controller (pid ${pid.trim()}) uses ${dataDir}`, { cause })
-  }
-}
-
-async function openFleetAuthority(folder: string, log: Log): Promise<Authority> {
-  const authority = await openAuthority(folder, clock.wallMs())
-  if (authority.created) log.info('Authority made', { folder, caHash: authority.hash })
-  for (const path of authority.tightened) log.warn('File was readable by others', { path })
-  return authority
-}
-
-/** Issued anew at each start, for addresses change. */
-async function issueServerFiles(authority: Authority, names: ServerNames, dataDir: string): Promise<Issued> {
-  const issued = issueServer(authority, { names: names.all, nowMs: clock.wallMs() })
-  const whole = { ...issued, certificate: `${issued.certificate.trimEnd()}\n${authority.certificate}` }
-  await replaceFile(join(dataDir, 'server.key'), whole.key, 0o600)
-  await replaceFile(join(dataDir, 'server.crt'), whole.certificate, 0o644)
-  return whole
-}
-
-/** In the data directory, and where the flag says; gives the latter's path. */
-async function writeKubeconfigs(authority: Authority, server: string, flags: Flags): Promise<string> {
-  const admin = issueAdmin(authority, { nowMs: clock.wallMs() })
-  const text = kubeconfigText({ server, ca: authority.certificate, ...admin })
-  const path = join(flags.dataDir, 'kubeconfig')
-  for (const wanted of new Set([path, flags.kubeconfig ?? path])) await replaceFile(wanted, text, 0o600)
-  return flags.kubeconfig ?? path
-}
-
-function signerOf(authority: Authority) {
-  return {
-    check: checkNodeCSR,
-    sign: (pem: string, terms: { readonly expirationSeconds?: number; readonly notBeforeMs?: number }) =>
-      signNodeCSR(authority, pem, { nowMs: clock.wallMs(), ...terms }),
   }
 }
 

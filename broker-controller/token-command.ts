@@ -21,6 +21,7 @@ import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../dae
 import { rfc3339 } from '../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../daemon/duration.ts'
 import { storyOf } from '../daemon/log.ts'
+import { columns } from './columns.ts'
 import { type ApiAccess, currentCluster, parseKubeconfig, readKubeconfig } from './kubeconfig.ts'
 
 export type TokenCommandNeeds = {
@@ -180,12 +181,6 @@ function rowOf(token: BootstrapToken, nowMs: number): readonly string[] {
   const leftMs = expiration === undefined ? undefined : Date.parse(expiration) - nowMs
   const ttl = leftMs === undefined ? '<forever>' : leftMs > 0 ? formatDuration(leftMs) : '<expired>'
   return [formatToken(token), ttl, expiration ?? '<never>', usages.join(',') || '<none>', description]
-}
-
-function columns(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
-  const line = (row: readonly string[]) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('   ')
-  return rows.map((row) => `${line(row).trimEnd()}\n`).join('')
 }
 
 async function remove(id: string, client: ApiClient, signal: AbortSignal): Promise<void> {

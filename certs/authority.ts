@@ -7,7 +7,7 @@ import {
   randomBytes,
   X509Certificate,
 } from 'node:crypto'
-import { chmod, mkdir, stat } from 'node:fs/promises'
+import { chmod, mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { caHash } from './ca-hash.ts'
 import { createOnce, readIfThere } from './files.ts'
@@ -23,7 +23,10 @@ import {
 export type Authority = {
   /** PEM. */
   readonly certificate: string
+  /** PEM, one or more: whose certificates are good in the fleet. The one that signs comes first. */
+  readonly trusted: string
   readonly key: KeyObject
+  readonly notBeforeMs: number
   readonly notAfterMs: number
   /** `sha256:…`, what a joining machine is told. */
   readonly hash: string
@@ -52,9 +55,13 @@ export async function openAuthority(folder: string, nowMs: number): Promise<Open
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const keyPem = await keyIn(paths, nowMs)
   const made = await madeCertificate(paths.certificate, keyPem, nowMs)
-  const certificate = await readIfThere(paths.certificate)
+  const kept = (await readIfThere(paths.certificate)) ?? ''
+  const certificate = (await finishedSwitch(folder, keyPem, kept, paths)) ?? kept
+  const others = await Promise.all(['next.crt', 'previous.crt'].map((name) => readIfThere(join(folder, name))))
   const tightened = [...(await tighten(folder, 0o700)), ...(await tighten(paths.key, 0o600))]
-  return { ...readAuthority(keyPem, certificate ?? '', paths), created: made, tightened }
+  const own = readAuthority(keyPem, certificate, paths)
+  const trusted = [own.certificate, ...others.filter((one) => one !== undefined && one.trim() !== certificate.trim())]
+  return { ...own, trusted: trusted.map((one) => `${one?.trimEnd()}\n`).join(''), created: made, tightened }
 }
 
 type Paths = { readonly key: string; readonly certificate: string }
@@ -64,12 +71,7 @@ async function keyIn(paths: Paths, nowMs: number): Promise<string> {
   if (kept !== undefined) return kept
   const orphan = (await readIfThere(paths.certificate)) !== undefined
   if (!orphan) {
-    if (nowMs < earliestMs) {
-      const now = new Date(nowMs).toISOString()
-      throw new Error(
-        `No authority can be made while this machine's clock says ${now}: set it, or wait until it is set`,
-      )
-    }
+    refuseWrongDate(nowMs)
     await createOnce(paths.key, keyText(newKey()), 0o600)
   }
   const key = await readIfThere(paths.key)
@@ -79,13 +81,30 @@ async function keyIn(paths: Paths, nowMs: number): Promise<string> {
   )
 }
 
+/**
+ * Why the clock cannot be right: it shows a time before this program, or before the authority that it would sign for.
+ * A certificate made by it would be good at the wrong time. undefined: nothing speaks against it.
+ */
+export function wrongDate(nowMs: number, authority?: Pick<Authority, 'notBeforeMs'>): string | undefined {
+  if (nowMs >= Math.max(earliestMs, authority?.notBeforeMs ?? 0)) return undefined
+  const now = new Date(nowMs).toISOString()
+  return `No certificate is made while this machine's clock says ${now}: set it, or wait until it is set`
+}
+
+/** Throws while the clock cannot be right. */
+export function refuseWrongDate(nowMs: number): void {
+  const wrong = wrongDate(nowMs)
+  if (wrong !== undefined) throw new Error(wrong)
+}
+
 async function madeCertificate(path: string, keyPem: string, nowMs: number): Promise<boolean> {
   if ((await readIfThere(path)) !== undefined) return false
   const key = privateKey(keyPem, path)
   return createOnce(path, authorityCertificate(key, nowMs), 0o644)
 }
 
-function authorityCertificate(key: KeyObject, nowMs: number): string {
+/** The certificate, PEM, that an authority with this key signs for itself. */
+export function authorityCertificate(key: KeyObject, nowMs: number): string {
   const publicKey = createPublicKey(key)
   const name = nameDer({ commonName: 'bramble-ca', organizations: [] })
   return signCertificate(
@@ -107,15 +126,27 @@ function authorityCertificate(key: KeyObject, nowMs: number): string {
   )
 }
 
-function readAuthority(keyPem: string, certificatePem: string, paths: Paths): Authority {
+/** A switch to the next authority that was broken off after its key: its certificate follows now. */
+async function finishedSwitch(folder: string, keyPem: string, certificate: string, paths: Paths) {
+  const path = join(folder, 'next.crt')
+  const next = await readIfThere(path)
+  if (next === undefined) return undefined
+  const key = privateKey(keyPem, paths.key)
+  const isHalf = !readCertificate(certificate, paths.certificate).checkPrivateKey(key)
+  if (!isHalf || !readCertificate(next, path).checkPrivateKey(key)) return undefined
+  await rename(path, paths.certificate)
+  return next
+}
+
+function readAuthority(keyPem: string, certificatePem: string, paths: Paths): Omit<Authority, 'trusted'> {
   const key = privateKey(keyPem, paths.key)
   const certificate = readCertificate(certificatePem, paths.certificate)
   if (!certificate.ca) throw new Error(`The certificate in ${paths.certificate} is not an authority's`)
   if (!certificate.checkPrivateKey(key)) {
     throw new Error(`The key in ${paths.key} is not that of the certificate in ${paths.certificate}`)
   }
-  const notAfterMs = Date.parse(certificate.validTo)
-  return { certificate: certificate.toString(), key, notAfterMs, hash: caHash(certificate) }
+  const [notBeforeMs, notAfterMs] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)]
+  return { certificate: certificate.toString(), key, notBeforeMs, notAfterMs, hash: caHash(certificate) }
 }
 
 export function readCertificate(pem: string, from: string): X509Certificate {

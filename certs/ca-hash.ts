@@ -8,6 +8,11 @@ export function caHash(certificate: string | Uint8Array | X509Certificate): stri
   return `sha256:${createHash('sha256').update(publicKey).digest('hex')}`
 }
 
+/** One short text for a set of authorities (PEM, in their order): equal means that the same are trusted. */
+export function trustHash(trusted: string): string {
+  return createHash('sha256').update(trusted.replaceAll(/\s+/g, '')).digest('hex').slice(0, 32)
+}
+
 export function isCaHash(text: string): boolean {
   return /^sha256:[0-9a-f]{64}$/.test(text)
 }

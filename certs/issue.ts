@@ -1,7 +1,7 @@
 /** What the authority signs: certificates for servers, administrators and nodes. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
 import { administrator, type Identity, nodeIdentity } from '../api/identity.ts'
-import { type Authority, backdateMs, dayMs, keyText, newKey, readCertificate } from './authority.ts'
+import { type Authority, backdateMs, dayMs, keyText, newKey, readCertificate, refuseWrongDate } from './authority.ts'
 import { decode, itemsOf } from './der.ts'
 import {
   authorityKeyIdentifier,
@@ -82,6 +82,7 @@ export function issue(
   authority: Authority,
   { subject, publicKey, usage, names, nowMs, lifeMs, notBeforeMs = 0 }: Leaf,
 ): string {
+  refuseWrongDate(nowMs)
   if (nowMs >= authority.notAfterMs) {
     throw new Error(`The authority ended on ${new Date(authority.notAfterMs).toISOString()}: it can sign nothing more`)
   }

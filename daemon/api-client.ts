@@ -46,12 +46,15 @@ export class ApiUnreachable extends Error {
 
 const longestAnswer = 16 * 1024 * 1024
 
-/** Opens a connection for each call: for callers that have a few to make, not for watching. */
-export function apiClient({ url, ca, certificate, key, token, deadlineMs = 15_000 }: ApiClientSettings): ApiClient {
-  const common: RequestOptions = { agent: false, ca, ...(certificate && key ? { cert: certificate, key } : {}) }
-  const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
-
+/**
+ * Opens a connection for each call: for callers that have a few to make, not for watching. Settings that may change are
+ * given as a function, asked for each call.
+ */
+export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)): ApiClient {
   async function call(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
+    const { url, ca, certificate, key, token, deadlineMs = 15_000 } = typeof given === 'function' ? given() : given
+    const common: RequestOptions = { agent: false, ca, ...(certificate && key ? { cert: certificate, key } : {}) }
+    const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
     const deadline = AbortSignal.timeout(deadlineMs)
     const sent = body === undefined ? undefined : JSON.stringify(body)
     const options: RequestOptions = {

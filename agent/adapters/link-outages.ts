@@ -15,8 +15,7 @@ export interface LinkOutages {
 
 type Outage = { readonly sinceMs: number; readonly told: Set<string>; tries: number }
 
-export function linkOutages(url: string, certificatePem: string, clock: Clock, log: Log): LinkOutages {
-  const own = lifeOf(certificatePem)
+export function linkOutages(url: string, certificate: () => string, clock: Clock, log: Log): LinkOutages {
   let outage: Outage | undefined
   const current = (): Outage => {
     outage ??= { sinceMs: clock.monotonicMs(), told: new Set(), tries: 0 }
@@ -27,7 +26,7 @@ export function linkOutages(url: string, certificatePem: string, clock: Clock, l
       const error = cause instanceof Error ? cause : new Error(String(cause))
       const now = current()
       now.tries++
-      const { kind, remedy } = troubleOf(error, own, clock.wallMs())
+      const { kind, remedy } = troubleOf(error, lifeOf(certificate()), clock.wallMs())
       if (now.told.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
       now.told.add(kind)
       log.warn('Cannot connect to the control plane, trying until it works', { url, error, remedy })

@@ -14,6 +14,7 @@ import { unlessAborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { NodeCredentials } from '../node/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { linkOutages } from './link-outages.ts'
 import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
@@ -37,6 +38,8 @@ export type MqttControlPlaneSettings = {
 }
 
 export interface MqttControlPlane extends ControlPlane {
+  /** From now on: the present connection, made with others, is given up for a new one. */
+  use(credentials: NodeCredentials): void
   /** Connects, for ever, until `signal` aborts; then takes leave of the controller. */
   run(listener: ControlPlaneListener, signal: AbortSignal): Promise<void>
 }
@@ -63,7 +66,10 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     calls: topicOf('calls'),
     controller: topicName({ kind: 'controller' }),
   }
-  const outages = linkOutages(settings.mqttUrl, settings.certificate, clock, log)
+  let credentials: NodeCredentials = settings
+  /** Ends the present connection for a new one. */
+  let reconnect: () => void = () => undefined
+  const outages = linkOutages(settings.mqttUrl, () => credentials.certificate, clock, log)
   const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
   let link: MqttLink | undefined
   let epoch: string | undefined
@@ -99,6 +105,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       epoch = message.epoch
       listener.controllerTime?.(Date.parse(message.time), !isRetained)
       if (message.store !== undefined) listener.store?.(message.store)
+      if (message.trust !== undefined) listener.trust?.(message.trust)
     }
   }
 
@@ -126,14 +133,22 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   }
 
   /** One connection, from the first try to its end: gives what ended it. Rejects when it did not come to stand. */
-  const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error> => {
+  const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error | 'renewed'> => {
     const will = { topic: topics.connection, body: connection({ state: 'lost' }) }
-    const on = await openLink(linkSettings(settings, will), (...heard) => hear(listener, ...heard), signal)
+    const renewed = new Promise<'renewed'>((resolve) => {
+      reconnect = () => resolve('renewed')
+    })
+    const on = await openLink(
+      linkSettings({ ...settings, ...credentials }, will),
+      (...heard) => hear(listener, ...heard),
+      signal,
+    )
     try {
       const ended = await unlessAborted(
-        greet(on, signal).then(() => on.ended),
+        greet(on, signal).then(() => Promise.race([on.ended, renewed])),
         signal,
       )
+      if (ended === 'renewed') await on.close()
       if (ended !== undefined) return ended
     } catch (cause) {
       on.abandon(new Error('Not greeted', { cause }))
@@ -154,12 +169,20 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     sendStats: (message) => void link?.send(topics.stats, JSON.stringify(message)),
     reportEverything: () => outbox.sayEverything(),
     renewLease,
+    use(next) {
+      credentials = next
+      reconnect()
+    },
     async run(listener, signal) {
       let failures = 0
       while (!signal.aborted) {
         const triedMs = clock.monotonicMs()
         try {
           const ended = await live(listener, signal)
+          if (ended === 'renewed') {
+            failures = 0
+            continue
+          }
           const lastedMs = clock.monotonicMs() - triedMs
           failures = lastedMs >= stableMs ? 0 : failures + 1
           if (!signal.aborted) outages.lost(ended, lastedMs)

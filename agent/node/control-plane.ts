@@ -31,4 +31,6 @@ export interface ControlPlaneListener {
   store?(id: string): void
   /** The controller's clock said so: now, or (`isLive` false) at some moment before. */
   controllerTime?(wallMs: number, isLive: boolean): void
+  /** Which authorities it trusts, in one short text. */
+  trust?(hash: string): void
 }

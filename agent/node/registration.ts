@@ -10,6 +10,7 @@ import {
   HardwareIdentitySchema,
   hardwareIdentityAnnotation,
   sameMachine,
+  trustedAuthoritiesAnnotation,
 } from '../../api/hardware-identity.ts'
 import type { Node, NodeStatus, Taint } from '../../api/node.ts'
 import { aborted, unlessAborted } from '../../daemon/aborted.ts'
@@ -29,6 +30,8 @@ export type RegistrationFacts = {
   readonly annotations: { readonly [name: string]: string }
   readonly nodeLabels: { readonly [name: string]: string }
   readonly taints: readonly Taint[]
+  /** Hashes of the authorities this node trusts, the one that signs first. */
+  readonly trusted?: readonly string[]
 }
 
 /** The Node as it is created. Configured labels win over ours. */
@@ -82,11 +85,14 @@ function defaultLabels({ hostname, operatingSystem, architecture }: Registration
   }
 }
 
-function ownAnnotations({ hardware, annotations }: RegistrationFacts): { readonly [name: string]: string } {
+function ownAnnotations({ hardware, annotations, trusted = [] }: RegistrationFacts): {
+  readonly [name: string]: string
+} {
   return {
     ...annotations,
     [hardwareIdentityAnnotation]: JSON.stringify(hardware),
     'volumes.kubernetes.io/controller-managed-attach-detach': 'true',
+    ...(trusted.length > 0 && { [trustedAuthoritiesAnnotation]: trusted.join(',') }),
   }
 }
 
@@ -107,7 +113,7 @@ function parsed(json: string): unknown {
 
 export type RegistrationNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'patch'>
-  /** What is to be registered; asked once. */
+  /** What is to be registered. */
   readonly facts: () => Promise<RegistrationFacts>
   /** The first status, which the new Node starts with. */
   readonly status: () => Promise<NodeStatus>
@@ -122,6 +128,8 @@ const retry = { firstMs: 200, maxMs: 30_000 }
 const idleMs = 24 * 3600_000
 
 export interface Registration {
+  /** What is to be registered has changed. */
+  again(): void
   /** The controller has this store. */
   store(id: string): void
   run(signal: AbortSignal): Promise<void>
@@ -169,6 +177,10 @@ export function registration(needs: RegistrationNeeds): Registration {
   }
 
   return {
+    again() {
+      registered = false
+      wake.ring()
+    },
     store(id) {
       if (knownStore !== undefined && knownStore !== id) {
         log.info('The controller has another store, registering there', { store: id, before: knownStore })
@@ -178,8 +190,8 @@ export function registration(needs: RegistrationNeeds): Registration {
       knownStore = id
     },
     async run(signal) {
-      const [facts, status] = (await unlessAborted(Promise.all([needs.facts(), needs.status()]), signal)) ?? []
-      for (let failures = 0; facts && status && !signal.aborted; ) {
+      const status = await unlessAborted(needs.status(), signal)
+      for (let failures = 0; status && !signal.aborted; ) {
         if (registered) {
           failures = 0
           await wake.sleep(idleMs, signal)
@@ -187,6 +199,8 @@ export function registration(needs: RegistrationNeeds): Registration {
         }
         try {
           registered = true
+          const facts = await unlessAborted(needs.facts(), signal)
+          if (facts === undefined) return
           await register(facts, status, signal)
           needs.registered()
         } catch (error) {

@@ -1,12 +1,21 @@
 /** Who is asking? A client certificate first, then a bootstrap token; with neither, nobody in particular. */
 import { ApiError } from '../../api/api-error.ts'
 import { type BootstrapToken, judgeToken, parseToken, tokenRefusal } from '../../api/bootstrap-token.ts'
-import { anonymous, authenticatedGroup, type Identity } from '../../api/identity.ts'
+import {
+  anonymous,
+  authenticatedGroup,
+  type Identity,
+  lapsedNodeOf,
+  lapsedNodesGroup,
+  nodeOf,
+} from '../../api/identity.ts'
 
 /** A client's certificate as the TLS layer saw it. */
 export type ClientCertificate = {
   /** Did our own authority sign it, for clients, and was it valid when the connection was made? */
   readonly trusted: boolean
+  /** Did our own authority sign it, for clients, though its time was over when the connection was made? */
+  readonly lapsed?: boolean
   /** Undefined when its subject names nobody. */
   readonly identity: Identity | undefined
   readonly validSinceMs: number
@@ -24,16 +33,21 @@ export type AuthenticationNeeds = {
   /** Why a certificate of this user, good since then, is good no more; undefined when it is. */
   readonly revoked?: (user: string, sinceMs: number) => string | undefined
   readonly nowMs: number
+  /** For so long after its end a node's certificate still serves to ask for a new one. */
+  readonly lapsedWindowMs?: number
 }
 
 /** Throws Unauthorized where something was shown that is not good: it never counts as having shown nothing. */
 export async function authenticate(
   { certificate, authorization }: Credentials,
-  { findToken, revoked, nowMs }: AuthenticationNeeds,
+  { findToken, revoked, nowMs, lapsedWindowMs = 0 }: AuthenticationNeeds,
 ): Promise<Identity> {
-  const named = certificate && ofCertificate(certificate, nowMs)
+  const named = certificate && (ofCertificate(certificate, nowMs) ?? ofLapsed(certificate, nowMs, lapsedWindowMs))
   const because = named && certificate && revoked?.(named.user, certificate.validSinceMs)
-  if (named !== undefined && because === undefined) return authenticated(named)
+  const isLapsed = named !== undefined && lapsedNodeOf(named) !== undefined
+  // A token says more than a certificate that has ended: that is how such a machine joins again.
+  if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
+    return authenticated(named)
   if (authorization !== undefined) return ofToken(authorization, findToken, nowMs)
   if (certificate !== undefined) {
     throw new ApiError('Unauthorized', because ?? certificateRefusal(certificate, nowMs))
@@ -57,6 +71,16 @@ async function ofToken(
 /** A connection may outlive its certificate: its end is looked at again with each request. */
 function ofCertificate({ trusted, identity, validUntilMs }: ClientCertificate, nowMs: number): Identity | undefined {
   return trusted && nowMs < validUntilMs ? identity : undefined
+}
+
+function ofLapsed(
+  { trusted, lapsed, identity, validUntilMs }: ClientCertificate,
+  nowMs: number,
+  windowMs: number,
+): Identity | undefined {
+  const isOver = nowMs >= validUntilMs && nowMs - validUntilMs < windowMs
+  if (!isOver || !(trusted || lapsed) || identity === undefined || nodeOf(identity) === undefined) return undefined
+  return { user: identity.user, groups: [lapsedNodesGroup] }
 }
 
 function authenticated({ user, groups }: Identity): Identity {

@@ -1,5 +1,5 @@
 /** May this identity do that? */
-import { bootstrappersGroup, type Identity, mastersGroup, nodeOf } from '../../api/identity.ts'
+import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { Pod } from '../../api/pod.ts'
 import { configMapsOf, secretsOf } from '../../api/pod-references.ts'
@@ -56,7 +56,8 @@ function isAllowed(identity: Identity, attributes: Attributes, boundPods: readon
   if (identity.groups.includes(mastersGroup)) return true
   if (attributes.kind === 'path') return pathAllowed(identity, attributes.verb, attributes.path)
   if (isClusterInfo(attributes)) return true
-  if (identity.groups.includes(bootstrappersGroup)) return mayRequestCertificate(attributes)
+  const { groups } = identity
+  if (groups.includes(bootstrappersGroup) || groups.includes(lapsedNodesGroup)) return mayRequestCertificate(attributes)
   const node = nodeOf(identity)
   return node !== undefined && nodeAllowed(node, attributes, boundPods)
 }

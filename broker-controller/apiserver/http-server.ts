@@ -2,11 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { TLSSocket } from 'node:tls'
 import type { Registry } from 'prom-client'
 import { parse as parseYaml } from 'yaml'
 import { ApiError } from '../../api/api-error.ts'
-import { identityOfSubject } from '../../api/identity.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -14,10 +12,13 @@ import type { RevocationList } from '../store/revocations.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
 import { writeAnswer } from './answer-writer.ts'
-import type { ClientCertificate } from './authentication.ts'
+import { type Connections, connectionsOf } from './connections.ts'
 import { type RequestCounters, requestCounters } from './request-counters.ts'
 import { type ApiRequest, answerRequest, type RequestNeeds } from './requests.ts'
 import { type HealthCheck, within } from './system-paths.ts'
+
+/** PEM. `certificate` is the server's own; `ca` are those whose client certificates are good. */
+export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
 
 export type ApiServerNeeds = {
   readonly store: Store
@@ -26,8 +27,7 @@ export type ApiServerNeeds = {
   readonly log: Log
   /** Its counters are what /metrics shows; the server adds its own. */
   readonly registry: Registry
-  /** PEM. `certificate` is the server's own; `ca` signed it and every client certificate we trust. */
-  readonly tls: { readonly certificate: string; readonly key: string; readonly ca: string }
+  readonly tls: ServerTls
   readonly host: string
   /** 0: the system picks. */
   readonly port: number
@@ -42,6 +42,10 @@ export type ApiServerNeeds = {
   readonly origin?: StoreOrigin
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: RevocationList
+  /** Is this client certificate (DER) of our authority, whatever its dates? undefined: those that have ended are nobody's. */
+  readonly isOurs?: (der: Uint8Array) => boolean
+  /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
+  readonly lapsedWindowMs?: number
 }
 
 export interface ApiServer {
@@ -49,6 +53,8 @@ export interface ApiServer {
   listen(): Promise<{ readonly port: number }>
   /** Serves until `signal` aborts, then ends the watches, lets short requests finish and closes. */
   run(signal: AbortSignal): Promise<void>
+  /** From here on connections are made with this. */
+  renew(tls: ServerTls): void
 }
 
 const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is part of the address
@@ -74,6 +80,8 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     commonNameOf,
     origin,
     revocations,
+    isOurs = () => false,
+    lapsedWindowMs = 0,
   } = needs
   const counters = requestCounters(registry)
   const closing = new AbortController()
@@ -88,40 +96,24 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     commonNameOf,
     ...(origin && { origin }),
     ...(revocations && { revocations }),
+    lapsedWindowMs,
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }
   const server = createServer(
     {
-      cert: chainOf(tls.certificate, tls.ca),
-      key: tls.key,
-      ca: tls.ca,
+      ...secureContext(tls),
       requestCert: true,
       rejectUnauthorized: false, // bearer tokens come without a certificate: each request is judged by itself
-      minVersion: 'TLSv1.2',
       maxHeaderSize: maxHeaderBytes,
       handshakeTimeout: handshakeMs,
       keepAliveTimeout: keepAliveMs,
     },
     (incoming, outgoing) => {
-      void serve(incoming, outgoing, requests, counters, log, closing.signal)
+      void serve(incoming, outgoing, connections, requests, counters, log, closing.signal)
     },
   )
-  const connections = new Set<TLSSocket>()
-  server.on('secureConnection', (socket) => {
-    connections.add(socket)
-    socket.once('close', () => connections.delete(socket))
-  })
-  // Requests are judged one by one; a watch that runs on would go on reading.
-  revocations?.onChange(() => {
-    for (const socket of connections) {
-      const shown = certificateOf(socket)
-      const because = shown?.identity && revocations.because(shown.identity.user, shown.validSinceMs)
-      if (because === undefined) continue
-      log.info('API connection cut', { user: shown?.identity?.user, because })
-      socket.destroy()
-    }
-  })
+  const connections = connectionsOf(server, { revocations, isOurs, log })
   server.on('tlsClientError', (error) => log.debug('TLS handshake failed', { error }))
 
   return {
@@ -135,6 +127,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
           resolve({ port: (server.address() as AddressInfo).port })
         })
       }),
+    renew: (next) => server.setSecureContext(secureContext(next)),
     async run(signal) {
       await aborted(signal)
       closing.abort()
@@ -146,6 +139,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
+  connections: Connections,
   needs: RequestNeeds,
   counters: RequestCounters,
   log: Log,
@@ -159,7 +153,7 @@ async function serve(
   closing.addEventListener('abort', leave, { once: true })
   if (closing.aborted) leave()
   try {
-    const answered = await answerRequest(requestOf(incoming, gone.signal), needs)
+    const answered = await answerRequest(requestOf(incoming, connections, gone.signal), needs)
     const { answer } = answered
     const isWatch = answer.kind === 'stream'
     const code = isWatch ? 200 : answer.code
@@ -183,13 +177,13 @@ async function serve(
   }
 }
 
-function requestOf(incoming: IncomingMessage, signal: AbortSignal): ApiRequest {
+function requestOf(incoming: IncomingMessage, connections: Connections, signal: AbortSignal): ApiRequest {
   const [path = '/', query = ''] = splitOnce(incoming.url ?? '/', '?')
   return {
     method: incoming.method ?? 'GET',
     path,
     query: new URLSearchParams(query),
-    certificate: certificateOf(incoming.socket),
+    certificate: connections.certificateOf(incoming.socket),
     headers: incoming.headers,
     readBody: () => bodyOf(incoming),
     signal,
@@ -199,25 +193,6 @@ function requestOf(incoming: IncomingMessage, signal: AbortSignal): ApiRequest {
 function splitOnce(text: string, at: string): [string, string?] {
   const index = text.indexOf(at)
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
-}
-
-const certificates = new WeakMap<TLSSocket, { readonly certificate: ClientCertificate | undefined }>()
-
-/** Read once per connection: it is the same for all its requests. */
-function certificateOf(socket: unknown): ClientCertificate | undefined {
-  if (!(socket instanceof TLSSocket)) return undefined
-  const known = certificates.get(socket)
-  if (known !== undefined) return known.certificate
-  const { subject, valid_from, valid_to } = socket.getPeerCertificate()
-  // Without a certificate Node gives an empty object.
-  const certificate = subject && {
-    trusted: socket.authorized,
-    identity: identityOfSubject(subject),
-    validSinceMs: Date.parse(valid_from),
-    validUntilMs: Date.parse(valid_to),
-  }
-  certificates.set(socket, { certificate })
-  return certificate
 }
 
 /** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
@@ -240,6 +215,10 @@ function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
       reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
     })
   })
+}
+
+function secureContext({ certificate, key, ca }: ServerTls) {
+  return { cert: chainOf(certificate, ca), key, ca, minVersion: 'TLSv1.2' } as const
 }
 
 function chainOf(certificate: string, ca: string): string {

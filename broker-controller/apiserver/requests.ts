@@ -41,6 +41,7 @@ export type RequestNeeds = SystemNeeds & {
   readonly commonNameOf: (request: string) => string | undefined
   readonly origin?: StoreOrigin
   readonly revocations?: Pick<RevocationList, 'because'>
+  readonly lapsedWindowMs?: number
 }
 
 /** With what was asked, for whoever counts. */
@@ -66,13 +67,14 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
 
 async function identify(
   { certificate, headers }: ApiRequest,
-  { store, clock, revocations }: RequestNeeds,
+  { store, clock, revocations, lapsedWindowMs }: RequestNeeds,
 ): Promise<Identity> {
   const identity = await authenticate(
     { certificate, authorization: oneOf(headers['authorization']) },
     {
       nowMs: clock.wallMs(),
       ...(revocations && { revoked: revocations.because }),
+      ...(lapsedWindowMs !== undefined && { lapsedWindowMs }),
       findToken: async (id) => {
         const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
         return secret && decodeToken(secret)

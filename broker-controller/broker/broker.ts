@@ -12,13 +12,20 @@ export type NodeMessage = {
   readonly body: string
 }
 
+/** Who is at the other end of a connection. */
+export type Peer = {
+  readonly address?: string | undefined
+  /** The certificate it showed: its end (RFC 3339), and the hash of the authority that signed it where that is known. */
+  readonly certificate?: { readonly until: string; readonly authority?: string | undefined }
+}
+
 export interface NodeListener {
   /**
    * The broker takes more from this node once it resolves. Never rejects. Of a connection that another one of the same
    * node has replaced nothing is told any more: neither messages, nor its last will, nor its end.
    */
   message(message: NodeMessage): Promise<void>
-  connected(node: string, address: string | undefined): void
+  connected(node: string, peer: Peer): void
   disconnected(node: string): void
 }
 

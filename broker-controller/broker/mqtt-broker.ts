@@ -6,11 +6,11 @@ import { Aedes, type AuthenticateError, type Client, type Connection } from 'aed
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { identityOfSubject, nodeOf } from '../../api/identity.ts'
 import { parseTopic, topicName, topicRules } from '../../api/topics.ts'
-import type { Clock } from '../../daemon/clock.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import { mayPublish, maySubscribe, type Refusal } from './authorization.ts'
-import type { Broker, NodeListener } from './broker.ts'
+import type { Broker, NodeListener, Peer } from './broker.ts'
 import { packetMeter } from './packet-meter.ts'
 
 /** All PEM. */
@@ -24,6 +24,8 @@ export type MqttBrokerNeeds = {
   readonly limits?: Partial<BrokerLimits>
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: Pick<RevocationList, 'because' | 'onChange'>
+  /** The hash of the authority that signed this certificate (DER). */
+  readonly authorityOf?: (der: Uint8Array) => string | undefined
 }
 
 export type BrokerLimits = {
@@ -52,6 +54,8 @@ export const defaultLimits: BrokerLimits = {
 export interface MqttBroker extends Broker {
   /** Opens the port (0: any) and gives its number. What nodes say is told to `listener` from then on. */
   listen(address: { readonly port: number; readonly host?: string }, listener: NodeListener): Promise<number>
+  /** From here on connections are made with this. */
+  renew(tls: BrokerTls): void
 }
 
 export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker> {
@@ -60,6 +64,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   /** The node a connection's certificate names; the connection each node has now. */
   const nodes = new WeakMap<Client, string>()
   const current = new Map<string, Client>()
+  const peers = new WeakMap<Client, Peer>()
   const refusedWills = new WeakSet<Client>()
   const sockets = new Set<Socket>()
   const secured = new Map<TLSSocket, Client>()
@@ -123,7 +128,8 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       if (node === undefined || refusedWills.has(client)) return done(notAuthorized, false)
       const previous = current.get(node)
       current.set(node, client)
-      listener?.connected(node, addressOf(client.conn))
+      const { address, certificate } = peers.get(client) ?? {}
+      listener?.connected(node, { address, ...(certificate && { certificate }) })
       if (previous === undefined) return done(null, true)
       log.info('MQTT connection replaced', { node, address: addressOf(client.conn) })
       previous.close(() => done(null, true))
@@ -175,10 +181,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   })
 
   const server = createServer({
-    ca: tls.ca,
-    cert: tls.certificate,
-    key: tls.key,
-    minVersion: 'TLSv1.2',
+    ...secureContext(tls),
     requestCert: true,
     rejectUnauthorized: true,
     handshakeTimeout: limit.connectTimeoutMs,
@@ -197,6 +200,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   server.on('secureConnection', (socket) => {
     const client = aedes.handle(socket)
     secured.set(socket, client)
+    peers.set(client, peerOf(socket, needs.authorityOf))
     socket.once('close', () => secured.delete(socket))
     const identity = identityOfSubject(subjectOf(socket) ?? {})
     const node = identity === undefined ? undefined : nodeOf(identity)
@@ -224,6 +228,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       listener = told
       return listening(server, port, host)
     },
+    renew: (next) => server.setSecureContext(secureContext(next)),
     async publish(topic, body) {
       const { qos, retain } = topicRules[topic.kind]
       const packet = { cmd: 'publish', topic: topicName(topic), payload: body, qos, retain, dup: false } as const
@@ -248,6 +253,10 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   }
 }
 
+function secureContext({ ca, certificate, key }: BrokerTls) {
+  return { ca, cert: certificate, key, minVersion: 'TLSv1.2' } as const
+}
+
 const notAuthorized: AuthenticateError = Object.assign(new Error('Not authorized'), { returnCode: 5 })
 
 /** Rejects when the port cannot be opened, with Node.js' own error. */
@@ -264,6 +273,12 @@ function listening(server: Server, port: number, host: string | undefined): Prom
 
 /** How long the last messages may take to get out: a frozen reader must not hold up a shutdown. */
 const closingGraceMs = 500
+
+function peerOf(socket: TLSSocket, authorityOf: MqttBrokerNeeds['authorityOf']): Peer {
+  const { raw, valid_to } = socket.getPeerCertificate()
+  const certificate = { until: rfc3339(Date.parse(valid_to)), authority: authorityOf?.(raw) }
+  return { address: addressOf(socket), certificate }
+}
 
 function subjectOf(socket: TLSSocket): { readonly CN?: unknown; readonly O?: unknown } | undefined {
   // Without a certificate Node.js gives an empty object, whatever its types say.

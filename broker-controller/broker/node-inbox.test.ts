@@ -109,7 +109,7 @@ test('a finalizer holds a pod that its node has let go of, and nothing else does
 
 test('heartbeats and the end of the connection are told in the order they came', async (t) => {
   const { store, listener, say } = await inbox(t)
-  listener.connected('pi-1', '10.0.0.5')
+  listener.connected('pi-1', { address: '10.0.0.5' })
   const beats = [1, 2, 3].map((seq) => say({ kind: 'lease', node: 'pi-1' }, { seq, digest: emptyDigest }))
   listener.disconnected('pi-1')
   await Promise.all(beats)
@@ -125,7 +125,7 @@ test('a lease belongs to its Node: there is none before it, and none after it', 
   const ended = listener.run(stop.signal)
   const lease = () => store.get('leases', { namespace: 'kube-node-lease', name: 'pi-9' })
   const beat = () => say({ kind: 'lease', node: 'pi-9' }, { seq: 1, digest: emptyDigest })
-  listener.connected('pi-9', '10.0.0.9')
+  listener.connected('pi-9', { address: '10.0.0.9' })
   await say({ kind: 'connection', node: 'pi-9' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
   await beat()
   t.equal(await lease(), undefined)

@@ -22,7 +22,7 @@ import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
-import type { Broker, NodeListener, NodeMessage } from './broker.ts'
+import type { Broker, NodeListener, NodeMessage, Peer } from './broker.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeDigests } from './node-digests.ts'
 import { nodeLeases } from './node-leases.ts'
@@ -43,7 +43,7 @@ export interface NodeInbox extends NodeListener, Loop {}
 
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const { store, usage, broker, events, podsOf, clock, log, registry } = needs
-  const addresses = new Map<string, string>()
+  const peers = new Map<string, Peer>()
   const digests = nodeDigests()
   const told = new Set<string>()
   /** Nodes that speak, but have no Node object yet. */
@@ -74,7 +74,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   const leases = nodeLeases({ store, clock })
-  const lease = (node: string, news: LeaseNews) => leases.tell(node, news, addresses.get(node))
+  const lease = (node: string, news: LeaseNews) => leases.tell(node, news, peers.get(node) ?? {})
   const leaseFailed = (node: string) => (error: unknown) => failed({ node, topic: { kind: 'connection', node } }, error)
 
   const askForReport = async (node: string, reason: string) => {
@@ -212,12 +212,12 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
         if (unregistered.delete(name)) void askForReport(name, 'just registered')
       }).run(signal),
     message: (message) => take(message).catch((error) => failed(message, error)),
-    connected(node, address) {
+    connected(node, peer) {
       digests.forget(node)
-      if (address !== undefined) addresses.set(node, address)
+      peers.set(node, peer)
     },
     disconnected(node) {
-      addresses.delete(node)
+      peers.delete(node)
       unregistered.delete(node)
       void lease(node, { news: 'disconnected' }).catch(leaseFailed(node))
     },

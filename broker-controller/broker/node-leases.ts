@@ -4,19 +4,20 @@ import type { Clock } from '../../daemon/clock.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
+import type { Peer } from './broker.ts'
 import { isOwnedBy, type LeaseNews, leaseAfter } from './node-report.ts'
 
 /** Everything about one lease is done in the order it is asked for. Rejects with the store's error. */
 export interface NodeLeases {
-  /** `address`: where the node connects from. A node without a Node object gets no lease; its greeting is kept for it. */
-  tell(node: string, news: LeaseNews, address: string | undefined): Promise<void>
+  /** A node without a Node object gets no lease; its greeting is kept for it. */
+  tell(node: string, news: LeaseNews, peer: Peer): Promise<void>
   nodeCame(name: string): Promise<void>
   nodeWent(node: StoredObject<'nodes'>): Promise<void>
 }
 
 export function nodeLeases({ store, clock }: { readonly store: Store; readonly clock: Clock }): NodeLeases {
   const last = new Map<string, Promise<void>>()
-  const greetings = new Map<string, { readonly news: LeaseNews; readonly address: string | undefined }>()
+  const greetings = new Map<string, { readonly news: LeaseNews; readonly peer: Peer }>()
 
   const inTurn = (node: string, work: () => Promise<void>) => {
     const before = last.get(node)?.catch(() => undefined) ?? Promise.resolve()
@@ -25,16 +26,16 @@ export function nodeLeases({ store, clock }: { readonly store: Store; readonly c
     return done
   }
 
-  const write = async (node: string, news: LeaseNews, address: string | undefined) => {
+  const write = async (node: string, news: LeaseNews, peer: Peer) => {
     const key = { namespace: nodeLeaseNamespace, name: node }
     const owner = await store.get('nodes', { namespace: '', name: node })
-    const facts = () => ({ nowMs: clock.wallMs(), address, nodeUID: owner?.metadata.uid })
+    const facts = () => ({ nowMs: clock.wallMs(), ...peer, nodeUID: owner?.metadata.uid })
     if ((await store.get('leases', key)) !== undefined) {
       await rewrite({ store, clock }, 'leases', { key, change: (present) => leaseAfter(node, present, news, facts()) })
       return
     }
     if (owner === undefined) {
-      if (news.news === 'connection') greetings.set(node, { news, address })
+      if (news.news === 'connection') greetings.set(node, { news, peer })
       if (news.news === 'disconnected') greetings.delete(node)
       return
     }
@@ -43,12 +44,12 @@ export function nodeLeases({ store, clock }: { readonly store: Store; readonly c
   }
 
   return {
-    tell: (node, news, address) => inTurn(node, () => write(node, news, address)),
+    tell: (node, news, peer) => inTurn(node, () => write(node, news, peer)),
     async nodeCame(name) {
       const greeting = greetings.get(name)
       if (greeting === undefined) return
       greetings.delete(name)
-      await inTurn(name, () => write(name, greeting.news, greeting.address))
+      await inTurn(name, () => write(name, greeting.news, greeting.peer))
     },
     nodeWent: ({ metadata: { name, uid } }) =>
       inTurn(name, async () => {

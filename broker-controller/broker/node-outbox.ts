@@ -28,11 +28,15 @@ export type NodeOutboxNeeds = {
   readonly epoch: string
   /** Which store this is; undefined: one that knows its nodes. */
   readonly origin?: StoreOrigin
+  /** Which authorities are trusted now, in one short text. */
+  readonly trust?: () => string
 }
 
 export interface NodeOutbox extends Loop {
   /** The pods bound to this node, as the outbox knows them. */
   podsOf(node: string): readonly StoredObject<'pods'>[]
+  /** What all nodes are told of the controller has changed. */
+  announce(): void
 }
 
 /** What a node was last told. */
@@ -45,7 +49,7 @@ type Told = {
 const debounceMs = 20
 const timeEveryMs = 10 * 60_000
 
-export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOutboxNeeds): NodeOutbox {
+export function nodeOutbox({ store, broker, clock, log, epoch, origin, trust }: NodeOutboxNeeds): NodeOutbox {
   const index = podsByNode()
   const naming = namedDataIndex()
   const queue = workQueue(clock)
@@ -109,7 +113,13 @@ export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOut
   }
 
   const sayThatWeAre = async (state: ControllerMessage['state']) => {
-    const message: ControllerMessage = { state, epoch, time: rfc3339(clock.wallMs()), ...storeID }
+    const message: ControllerMessage = {
+      state,
+      epoch,
+      time: rfc3339(clock.wallMs()),
+      ...storeID,
+      ...(trust && { trust: trust() }),
+    }
     await broker.publish({ kind: 'controller' }, JSON.stringify(message))
   }
 
@@ -125,6 +135,7 @@ export function nodeOutbox({ store, broker, clock, log, epoch, origin }: NodeOut
   return {
     name: 'node-outbox',
     podsOf: (node) => index.of(node),
+    announce: () => void sayThatWeAre('online').catch((error) => log.warn('Nodes not told of a change', { error })),
     async run(signal) {
       await sayThatWeAre('online')
       const telling: Loop = {

@@ -10,6 +10,7 @@ import { mirroredHash } from '../../api/static-pod.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
 import { nodeReference } from '../store/references.ts'
+import type { Peer } from './broker.ts'
 
 export type LeaseNews =
   | { readonly news: 'heartbeat' }
@@ -23,15 +24,15 @@ const annotation = {
   reason: 'bramble.dev/connection-reason',
   expectedBack: 'bramble.dev/expected-back-seconds',
   address: 'bramble.dev/address',
+  certificateUntil: 'bramble.dev/certificate-until',
+  certificateAuthority: 'bramble.dev/certificate-authority',
 } as const
 
 /** As Kubernetes: a lease holds for 40 s and is renewed every 10. */
 const leaseDurationSeconds = 40
 
-export type LeaseFacts = {
+export type LeaseFacts = Peer & {
   readonly nowMs: number
-  /** Where the node connects from. */
-  readonly address?: string | undefined
   /** The uid of the Node that owns the lease. */
   readonly nodeUID?: string | undefined
 }
@@ -41,7 +42,7 @@ export function leaseAfter(
   node: string,
   before: Lease | undefined,
   news: LeaseNews,
-  { nowMs, address, nodeUID }: LeaseFacts,
+  { nowMs, address, certificate, nodeUID }: LeaseFacts,
 ): Lease | undefined {
   const state = before?.metadata.annotations?.[annotation.connection]
   if (news.news === 'disconnected' && state !== 'online') return undefined
@@ -56,6 +57,11 @@ export function leaseAfter(
         ...before?.metadata.annotations,
         ...connectionAnnotations(news, state),
         ...(alive && address !== undefined && { [annotation.address]: address }),
+        ...(alive &&
+          certificate !== undefined && {
+            [annotation.certificateUntil]: certificate.until,
+            [annotation.certificateAuthority]: certificate.authority,
+          }),
       }),
       ...(nodeUID !== undefined &&
         (before === undefined || !isOwnedBy(before, nodeUID)) && { ownerReferences: [ownedBy(node, nodeUID)] }),

@@ -9,7 +9,7 @@ import {
   hardwareIdentityAnnotation,
   sameMachine,
 } from '../../api/hardware-identity.ts'
-import { bootstrappersGroup, nodeOf } from '../../api/identity.ts'
+import { bootstrappersGroup, lapsedNodeOf, nodeOf } from '../../api/identity.ts'
 import type { Lease } from '../../api/lease.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
@@ -30,6 +30,8 @@ export type Claimed = {
   readonly promisedTo: HardwareIdentity | undefined
   /** How long this controller has run: leases are in memory only, so it first has to hear who is there. */
   readonly sinceStartMs: number
+  /** Nodes whose certificate has ended wait for an operator. */
+  readonly quarantine: boolean
 }
 
 export type CertificateStep =
@@ -57,11 +59,24 @@ export function certificateStep(
   }
   if (!isAutomatic(csr)) return { step: 'none' }
   if (!checked.ok) return { step: 'deny', reason: 'InvalidRequest', message: checked.reason }
+  if (isLapsed(csr)) return lapsedStep(csr, checked.nodeName, claimed)
   const theirs = claimed.node !== undefined && isLive(claimed) ? hardwareOf(claimed.node) : claimed.promisedTo
   if (theirs === undefined) return { step: 'approve' }
   const ours = hardwareOf(csr)
   if (sameMachine(ours, theirs)) return { step: 'approve' }
   return { step: 'deny', reason: 'NodeNameInUse', message: nameInUse(checked.nodeName, theirs, ours) }
+}
+
+/** It has shown the key of a certificate that was good once; it must also be the machine that the fleet knows by the name. */
+function lapsedStep(csr: CertificateSigningRequest, name: string, { node, quarantine }: Claimed): CertificateStep {
+  // Without a Node nobody knows which machine it was: an operator may.
+  if (node === undefined || quarantine) return { step: 'none' }
+  const [ours, theirs] = [hardwareOf(csr), hardwareOf(node)]
+  if (sameMachine(ours, theirs)) return { step: 'approve' }
+  const message =
+    `the certificate of node ${name} has ended, and this machine (${describeHardware(ours)}) is not the one that is known ` +
+    `by that name (${describeHardware(theirs)}): join again with a token`
+  return { step: 'deny', reason: 'AnotherMachine', message }
 }
 
 function nameInUse(name: string, theirs: HardwareIdentity, ours: HardwareIdentity): string {
@@ -79,9 +94,14 @@ function cloned(theirs: HardwareIdentity, ours: HardwareIdentity): string {
   )
 }
 
-/** The only node name the request may be for, when a node asks. */
+/** The only node name the request may be for, when a node asks, or one whose certificate has ended. */
 export function expectedNodeName({ spec }: CertificateSigningRequest): string | undefined {
-  return nodeOf({ user: spec.username ?? '', groups: spec.groups ?? [] })
+  const requester = { user: spec.username ?? '', groups: spec.groups ?? [] }
+  return nodeOf(requester) ?? lapsedNodeOf(requester)
+}
+
+function isLapsed({ spec }: CertificateSigningRequest): boolean {
+  return lapsedNodeOf({ user: spec.username ?? '', groups: spec.groups ?? [] }) !== undefined
 }
 
 const hourMs = 3_600_000

@@ -41,7 +41,11 @@ export type CertificateNeeds = {
   readonly clock: Clock
   readonly log: Log
 }
-export type CertificateSettings = { readonly nodeMonitorGracePeriodMs: number }
+export type CertificateSettings = {
+  readonly nodeMonitorGracePeriodMs: number
+  /** Nodes whose certificate has ended wait for an operator's approval. */
+  readonly quarantine?: boolean
+}
 
 const cleanUpPeriodMs = 3_600_000
 /** A machine that was let in is a node by then, or it is not coming. */
@@ -98,6 +102,7 @@ async function runCertificates(
       graceMs: settings.nodeMonitorGracePeriodMs,
       promisedTo: promisedTo(name),
       sinceStartMs: clock.monotonicMs() - startedMs,
+      quarantine: settings.quarantine ?? false,
     })
     const hardware = hardwareOf(csr)
     if (step.step === 'approve' && Object.keys(hardware).length > 0) {

@@ -53,6 +53,16 @@ export function revokedBecause(
   return `the certificate of ${user} was revoked${why}: certificates from before ${rfc3339(found.beforeMs)} are good no more`
 }
 
+/** The list with everything revoked that this user was issued so far. */
+export function withRevoked(map: ConfigMap, user: string, reason: string, nowMs: number): ConfigMap {
+  const known = revocationsIn(map)
+  // Whole seconds, as a certificate's dates are. One issued since the last time may date from this very second.
+  const beforeMs = Math.max(Math.floor(nowMs / 1000) * 1000, (known.get(user)?.beforeMs ?? 0) + 1000)
+  const kept = [...known].filter(([, old]) => beforeMs - old.beforeMs < keptMs)
+  const revoked = textOf(new Map([...kept, [user, { user, beforeMs, reason }]]))
+  return { ...map, data: { ...map.data, revoked } }
+}
+
 /** No certificate is issued for so long; one that is revoked longer has ended by itself, and its renewal too. */
 const keptMs = 2 * 366 * 24 * 3600_000
 
@@ -62,14 +72,7 @@ export async function revoke(
   user: string,
   reason: string,
 ): Promise<void> {
-  const change = (map: ConfigMap): ConfigMap => {
-    // Whole seconds, as a certificate's dates are. One issued since the last time may date from this very second.
-    const nowMs = Math.floor(needs.clock.wallMs() / 1000) * 1000
-    const beforeMs = Math.max(nowMs, (revocationsIn(map).get(user)?.beforeMs ?? 0) + 1000)
-    const kept = [...revocationsIn(map)].filter(([, old]) => beforeMs - old.beforeMs < keptMs)
-    const revoked = textOf(new Map([...kept, [user, { user, beforeMs, reason }]]))
-    return { ...map, data: { ...map.data, revoked } }
-  }
+  const change = (map: ConfigMap): ConfigMap => withRevoked(map, user, reason, needs.clock.wallMs())
   const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationsKey } }
   try {
     if ((await needs.store.get('configmaps', revocationsKey)) === undefined) {

@@ -1,0 +1,70 @@
+/** A new certificate for a node that has one, or had one: asked for with it, for a key of its own. */
+import { X509Certificate } from 'node:crypto'
+import type { HardwareIdentity } from '../../api/hardware-identity.ts'
+import { keyText, newKey } from '../../certs/authority.ts'
+import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { blocksOf } from './authorities.ts'
+import { certificateProblem, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
+
+export type RenewalRequest = {
+  readonly nodeName: string
+  readonly hardware: HardwareIdentity
+  /** PEM: the authorities that may have signed it. */
+  readonly trusted: string
+}
+
+export type RenewalNeeds = {
+  /** As this node. */
+  readonly api: Pick<ApiClient, 'get' | 'post'>
+  readonly clock: Clock
+  /** An operator may have to approve it: how often to look, and how long until asking anew. */
+  readonly pollMs?: number
+  readonly patienceMs?: number
+}
+
+/** PEM, both. Rejects with what the controller said when it is not had. */
+export async function renewedCertificate(
+  { nodeName, hardware, trusted }: RenewalRequest,
+  { api, clock, pollMs = 2_000, patienceMs = 12 * 3600_000 }: RenewalNeeds,
+  signal: AbortSignal,
+): Promise<{ readonly certificate: string; readonly key: string }> {
+  const key = newKey()
+  const asked = signingRequest(nodeName, key, hardware)
+  const path = `${signingRequestsPath}/${asked.metadata.name}`
+  const endMs = clock.monotonicMs() + patienceMs
+  let answer = await api.post(signingRequestsPath, asked, signal)
+  for (let waits = 0; ; waits++) {
+    if (answer.status >= 300) throw new Error(`Refused: ${answer.status} ${statusMessage(answer.body) ?? ''}`)
+    const progress = progressOf(answer.body)
+    switch (progress.state) {
+      case 'issued': {
+        const problem = problemOf(progress.certificate, key, nodeName, trusted)
+        if (problem !== undefined) throw new Error(`The certificate that came is of no use: ${problem}`)
+        return { certificate: progress.certificate, key: keyText(key) }
+      }
+      case 'denied':
+        throw new Error(`Denied (${progress.reason}): ${progress.message}`)
+      case 'failed':
+        throw new Error(`Not signed: ${progress.message}`)
+      case 'strange':
+        throw new Error('The controller answered with something that is no certificate request')
+      case 'pending':
+      case 'approved':
+        if (clock.monotonicMs() >= endMs) {
+          throw new Error(`Nobody approved ${asked.metadata.name}: kubectl certificate approve ${asked.metadata.name}`)
+        }
+    }
+    // At once most are signed; one that an operator must look at is not asked for every second.
+    await clock.sleep(Math.min(60_000, pollMs * 1.5 ** Math.min(waits, 10)), signal)
+    signal.throwIfAborted()
+    answer = await api.get(path, signal)
+  }
+}
+
+function problemOf(pem: string, key: ReturnType<typeof newKey>, nodeName: string, trusted: string): string | undefined {
+  const problems = blocksOf(trusted).map((one) =>
+    certificateProblem(pem, { key, nodeName, authority: new X509Certificate(one) }),
+  )
+  return problems.includes(undefined) ? undefined : (problems[0] ?? 'no authority is trusted')
+}

@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, t, test } from 'tap'
+import { openAuthority } from '../../certs/authority.ts'
+import { trustHash } from '../../certs/ca-hash.ts'
+import { issueNode } from '../../certs/issue.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { certificateManager, type NodeCredentials } from './certificate-manager.ts'
+
+const dayMs = 24 * 3600_000
+const folder = mkdtempSync(join(tmpdir(), 'certificate-manager-'))
+t.teardown(() => rmSync(folder, { recursive: true }))
+const startMs = fakeClock().wallMs()
+const first = await openAuthority(join(folder, 'first'), startMs)
+const second = await openAuthority(join(folder, 'second'), startMs)
+
+test('a certificate is renewed in the last third of its life, and the new one counts at once', async (t) => {
+  const { clock, world, log } = node(t, { lifeMs: 100 * dayMs })
+  await clock.advance(69 * dayMs)
+  t.equal(world.renewals, 0)
+  await clock.advance(22 * dayMs)
+  t.equal(world.renewals, 1)
+  t.equal(world.kept.length, 1)
+  t.match(log.messages('info'), ['Certificate of this node renewed'])
+  await clock.advance(50 * dayMs)
+  t.equal(world.renewals, 1, 'it is good for a year now')
+})
+
+test('a controller that is away is tried again until it answers; so is one that a machine finds too late', async (t) => {
+  const { clock, world, log } = node(t, { lifeMs: dayMs, failures: 4 })
+  await clock.advance(3 * dayMs)
+  t.equal(world.kept.length, 1)
+  t.match(log.messages('warn'), ['Certificate of this node not renewed, trying until it works'])
+})
+
+test('other authorities are taken over, and one that signs anew brings a new certificate within minutes', async (t) => {
+  const { clock, world, manager, credentials } = node(t, { lifeMs: 300 * dayMs })
+  await clock.settle()
+  world.authorities = `${first.certificate}${second.certificate}`
+  manager.trust(trustHash(world.authorities))
+  await clock.settle()
+  t.equal(credentials().ca, world.authorities)
+  await clock.advance(dayMs)
+  t.equal(world.renewals, 0, 'the first one still signs')
+  world.authorities = `${second.certificate}${first.certificate}`
+  world.signer = second
+  manager.trust(trustHash(world.authorities))
+  await clock.advance(2 * 60_000)
+  t.equal(world.renewals, 1)
+  world.authorities = second.certificate
+  manager.trust(trustHash(world.authorities))
+  await clock.advance(dayMs)
+  t.equal(credentials().ca, second.certificate)
+  t.equal(world.renewals, 1)
+})
+
+test('a clock that jumps years ahead renews what it can, and one that wakes up in 1970 leaves everything as it is', async (t) => {
+  const { clock, world } = node(t, { lifeMs: 300 * dayMs })
+  await clock.settle()
+  clock.setWall(1000)
+  await clock.advance(2 * 3600_000)
+  t.equal(world.renewals, 0)
+  clock.setWall(startMs + 10 * 365 * dayMs)
+  await clock.advance(2 * 3600_000)
+  t.ok(world.renewals >= 1)
+})
+
+test('a spoiled certificate is nothing to renew', async (t) => {
+  const { clock, world } = node(t, { certificate: 'spoiled' })
+  await clock.advance(dayMs)
+  t.equal(world.renewals, 0)
+})
+
+function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?: string }) {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const issued = issueNode(first, { nodeName: 'pi-1', nowMs: startMs, lifeMs: over.lifeMs ?? dayMs })
+  let credentials: NodeCredentials = {
+    ca: first.certificate,
+    certificate: over.certificate ?? issued.certificate,
+    key: issued.key,
+  }
+  const world = {
+    renewals: 0,
+    kept: [] as NodeCredentials[],
+    authorities: first.certificate,
+    signer: first as typeof second,
+    failures: over.failures ?? 0,
+  }
+  const manager = certificateManager({
+    credentials: () => credentials,
+    async keep(next) {
+      world.kept.push(next)
+      credentials = next
+    },
+    async renew() {
+      if (world.failures-- > 0) throw new Error('connect ECONNREFUSED')
+      world.renewals++
+      return issueNode(world.signer, { nodeName: 'pi-1', nowMs: Math.min(clock.wallMs(), startMs + 3000 * dayMs) })
+    },
+    authorities: async () => world.authorities,
+    clock,
+    random: () => 0.5,
+    log,
+  })
+  const stop = new AbortController()
+  const running = manager.run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+  return { clock, log, world, manager, credentials: () => credentials }
+}

@@ -1,0 +1,127 @@
+/**
+ * Loop: the node's certificate is renewed long before its end, and as soon as another authority signs; which authorities
+ * are trusted is kept up with the fleet's. Nothing is started again for it.
+ */
+import { X509Certificate } from 'node:crypto'
+import { caHash, trustHash } from '../../certs/ca-hash.ts'
+import { alarm } from '../../daemon/alarm.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { formatDuration } from '../../daemon/duration.ts'
+import type { Log } from '../../daemon/log.ts'
+import { renewalDueMs } from '../../daemon/renewal.ts'
+import type { Loop } from '../../daemon/run.ts'
+
+/** PEM, all three. `ca` are the authorities this node trusts. */
+export type NodeCredentials = { readonly ca: string; readonly certificate: string; readonly key: string }
+
+export type CertificateManagerNeeds = {
+  readonly credentials: () => NodeCredentials
+  /** On disk when it resolves, and in use from then on. */
+  readonly keep: (credentials: NodeCredentials) => Promise<void>
+  /** A new key and its certificate, asked for with the present ones. Rejects when it cannot be had now. */
+  readonly renew: (signal: AbortSignal) => Promise<Pick<NodeCredentials, 'certificate' | 'key'>>
+  /** The authorities the fleet trusts, PEM, the one that signs first; undefined where the controller does not say. */
+  readonly authorities: (signal: AbortSignal) => Promise<string | undefined>
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+export interface CertificateManager extends Loop {
+  /** The controller trusts these: a hash of its authorities. */
+  trust(hash: string): void
+}
+
+/** A clock may jump: no sleep is trusted for longer. */
+const lookMs = 3600_000
+/** As the kubelet: five tries with waits that double, then every 32 s. */
+const retry = { firstMs: 2_000, maxMs: 32_000 }
+/** So long a fleet takes to go over to another authority. */
+const changeOverMs = 60_000
+
+export function certificateManager(needs: CertificateManagerNeeds): CertificateManager {
+  const { credentials, clock, random, log } = needs
+  const wake = alarm(clock)
+  const share = random()
+  let wantedTrust: string | undefined
+  /** The authority that signs, when it was first seen to be another than ours. */
+  let other: { readonly hash: string; readonly dueMs: number } | undefined
+  let failures = 0
+
+  const lookAtTrust = async (signal: AbortSignal) => {
+    if (wantedTrust === undefined || wantedTrust === trustHash(credentials().ca)) return
+    const authorities = await needs.authorities(signal)
+    if (authorities === undefined || trustHash(authorities) !== wantedTrust) return
+    await needs.keep({ ...credentials(), ca: authorities })
+    log.info('Authorities of the fleet taken over', { trusted: certificatesIn(authorities).map(caHash) })
+  }
+
+  const dueMs = (): number => {
+    const own = certificateIn(credentials().certificate)
+    // Spoiled: connecting says so, and joining again mends it.
+    if (own === undefined) return Number.POSITIVE_INFINITY
+    const [first] = certificatesIn(credentials().ca)
+    const hash = first === undefined ? undefined : caHash(first)
+    const isCurrent = first === undefined || own.verify(new X509Certificate(first).publicKey)
+    if (isCurrent) other = undefined
+    else if (other?.hash !== hash) other = { hash: hash ?? '', dueMs: clock.wallMs() + share * changeOverMs }
+    const life = { sinceMs: Date.parse(own.validFrom), untilMs: Date.parse(own.validTo) }
+    return Math.min(renewalDueMs(life, share), other?.dueMs ?? Number.POSITIVE_INFINITY)
+  }
+
+  const renew = async (signal: AbortSignal) => {
+    const { certificate, key } = await needs.renew(signal)
+    await needs.keep({ ...credentials(), certificate, key })
+    log.info('Certificate of this node renewed', { until: new X509Certificate(certificate).validTo })
+  }
+
+  const pass = async (signal: AbortSignal): Promise<number> => {
+    await lookAtTrust(signal)
+    if (clock.wallMs() < dueMs()) return dueMs() - clock.wallMs()
+    await renew(signal)
+    // By a clock that is years ahead the new one would be due at once.
+    return lookMs
+  }
+
+  const tellFailure = (error: unknown, retryInMs: number) => {
+    const leftMs = Date.parse(certificateIn(credentials().certificate)?.validTo ?? '') - clock.wallMs()
+    const left = leftMs > 0 ? formatDuration(leftMs) : 'none: it has ended, if the clock is right'
+    const facts = { error, retryInMs, left }
+    if (failures === 1) log.warn('Certificate of this node not renewed, trying until it works', facts)
+    else log.debug('Certificate of this node not renewed', facts)
+  }
+
+  return {
+    name: 'certificate',
+    trust(hash) {
+      wantedTrust = hash
+      if (hash !== trustHash(credentials().ca)) wake.ring()
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        let waitMs: number
+        try {
+          waitMs = Math.min(lookMs, await pass(signal))
+          failures = 0
+        } catch (error) {
+          if (signal.aborted) return
+          waitMs = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(failures++, 10)) * (1 + 0.1 * random())
+          tellFailure(error, Math.round(waitMs))
+        }
+        await wake.sleep(waitMs, signal)
+      }
+    },
+  }
+}
+
+function certificateIn(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
+}
+
+function certificatesIn(pem: string): readonly string[] {
+  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+}

@@ -1,0 +1,285 @@
+/** `bramble-controller certificates`: what there is and until when, taking it back, and going over to another authority. */
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type ConfigMap, ConfigMapSchema } from '../api/config-map.ts'
+import { decode } from '../api/decode.ts'
+import { trustedAuthoritiesAnnotation } from '../api/hardware-identity.ts'
+import { nodeIdentity } from '../api/identity.ts'
+import { type Lease, nodeLeaseNamespace } from '../api/lease.ts'
+import type { Node } from '../api/node.ts'
+import { caHash } from '../certs/ca-hash.ts'
+import { beginRollover, changeOver, finishRollover, type Rollover, rolloverIn } from '../certs/rollover.ts'
+import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
+import { formatDuration } from '../daemon/duration.ts'
+import { storyOf } from '../daemon/log.ts'
+import { authorityFolderName } from './backup.ts'
+import type { BackupCommandNeeds } from './backup-command.ts'
+import { columns } from './columns.ts'
+import { type ApiAccess, readKubeconfig } from './kubeconfig.ts'
+import { askToReload, doorPath } from './local-door.ts'
+import { revocationsIn, revocationsKey, withRevoked } from './store/revocations.ts'
+
+const usageError = 64 // EX_USAGE of sysexits.h
+
+type Place = { readonly dataDir: string; readonly kubeconfig: string }
+
+/** `argv`: what follows `certificates`. The exit code. Never rejects for what was typed or what the API answers. */
+export async function certificatesCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
+  const { stdout, stderr, signal } = needs
+  let parsed: ReturnType<typeof parseOptions>
+  try {
+    parsed = parseOptions(argv)
+  } catch (error) {
+    stderr(`${storyOf(error)}\nTry 'bramble-controller certificates --help'.\n`)
+    return usageError
+  }
+  const { values, positionals } = parsed
+  if (values.help) {
+    stdout(help)
+    return 0
+  }
+  const dataDir = resolve(values['data-dir'] ?? needs.defaults.dataDir)
+  const place = { dataDir, kubeconfig: values.kubeconfig ?? join(dataDir, 'kubeconfig') }
+  const work = workFor(positionals, values, place, needs)
+  if (work === undefined) {
+    stderr(`Not understood: ${positionals.join(' ')}\n\n${help}`)
+    return usageError
+  }
+  try {
+    stdout(await work())
+    return 0
+  } catch (error) {
+    stderr(`${signal.aborted ? 'Stopped' : storyOf(error)}\n`)
+    return 1
+  }
+}
+
+type Values = ReturnType<typeof parseOptions>['values']
+
+function workFor(
+  [verb = 'list', subject, ...more]: readonly string[],
+  { reason, force }: Values,
+  place: Place,
+  needs: BackupCommandNeeds,
+): (() => Promise<string>) | undefined {
+  if (more.length > 0) return undefined
+  if (verb === 'list' && subject === undefined) return () => list(place, needs)
+  if (verb === 'revoke' && subject !== undefined) return () => revoke(subject, reason, place, needs)
+  if (verb !== 'rollover') return undefined
+  switch (subject) {
+    case 'begin':
+      return () => begin(place, needs)
+    case 'change-over':
+      return () => goOver(place, force, needs)
+    case 'finish':
+      return () => finish(place, force, needs)
+    default:
+      return undefined
+  }
+}
+
+function parseOptions(argv: readonly string[]) {
+  return parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      reason: { type: 'string', default: 'Revoked' },
+      force: { type: 'boolean', default: false },
+      kubeconfig: { type: 'string' },
+      'data-dir': { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+}
+
+async function list(place: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
+  const { client } = await access(place)
+  const files = await certificatesOf(place.dataDir)
+  const nodes = await nodesOf(client, signal)
+  const revoked = await revocations(client, signal)
+  const rows = [
+    ...files.map(({ what, certificate }) => [
+      what,
+      ...datesOf(certificate.validTo, nowMs),
+      caHash(certificate).slice(0, 23),
+    ]),
+    ...nodes.map(({ name, until, authority }) => [
+      `node ${name}`,
+      ...(until === undefined ? ['not seen since the controller started', ''] : datesOf(until, nowMs)),
+      authority?.slice(0, 23) ?? '',
+    ]),
+  ]
+  const out = [...revocationsIn(revoked).values()].map(
+    ({ user, beforeMs, reason }) => `revoked: ${user}, what is from before ${iso(beforeMs)} (${reason})\n`,
+  )
+  return `${columns([['CERTIFICATE', 'UNTIL', 'LEFT', 'KEY, OF NODES: SIGNED BY'], ...rows])}${out.join('')}`
+}
+
+type FileCertificate = { readonly what: string; readonly certificate: X509Certificate }
+
+const fileNames: { readonly [path: string]: string } = {
+  [`${authorityFolderName}/ca.crt`]: 'authority',
+  [`${authorityFolderName}/next.crt`]: 'next authority',
+  [`${authorityFolderName}/previous.crt`]: 'previous authority',
+  'server.crt': 'server',
+}
+
+async function certificatesOf(dataDir: string): Promise<readonly FileCertificate[]> {
+  const found = await Promise.all(
+    Object.entries(fileNames).map(async ([path, what]) => {
+      const pem = await readFile(join(dataDir, path), 'utf8').catch(() => undefined)
+      return pem === undefined ? [] : [{ what, certificate: new X509Certificate(pem) }]
+    }),
+  )
+  const { certificate } = await readKubeconfig(join(dataDir, 'kubeconfig')).catch(() => ({ certificate: undefined }))
+  const admin =
+    certificate === undefined ? [] : [{ what: 'administrator', certificate: new X509Certificate(certificate) }]
+  return [...found.flat(), ...admin]
+}
+
+type NodeCertificate = {
+  readonly name: string
+  readonly until: string | undefined
+  readonly authority: string | undefined
+  /** Hashes of the authorities it trusts, as it says itself. */
+  readonly trusts: readonly string[]
+}
+
+async function nodesOf(client: ApiClient, signal: AbortSignal): Promise<readonly NodeCertificate[]> {
+  const [nodes, leases] = await Promise.all([
+    itemsOf<Node>(client, '/api/v1/nodes', signal),
+    itemsOf<Lease>(client, `/apis/coordination.k8s.io/v1/namespaces/${nodeLeaseNamespace}/leases`, signal),
+  ])
+  const said = new Map(leases.map(({ metadata }) => [metadata.name, metadata.annotations ?? {}]))
+  return nodes.map(({ metadata: { name = '', annotations = {} } }) => ({
+    name,
+    until: said.get(name)?.['bramble.dev/certificate-until'],
+    authority: said.get(name)?.['bramble.dev/certificate-authority'],
+    trusts: (annotations[trustedAuthoritiesAnnotation] ?? '').split(',').filter((hash) => hash !== ''),
+  }))
+}
+
+/** What was revoked is named once more: everything that was issued since is then revoked, too. */
+async function revoke(subject: string, reason: string, place: Place, { nowMs, signal }: BackupCommandNeeds) {
+  if (/\s/.test(reason)) throw new Error(`--reason must be one word, as Stolen, not ${JSON.stringify(reason)}`)
+  const { client } = await access(place)
+  const isUser = subject.includes(':') || subject === 'kubernetes-admin'
+  const user = isUser ? subject : nodeIdentity(subject).user
+  const present = await revocations(client, signal)
+  const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationsKey } }
+  const wanted = withRevoked(present ?? none, user, reason, nowMs)
+  const collection = `/api/v1/namespaces/${revocationsKey.namespace}/configmaps`
+  const answer =
+    present === undefined
+      ? await client.post(collection, wanted, signal)
+      : await client.patch(
+          `${collection}/${revocationsKey.name}`,
+          { metadata: { resourceVersion: present.metadata.resourceVersion }, data: wanted.data },
+          'application/merge-patch+json',
+          signal,
+        )
+  expectSuccess(`Cannot revoke the certificates of ${user}`, answer)
+  return `All certificates that ${user} was issued until now are revoked; its connections are cut. To let it in again, let it join again.\n`
+}
+
+async function begin({ dataDir }: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
+  const { next = '' } = await beginRollover(join(dataDir, authorityFolderName), nowMs)
+  await takeOver(dataDir, signal)
+  return `The next authority is ${next}. Nodes that are connected trust it within a minute, others when they are back.
+When 'bramble-controller certificates rollover change-over' finds that all do, it goes over to it.
+`
+}
+
+async function goOver(place: Place, force: boolean, { signal }: BackupCommandNeeds): Promise<string> {
+  const { client } = await access(place)
+  const folder = join(place.dataDir, authorityFolderName)
+  const { next }: Rollover = await rolloverIn(folder)
+  const late = (await nodesOf(client, signal)).filter(({ trusts }) => next === undefined || !trusts.includes(next))
+  if (next !== undefined) refuseLate(late, force, 'do not trust the next authority yet; they would have to join again')
+  const { hash } = await changeOver(folder)
+  await takeOver(place.dataDir, signal)
+  return `The authority is now ${hash}: join lines made from here on name it. Nodes get certificates of it within minutes.
+The previous one is trusted until 'bramble-controller certificates rollover finish'.
+`
+}
+
+async function finish(place: Place, force: boolean, { signal }: BackupCommandNeeds): Promise<string> {
+  const { client } = await access(place)
+  const folder = join(place.dataDir, authorityFolderName)
+  const { hash, stage } = await rolloverIn(folder)
+  const late = (await nodesOf(client, signal)).filter(({ authority }) => authority !== hash)
+  if (stage === 'changed-over')
+    refuseLate(late, force, 'have no certificate of the present authority yet; they would have to join again')
+  await finishRollover(folder)
+  await takeOver(place.dataDir, signal)
+  return `Only ${hash} is trusted now. Kubeconfigs made before are good no more: the new one is ${place.kubeconfig}.\n`
+}
+
+function refuseLate(late: readonly NodeCertificate[], force: boolean, what: string): void {
+  if (late.length === 0 || force) return
+  const names = late.map(({ name }) => name)
+  const shown = names.length > 10 ? `${names.slice(0, 10).join(', ')} and ${names.length - 10} more` : names.join(', ')
+  throw new Error(`Nodes ${shown} ${what}. Wait for them, delete those that are gone for good, or give --force`)
+}
+
+async function takeOver(dataDir: string, signal: AbortSignal): Promise<void> {
+  await askToReload(doorPath(dataDir), signal)
+}
+
+async function access({ kubeconfig }: Place): Promise<{ readonly client: ApiClient; readonly found: ApiAccess }> {
+  const found = await readKubeconfig(kubeconfig)
+  return { client: apiClient(found), found }
+}
+
+async function revocations(client: ApiClient, signal: AbortSignal): Promise<ConfigMap | undefined> {
+  const path = `/api/v1/namespaces/${revocationsKey.namespace}/configmaps/${revocationsKey.name}`
+  const answer = await client.get(path, signal)
+  if (answer.status === 404) return undefined
+  expectSuccess('Cannot read the list of revoked certificates', answer)
+  const decoded = decode(ConfigMapSchema, answer.body)
+  if (!decoded.ok) throw new Error('Cannot read the list of revoked certificates: the answer is no ConfigMap')
+  return decoded.value
+}
+
+async function itemsOf<T>(client: ApiClient, path: string, signal: AbortSignal): Promise<readonly T[]> {
+  const answer = await client.get(path, signal)
+  expectSuccess(`Cannot read ${path}`, answer)
+  const { items } = answer.body as { readonly items?: readonly T[] }
+  return items ?? []
+}
+
+function expectSuccess(what: string, { status, body }: ApiAnswer): void {
+  if (status >= 200 && status < 300) return
+  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
+}
+
+function datesOf(until: string, nowMs: number): readonly [string, string] {
+  const untilMs = Date.parse(until)
+  return [iso(untilMs), untilMs > nowMs ? formatDuration(untilMs - nowMs) : 'ENDED']
+}
+
+function iso(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+const help = `Usage: bramble-controller certificates [list]
+       bramble-controller certificates revoke NODE|USER [--reason WORD]
+       bramble-controller certificates rollover begin|change-over|finish [--force]
+
+Certificates of the fleet: what there is and until when. All are renewed by themselves, in time.
+
+  list              all of them, with their dates (the default)
+  revoke            what a node (pi-3) or a user (kubernetes-admin) was issued until now is good no more, at once
+  rollover begin    makes another authority, which all learn to trust beside the present one
+  rollover change-over
+                    the other authority signs from now on; nodes go over to it, and both are trusted
+  rollover finish   the one before is trusted no more
+
+  --reason WORD     why, for whoever reads the list (Revoked)
+  --force           do not wait for nodes that are behind
+  --data-dir DIR    the controller's data directory (/var/lib/bramble/controller)
+  --kubeconfig PATH another kubeconfig of an administrator
+  --help            this text
+`

@@ -1,0 +1,167 @@
+/**
+ * The authority as a running controller has it, and the certificates it makes for itself: the servers' and the
+ * administrator's. Made at the start, and again in good time before they end; whoever uses them is told.
+ */
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Authority, openAuthority, wrongDate } from '../certs/authority.ts'
+import { checkNodeCSR, signNodeCSR } from '../certs/csr.ts'
+import { type Issued, issueAdmin, issueServer } from '../certs/issue.ts'
+import { kubeconfigText } from '../certs/kubeconfig.ts'
+import { alarm } from '../daemon/alarm.ts'
+import type { Clock } from '../daemon/clock.ts'
+import { replaceFile } from '../daemon/durable-file.ts'
+import type { Log } from '../daemon/log.ts'
+import { renewalDueMs } from '../daemon/renewal.ts'
+import type { Loop } from '../daemon/run.ts'
+import { authorityFolderName } from './backup.ts'
+import type { CertificateSigner } from './controllers/certificate-controller.ts'
+
+export type OwnCertificateNeeds = {
+  readonly dataDir: string
+  /** Of this server: DNS names and addresses. */
+  readonly names: readonly string[]
+  /** Where else the administrator's kubeconfig shall be. */
+  readonly kubeconfig: string | undefined
+  readonly servingMs: number
+  /** The longest a node's certificate is good for. */
+  readonly signingMs: number
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+/** PEM: the server's own with its authority's; `ca` are all that are trusted. */
+export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
+
+export interface OwnCertificates extends Loop {
+  authority(): Authority
+  tls(): ServerTls
+  readonly signer: CertificateSigner
+  /** Told after each change, in the order of asking. */
+  onChange(told: () => Promise<void> | void): void
+  /** Writes the administrator's kubeconfig for this server, now and whenever it changes; gives its path. */
+  writeKubeconfig(server: string): Promise<string>
+  /** Reads the authority's folder again and makes everything anew. */
+  reload(): Promise<void>
+}
+
+const serverFiles = { key: 'server.key', certificate: 'server.crt' }
+/** A clock may jump: no sleep is trusted for longer. */
+const lookMs = 3600_000
+
+export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<OwnCertificates> {
+  const { dataDir, names, servingMs, signingMs, clock, random, log } = needs
+  const folder = join(dataDir, authorityFolderName)
+  const listeners: (() => Promise<void> | void)[] = []
+  const wake = alarm(clock)
+  let authority = await openFleetAuthority(folder, clock, log)
+  let server = await serverCertificate()
+  let kubeconfigServer: string | undefined
+  let dueMs = dueFrom(server)
+
+  function dueFrom({ certificate }: Issued): number {
+    const { validFrom, validTo } = new X509Certificate(certificate)
+    // The administrator's is made with it, and is good for a year.
+    const untilMs = Math.min(Date.parse(validTo), Date.parse(validFrom) + 365 * 24 * 3600_000)
+    return renewalDueMs({ sinceMs: Date.parse(validFrom), untilMs }, random())
+  }
+
+  /** Made anew, for addresses change; by a clock that is wrong, the one from before. */
+  async function serverCertificate(): Promise<Issued> {
+    const nowMs = clock.wallMs()
+    const wrong = wrongDate(nowMs, authority)
+    if (wrong !== undefined) {
+      const kept = await keptServer(dataDir)
+      if (kept === undefined) throw new Error(wrong)
+      log.warn('Certificates are made when the clock is right; the server goes on with the one it has', {
+        because: wrong,
+      })
+      return kept
+    }
+    const issued = issueServer(authority, { names, nowMs, lifeMs: servingMs })
+    const whole = { ...issued, certificate: `${issued.certificate.trimEnd()}\n${authority.certificate}` }
+    await replaceFile(join(dataDir, serverFiles.key), whole.key, 0o600)
+    await replaceFile(join(dataDir, serverFiles.certificate), whole.certificate, 0o644)
+    return whole
+  }
+
+  const makeAnew = async () => {
+    server = await serverCertificate()
+    dueMs = dueFrom(server)
+    if (kubeconfigServer !== undefined && wrongDate(clock.wallMs(), authority) === undefined) {
+      await writeKubeconfigs(needs, authority, kubeconfigServer)
+    }
+    for (const tell of listeners) await tell()
+  }
+
+  return {
+    name: 'own-certificates',
+    authority: () => authority,
+    tls: () => ({ certificate: server.certificate, key: server.key, ca: authority.trusted }),
+    signer: {
+      check: checkNodeCSR,
+      sign(pem, { expirationSeconds = Number.POSITIVE_INFINITY, ...terms }) {
+        const wrong = wrongDate(clock.wallMs(), authority)
+        if (wrong !== undefined) throw new Error(wrong)
+        return signNodeCSR(authority, pem, {
+          nowMs: clock.wallMs(),
+          ...terms,
+          expirationSeconds: Math.min(expirationSeconds, signingMs / 1000),
+        })
+      },
+    },
+    onChange: (told) => void listeners.push(told),
+    async writeKubeconfig(url) {
+      kubeconfigServer = url
+      const path = needs.kubeconfig ?? join(dataDir, 'kubeconfig')
+      if (wrongDate(clock.wallMs(), authority) === undefined) await writeKubeconfigs(needs, authority, url)
+      else wake.ring()
+      return path
+    },
+    async reload() {
+      authority = await openFleetAuthority(folder, clock, log)
+      await makeAnew()
+      log.info('Authority read anew', { caHash: authority.hash, trusted: authority.trusted.split('BEGIN').length - 1 })
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        await wake.sleep(Math.max(0, Math.min(lookMs, dueMs - clock.wallMs())), signal)
+        if (signal.aborted || clock.wallMs() < dueMs) continue
+        try {
+          await makeAnew()
+          log.info('Own certificates renewed', { until: new Date(dueMs).toISOString() })
+        } catch (error) {
+          log.error('Own certificates not renewed, trying again in an hour', { error })
+          await clock.sleep(lookMs, signal)
+        }
+      }
+    },
+  }
+}
+
+async function keptServer(dataDir: string): Promise<Issued | undefined> {
+  const read = (name: string) => readFile(join(dataDir, name), 'utf8').catch(() => undefined)
+  const [key, certificate] = await Promise.all([read(serverFiles.key), read(serverFiles.certificate)])
+  return key === undefined || certificate === undefined ? undefined : { key, certificate }
+}
+
+async function openFleetAuthority(folder: string, clock: Clock, log: Log): Promise<Authority> {
+  const authority = await openAuthority(folder, clock.wallMs())
+  if (authority.created) log.info('Authority made', { folder, caHash: authority.hash })
+  for (const path of authority.tightened) log.warn('File was readable by others', { path })
+  return authority
+}
+
+/** In the data directory, and where else it is wanted. */
+async function writeKubeconfigs(
+  { dataDir, kubeconfig, clock }: OwnCertificateNeeds,
+  authority: Authority,
+  server: string,
+): Promise<void> {
+  const admin = issueAdmin(authority, { nowMs: clock.wallMs() })
+  const text = kubeconfigText({ server, ca: authority.trusted, ...admin })
+  const path = join(dataDir, 'kubeconfig')
+  for (const wanted of new Set([path, kubeconfig ?? path])) await replaceFile(wanted, text, 0o600)
+}

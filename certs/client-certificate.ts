@@ -1,0 +1,24 @@
+/** Which of the fleet's authorities made this client certificate? Its dates are left to whoever asks. */
+import { X509Certificate } from 'node:crypto'
+import { caHash } from './ca-hash.ts'
+
+const clientUse = '1.3.6.1.5.5.7.3.2'
+
+/**
+ * The hash of the authority, among `trusted` (PEM), that signed this client certificate; undefined when none did. `der` as
+ * it came over TLS, where its holder proved to have the key. For certificates that OpenSSL calls expired: of several
+ * faults it tells the last one only, so that word alone says nothing of the signature.
+ */
+export function signerOf(der: Uint8Array, trusted: string): string | undefined {
+  try {
+    const certificate = new X509Certificate(der)
+    if (certificate.ca || !certificate.keyUsage?.includes(clientUse)) return undefined
+    const blocks = trusted.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+    const authority = blocks
+      .map((block) => new X509Certificate(block))
+      .find((one) => one.ca && certificate.checkIssued(one) && certificate.verify(one.publicKey))
+    return authority && caHash(authority)
+  } catch {
+    return undefined
+  }
+}

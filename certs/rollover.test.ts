@@ -1,0 +1,88 @@
+import { X509Certificate } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { openAuthority, wrongDate } from './authority.ts'
+import { signerOf } from './client-certificate.ts'
+import { issueNode } from './issue.ts'
+import { beginRollover, changeOver, finishRollover, rolloverIn } from './rollover.ts'
+
+const nowMs = Date.UTC(2026, 5, 1)
+
+test('both authorities are trusted from the first step to the last, and one of them signs', async (t) => {
+  const folder = await aFolder(t)
+  const first = await openAuthority(folder, nowMs)
+  t.match(await rolloverIn(folder), { stage: 'none', hash: first.hash })
+
+  const begun = await beginRollover(folder, nowMs)
+  t.match(begun, { stage: 'begun', hash: first.hash })
+  t.same(await beginRollover(folder, nowMs), begun, 'running it again changes nothing')
+  const both = await openAuthority(folder, nowMs)
+  t.equal(both.hash, first.hash)
+  t.equal(both.trusted.match(/BEGIN/g)?.length, 2)
+  const old = derOf(issueNode(both, { nodeName: 'pi-1', nowMs }).certificate)
+
+  t.match(await changeOver(folder), { stage: 'changed-over', hash: begun.next, previous: first.hash })
+  const second = await openAuthority(folder, nowMs)
+  t.equal(second.hash, begun.next)
+  t.equal(second.trusted.match(/BEGIN/g)?.length, 2)
+  const fresh = derOf(issueNode(second, { nodeName: 'pi-1', nowMs }).certificate)
+  t.same([signerOf(old, second.trusted), signerOf(fresh, second.trusted)], [first.hash, second.hash])
+  await t.rejects(beginRollover(folder, nowMs), { message: /finish it first/ })
+
+  t.match(await finishRollover(folder), { stage: 'none', hash: second.hash })
+  const last = await openAuthority(folder, nowMs)
+  t.equal(signerOf(old, last.trusted), undefined)
+  t.same((await readdir(folder)).sort(), ['ca.crt', 'ca.key'])
+})
+
+test('steps out of order are refused with the one before', async (t) => {
+  const folder = await aFolder(t)
+  await t.rejects(rolloverIn(folder), { message: /There is no authority/ })
+  await openAuthority(folder, nowMs)
+  await t.rejects(changeOver(folder), { message: /begin first/ })
+  await t.rejects(finishRollover(folder), { message: /no previous authority/ })
+})
+
+test('a change that was broken off between its two files is finished by the next who opens them', async (t) => {
+  const folder = await aFolder(t)
+  await openAuthority(folder, nowMs)
+  const { next } = await beginRollover(folder, nowMs)
+  await writeFile(join(folder, 'previous.crt'), await readFile(join(folder, 'ca.crt')))
+  await rename(join(folder, 'next.key'), join(folder, 'ca.key'))
+  t.equal((await openAuthority(folder, nowMs)).hash, next)
+  t.match(await rolloverIn(folder), { stage: 'changed-over', hash: next })
+})
+
+test('no certificate is made by a clock that cannot be right', async (t) => {
+  const folder = await aFolder(t)
+  const authority = await openAuthority(folder, nowMs)
+  await t.rejects(beginRollover(folder, 0), { message: /clock says 1970/ })
+  t.throws(() => issueNode(authority, { nodeName: 'pi-1', nowMs: 0 }), { message: /clock says 1970/ })
+  t.match(
+    wrongDate(nowMs - 365 * 24 * 3600_000, authority),
+    /clock says 2025-06-01/,
+    'nor by one older than the authority',
+  )
+  t.equal(wrongDate(nowMs, authority), undefined)
+})
+
+test('a certificate that only calls itself ours is nobody’s', async (t) => {
+  const ours = await openAuthority(await aFolder(t), nowMs)
+  const other = await openAuthority(await aFolder(t), nowMs)
+  const foreign = issueNode(other, { nodeName: 'pi-1', nowMs, lifeMs: 1000 })
+  t.equal(signerOf(derOf(foreign.certificate), ours.trusted), undefined)
+  t.equal(signerOf(derOf(ours.certificate), ours.trusted), undefined, 'nor is an authority a client')
+  t.equal(signerOf(Buffer.from('nonsense'), ours.trusted), undefined)
+})
+
+function derOf(pem: string): Uint8Array {
+  return new X509Certificate(pem).raw
+}
+
+async function aFolder(t: Test): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'rollover-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  return folder
+}
