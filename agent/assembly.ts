@@ -22,6 +22,7 @@ import { hostPlatform } from './adapters/host-platform.ts'
 import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
+import { openKnownTime } from './adapters/known-time.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
 import { machineMetrics } from './adapters/machine-metrics.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
@@ -96,9 +97,16 @@ export async function runAgent(
 
   const random = Math.random
   const watch = loopWatch(systemClock, hangsAfterMs)
+  const knownTime = await openKnownTime({
+    path: join(dataDir, 'last-known-time'),
+    certificate: identity.certificate,
+    isClockRight: () => sensors.time().synchronized === true,
+    clock: systemClock,
+    log,
+  })
   const controlPlane = mqttControlPlane(
     { clock: systemClock, random, log },
-    { ...identity, agentVersion: version, bootID: system.bootID },
+    { ...identity, agentVersion: version, bootID: system.bootID, knownTime },
   )
   const engine = dockerRuntime({
     socketPath: request.dockerSocket,
@@ -157,7 +165,11 @@ export async function runAgent(
         filesystems: filesystemState({ root, dataDirectory: dataDir, kernel, clock: systemClock }).look,
         docker: () => ({ version: health.info()?.version, silence: health.silence() }),
         kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock: systemClock }),
-        clock: () => ({ ...sensors.time(), controller: theirTime.difference() }),
+        clock: () => ({
+          ...sensors.time(),
+          controller: theirTime.difference(),
+          behindKnownMs: knownTime.behindMs(),
+        }),
         restarts: () => {
           const { uptimeMs } = sensors.time()
           if (uptimeMs >= bootLastsMs) void boot.lasts()
@@ -268,7 +280,7 @@ export async function runAgent(
     configuration.garbage,
   )
   let credentials: NodeCredentials = identity
-  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials }))
+  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime }))
   const certificates = certificateManager({
     credentials: () => credentials,
     async keep(next) {
@@ -396,6 +408,7 @@ export async function runAgent(
       },
       teller,
       certificates,
+      knownTime,
       ...(staticPodPath === '' ? [] : [staticPods]),
       mirrors,
       { name: 'kernel-log', run: kernel.run },

@@ -121,7 +121,11 @@ test('an agent starts without controller, network and Docker, is asked how it is
   t.equal(await agent.exitCode, 0)
   t.ok(agent.said('Agent stopped'))
   t.notMatch(agent.output(), /Warning/)
-  t.same(readdirSync(directory).toSorted(), ['boot-id', 'identity.json'], 'no lock and no litter stays')
+  t.same(
+    readdirSync(directory).toSorted(),
+    ['boot-id', 'identity.json', 'last-known-time'],
+    'no lock and no litter stays',
+  )
 })
 
 function textAt(url: string): Promise<string> {

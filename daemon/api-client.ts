@@ -1,5 +1,6 @@
 /** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
 import { type RequestOptions, request } from 'node:https'
+import { connectToServer, type KnownTime } from './server-check.ts'
 
 export type ApiAnswer = {
   readonly status: number
@@ -31,6 +32,8 @@ export type ApiClientSettings = {
   readonly token?: string
   /** For one call, from the connection to the last byte. */
   readonly deadlineMs?: number
+  /** What the server's certificate is judged by where the system's clock may be wrong; else by that clock. */
+  readonly knownTime?: KnownTime
 }
 
 /** Nobody answered, or not in a way that can be trusted. `code` is Node's or OpenSSL's word for it. */
@@ -52,13 +55,12 @@ const longestAnswer = 16 * 1024 * 1024
  */
 export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)): ApiClient {
   async function call(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
-    const { url, ca, certificate, key, token, deadlineMs = 15_000 } = typeof given === 'function' ? given() : given
-    const common: RequestOptions = { agent: false, ca, ...(certificate && key ? { cert: certificate, key } : {}) }
+    const settings = typeof given === 'function' ? given() : given
+    const { url, token, deadlineMs = 15_000 } = settings
     const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
     const deadline = AbortSignal.timeout(deadlineMs)
     const sent = body === undefined ? undefined : JSON.stringify(body)
     const options: RequestOptions = {
-      ...common,
       method,
       headers: {
         ...headers,
@@ -70,7 +72,7 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
       signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
     }
     try {
-      return await exchange(new URL(path, url), options, sent)
+      return await exchange(new URL(path, url), settings, options, sent)
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
       const late = deadline.aborted ? `no answer within ${deadlineMs / 1000} s` : undefined
@@ -91,9 +93,24 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
   }
 }
 
-function exchange(url: URL, options: RequestOptions, sent: string | undefined): Promise<ApiAnswer> {
+async function exchange(
+  url: URL,
+  { ca, certificate, key, knownTime }: ApiClientSettings,
+  options: RequestOptions,
+  sent: string | undefined,
+): Promise<ApiAnswer> {
+  const socket = await connectToServer(
+    {
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: Number(url.port || 443),
+      ca,
+      ...(certificate && key ? { cert: certificate, key } : {}),
+      knownTime,
+    },
+    options.signal,
+  )
   return new Promise((resolve, reject) => {
-    const asked = request(url, options, (response) => {
+    const asked = request(url, { ...options, createConnection: () => socket }, (response) => {
       const chunks: Buffer[] = []
       let length = 0
       response.on('data', (chunk: Buffer) => {

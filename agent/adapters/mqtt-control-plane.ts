@@ -14,6 +14,7 @@ import { unlessAborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { KnownTime } from '../../daemon/server-check.ts'
 import type { NodeCredentials } from '../node/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { linkOutages } from './link-outages.ts'
@@ -33,6 +34,8 @@ export type MqttControlPlaneSettings = {
   readonly key: string
   readonly agentVersion: string
   readonly bootID: string
+  /** What the broker's certificate is judged by where our clock may be wrong. */
+  readonly knownTime?: KnownTime
   /** The broker, or we, find the other dead after one and a half times this. */
   readonly keepaliveSeconds?: number
 }
@@ -202,10 +205,20 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
 function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['will']): LinkSettings {
   const { hostname, port } = new URL(settings.mqttUrl)
-  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds } = settings
+  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds, knownTime } = settings
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  return { host, port: Number(port || 8883), clientId: nodeName, ca, certificate, key, keepaliveSeconds, will }
+  return {
+    host,
+    port: Number(port || 8883),
+    clientId: nodeName,
+    ca,
+    certificate,
+    key,
+    knownTime,
+    keepaliveSeconds,
+    will,
+  }
 }
 
 /** A message that is not understood is dropped and told of: an older or newer controller is better than none. */

@@ -2,9 +2,10 @@
  * One MQTT 3.1.1 connection over mutual TLS, from its opening to its end. Each connection gets a client of its own, so
  * nothing of the library's queues, retries and stores outlives a link: what must be said again its owner knows.
  */
-import { connect, type TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import mqtt from 'mqtt/lib/client'
 import { writeToStream } from 'mqtt-packet'
+import { connectToServer, type KnownTime } from '../../daemon/server-check.ts'
 import { within } from './within.ts'
 
 export type LinkSettings = {
@@ -15,6 +16,8 @@ export type LinkSettings = {
   readonly ca: string
   readonly certificate: string
   readonly key: string
+  /** What the server's certificate is judged by where our clock may be wrong. */
+  readonly knownTime?: KnownTime | undefined
   readonly keepaliveSeconds: number
   /** Said by the broker when we are gone without a word. Retained, QoS 1. */
   readonly will: { readonly topic: string; readonly body: string }
@@ -40,7 +43,7 @@ export interface MqttLink {
 /** `isRetained`: it was said before we asked, nobody knows when. */
 export type MessageListener = (topic: string, body: string, isRetained: boolean) => void
 
-const connectMs = 15_000 // name, TCP, TLS and CONNACK; a Pi Zero on a bad radio link needs some of it
+const connectMs = 15_000 // name, TCP and TLS, and the same for CONNACK; a Pi Zero on a bad radio link needs some of it
 const answerMs = 20_000
 const closeMs = 1_000
 
@@ -53,7 +56,7 @@ export async function openLink(
   signal.throwIfAborted()
   // Else it makes a buffer for each of 65,536 numbers, once: 6 MB to save the moments of writing two bytes.
   writeToStream.cacheNumbers = false
-  const socket = connectSocket(settings)
+  const socket = await connectSocket(settings, signal)
   const ended = endOf(socket)
   const client = new mqtt.default(() => socket, {
     protocolVersion: 4,
@@ -91,23 +94,16 @@ export async function openLink(
   return linkOf(client, socket, ended)
 }
 
-function connectSocket({ host, port, ca, certificate, key }: LinkSettings): TLSSocket {
-  const socket = connect({
-    host,
-    port,
-    ca,
-    cert: certificate,
-    key,
-    minVersion: 'TLSv1.2',
-    servername: serverName(host),
-  })
+/** Nothing is said to a server before it has proved who it is. */
+async function connectSocket(settings: LinkSettings, signal: AbortSignal): Promise<TLSSocket> {
+  const { host, port, ca, certificate, key, knownTime } = settings
+  const late = AbortSignal.timeout(connectMs)
+  const socket = await connectToServer(
+    { host, port, ca, cert: certificate, key, knownTime },
+    AbortSignal.any([signal, late]),
+  )
   socket.setNoDelay(true)
   return socket
-}
-
-/** Addresses are not sent as names, as TLS demands. */
-function serverName(host: string): string {
-  return /^[\d.]+$|:/.test(host) ? '' : host
 }
 
 function endOf(socket: TLSSocket): Promise<Error> {

@@ -17,6 +17,15 @@ test('a clock that never heard a time server is told after a while', async (t) =
   t.match(clockSynchronized({ ...up, synchronized: false, uptimeMs: 60_000 }), { reason: 'ClockNotSynchronizedYet' })
 })
 
+test('a clock that is behind what is known for certain is told, with or without a controller', async (t) => {
+  t.match(clockSynchronized({ ...up, behindKnownMs: 56 * 365 * 86_400_000 }), {
+    status: 'True',
+    reason: 'ClockBehindKnownTime',
+    message: /more than a year behind/,
+  })
+  t.equal(clockSynchronized({ ...up, behindKnownMs: 5_000 }), undefined)
+})
+
 test("a clock that is not the controller's is told, with how far it is off", async (t) => {
   t.match(clockSynchronized({ ...up, controller: exactly(29_000) }), { status: 'False' })
   t.match(clockSynchronized({ ...up, controller: exactly(31_000) }), {

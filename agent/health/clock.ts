@@ -6,6 +6,8 @@ export type ClockReading = {
   readonly synchronized: boolean | undefined
   readonly uptimeMs: number
   readonly controller: Difference | undefined
+  /** How far it is behind the last time known for certain. */
+  readonly behindKnownMs?: number
 }
 
 /** How far this clock is ahead of the controller's. Not exact: it may be further behind than that, never less. */
@@ -16,7 +18,12 @@ const tolerableMs = 30_000
 /** After its start a machine may take a while to find a network and a time server. */
 const patienceMs = 10 * 60_000
 
-export function clockSynchronized({ synchronized, uptimeMs, controller }: ClockReading): Finding | undefined {
+export function clockSynchronized({
+  synchronized,
+  uptimeMs,
+  controller,
+  behindKnownMs = 0,
+}: ClockReading): Finding | undefined {
   const behind = controller !== undefined && controller.aheadMs < -tolerableMs
   const ahead = controller?.isExact === true && controller.aheadMs > tolerableMs
   if (behind || ahead) {
@@ -25,6 +32,12 @@ export function clockSynchronized({ synchronized, uptimeMs, controller }: ClockR
     return wrong(
       behind ? 'ClockBehindController' : 'ClockAheadOfController',
       `This machine's clock is more than ${far} ${behind ? 'behind' : 'ahead of'} the controller's: ${remedy}`,
+    )
+  }
+  if (behindKnownMs > tolerableMs) {
+    return wrong(
+      'ClockBehindKnownTime',
+      `This machine's clock is more than ${inWords(behindKnownMs)} behind the last time it knew: see 'timedatectl', and that a time server can be reached`,
     )
   }
   if (synchronized === false && uptimeMs >= patienceMs) {
