@@ -322,6 +322,8 @@ export async function runAgent(
     },
     { nodeName, fileCheckMs },
   )
+  // Starts programs: once, whatever else of the node changes.
+  const description = describeMachine()
   const registering = registration({
     api,
     facts: async () => ({
@@ -330,7 +332,7 @@ export async function runAgent(
       operatingSystem: system.operatingSystem,
       architecture: system.architecture,
       hardware: await readHardwareIdentity(root),
-      annotations: described(await describeMachine()),
+      annotations: described(await description),
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
       trusted: blocksOf(credentials.ca).map(caHash),
