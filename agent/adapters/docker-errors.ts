@@ -1,10 +1,10 @@
 /** What Docker answered, or that it did not → the few reasons a caller can act on. Its status codes stop here. */
 import { RuntimeError, type RuntimeErrorReason } from '../pods/runtime.ts'
-import { plainly } from './docker-refusals.ts'
+import { plainly, shortened } from './docker-refusals.ts'
 
 export type DockerFailure = { readonly status: number | undefined; readonly text: string }
 
-/** Of an error thrown by dockerode. */
+/** Of an error thrown by dockerode; what is long is shortened. */
 export function failureOf(error: unknown): DockerFailure {
   const { statusCode, json, message } = (typeof error === 'object' && error !== null ? error : {}) as {
     readonly statusCode?: unknown
@@ -16,7 +16,7 @@ export function failureOf(error: unknown): DockerFailure {
     .trim()
   return {
     status: typeof statusCode === 'number' ? statusCode : undefined,
-    text: typeof json?.message === 'string' ? json.message : own,
+    text: shortened(typeof json?.message === 'string' ? json.message : own),
   }
 }
 

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { failureOf } from './docker-errors.ts'
 import { plainly } from './docker-refusals.ts'
 
 const runc =
@@ -25,4 +26,14 @@ test('a refusal is told without the engine’s inner workings, and with what to 
 
 test('what is not known is told as it is', async (t) => {
   t.equal(plainly('layers from manifest do not match'), 'layers from manifest do not match')
+})
+
+test('a pod that names a program with a hundred thousand letters stops nobody, and fills no message', async (t) => {
+  for (const word of ['/', '/overlay2/', '/overlay2/merged', 'a']) {
+    const name = word.repeat(130_000 / word.length)
+    const { text } = failureOf({ statusCode: 400, json: { message: `exec: "${name}": file name too long: unknown` } })
+    const told = plainly(text)
+    t.ok(told.length < 3_000, word)
+    t.match(told, /^exec: ".*: file name too long$/, word)
+  }
 })

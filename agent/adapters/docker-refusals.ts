@@ -12,9 +12,11 @@ const noise = [
   /driver failed programming external connectivity on endpoint \S+ \([0-9a-f]+\): /,
   /Error starting userland proxy: /,
 ]
-/** Where an image is laid out differs from try to try. */
-const imageRoot =
-  /\/[^\s"]*\/(?:overlay2|overlayfs|aufs|btrfs|vfs|snapshots)\/[^\s"]*?\/?(?:merged|rootfs|fs)(?=[/"\s:])/g
+const storages: ReadonlySet<string> = new Set(['overlay2', 'overlayfs', 'aufs', 'btrfs', 'vfs', 'snapshots'])
+
+/** Who wrote the pod may have written most of it: a word of an error is as long as a word of the pod. */
+const mostText = 2_048
+const mostTail = 512
 
 type Remedy = readonly [RegExp, string]
 
@@ -68,10 +70,27 @@ const remedies: readonly Remedy[] = [
   ],
 ]
 
-/** The same text for the same refusal, whatever container it was. */
+/** Both ends of what is too long: Docker says first what it did, and last what was in the way. */
+export function shortened(text: string): string {
+  return text.length <= mostText ? text : `${text.slice(0, mostText - mostTail)} … ${text.slice(-mostTail)}`
+}
+
+/** The same text for the same refusal, whatever container it was. Of a shortened text. */
 export function plainly(text: string): string {
   const bare = noise.reduce((rest, words) => rest.replace(words, ''), text).replace(/: unknown(?=$|:|\.)/, '')
-  const clean = bare.replace(imageRoot, '').trim()
+  const clean = bare.replace(/\/[^\s"]+/g, insideImage).trim()
   const [, remedy] = remedies.find(([pattern]) => pattern.test(text)) ?? []
   return remedy === undefined ? clean : `${clean} (${remedy})`
+}
+
+/** Where an image is laid out differs from try to try: the path from the image's own root. */
+function insideImage(path: string): string {
+  const parts = path.split('/')
+  const storage = parts.findLastIndex((part) => storages.has(part))
+  const root = parts.findIndex((part, index) => index > storage && /^(?:merged|rootfs|fs)(?=$|:)/.test(part))
+  if (storage < 0 || root < 0) return path
+  return parts
+    .slice(root)
+    .join('/')
+    .replace(/^(?:merged|rootfs|fs)/, '')
 }
