@@ -55,7 +55,8 @@ async function manifest(path: string, size: number): Promise<ManifestFile> {
     const document = parseDocument(await readFile(path, 'utf8'), { prettyErrors: true })
     const [first] = document.errors
     if (first !== undefined) return { path, problem: `it is not YAML: ${firstLine(first)}` }
-    return { path, content: document.toJS({ maxAliasCount: 100 }) }
+    // Through JSON: YAML may hold an object that is within itself.
+    return { path, content: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 100 }))) }
   } catch (error) {
     return { path, problem: `it cannot be read: ${firstLine(error)}` }
   }
