@@ -1,4 +1,7 @@
-/** A sleep that news can cut short: loops are woken by change and by a timer. */
+/**
+ * A sleep that news can cut short: loops are woken by change and by a timer. Not by `AbortSignal.any`: on Node 20 each call
+ * leaves some 60 bytes (measured) on a signal that lives as long as the program.
+ */
 import type { Clock } from './clock.ts'
 
 export interface Alarm {

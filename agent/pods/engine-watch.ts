@@ -1,4 +1,5 @@
 /** The two loops that notice what happens in the container engine: its events, and a slow look at everything. */
+import { alarm } from '../../daemon/alarm.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -30,12 +31,10 @@ const retry = { firstMs: 200, maxMs: 30_000 }
 
 export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): EngineWatch {
   const { runtime, clock, random, log, resyncMs } = needs
-  let wake: () => void = () => undefined
+  const news = alarm(clock)
 
   const survey = async (signal: AbortSignal) => {
     for (let failures = 0; !signal.aborted; ) {
-      const woken = new AbortController()
-      wake = () => woken.abort()
       let waitMs = resyncMs
       try {
         await listener.survey()
@@ -44,7 +43,7 @@ export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): 
         waitMs = backoffMs(failures++, retry, random)
         log.debug('Containers not looked at', { retryInMs: Math.round(waitMs), error })
       }
-      await clock.sleep(waitMs, AbortSignal.any([signal, woken.signal]))
+      await news.sleep(waitMs, signal)
     }
   }
 
@@ -52,7 +51,7 @@ export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): 
     let failures = 0
     const opened = () => {
       failures = 0
-      wake()
+      news.ring()
       listener.opened()
     }
     while (!signal.aborted) {
@@ -68,7 +67,7 @@ export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): 
   }
 
   return {
-    wake: () => wake(),
+    wake: news.ring,
     async run(signal) {
       await Promise.all([watch(signal), survey(signal)])
     },

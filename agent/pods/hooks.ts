@@ -1,5 +1,6 @@
 /** Runs what a container wants done right after its start and before its end. */
 import type { Container, Pod } from '../../api/pod.ts'
+import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type Answer, type NetworkProbes, targetOf } from './probes/targets.ts'
@@ -36,8 +37,8 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
   const target = targetOf(hook, container, podIP)
   if (target === undefined) return { result: 'failure', message: 'there is nobody to ask' }
   if (target.kind !== 'exec') return await network.ask(target, timeoutMs, signal)
-  const done = new AbortController()
-  const calledOff = clock.sleep(timeoutMs, AbortSignal.any([signal, done.signal])).then(() => undefined)
+  const patience = alarm(clock)
+  const calledOff = patience.sleep(timeoutMs, signal).then(() => undefined)
   try {
     const ended = await Promise.race([runtime.exec(id, target.command, timeoutMs), calledOff])
     if (ended?.exitCode === 0) return { result: 'success', message: '' }
@@ -46,7 +47,7 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
   } catch (error) {
     return { result: 'failure', message: storyOf(error) }
   } finally {
-    done.abort()
+    patience.ring()
   }
 }
 

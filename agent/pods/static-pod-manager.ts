@@ -1,5 +1,6 @@
 /** Loop: the folder of manifests → the pods that this machine runs of its own accord. A bad file stops no other. */
 import type { Pod } from '../../api/pod.ts'
+import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -119,12 +120,17 @@ export function staticPodManager(
     async run(signal) {
       while (!signal.aborted) {
         const round = new AbortController()
-        const woken = new AbortController()
+        const news = alarm(clock)
+        let isNews = false
+        const changed = () => {
+          isNews = true
+          news.ring()
+        }
         // Armed anew in every round: the folder may have come to be, or be another one of the same name.
-        const watching = folder.watch(() => woken.abort(), AbortSignal.any([signal, round.signal]))
+        const watching = folder.watch(changed, round.signal)
         await look()
-        await clock.sleep(fileCheckMs, AbortSignal.any([signal, woken.signal]))
-        if (woken.signal.aborted) await clock.sleep(quietMs, signal)
+        await news.sleep(fileCheckMs, signal)
+        if (isNews) await clock.sleep(quietMs, signal)
         round.abort()
         await watching
       }

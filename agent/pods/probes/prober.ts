@@ -248,6 +248,7 @@ export function prober({ runtime, network, clock, random, log, event, changed }:
         const podUID = key.slice(0, key.indexOf('/'))
         return pods.get(podUID)?.workers.find((worker) => worker.key === key)
       }
+      signal.addEventListener('abort', () => wake(), { once: true })
       while (!signal.aborted) {
         for (const key of due.take(clock.monotonicMs())) {
           const worker = keys(key)
@@ -255,7 +256,7 @@ export function prober({ runtime, network, clock, random, log, event, changed }:
         }
         const woken = new AbortController()
         wake = () => woken.abort()
-        await clock.sleep(waitMs(due.nextMs(), clock.monotonicMs()), AbortSignal.any([signal, woken.signal]))
+        await clock.sleep(waitMs(due.nextMs(), clock.monotonicMs()), woken.signal)
       }
       stopped.abort()
       await Promise.race([Promise.all(asked), clock.sleep(1_000)])
