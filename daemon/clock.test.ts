@@ -20,6 +20,18 @@ test('a sleep ends at its time, or when it is called off', async (t) => {
   t.pass('neither waited')
 })
 
+test('a sleep of a year is no short one', async (t) => {
+  const abort = new AbortController()
+  let hasEnded = false
+  const year = systemClock.sleep(365 * 86_400_000, abort.signal).then(() => {
+    hasEnded = true
+  })
+  await systemClock.sleep(20)
+  t.notOk(hasEnded)
+  abort.abort()
+  await year
+})
+
 test('the clock of tests wakes sleepers in order, each before the next', async (t) => {
   const clock = fakeClock()
   const woken: [string, number][] = []

@@ -9,20 +9,30 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
+/** Of Node's timers: one that is set for longer goes off at once. */
+export const longestTimerMs = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve()
-      const done = () => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, ms)
-      signal?.addEventListener('abort', done, { once: true })
-    }),
+  async sleep(ms, signal) {
+    let leftMs = ms
+    for (; leftMs > longestTimerMs && !signal?.aborted; leftMs -= longestTimerMs) await timer(longestTimerMs, signal)
+    await timer(leftMs, signal)
+  },
+}
+
+function timer(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const done = () => {
+      clearTimeout(started)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const started = setTimeout(done, ms)
+    signal?.addEventListener('abort', done, { once: true })
+  })
 }
 
 /** An instant as objects carry it: RFC 3339, whole seconds, UTC. */

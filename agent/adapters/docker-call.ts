@@ -1,4 +1,5 @@
 /** Talking to Docker: every call ends, every failure is told in the runtime's words, streams are read line by line. */
+import { longestTimerMs } from '../../daemon/clock.ts'
 import { failureOf, runtimeError } from './docker-errors.ts'
 
 /**
@@ -21,10 +22,13 @@ export async function call<T>(
   const deadline = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`Docker did not answer within ${ms / 1000} s`))
-      deadline.abort()
-    }, ms)
+    timer = setTimeout(
+      () => {
+        reject(new Error(`Docker did not answer within ${ms / 1000} s`))
+        deadline.abort()
+      },
+      Math.min(ms, longestTimerMs),
+    )
   })
   try {
     return await Promise.race([work(deadline.signal), late])

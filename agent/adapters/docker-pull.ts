@@ -3,6 +3,7 @@
  * fetching again a layer that was finished.
  */
 import type Dockerode from 'dockerode'
+import { longestTimerMs } from '../../daemon/clock.ts'
 import { type PullOptions, type PullProgress, type RegistryCredentials, RuntimeError } from '../pods/runtime.ts'
 import { type Message, messages } from './docker-call.ts'
 import { failureOf, runtimeError } from './docker-errors.ts'
@@ -48,7 +49,8 @@ export async function pull(docker: Dockerode, image: string, source: PullSource,
   const watch = () => {
     clearTimeout(watchdog)
     const giveUp = () => keep().finally(() => stalled.abort())
-    watchdog = setTimeout(giveUp, layers.allFetched() ? Math.max(unpackMs, stallMs) : stallMs)
+    const patienceMs = layers.allFetched() ? Math.max(unpackMs, stallMs) : stallMs
+    watchdog = setTimeout(giveUp, Math.min(patienceMs, longestTimerMs))
   }
   watch()
   try {

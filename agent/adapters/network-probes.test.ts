@@ -63,6 +63,15 @@ test('a gRPC probe asks for the health of a service', async (t) => {
   t.match(await ask({ kind: 'grpc', host: '127.0.0.1', port: closed, service: '' }, 2000, never), { result: 'failure' })
 })
 
+test('a probe may have more time than a timer can measure', async (t) => {
+  const port = await opened(
+    t,
+    createServer((_, response) => void setImmediate(() => response.end('well'))),
+  )
+  const target = { kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: '/', headers: [] } as const
+  t.match(await ask(target, 2147483647000, never), { result: 'success' })
+})
+
 test('a probe that is called off says nothing', async (t) => {
   const port = await opened(
     t,

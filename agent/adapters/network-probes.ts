@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect as http2Connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
+import { longestTimerMs } from '../../daemon/clock.ts'
 import type { Answer, NetworkProbes, Target } from '../pods/probes/targets.ts'
 
 type Http = Target & { kind: 'http' }
@@ -17,8 +18,17 @@ const mostBytes = 10 * 1024
 export function networkProbes(agent: string): NetworkProbes {
   return {
     async ask(target, timeoutMs, stop) {
-      const late = AbortSignal.timeout(timeoutMs)
-      const signal = AbortSignal.any([late, stop])
+      const over = new AbortController()
+      const abort = () => over.abort()
+      const { signal } = over
+      let isLate = false
+      const giveUp = () => {
+        isLate = true
+        abort()
+      }
+      const timer = setTimeout(giveUp, Math.min(timeoutMs, longestTimerMs))
+      stop.addEventListener('abort', abort, { once: true })
+      if (stop.aborted) abort()
       try {
         switch (target.kind) {
           case 'tcp':
@@ -30,8 +40,11 @@ export function networkProbes(agent: string): NetworkProbes {
         }
       } catch (error) {
         if (stop.aborted) return { result: 'unknown', message: 'It was called off' }
-        const why = late.aborted ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
+        const why = isLate ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
         return { result: 'failure', message: `${nameOf(target)}: ${why}` }
+      } finally {
+        clearTimeout(timer)
+        stop.removeEventListener('abort', abort)
       }
     },
   }
