@@ -26,6 +26,8 @@ node_version=22.23.3
 node_integrity_x64=qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==
 node_integrity_arm64=l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==
 
+maintainer='The Bramble developers <developers@bramble.dev>'
+
 arch='' version='' out='' quick='' assume_yes='' packages=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -165,7 +167,7 @@ plain_module() {
 }
 
 build() {
-  local package=$1 root=$work/$1 library documents began=$SECONDS
+  local package=$1 root=$work/$1 folder library documents began=$SECONDS
   step "$package $version for $arch"
   library=$root/usr/lib/$package
   documents=$root/usr/share/doc/$package
@@ -200,6 +202,7 @@ program() {
 }
 
 bramble_agent() {
+  folder=agent
   program bramble-agent
   place usocket uwrap.node index.js
   plain_module debug ms
@@ -208,6 +211,7 @@ bramble_agent() {
 }
 
 bramble_controller() {
+  folder=broker-controller
   program bramble-controller
   program bramble-certs
   place better-sqlite3 better_sqlite3.node lib
@@ -217,27 +221,55 @@ bramble_controller() {
 }
 
 documents() {
+  local module overrides=$root/usr/share/lintian/overrides
   install -m 644 docs/operating.md docs/configuration.md "$documents/"
   install -m 644 systemd/examples/*.conf "$documents/examples/"
   {
-    printf 'Bramble. Licensed under the Apache License, Version 2.0, see /usr/share/common-licenses/Apache-2.0.\n\n'
-    printf 'Parts of others, each under its own licence:\n\n=== Node.js %s\n\n' "$node_version"
-    cat "$node_home/LICENSE"
-    local module
-    for module in "$library"/node_modules/*; do
-      printf '\n=== %s\n\n' "${module##*/}"
-      cat "node_modules/${module##*/}"/LICEN[CS]E* 2>/dev/null || sed -n 's/.*"license": *//p' "$module/package.json"
-    done
+    printf 'Bramble is licensed under the Apache License, Version 2.0: see /usr/share/common-licenses/Apache-2.0.\n\n'
+    printf 'Copyright (C) 2026 the Bramble developers\n\n'
+    printf 'The licences of Node.js and of the modules that are part of this package: licences-of-parts.gz beside this file.\n'
   } >"$documents/copyright"
-  gzip -9 -n -c CHANGELOG.md >"$documents/changelog.gz"
+  {
+    printf '=== Node.js %s\n\n' "$node_version"
+    cat "$node_home/LICENSE"
+    for module in "$library"/node_modules/* $(licensed_modules); do
+      printf '\n=== %s\n\n' "${module#*node_modules/}"
+      cat "node_modules/${module#*node_modules/}"/LICEN[CS]E* 2>/dev/null || true
+    done
+  } | gzip -9 -n >"$documents/licences-of-parts.gz"
+  gzip -9 -n -c CHANGELOG.md >"$documents/CHANGELOG.md.gz"
+  {
+    printf '%s (%s) stable; urgency=medium\n\n  * What is different: CHANGELOG.md.gz beside this file.\n\n' "$package" "$version"
+    printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -R -r CHANGELOG.md)"
+  } | gzip -9 -n >"$documents/changelog.gz"
+  mkdir -p "$overrides"
+  {
+    printf '# Node.js comes as its makers build it, so that its faults are theirs to mend for every system at once.\n'
+    printf '%s: embedded-library zlib [usr/lib/%s/node]\n%s: hardening-no-pie [usr/lib/%s/node]\n' "$package" "$package" "$package" "$package"
+  } >"$overrides/$package"
+}
+
+# The modules inside the bundles: those of the program's package.json, and theirs.
+licensed_modules() {
+  node -e '
+    const { packages } = require("./package-lock.json"), seen = new Set()
+    const visit = (name) => {
+      const found = packages[`node_modules/${name}`]
+      if (!found || seen.has(name)) return
+      seen.add(name)
+      Object.keys(found.dependencies ?? {}).forEach(visit)
+    }
+    for (const folder of process.argv.slice(1)) Object.keys(packages[folder].dependencies).forEach(visit)
+    console.log([...seen].sort().map((name) => `node_modules/${name}`).join("\n"))
+  ' "$folder" certs
 }
 
 control() {
   local from=scripts/packages/$package file
   {
     sed -n '1p' "$from/control"
-    printf 'Version: %s\nArchitecture: %s\nMaintainer: The Bramble developers <bramble@bramble.dev>\n' "$version" "$arch"
-    printf 'Section: admin\nPriority: optional\nHomepage: https://bramble.dev\nInstalled-Size: %s\n' "$(du -sk -- "$root" | cut -f 1)"
+    printf 'Version: %s\nArchitecture: %s\nMaintainer: %s\n' "$version" "$arch" "$maintainer"
+    printf 'Section: admin\nPriority: optional\nInstalled-Size: %s\n' "$(du -sk -- "$root" | cut -f 1)"
     sed '1d' "$from/control"
   } >"$root/DEBIAN/control"
   for file in postinst prerm postrm; do install -m 755 "$from/$file" "$root/DEBIAN/$file"; done
