@@ -322,8 +322,8 @@ export async function runAgent(
     },
     { nodeName, fileCheckMs },
   )
-  // Starts programs: once, whatever else of the node changes.
-  const description = describeMachine()
+  // Starts programs: once, when it is first needed.
+  const description = once(describeMachine)
   const registering = registration({
     api,
     facts: async () => ({
@@ -332,7 +332,7 @@ export async function runAgent(
       operatingSystem: system.operatingSystem,
       architecture: system.architecture,
       hardware: await readHardwareIdentity(root),
-      annotations: described(await description),
+      annotations: described(await description()),
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
       trusted: blocksOf(credentials.ca).map(caHash),
@@ -452,6 +452,14 @@ function mayRestartDocker(request: RunRequest, { restartDocker }: AgentConfigura
 
 function isSystemDocker({ dockerSocket }: RunRequest): boolean {
   return ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
 }
 
 function counted(devices: MachineDevices) {
