@@ -247,6 +247,7 @@ export async function runAgent(
       devices: () => findDevices(configuration.devices),
       controlPlane,
       network: networkProbes('kube-probe/1.32'),
+      gate: boot.startGate({ clock: systemClock, log }),
       checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),
       node: {
         hostIP: () => status.status()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
@@ -430,6 +431,7 @@ export async function runAgent(
     signal,
     log,
   )
+  await boot.ends()
 }
 
 /** The visit of a pod tidies up at once, as the kubelet does; the collector does the rest. */

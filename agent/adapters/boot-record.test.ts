@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openBootRecord } from './boot-record.ts'
 import { recordStart } from './start-record.ts'
 
@@ -29,6 +31,90 @@ test('boots that did not last are counted, back to the last one that did', async
   t.equal((await boot('boot-6')).shortBoots, 0)
   for (let more = 7; more < 30; more++) await boot(`boot-${more}`)
   t.ok(readFileSync(join(directory, 'boot-id'), 'utf8').length < 200, 'the file stays small')
+})
+
+test('a pod that takes the machine down is found among others, held back, and let go when it is mended', async (t) => {
+  const directory = t.testdir({})
+  const path = join(directory, 'boot-id')
+  const log = quietLog(t, 'Pods that took the machine down are held back')
+  const pods = ['a', 'bad', 'c']
+  let boots = 0
+  /** The machine goes down five seconds after `bad` was started; gives who was started by then. */
+  const oneBoot = async () => {
+    const record = await openBootRecord(directory, `boot-${++boots}`)
+    const clock = fakeClock()
+    const gate = record.startGate({ clock, log })
+    const started = new Map<string, number>()
+    const start = async () => {
+      for (const uid of pods.filter((one) => !started.has(one) && gate.hold(one) === undefined)) {
+        await gate.starting(uid)
+        started.set(uid, clock.monotonicMs())
+      }
+    }
+    for (let second = 0; second < 120; second++) {
+      await start()
+      if (clock.monotonicMs() - (started.get('bad') ?? Number.POSITIVE_INFINITY) >= 5_000) break
+      await clock.advance(1_000)
+    }
+    return { record, clock, gate, started }
+  }
+  const whoStarted = async () => [...(await oneBoot()).started.keys()].join(' ')
+  t.equal(await whoStarted(), 'a bad c')
+  t.equal(readFileSync(path, 'utf8'), 'boot-1\n', 'nothing is written for pods while all is well')
+  t.equal(await whoStarted(), 'a bad c')
+  t.equal(await whoStarted(), 'a bad', 'c was last, and waits: the machine goes down without it')
+  for (const _ of [1, 2, 3]) t.equal(await whoStarted(), 'a c bad')
+  const { record, clock, gate, started } = await oneBoot()
+  t.same([...started.keys()], ['a', 'c'], 'the others run')
+  t.match(gate.hold('bad'), { reason: 'BootLoop', isNews: false, message: /held back.*tried again after an hour/ })
+  await record.lasts()
+  t.match(readFileSync(path, 'utf8'), /^boot-7 lasted\n[\s\S]*held bad\n$/)
+  t.equal(gate.hold('bad made anew'), undefined)
+
+  await clock.advance(3600_000)
+  t.equal(gate.hold('bad'), undefined)
+  await gate.starting('bad')
+  await record.lasts()
+  t.match(readFileSync(path, 'utf8'), /held bad/, 'as long as it may still do harm')
+  await clock.advance(600_000)
+  await record.lasts()
+  t.notMatch(readFileSync(path, 'utf8'), /held/)
+})
+
+test('cuts of power at any moment, and shutdowns, blame no pod', async (t) => {
+  const directory = t.testdir({})
+  const log = quietLog(t)
+  for (let boot = 0; boot < 30; boot++) {
+    const record = await openBootRecord(directory, `boot-${boot}`)
+    const clock = fakeClock()
+    const gate = record.startGate({ clock, log })
+    // Within the first quarter of a minute; then such as leave time for everything, but end in order.
+    const uptimeMs = boot < 15 ? (boot * 7_919) % 15_000 : 20_000
+    for (let ms = 0; ms < uptimeMs; ms += 500) {
+      const hold = gate.hold('only')
+      t.notMatch(hold?.message ?? '', /held back/)
+      if (hold === undefined) await gate.starting('only')
+      await clock.advance(500)
+    }
+    if (boot >= 15) await record.ends()
+  }
+  t.notMatch(readFileSync(join(directory, 'boot-id'), 'utf8'), /held/)
+})
+
+test('an agent that is started again in the same boot goes on with its record', async (t) => {
+  const directory = t.testdir({})
+  writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
+  const gate = async (boot: string) => {
+    const record = await openBootRecord(directory, boot)
+    return { record, gate: record.startGate({ clock: fakeClock(), log: quietLog(t) }) }
+  }
+  const first = await gate('boot-3')
+  t.match(first.gate.hold('a'), { isNews: true, message: /2 times in a row/ })
+  await first.record.ends()
+  t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 ended trial=a\n/)
+  const second = await gate('boot-3')
+  t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
+  t.ok(second.gate.hold('a'))
 })
 
 test('a folder that takes no writes is no failure', async (t) => {

@@ -29,6 +29,7 @@ import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { keeper, type PodCheckpoint } from './remembered.ts'
 import type { ContainerRuntime, KernelLimits, RuntimeContainer } from './runtime.ts'
+import type { StartGate } from './start-gate.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type PodManagerNeeds = {
@@ -40,6 +41,8 @@ export type PodManagerNeeds = {
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
+  /** Left out: every pod may start. */
+  readonly gate?: StartGate
   /** Why an image of this platform does not run here. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   /** This machine, as it is now. */
@@ -123,6 +126,7 @@ const preempted: Ending = {
   event: 'Warning',
   disruption: 'Pod was preempted by Kubelet to accommodate a critical pod.',
 }
+const openGate: StartGate = { hold: () => undefined, starting: async () => undefined }
 /** The engine may take long over a call; the next agent takes up whatever is half done. */
 const lastVisitsMs = 2_000
 
@@ -316,6 +320,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       clock,
       log,
       hostIP: needs.node.hostIP,
+      gate: needs.gate ?? openGate,
       keptDead: settings.keptDead,
       ended() {
         keeping.wake()

@@ -5,7 +5,7 @@ import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ImageFacts } from './images.ts'
-import { exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
+import { containersOf, exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
 import type { PodNews } from './pod-events.ts'
 import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
@@ -14,6 +14,7 @@ import type { PodPlan } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
+import type { Hold, StartGate } from './start-gate.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type VisitNeeds = {
@@ -26,6 +27,7 @@ export type VisitNeeds = {
   /** The pod is over, or gone: worth remembering. */
   readonly ended: () => void
   readonly hostIP: () => string | undefined
+  readonly gate: StartGate
   readonly keptDead: number
   readonly event: (pod: Pod, news: PodNews) => void
   readonly clock: Clock
@@ -66,7 +68,11 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
-    const plan = planFor(uid, pod, known, containers, needs)
+    const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(uid)
+    if (pod !== undefined && hold?.isNews) {
+      needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
+    }
+    const plan = hold && pod ? heldPlan(pod, hold) : planFor(uid, pod, known, containers, needs)
     if (pod !== undefined) {
       known.worker.tellWaiting(pod, plan)
       if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
@@ -84,6 +90,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
     }
+    if (plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(uid)
     for (const step of plan.steps) {
       if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)
     }
@@ -111,6 +118,10 @@ function cutShort(
       Date.parse(one.startedAt ?? one.createdAt) < sinceMs &&
       Date.parse(one.finishedAt ?? one.createdAt) >= sinceMs,
   )
+}
+
+function heldPlan(pod: Pod, { reason, message, againInMs }: Hold): PodPlan {
+  return { steps: [], waiting: new Map(containersOf(pod).map(({ name }) => [name, { reason, message }])), againInMs }
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {
