@@ -13,40 +13,46 @@ import { Readable } from 'node:stream'
 import type Dockerode from 'dockerode'
 import { tarOf } from '../pods/tar.ts'
 import { messages } from './docker-call.ts'
+import { within } from './within.ts'
 
 const repository = 'bramble.dev/partial'
 
 export interface PartialImage {
   /** `layers`: the short digests Docker tells, in the image's order, all of them there now. */
-  keep(layers: readonly string[], signal: AbortSignal): Promise<void>
+  keep(layers: readonly string[]): Promise<void>
   /** The whole image is here: the parts need nobody's hold any more. */
-  drop(signal: AbortSignal): Promise<void>
+  drop(): Promise<void>
 }
 
-export function partialImage(docker: Dockerode, image: string): PartialImage {
+const deadlineMs = 30_000
+
+/** Each call ends within `withinMs`: a Docker that hangs must not hold up who waits for a pull to be broken off. */
+export function partialImage(docker: Dockerode, image: string, withinMs = deadlineMs): PartialImage {
   const hash = createHash('sha256').update(image).digest('hex').slice(0, 16)
   const nameOf = (layers: number) => `${repository}:${hash}-${layers}`
 
-  const others = async (kept: string | undefined, abortSignal: AbortSignal) => {
+  const others = async (kept: string | undefined) => {
     const filters = { reference: [repository] }
-    const found = await docker.listImages({ filters: JSON.stringify(filters), abortSignal })
+    const found = await docker.listImages({ filters: JSON.stringify(filters) })
     return found.flatMap(({ RepoTags }) => RepoTags ?? []).filter((tag) => tag !== kept && tag.includes(`:${hash}-`))
   }
 
-  const remove = async (kept: string | undefined, signal: AbortSignal) => {
-    for (const tag of await others(kept, signal)) await docker.getImage(tag).remove()
+  const remove = async (kept: string | undefined) => {
+    for (const tag of await others(kept)) await docker.getImage(tag).remove()
+  }
+
+  const keep = async (layers: readonly string[]) => {
+    const diffIDs = await diffIDsOf(docker, layers)
+    if (diffIDs === undefined) return
+    const name = nameOf(layers.length)
+    const stream = await docker.loadImage(Readable.from([archiveOf(name, diffIDs)]), { quiet: true })
+    for await (const { error } of messages(stream)) if (typeof error === 'string') throw new Error(error)
+    await remove(name)
   }
 
   return {
-    async keep(layers, signal) {
-      const diffIDs = await diffIDsOf(docker, layers)
-      if (diffIDs === undefined) return
-      const name = nameOf(layers.length)
-      const stream = await docker.loadImage(Readable.from([archiveOf(name, diffIDs)]), { quiet: true })
-      for await (const { error } of messages(stream)) if (typeof error === 'string') throw new Error(error)
-      await remove(name, signal)
-    },
-    drop: (signal) => remove(undefined, signal),
+    keep: (layers) => within(withinMs, `Layers of image ${image} were not kept`, keep(layers)),
+    drop: () => within(withinMs, `Layers of image ${image} were not let go`, remove(undefined)),
   }
 }
 

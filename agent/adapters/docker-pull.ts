@@ -13,7 +13,6 @@ import { partialImage } from './docker-partial.ts'
 const unpackMs = 10 * 60_000
 /** A pull that is over sooner need not be kept in parts. */
 const worthKeepingMs = 10_000
-const keepMs = 30_000
 
 export type PullSource = { readonly fromImage: string; readonly tag: string }
 
@@ -34,7 +33,7 @@ export async function pull(docker: Dockerode, image: string, source: PullSource,
     if (keeping !== undefined) return keeping
     if (done.length <= kept || layers.allDone()) return Promise.resolve()
     keeping = partial
-      .keep(done, AbortSignal.timeout(keepMs))
+      .keep(done)
       .then(() => {
         kept = done.length
       })
@@ -63,7 +62,7 @@ export async function pull(docker: Dockerode, image: string, source: PullSource,
       progress?.(layers.progress())
     }
     await keeping
-    await partial.drop(AbortSignal.timeout(keepMs)).catch(() => undefined) // Then the garbage collector does.
+    await partial.drop().catch(() => undefined) // Then the garbage collector does.
   } catch (error) {
     const { status, text } = failureOf(error)
     if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('It was called off') })
