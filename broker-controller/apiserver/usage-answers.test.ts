@@ -166,3 +166,16 @@ test('forgotten usage leaves nothing behind', async (t) => {
   await clock.advance(120_000)
   t.equal(usage.sweep(), false)
 })
+
+test('a node that tells of impossible amounts keeps nobody from reading what the others tell', async (t) => {
+  const fleet = await aFleet(t)
+  const first = fleet.ask('GET', `${group}/nodes`)
+  await fleet.clock.settle()
+  const mad = { ...summary('pi-1'), node: { nodeName: 'pi-1', cpu: { time, usageNanoCores: 1e25 }, memory: { time } } }
+  fleet.usage.told('pi-1', { time, windowSeconds: 10, summary: mad })
+  fleet.usage.told('pi-2', { time, windowSeconds: 1e300, summary: summary('pi-2') })
+  await fleet.clock.advance(100)
+  const { body } = await first
+  t.same(names(body), ['pi-2'])
+  t.match(body, { items: [{ window: '0.000s', usage: { cpu: '500000000n' } }] })
+})

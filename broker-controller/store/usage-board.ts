@@ -51,6 +51,7 @@ const leastEverySeconds = 10
 /** Nodes that tell us something each second, however many are looked at. */
 const tellingPerSecond = 200
 const lastingSeconds = 60
+const longestWindowSeconds = 86_400
 
 type Asked = { readonly atMs: number; readonly lastsMs: number }
 
@@ -128,7 +129,7 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
       heard.set(node, {
         heardMs,
         heardWallMs: clock.wallMs(),
-        windowSeconds,
+        windowSeconds: windowSeconds >= 0 && windowSeconds <= longestWindowSeconds ? windowSeconds : 0,
         node: usedBy(summary.node),
         pods: new Map(
           summary.pods.map(({ podRef, containers }) => [
@@ -149,5 +150,10 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
 }
 
 function usedBy({ cpu, memory }: Pick<Summary['node'], 'cpu' | 'memory'>): Used {
-  return { cpu: cpu?.usageNanoCores, memory: memory?.workingSetBytes }
+  return { cpu: possible(cpu?.usageNanoCores), memory: possible(memory?.workingSetBytes) }
+}
+
+/** A client that cannot read one node's number shows none of the others. */
+function possible(amount: number | undefined): number | undefined {
+  return Number.isSafeInteger(amount) && Number(amount) >= 0 ? amount : undefined
 }
