@@ -15,6 +15,7 @@ import { openBootRecord } from './adapters/boot-record.ts'
 import { fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
 import { filesystemState } from './adapters/filesystem-state.ts'
+import { filesystemUsage } from './adapters/filesystem-usage.ts'
 import { findDevices } from './adapters/host-devices.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
@@ -226,7 +227,8 @@ export async function runAgent(
     },
   )
   const imageDirectory = () => health.info()?.rootDirectory
-  const wholeNode = nodeUsage({ root, dataDirectory: dataDir, imageDirectory })
+  const filesystemAt = filesystemUsage()
+  const wholeNode = nodeUsage({ root, dataDirectory: dataDir, imageDirectory, filesystemAt })
   const sampler = usageSampler(
     {
       pods: usage,
@@ -370,7 +372,7 @@ export async function runAgent(
             pods: usage,
             node: wholeNode,
             containers: roster.containers,
-            machine: () => machineMetrics(root, systemClock.wallMs()),
+            machine: () => machineMetrics({ root, filesystemAt }, systemClock.wallMs()),
             clock: systemClock,
           },
           { nodeName, ...machine },

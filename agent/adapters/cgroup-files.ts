@@ -2,9 +2,9 @@
  * What the kernel writes about a control group: version 1, version 2, or both at once (hybrid), each controller where the
  * process's own entry says. Files of the kernel are answered from memory: they are read at once, without a thread.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CpuReading, GroupReading, MemoryReading } from '../usage/usage.ts'
+import { textOf } from './kernel-files.ts'
 
 /** Where each controller keeps the group's files. `second`: the folder of version 2, whole or beside version 1. */
 export type GroupFolders = {
@@ -190,12 +190,4 @@ function numberIn(folder: string | undefined, file: string): number | undefined 
   const text = folder === undefined ? undefined : textOf(join(folder, file))
   const number = text === undefined ? Number.NaN : Number(text)
   return Number.isFinite(number) ? number : undefined
-}
-
-function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
 }

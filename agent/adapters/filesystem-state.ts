@@ -8,6 +8,7 @@ import { basename, join } from 'node:path'
 import type { Clock } from '../../daemon/clock.ts'
 import { type FilesystemReading, tellsOfDiskTrouble } from '../health/filesystem.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
+import { textOf, unescapedPath } from './kernel-files.ts'
 import { within } from './within.ts'
 
 export type FilesystemStateNeeds = {
@@ -127,7 +128,7 @@ function mountOf(mountinfo: readonly string[], path: string): Mount | undefined 
   let longest = 0
   let found: string | undefined
   for (const line of mountinfo) {
-    const point = unescaped(line.split(' ', 5)[4] ?? '')
+    const point = unescapedPath(line.split(' ', 5)[4] ?? '')
     if (point === '' || point.length < longest) continue
     if (point !== '/' && point !== path && !path.startsWith(`${point}/`)) continue
     longest = point.length
@@ -144,13 +145,13 @@ function parsedMount(line: string): Mount | undefined {
   // Since Linux 6.15 ext4 stays `rw` and says by another word that it writes no more.
   const words = [...options.split(','), ...superOptions.split(',')]
   const isReadOnly = words.some((word) => ['ro', 'emergency_ro', 'shutdown'].includes(word))
-  return { path: unescaped(path), source: unescaped(source), device, type, isReadOnly }
+  return { path: unescapedPath(path), source: unescapedPath(source), device, type, isReadOnly }
 }
 
 async function errorsOf(root: string, { device, type }: Mount): Promise<number | undefined> {
   if (type !== 'ext4') return undefined
   const link = await readlink(join(root, 'sys/dev/block', device)).catch(() => undefined)
-  const count = link && textOf(join(root, 'sys/fs/ext4', basename(link), 'errors_count'))
+  const count = link && textOf(join(root, 'sys/fs/ext4', basename(link), 'errors_count'))?.trim()
   return count === undefined || count === '' ? undefined : Number(count)
 }
 
@@ -196,18 +197,4 @@ function realpathOf(path: string): string {
   } catch {
     return path
   }
-}
-
-function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    return undefined
-  }
-}
-
-/** As the kernel writes blanks: `\040`. */
-function unescaped(path: string): string {
-  if (!path.includes('\\')) return path
-  return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }

@@ -15,8 +15,8 @@ import { readFileSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Observation, Observations, Signal, SignalSource, Stall } from '../eviction/observations.ts'
-import { lineValue, machineMemoryBytes, meminfoBytes, textOf } from './kernel-files.ts'
-import { within } from './within.ts'
+import { lineValue, machineMemoryBytes, machineTasks, meminfoBytes, textOf } from './kernel-files.ts'
+import { onceAtATime, within } from './within.ts'
 
 export type HostSignalsNeeds = {
   /** `/`, or a saved tree. */
@@ -121,29 +121,9 @@ function workingSetOf(cgroups: string): number | undefined {
   return Math.max(0, usage - lineValue(second, 'inactive_file'))
 }
 
-/** Tasks (threads count) against what the kernel allows: the smallest of its limits. */
 function pidAvailable(root: string): Observation {
-  const [, , , tasks = ''] = readFileSync(join(root, 'proc/loadavg'), 'utf8').split(' ')
-  const running = Number(tasks.split('/')[1])
-  const limits = ['proc/sys/kernel/pid_max', 'proc/sys/kernel/threads-max']
-  const capacity = Math.min(...limits.map((limit) => Number(readFileSync(join(root, limit), 'utf8'))))
-  if (!Number.isFinite(running + capacity)) throw new Error(`Cannot understand ${join(root, 'proc/loadavg')}`)
-  const available = Math.max(0, capacity - running)
-  const own = pidsOfRootCgroup(root)
-  return {
-    signal: 'pid.available',
-    ...(own !== undefined && own.available < available ? own : { available, capacity }),
-  }
-}
-
-function pidsOfRootCgroup(root: string): { readonly available: number; readonly capacity: number } | undefined {
-  for (const folder of ['sys/fs/cgroup/pids', 'sys/fs/cgroup']) {
-    const limit = Number(textOf(join(root, folder, 'pids.max')) ?? Number.NaN)
-    if (Number.isNaN(limit)) continue // `max`, or the real root, which has no limit
-    const running = Number(textOf(join(root, folder, 'pids.current')) ?? 0)
-    return { available: Math.max(0, limit - running), capacity: limit }
-  }
-  return undefined
+  const { running, capacity } = machineTasks(root)
+  return { signal: 'pid.available', available: Math.max(0, capacity - running), capacity }
 }
 
 /** Of the root cgroup where it has its own, else of the kernel; nothing where it was built or started without. */
@@ -175,14 +155,4 @@ async function filesystem(
     { signal: `${name}.available`, available: stats.bavail * stats.bsize, capacity: stats.blocks * stats.bsize },
     { signal: `${name}.inodesFree`, available: stats.ffree, capacity: stats.files },
   ]
-}
-
-/** A call that hangs holds a thread: while it does, later askers wait for the same answer instead of taking another. */
-function onceAtATime<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
-  const asked = new Map<string, Promise<T>>()
-  return (path) => {
-    const answer = asked.get(path) ?? ask(path).finally(() => asked.delete(path))
-    asked.set(path, answer)
-    return answer
-  }
 }

@@ -34,6 +34,35 @@ export function lineValue(text: string, name: string): number {
   return Number(match[1])
 }
 
+/**
+ * Tasks (threads count), and how many there may be: by the smallest of the kernel's limits, or by that of the machine's root
+ * cgroup where that is nearer.
+ */
+export function machineTasks(root: string): { readonly running: number; readonly capacity: number } {
+  const [, , , tasks = ''] = readFileSync(join(root, 'proc/loadavg'), 'utf8').split(' ')
+  const running = Number(tasks.split('/')[1])
+  const limits = ['proc/sys/kernel/pid_max', 'proc/sys/kernel/threads-max']
+  const capacity = Math.min(...limits.map((limit) => Number(readFileSync(join(root, limit), 'utf8'))))
+  if (!Number.isFinite(running + capacity)) throw new Error(`Cannot understand ${join(root, 'proc/loadavg')}`)
+  const own = tasksOfRootCgroup(root)
+  return own !== undefined && own.capacity - own.running < capacity - running ? own : { running, capacity }
+}
+
+function tasksOfRootCgroup(root: string) {
+  for (const folder of ['sys/fs/cgroup/pids', 'sys/fs/cgroup']) {
+    const capacity = Number(textOf(join(root, folder, 'pids.max')) ?? Number.NaN)
+    if (Number.isNaN(capacity)) continue // `max`, or the real root, which has no limit
+    return { running: Number(textOf(join(root, folder, 'pids.current')) ?? 0), capacity }
+  }
+  return undefined
+}
+
+/** A path in a list of mounts: blanks are written `\040`. */
+export function unescapedPath(path: string): string {
+  if (!path.includes('\\')) return path
+  return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+}
+
 /** `0-3,6` → 5: how many a list of ranges names. */
 export function countOfList(list: string): number {
   return list

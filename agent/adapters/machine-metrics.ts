@@ -1,26 +1,36 @@
 /** The machine under node_exporter's names, from the same files of the kernel: no process is started. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { counter, gauge, type MetricFamily, type MetricSample, one } from '../../daemon/prometheus-text.ts'
 import { isOfPod } from '../usage/pod-metrics.ts'
+import type { FilesystemUsage } from './filesystem-usage.ts'
+import { textOf, unescapedPath } from './kernel-files.ts'
 import { interfacesOf } from './net-dev.ts'
-import { filesystemAt } from './node-usage.ts'
 
 /** Nobody looks through more of either. */
 const mostFilesystems = 32
 const mostSensors = 128
 const ticksPerSecond = 100
 
+export type MachineMetricsNeeds = {
+  /** `/`, or a saved tree. */
+  readonly root: string
+  readonly filesystemAt: FilesystemUsage
+}
+
 /** What the machine does not have is left out. */
-export async function machineMetrics(root: string, wallMs: number): Promise<readonly MetricFamily[]> {
-  const text = (path: string) => textAt(join(root, path))
+export async function machineMetrics(
+  { root, filesystemAt }: MachineMetricsNeeds,
+  wallMs: number,
+): Promise<readonly MetricFamily[]> {
+  const text = (path: string) => textOf(join(root, path))
   return [
     ...uname(text),
     ...times(text('proc/stat') ?? '', wallMs),
     ...loads(text('proc/loadavg')),
     ...memory(text('proc/meminfo') ?? ''),
     ...pressures(text),
-    ...(await filesystems(text('proc/self/mounts') ?? '')),
+    ...(await filesystems(text('proc/self/mounts') ?? '', filesystemAt)),
     ...hwmon(root),
     ...thermalZones(root),
     ...network(text('proc/net/dev') ?? ''),
@@ -109,11 +119,11 @@ function pressures(text: Text): readonly MetricFamily[] {
 }
 
 /** Of block devices, each once, wherever else it is mounted. */
-async function filesystems(mounts: string): Promise<readonly MetricFamily[]> {
+async function filesystems(mounts: string, filesystemAt: FilesystemUsage): Promise<readonly MetricFamily[]> {
   const seen = new Set<string>()
   const found = []
   for (const line of mounts.split('\n')) {
-    const [device = '', point = '', fstype = '', options = ''] = line.split(' ').map(unescaped)
+    const [device = '', point = '', fstype = '', options = ''] = line.split(' ').map(unescapedPath)
     if (!device.startsWith('/dev/') || seen.has(device) || seen.size >= mostFilesystems) continue
     seen.add(device)
     found.push({ labels: { device, fstype, mountpoint: point }, readOnly: /^ro(,|$)/.test(options) })
@@ -162,11 +172,6 @@ async function filesystems(mounts: string): Promise<readonly MetricFamily[]> {
   ]
 }
 
-/** `\040` is a blank. */
-function unescaped(field: string): string {
-  return field.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
-}
-
 const sensorKinds = [
   { file: /^(temp\d+)_input$/, name: 'node_hwmon_temp_celsius', help: 'Temperature.', scale: 1e-3 },
   { file: /^(temp\d+)_crit$/, name: 'node_hwmon_temp_crit_celsius', help: 'Critical temperature.', scale: 1e-3 },
@@ -179,7 +184,7 @@ const sensorKinds = [
 function hwmon(root: string): readonly MetricFamily[] {
   const folder = join(root, 'sys/class/hwmon')
   const chips = namesIn(folder).map((name) => ({ path: join(folder, name), chip: chipOf(join(folder, name), name) }))
-  const names = chips.flatMap(({ path, chip }) => one(1, { chip, chip_name: textAt(join(path, 'name'))?.trim() }))
+  const names = chips.flatMap(({ path, chip }) => one(1, { chip, chip_name: textOf(join(path, 'name'))?.trim() }))
   return [
     gauge('node_hwmon_chip_names', 'The chips.', names),
     ...sensorKinds.map(({ file, name, help, scale }) => {
@@ -211,7 +216,7 @@ function thermalZones(root: string): readonly MetricFamily[] {
   const samples = namesIn(folder).flatMap((name) => {
     const zone = /^thermal_zone(\d+)$/.exec(name)?.[1]
     const milli = zone === undefined ? undefined : numberAt(join(folder, name, 'temp'))
-    const type = textAt(join(folder, name, 'type'))?.trim() ?? ''
+    const type = textOf(join(folder, name, 'type'))?.trim() ?? ''
     return one(milli === undefined ? undefined : milli / 1000, { type, zone })
   })
   return [gauge('node_thermal_zone_temp', 'Temperature of a zone in degrees Celsius.', samples)]
@@ -274,14 +279,6 @@ function namesIn(folder: string): readonly string[] {
 }
 
 function numberAt(path: string): number | undefined {
-  const text = textAt(path)?.trim()
+  const text = textOf(path)?.trim()
   return text === undefined || text === '' || !Number.isFinite(Number(text)) ? undefined : Number(text)
-}
-
-function textAt(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
 }

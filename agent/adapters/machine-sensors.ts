@@ -3,7 +3,7 @@
  * machine does not have is undefined. `/sys` and `/proc` are answered from memory, but for the sensors themselves, which
  * take up to some milliseconds: so nobody is to ask more often than every few seconds.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClockReading } from '../health/clock.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
@@ -18,6 +18,7 @@ import {
 import type { FlashDevice } from '../health/storage.ts'
 import type { TemperatureReading, ThermalZone } from '../health/temperature.ts'
 import type { RadioLink } from '../health/wifi.ts'
+import { textOf } from './kernel-files.ts'
 
 export interface MachineSensors {
   power(): PowerReading
@@ -103,13 +104,7 @@ type Files = ReturnType<typeof filesBelow>
 
 function filesBelow(root: string) {
   /** Undefined when it is not there or cannot be read: some sensors refuse while they sleep. */
-  const text = (path: string): string | undefined => {
-    try {
-      return readFileSync(join(root, path), 'utf8').replace(/\0/g, '').trim()
-    } catch {
-      return undefined
-    }
-  }
+  const text = (path: string): string | undefined => textOf(join(root, path))?.replace(/\0/g, '').trim()
   return {
     text,
     number: (path: string): number | undefined => {

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { VolumeError } from '../pods/volumes/volume-store.ts'
+import { unescapedPath } from './kernel-files.ts'
 
 const run = promisify(execFile)
 const deadlineMs = 10_000
@@ -15,7 +16,7 @@ export async function mountPoints(): Promise<readonly MountPoint[]> {
   return lines.flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')
     const path = before.split(' ')[4]
-    return path === undefined ? [] : [{ path: unescaped(path), type: after.split(' ')[0] ?? '' }]
+    return path === undefined ? [] : [{ path: unescapedPath(path), type: after.split(' ')[0] ?? '' }]
   })
 }
 
@@ -45,9 +46,4 @@ async function act([command = '', ...args]: readonly string[], tried: string): P
     const { stderr } = (typeof cause === 'object' && cause !== null ? cause : {}) as { readonly stderr?: unknown }
     throw new VolumeError(`${tried}: ${String(stderr || cause).trim()}`, { cause })
   }
-}
-
-/** As the kernel writes blanks: `\040`. */
-function unescaped(path: string): string {
-  return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }

@@ -1,24 +1,22 @@
 /** NodeUsage on files of the kernel and `statfs`: no process is started, nothing is written. */
-import { readFileSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CpuReading, FilesystemReading, NodeReading, NodeUsage } from '../usage/usage.ts'
+import type { CpuReading, NodeReading, NodeUsage } from '../usage/usage.ts'
 import { groupFoldersAt, readGroup } from './cgroup-files.ts'
-import { meminfoBytes } from './kernel-files.ts'
+import type { FilesystemUsage } from './filesystem-usage.ts'
+import { machineMemoryBytes, machineTasks, meminfoBytes, textOf } from './kernel-files.ts'
 import { interfacesOf } from './net-dev.ts'
-import { within } from './within.ts'
 
 export type NodeUsageNeeds = {
   readonly root: string
   readonly dataDirectory: string
   /** Undefined as long as the engine has not told. */
   readonly imageDirectory: () => string | undefined
+  readonly filesystemAt: FilesystemUsage
 }
 
-const statfsDeadlineMs = 2_000
 const ticksPerSecond = 100 // USER_HZ: what /proc/stat counts in, on every machine Linux runs on today
 
-export function nodeUsage({ root, dataDirectory, imageDirectory }: NodeUsageNeeds): NodeUsage {
+export function nodeUsage({ root, dataDirectory, imageDirectory, filesystemAt }: NodeUsageNeeds): NodeUsage {
   return {
     async nodeReading() {
       const images = imageDirectory()
@@ -26,7 +24,7 @@ export function nodeUsage({ root, dataDirectory, imageDirectory }: NodeUsageNeed
         filesystemAt(dataDirectory),
         images === undefined ? undefined : filesystemAt(images),
       ])
-      const stat = textAt(root, 'proc/stat') ?? ''
+      const stat = textOf(join(root, 'proc/stat')) ?? ''
       const folders = groupFoldersAt(root, '/')
       const group = folders === undefined ? {} : readGroup(folders)
       const cpu = group.cpu ?? cpuOfStat(stat)
@@ -38,8 +36,8 @@ export function nodeUsage({ root, dataDirectory, imageDirectory }: NodeUsageNeed
       return {
         ...(cpu && { cpu }),
         ...(memory && { memory }),
-        network: interfacesOf(textAt(root, 'proc/net/dev') ?? ''),
-        defaultInterface: leadsOut(textAt(root, 'proc/net/route') ?? ''),
+        network: interfacesOf(textOf(join(root, 'proc/net/dev')) ?? ''),
+        defaultInterface: leadsOut(textOf(join(root, 'proc/net/route')) ?? ''),
         ...(fs && { fs }),
         ...(imageFs && { imageFs }),
         ...(pids && { pids }),
@@ -48,21 +46,6 @@ export function nodeUsage({ root, dataDirectory, imageDirectory }: NodeUsageNeed
         agent: { cpuNanoSeconds: (user + system) * 1000, rssBytes: process.memoryUsage.rss() },
       }
     },
-  }
-}
-
-export async function filesystemAt(path: string): Promise<FilesystemReading | undefined> {
-  try {
-    const stats = await within(statfsDeadlineMs, `No answer from the filesystem of ${path}`, statfs(path))
-    return {
-      capacityBytes: stats.blocks * stats.bsize,
-      availableBytes: stats.bavail * stats.bsize,
-      usedBytes: (stats.blocks - stats.bfree) * stats.bsize,
-      inodes: stats.files,
-      inodesFree: stats.ffree,
-    }
-  } catch {
-    return undefined
   }
 }
 
@@ -75,12 +58,14 @@ function cpuOfStat(stat: string): CpuReading | undefined {
 }
 
 function memoryOf(root: string, group: ReturnType<typeof readGroup>['memory']): NodeReading['memory'] {
-  const meminfo = textAt(root, 'proc/meminfo')
+  const meminfo = textOf(join(root, 'proc/meminfo'))
   if (meminfo === undefined) return undefined
-  const total = meminfoBytes(meminfo, 'MemTotal')
-  if (group !== undefined) return { ...group, availableBytes: Math.max(0, total - group.workingSetBytes) }
+  if (group !== undefined) {
+    return { ...group, availableBytes: Math.max(0, machineMemoryBytes(root, meminfo) - group.workingSetBytes) }
+  }
   // Where the memory controller is switched off the kernel's own estimate is all there is.
   const availableBytes = meminfoBytes(meminfo, 'MemAvailable')
+  const total = meminfoBytes(meminfo, 'MemTotal')
   const used = total - availableBytes
   return {
     availableBytes,
@@ -94,14 +79,16 @@ function memoryOf(root: string, group: ReturnType<typeof readGroup>['memory']): 
 }
 
 function pidsOf(root: string): NodeReading['pids'] {
-  const current = Number(textAt(root, 'proc/loadavg')?.split(' ')[3]?.split('/')[1])
-  const limits = ['pid_max', 'threads-max'].map((name) => Number(textAt(root, `proc/sys/kernel/${name}`)))
-  const limit = Math.min(...limits)
-  return Number.isFinite(current + limit) ? { current, limit } : undefined
+  try {
+    const { running, capacity } = machineTasks(root)
+    return { current: running, limit: capacity }
+  } catch {
+    return undefined
+  }
 }
 
 function swapOf(root: string): NodeReading['swap'] {
-  const meminfo = textAt(root, 'proc/meminfo')
+  const meminfo = textOf(join(root, 'proc/meminfo'))
   if (meminfo === undefined || !/^SwapTotal:/m.test(meminfo)) return undefined
   const availableBytes = meminfoBytes(meminfo, 'SwapFree')
   return { availableBytes, usedBytes: meminfoBytes(meminfo, 'SwapTotal') - availableBytes }
@@ -113,12 +100,4 @@ function leadsOut(route: string): string | undefined {
     .split('\n')
     .map((line) => line.split('\t'))
     .find(([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000')?.[0]
-}
-
-function textAt(root: string, path: string): string | undefined {
-  try {
-    return readFileSync(join(root, path), 'utf8')
-  } catch {
-    return undefined
-  }
 }

@@ -1,4 +1,4 @@
-/** A deadline for calls that have none of their own. */
+/** Calls that have no deadline of their own, and cannot be called off. */
 
 /** What `work` gives, or an error saying `late` after `ms`. The work itself goes on; its answer is then dropped. */
 export async function within<T>(ms: number, late: string, work: Promise<T>): Promise<T> {
@@ -10,5 +10,15 @@ export async function within<T>(ms: number, late: string, work: Promise<T>): Pro
     return await Promise.race([work, deadline])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** A call that hangs holds a thread: while it does, later askers wait for the same answer instead of taking another. */
+export function onceAtATime<T>(ask: (path: string) => Promise<T>): (path: string) => Promise<T> {
+  const asked = new Map<string, Promise<T>>()
+  return (path) => {
+    const answer = asked.get(path) ?? ask(path).finally(() => asked.delete(path))
+    asked.set(path, answer)
+    return answer
   }
 }

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { readMetrics } from '../../daemon/testing/prometheus-parser.ts'
+import { filesystemUsage } from '../adapters/filesystem-usage.ts'
 import { machineMetrics } from '../adapters/machine-metrics.ts'
 import { aNodeReading, aPodReading } from '../testing/fake-usage.ts'
 import { savedTree } from '../testing/saved-trees.ts'
@@ -15,7 +16,8 @@ function aScraper() {
       pods: { podReadings: async () => [aPodReading('u1', 2.5e9), aPodReading('u2', 1e9)] },
       node: { nodeReading: async () => aNodeReading },
       containers: async () => [],
-      machine: () => machineMetrics(savedTree('usage-metrics'), clock.wallMs()),
+      machine: () =>
+        machineMetrics({ root: savedTree('usage-metrics'), filesystemAt: filesystemUsage() }, clock.wallMs()),
       clock,
     },
     { nodeName: 'pi-01', cpus: 4, memoryBytes: 1024 * Mi },
@@ -86,7 +88,7 @@ test('a machine is told of under node_exporter’s names', async (t) => {
 })
 
 test('this very machine has figures, too', async (t) => {
-  const families = await machineMetrics('/', 0)
+  const families = await machineMetrics({ root: '/', filesystemAt: filesystemUsage() }, 0)
   const names = families.filter(({ samples }) => [...samples].length > 0).map(({ name }) => name)
   for (const name of ['node_memory_MemAvailable_bytes', 'node_load1', 'node_cpu_seconds_total']) {
     t.ok(names.includes(name), name)
