@@ -4,6 +4,8 @@ import { realpath } from 'node:fs/promises'
 import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
 import { caHash } from '../certs/ca-hash.ts'
+import { shutdownProblem } from '../api/node-shutdown.ts'
+import { aborted } from '../daemon/aborted.ts'
 import { apiClient } from '../daemon/api-client.ts'
 import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
@@ -12,6 +14,7 @@ import { runLoops } from '../daemon/run.ts'
 import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
 import { openBootRecord } from './adapters/boot-record.ts'
+import { openBootTime } from './adapters/boot-time.ts'
 import { fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
 import { filesystemState } from './adapters/filesystem-state.ts'
@@ -25,6 +28,7 @@ import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
 import { openKnownTime } from './adapters/known-time.ts'
 import { localEndpoint } from './adapters/local-endpoint.ts'
+import { logind } from './adapters/logind.ts'
 import { machineMetrics } from './adapters/machine-metrics.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
 import { manifestFolder } from './adapters/manifest-folder.ts'
@@ -34,6 +38,7 @@ import { hostAddresses } from './adapters/node-addresses.ts'
 import { nodeUsage } from './adapters/node-usage.ts'
 import { podUsage } from './adapters/pod-usage.ts'
 import { recordStart } from './adapters/start-record.ts'
+import { isUpgrading, systemJobs } from './adapters/system-jobs.ts'
 import { systemdServices } from './adapters/systemd-services.ts'
 import { volumeStore } from './adapters/volume-store.ts'
 import type { RunRequest } from './command-line.ts'
@@ -63,6 +68,8 @@ import { garbageCollector } from './pods/garbage-collector.ts'
 import { mirrorManager } from './pods/mirror-manager.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 import { staticPodManager } from './pods/static-pod-manager.ts'
+import { type Goodbye, goodbyeFor } from './shutdown/goodbye.ts'
+import { shutdownManager } from './shutdown/shutdown-manager.ts'
 import { containerRoster } from './usage/roster.ts'
 import { scrapes } from './usage/scrapes.ts'
 import { usageSampler } from './usage/usage-sampler.ts'
@@ -72,6 +79,9 @@ const bootLastsMs = 10 * 60_000
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
 const hangsAfterMs = 3 * 60_000
+
+/** When the machine goes down it does not wait for a link that is slow. */
+const lastReportsMs = 1_000
 
 export type Assembly = {
   readonly request: RunRequest
@@ -106,7 +116,7 @@ export async function runAgent(
     log,
   })
   const controlPlane = mqttControlPlane(
-    { clock: systemClock, random, log },
+    { clock: systemClock, random, log, leave: () => goodbye() },
     { ...identity, agentVersion: version, bootID: system.bootID, knownTime },
   )
   const engine = dockerRuntime({
@@ -196,14 +206,50 @@ export async function runAgent(
     log,
     tell: (event) => status.tell(event),
   })
+  const bootTime = await openBootTime(dataDir)
+  const goodbye = async (): Promise<Goodbye> =>
+    goodbyeFor({
+      jobs: await systemJobs(root),
+      goingDown: shutdown.goingDown(),
+      isUpgrading: isUpgrading(root),
+      bootMs: bootTime.ms,
+    })
+  const shutdown = shutdownManager(
+    {
+      inhibitor: logind({ root }),
+      pods: {
+        active: () => pods.active(),
+        holds: (uid) => pods.holds(uid),
+        endPod: (uid, ending) => pods.endPod(uid, ending),
+        goOn: () => pods.goOn(),
+      },
+      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye())),
+      async reported() {
+        const untilMs = systemClock.monotonicMs() + lastReportsMs
+        while (!controlPlane.settled && systemClock.monotonicMs() < untilMs) await systemClock.sleep(20)
+      },
+      clock: systemClock,
+      random,
+      log,
+      tell: (event) => status.tell(event),
+      changed: () => status.wake(),
+    },
+    configuration.shutdown,
+  )
   const status = nodeStatusManager(
     {
       machine,
       system,
       addresses: hostAddresses({ root, clock: systemClock }, { nodeName, hostname, nodeIP: configuration.nodeIP }),
       pressures: eviction.pressures,
-      machineHealth: machineHealth.conditions,
-      machineProblems: machineHealth.problems,
+      machineHealth: () => {
+        const found = machineHealth.conditions()
+        return found && [...found, ...shutdown.conditions()]
+      },
+      machineProblems: () => [
+        ...machineHealth.problems(),
+        ...(shutdown.goingDown() === undefined ? [] : [shutdownProblem]),
+      ],
       runtime: health,
       devices: async () => counted(await findDevices(configuration.devices)),
       controlPlane,
@@ -257,7 +303,7 @@ export async function runAgent(
         memoryCapacityBytes: () => machine.memoryBytes,
         kernelLimits: health.info,
         pressures: () => eviction.pressures() ?? [],
-        isShuttingDown: () => false,
+        isShuttingDown: () => shutdown.goingDown() !== undefined,
       },
       clock: systemClock,
       random,
@@ -426,6 +472,17 @@ export async function runAgent(
       { name: 'lease', run: lease.run },
       pods,
       garbage,
+      { name: 'shutdown', run: shutdown.run },
+      {
+        name: 'boot-time',
+        async run(signal) {
+          const waits = () => !controlPlane.connected && sensors.time().uptimeMs < bootTime.longestMs
+          while (waits() && !signal.aborted) await systemClock.sleep(1_000, signal)
+          if (!signal.aborted && (rebooted || bootTime.ms === undefined))
+            await bootTime.measured(sensors.time().uptimeMs)
+          await aborted(signal)
+        },
+      },
       ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
       { name: 'usage', run: sampler.run },
       { name: 'local-endpoint', run: endpoint.run },

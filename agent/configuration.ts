@@ -21,6 +21,7 @@ import { parseDuration } from '../daemon/duration.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { GarbagePolicy } from './pods/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/image-puller.ts'
+import type { ShutdownSettings } from './shutdown/shutdown-groups.ts'
 
 /** The file. What is left out has the kubelet's default. */
 export const AgentConfigurationSchema = object({
@@ -51,6 +52,9 @@ export const AgentConfigurationSchema = object({
   restartDocker: optional(bool),
   staticPodPath: optional(text),
   fileCheckFrequency: optional(text),
+  shutdownGracePeriod: optional(text),
+  shutdownGracePeriodCriticalPods: optional(text),
+  shutdownGracePeriodByPodPriority: optional(list(object({ priority: integer, shutdownGracePeriodSeconds: integer }))),
   devices: optional(list(object({ name: text, paths: list(text) }))),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
@@ -94,6 +98,7 @@ export type AgentConfiguration = EvictionThresholds & {
   /** The folder of manifests; '' for none. */
   readonly staticPodPath: string
   readonly fileCheckMs: number
+  readonly shutdown: ShutdownSettings
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
   readonly garbage: GarbagePolicy
@@ -160,6 +165,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     restartDocker: file.restartDocker ?? true,
     staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
     fileCheckMs: span('fileCheckFrequency', file.fileCheckFrequency, 20_000, 1_000),
+    shutdown: shutdownOf(file, problems),
     devices: devicesOf(file.devices ?? [], problems),
     imagePulls: {
       parallel: parallelPulls(file, whole('maxParallelImagePulls', file.maxParallelImagePulls, 2, 1, 1000)),
@@ -251,6 +257,37 @@ function labelsOf(
     if (wrong !== undefined) problems.push(`nodeLabels[${name}]: the value ${JSON.stringify(value)} ${wrong}`)
   }
   return labels
+}
+
+/** As the kubelet judges them; unlike there, without any of them all that logind grants is shared out. */
+function shutdownOf(file: AgentConfigurationFile, problems: string[]): ShutdownSettings {
+  const { shutdownGracePeriod, shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority: table = [] } = file
+  const span = (name: string, text: string | undefined) => {
+    const ms = text === undefined ? undefined : parseDuration(text)
+    if (text === undefined || (ms !== undefined && (ms === 0 || ms >= 1000))) return ms
+    problems.push(`${name}: ${JSON.stringify(text)} must be 0s or a span of time of at least 1s (like 30s)`)
+    return undefined
+  }
+  const graceMs = span('shutdownGracePeriod', shutdownGracePeriod)
+  const criticalMs = span('shutdownGracePeriodCriticalPods', shutdownGracePeriodCriticalPods)
+  if (criticalMs !== undefined && criticalMs > (graceMs ?? 0)) {
+    problems.push('shutdownGracePeriodCriticalPods: must not be longer than shutdownGracePeriod')
+  }
+  if (table.length > 0 && (graceMs ?? criticalMs) !== undefined) {
+    problems.push('shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod')
+  }
+  const priorities = table.map(({ priority }) => priority)
+  for (const [index, { priority, shutdownGracePeriodSeconds: seconds }] of table.entries()) {
+    const where = `shutdownGracePeriodByPodPriority[${index}]`
+    if (priorities.indexOf(priority) < index) problems.push(`${where}.priority: ${priority} is there already`)
+    if (seconds < 0) problems.push(`${where}.shutdownGracePeriodSeconds: ${seconds} must not be below 0`)
+  }
+  const byPriority = table.map(({ priority, shutdownGracePeriodSeconds }) => ({
+    priority,
+    graceMs: shutdownGracePeriodSeconds * 1000,
+  }))
+  // The kubelet gives critical pods nothing where only the whole is set.
+  return { graceMs, criticalMs: graceMs === undefined ? undefined : (criticalMs ?? 0), byPriority }
 }
 
 function devicesOf(

@@ -16,13 +16,19 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
 import type { NodeCredentials } from '../node/certificate-manager.ts'
-import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
+import type { ControlPlane, ControlPlaneListener, Leave } from '../node/control-plane.ts'
 import { linkOutages } from './link-outages.ts'
 import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
 import { newestOutbox } from './newest-outbox.ts'
 import { within } from './within.ts'
 
-export type MqttControlPlaneNeeds = { readonly clock: Clock; readonly random: () => number; readonly log: Log }
+export type MqttControlPlaneNeeds = {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+  /** Asked when we end: why, and for how long. */
+  readonly leave?: () => Promise<Leave>
+}
 
 export type MqttControlPlaneSettings = {
   readonly nodeName: string
@@ -52,6 +58,7 @@ const retry = { firstMs: 1_000, maxMs: 60_000 }
 /** A link must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
 const goodbyeMs = 2_000
+const leaveMs = 1_500
 const mostEvents = 100
 
 export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttControlPlaneSettings): MqttControlPlane {
@@ -78,6 +85,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   let epoch: string | undefined
   let seq = 0
   let posted = false
+  let leaving: Leave | undefined
 
   const tellPosted = (topic: string, body: string) => {
     if (posted || topic !== topics.status) return
@@ -85,7 +93,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     log.info('Node status posted', { node: nodeName, ready: saysReady(body) })
   }
 
-  const connection = (message: Pick<ConnectionMessage, 'state' | 'reason'>): string =>
+  const connection = (message: Pick<ConnectionMessage, 'state' | 'reason' | 'expectedBackSeconds'>): string =>
     JSON.stringify({ ...message, bootID, agentVersion } satisfies ConnectionMessage)
 
   const renewLease = () => link?.send(topics.lease, JSON.stringify({ seq: ++seq, digest: outbox.digest() })) ?? false
@@ -112,8 +120,12 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     }
   }
 
+  const say = (on: MqttLink, state: 'online' | 'goodbye', leave: Partial<Leave> = {}) =>
+    on.publish(topics.connection, connection({ state, ...leave }), { qos: 1, retain: true })
+
   const greet = async (on: MqttLink, signal: AbortSignal) => {
-    await on.publish(topics.connection, connection({ state: 'online' }), { qos: 1, retain: true })
+    await say(on, 'online')
+    if (leaving !== undefined) await say(on, 'goodbye', leaving)
     await on.subscribe([topics.desired, topics.calls, topics.controller])
     if (signal.aborted) return
     link = on
@@ -124,11 +136,18 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     if (dropped > 0) log.warn('Events were dropped while there was no connection', { dropped })
   }
 
+  /** Why we end is found out at the end only; who cannot is not kept from ending. */
+  const lastLeave = async (): Promise<Leave> => {
+    const otherwise = leaving ?? { reason: 'agent-stopped' }
+    if (needs.leave === undefined) return otherwise
+    return await within(leaveMs, 'Nobody knows why we stop', needs.leave()).catch(() => otherwise)
+  }
+
   const takeLeave = async (on: MqttLink) => {
-    const goodbye = connection({ state: 'goodbye', reason: 'agent-stopped' })
+    const leave = await lastLeave()
     try {
-      const taken = on.publish(topics.connection, goodbye, { qos: 1, retain: true })
-      await within(goodbyeMs, 'The broker did not take our goodbye', taken)
+      await within(goodbyeMs, 'The broker did not take our goodbye', say(on, 'goodbye', leave))
+      log.info('Took leave', leave)
     } catch (error) {
       log.warn('Could not say goodbye', { error })
     }
@@ -164,6 +183,19 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   return {
     get connected() {
       return link !== undefined
+    },
+    get settled() {
+      return outbox.isIdle()
+    },
+    async takeLeave(leave) {
+      leaving = leave
+      if (link === undefined) return
+      const said = leave === undefined ? say(link, 'online') : say(link, 'goodbye', leave)
+      await within(goodbyeMs, 'The broker did not take our goodbye', said).catch((error) =>
+        log.warn('Could not say goodbye', { error }),
+      )
+      // A sign of life, by which who was away is known to be back.
+      if (leave === undefined) renewLease()
     },
     reportNodeStatus: (status) => outbox.say(topics.status, JSON.stringify(status)),
     reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),

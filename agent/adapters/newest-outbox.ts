@@ -18,6 +18,8 @@ export interface NewestOutbox {
   sayEverything(): void
   /** Over what was last published of each topic, withdrawn ones left out: see `api/digest.ts`. */
   digest(): string
+  /** Nothing is under way; also when there is no link. */
+  isIdle(): boolean
   /** How many of those told had to be dropped since this was last asked. */
   dropped(): number
 }
@@ -112,6 +114,7 @@ export function newestOutbox({ mostTold, taken }: OutboxSettings): NewestOutbox 
     sayEverything() {
       for (const [topic, { body }] of said) say(topic, body)
     },
+    isIdle: () => link === undefined || (underWay.size === 0 && telling === undefined),
     digest: () => digest,
     dropped() {
       const count = dropped

@@ -8,6 +8,8 @@ export type BusSettings = {
   /** `/run/dbus/system_bus_socket` */
   readonly socketPath: string
   readonly deadlineMs?: number
+  /** Takes open files that are passed, with native code. For this and nothing else: see `openSystemBus`. */
+  readonly withDescriptors?: boolean
 }
 
 export type BusCall = {
@@ -20,9 +22,18 @@ export type BusCall = {
   readonly body?: readonly unknown[]
 }
 
+/** Signals of one interface, from whoever owns this name. */
+export type BusMatch = { readonly sender: string; readonly interface: string }
+
+export type BusSignal = { readonly member: string; readonly body: readonly unknown[] }
+
 export interface SystemBus {
   /** What the method gave. Throws BusError, also when there is no answer in time. */
   call(request: BusCall): Promise<readonly unknown[]>
+  /** Tells of each such signal until the connection ends. */
+  listen(match: BusMatch, heard: (signal: BusSignal) => void): Promise<void>
+  /** Resolves when the connection is known to have ended. One that hangs only a call can tell. */
+  readonly ended: Promise<void>
   close(): void
 }
 
@@ -40,14 +51,24 @@ export class BusError extends Error {
 export const systemBusSocket = 'run/dbus/system_bus_socket'
 const defaultDeadlineMs = 10_000
 
-/** Throws BusError when there is no bus. */
-export async function openSystemBus({ socketPath, deadlineMs = defaultDeadlineMs }: BusSettings): Promise<SystemBus> {
+/**
+ * Throws BusError when there is no bus. With descriptors a connection must be used for one call and closed: the library hands
+ * what is passed to whichever message comes first.
+ */
+export async function openSystemBus(settings: BusSettings): Promise<SystemBus> {
+  const { socketPath, deadlineMs = defaultDeadlineMs, withDescriptors = false } = settings
   const { default: dbus } = await import('dbus-next')
   // `socket=` in the place of `path=`: a connection that passes no descriptors needs no native code.
-  const bus = dbus.sessionBus({ busAddress: `unix:socket=${socketPath}` })
+  const address = withDescriptors ? `unix:path=${socketPath}` : `unix:socket=${socketPath}`
+  const bus = dbus.sessionBus({ busAddress: address, negotiateUnixFd: withDescriptors } as Parameters<
+    typeof dbus.sessionBus
+  >[0])
   // Without a listener an error would end the program.
   const failed = new Promise<never>((_, reject) => bus.on('error', reject))
   failed.catch(() => undefined)
+  const ended = new Promise<void>((resolve) => {
+    for (const event of ['end', 'close']) streamOf(bus)?.once(event, () => resolve())
+  })
   const close = () => {
     bus.disconnect()
     streamOf(bus)?.destroy()
@@ -59,27 +80,53 @@ export async function openSystemBus({ socketPath, deadlineMs = defaultDeadlineMs
     close()
     throw new BusError(`Cannot connect to the system bus at ${socketPath}`, '', { cause })
   }
+  if (withDescriptors && streamOf(bus)?.supportsUnixFd !== true) {
+    close()
+    throw new BusError('The native part that takes open files from the system bus is not there', '')
+  }
+  const call: SystemBus['call'] = async (request) => {
+    const { body = [], ...rest } = request
+    const message = new dbus.Message({ ...rest, body: [...body] })
+    try {
+      const reply = await within(deadlineMs, 'No answer', Promise.race([bus.call(message), failed]))
+      return reply?.body ?? []
+    } catch (cause) {
+      const { type } = cause as { readonly type?: unknown }
+      const tried = `Cannot call ${request.member} of ${request.destination}`
+      throw new BusError(tried, typeof type === 'string' ? type : '', { cause })
+    }
+  }
   return {
-    async call(request) {
-      const { body = [], ...rest } = request
-      const message = new dbus.Message({ ...rest, body: [...body] })
-      try {
-        const reply = await within(deadlineMs, 'No answer', Promise.race([bus.call(message), failed]))
-        return reply?.body ?? []
-      } catch (cause) {
-        const { type } = cause as { readonly type?: unknown }
-        const tried = `Cannot call ${request.member} of ${request.destination}`
-        throw new BusError(tried, typeof type === 'string' ? type : '', { cause })
-      }
+    call,
+    async listen({ sender, interface: from }, heard) {
+      bus.on('message', ({ type, interface: of, member, body }) => {
+        if (type === dbus.MessageType.SIGNAL && of === from) heard({ member: member ?? '', body: body ?? [] })
+      })
+      const rule = `type='signal',sender='${sender}',interface='${from}'`
+      await call({ ...busItself, member: 'AddMatch', signature: 's', body: [rule] })
     },
+    ended,
     close,
   }
 }
 
+const busItself = {
+  destination: 'org.freedesktop.DBus',
+  path: '/org/freedesktop/DBus',
+  interface: 'org.freedesktop.DBus',
+}
+
 /** The library's own end of a connection waits for the other side, which may be what hangs. */
-function streamOf(bus: object): { destroy(): void } | undefined {
-  const { _connection: connection } = bus as { readonly _connection?: { readonly stream?: { destroy(): void } } }
+function streamOf(bus: object): BusStream | undefined {
+  const { _connection: connection } = bus as { readonly _connection?: { readonly stream?: BusStream } }
   return connection?.stream
+}
+
+type BusStream = {
+  destroy(): void
+  once(event: string, then: () => void): unknown
+  /** usocket's. */
+  readonly supportsUnixFd?: boolean
 }
 
 /** One call on a connection of its own. */

@@ -3,6 +3,9 @@ import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { CallMessage, DesiredMessage, PodMessage, StatsMessage } from '../../api/topics.ts'
 
+/** Why the node goes, and when it is back; left out: nobody knows. */
+export type Leave = { readonly reason: string; readonly expectedBackSeconds?: number }
+
 /**
  * Reports never wait for the network and never fail: the newest of each thing is kept and sent when the link is there,
  * and everything is said again on every reconnect.
@@ -20,6 +23,10 @@ export interface ControlPlane {
   /** The heartbeat; false when it could not be handed to the network now. */
   renewLease(): boolean
   readonly connected: boolean
+  /** All that was reported is taken, or there is nobody to take it. */
+  readonly settled: boolean
+  /** Says goodbye ahead of the end of the connection; undefined: the node stays after all. Resolves when it was taken. */
+  takeLeave(leave: Leave | undefined): Promise<void>
 }
 
 /** What the control plane tells a node. */

@@ -2,10 +2,13 @@
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { PodMessage, StatsMessage } from '../../api/topics.ts'
-import type { ControlPlane } from '../node/control-plane.ts'
+import type { ControlPlane, Leave } from '../node/control-plane.ts'
 
 export interface FakeControlPlane extends ControlPlane {
   connected: boolean
+  settled: boolean
+  /** Every leave that was taken, and called off. */
+  readonly leaves: (Leave | undefined)[]
   readonly statuses: NodeStatus[]
   readonly pods: Map<string, PodMessage>
   readonly events: Event[]
@@ -18,6 +21,8 @@ export interface FakeControlPlane extends ControlPlane {
 export function fakeControlPlane(): FakeControlPlane {
   const fake: FakeControlPlane = {
     connected: true,
+    settled: true,
+    leaves: [],
     statuses: [],
     pods: new Map(),
     events: [],
@@ -30,6 +35,7 @@ export function fakeControlPlane(): FakeControlPlane {
     reportEvent: (event) => void fake.events.push(event),
     sendStats: (message) => void fake.stats.push(message),
     reportEverything: () => void fake.repeats.count++,
+    takeLeave: async (leave) => void fake.leaves.push(leave),
     renewLease() {
       if (fake.connected) fake.heartbeats.count++
       return fake.connected

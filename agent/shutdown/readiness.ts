@@ -1,0 +1,45 @@
+/** GracefulShutdownReady: would the pods of this machine be stopped in order, had it to go down now? */
+import { rfc3339 } from '../../daemon/clock.ts'
+import type { MachineCondition } from '../node/conditions.ts'
+import type { OtherLock, ScheduledShutdown } from './inhibitor.ts'
+import type { Share } from './shutdown-groups.ts'
+
+export type Readiness = {
+  /** undefined while it is not held; then `trouble` says why. */
+  readonly held: { readonly delayMs: number; readonly how: 'descriptor' | 'process' } | undefined
+  readonly trouble: string | undefined
+  readonly shares: readonly Share[]
+  /** What was configured where it was not granted, and the file that has the last word. */
+  readonly denied: { readonly wantedMs: number; readonly by: string | undefined } | undefined
+  readonly others: readonly OtherLock[]
+  readonly scheduled: ScheduledShutdown | undefined
+}
+
+export function shutdownReadiness({ held, trouble, shares, denied, others, scheduled }: Readiness): MachineCondition {
+  const type = 'GracefulShutdownReady'
+  if (held === undefined) {
+    const message = `pods would not be stopped in order: ${trouble ?? 'the lock is not taken yet'}`
+    return { type, status: 'False', reason: 'DelayLockNotHeld', message }
+  }
+  const parts = shares.map(({ priority, graceMs }) => `${secondsText(graceMs)} from priority ${priority}`).join(', ')
+  const message = [
+    `logind waits up to ${secondsText(held.delayMs)} for us; pods have ${parts}`,
+    ...(denied === undefined ? [] : [`${secondsText(denied.wantedMs)} were configured${lastWord(denied.by)}`]),
+    ...(held.how === 'process' ? ['the lock is held by a child process'] : []),
+    ...(scheduled === undefined ? [] : [`a ${scheduled.action} is scheduled for ${rfc3339(scheduled.atWallMs)}`]),
+    ...(others.length === 0 ? [] : [`locks are also held by ${others.map(otherText).join(', ')}`]),
+  ].join('; ')
+  return { type, status: 'True', reason: denied === undefined ? 'DelayLockHeld' : 'DelayShortened', message }
+}
+
+function lastWord(by: string | undefined): string {
+  return by === undefined ? ', and not granted' : `, and ${by} grants less`
+}
+
+function otherText({ who, why, mode }: OtherLock): string {
+  return `${who} (${mode}: ${why})`
+}
+
+function secondsText(ms: number): string {
+  return `${Math.round(ms / 100) / 10} s`
+}

@@ -1,0 +1,73 @@
+/** Who stops when, and for how long? By priority, the lowest first, as the kubelet does. */
+import { systemCriticalPriority } from '../../api/critical-pod.ts'
+import type { Pod } from '../../api/pod.ts'
+
+export type ShutdownSettings = {
+  /** For all pods together; 0: they are not stopped by us; undefined: all that logind grants. */
+  readonly graceMs: number | undefined
+  /** The part of it that is for critical pods; undefined: a third. */
+  readonly criticalMs: number | undefined
+  /** In the place of both; empty: not given. */
+  readonly byPriority: readonly Share[]
+}
+
+/** For pods of this priority and above, up to the next share. */
+export type Share = { readonly priority: number; readonly graceMs: number }
+
+export type StopGroup = {
+  readonly graceMs: number
+  readonly pods: readonly { readonly uid: string; readonly gracePeriodSeconds: number }[]
+}
+
+/** The kubelet's own example: 10 s of 30 are for critical pods. */
+const criticalPart = 1 / 3
+
+export function isShutdownOff({ graceMs, byPriority }: ShutdownSettings): boolean {
+  return byPriority.length > 0 ? totalMs(byPriority) === 0 : graceMs === 0
+}
+
+/** What was configured, whatever logind grants; undefined: nothing was. */
+export function wantedMs({ graceMs, byPriority }: ShutdownSettings): number | undefined {
+  return byPriority.length > 0 ? totalMs(byPriority) : graceMs
+}
+
+/** The lowest first. What is configured for longer than `usableMs` is shortened alike, in whole seconds. */
+export function sharesOf(settings: ShutdownSettings, usableMs: number): readonly Share[] {
+  const wanted = wantedShares(settings, usableMs)
+  const sum = totalMs(wanted)
+  if (sum <= usableMs) return wanted
+  return wanted.map(({ priority, graceMs }) => ({ priority, graceMs: wholeSeconds((graceMs * usableMs) / sum) }))
+}
+
+function wantedShares({ graceMs, criticalMs, byPriority }: ShutdownSettings, usableMs: number): readonly Share[] {
+  if (byPriority.length > 0) return byPriority.toSorted((a, b) => a.priority - b.priority)
+  const allMs = graceMs ?? wholeSeconds(usableMs)
+  const forCriticalMs = Math.min(allMs, criticalMs ?? wholeSeconds(allMs * criticalPart))
+  return [
+    { priority: 0, graceMs: allMs - forCriticalMs },
+    { priority: systemCriticalPriority, graceMs: forCriticalMs },
+  ]
+}
+
+/** In order. A pod below the lowest share is of the lowest; groups of nobody are left out. */
+export function stopGroups(shares: readonly Share[], pods: readonly Pod[]): readonly StopGroup[] {
+  const shareFor = ({ spec }: Pod) => shares.findLast(({ priority }) => priority <= (spec.priority ?? 0)) ?? shares[0]
+  return shares.flatMap((share) => {
+    const own = pods.filter((pod) => shareFor(pod) === share)
+    return own.length === 0 ? [] : [{ graceMs: share.graceMs, pods: own.map((pod) => stopOf(pod, share)) }]
+  })
+}
+
+function stopOf({ metadata, spec }: Pod, { graceMs }: Share): StopGroup['pods'][number] {
+  const shareSeconds = Math.floor(graceMs / 1000)
+  const own = spec.terminationGracePeriodSeconds ?? shareSeconds
+  return { uid: metadata.uid ?? '', gracePeriodSeconds: Math.min(own, shareSeconds) }
+}
+
+export function totalMs(shares: readonly Share[]): number {
+  return shares.reduce((sum, { graceMs }) => sum + graceMs, 0)
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.max(0, Math.floor(ms / 1000) * 1000)
+}
