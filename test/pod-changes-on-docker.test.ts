@@ -43,6 +43,35 @@ test('pods that are changed while they run, on a real engine', {
     t.equal(runsSince(statusOf(last, 'main')), runsSince(statusOf(after, 'main')))
   })
 
+  t.test('a container that runs is replaced whatever its restart policy, one that has ended is not', async (t) => {
+    const node = nodeOnDocker(t, dockerd)
+    const of = (other: string) =>
+      aPod({
+        name: 'once',
+        uid: 'uid-once',
+        restartPolicy: 'Never',
+        containers: [container('done', 'exit 0', { image: other }), container('main', script, { image: other })],
+      })
+    node.want(of(image))
+    await node.until(
+      'once',
+      (one) =>
+        statusOf(one, 'done')?.state?.terminated !== undefined && statusOf(one, 'main')?.state?.running !== undefined,
+    )
+    node.want(of(second))
+    const after = await node.until(
+      'once',
+      (one) => statusOf(one, 'main')?.image === second && statusOf(one, 'main')?.state?.running !== undefined,
+    )
+    t.match(statusOf(after, 'main'), { restartCount: 1 })
+    t.match(statusOf(after, 'done'), { restartCount: 0, image, state: { terminated: { exitCode: 0 } } })
+    t.same(
+      node.statuses('once').filter(({ phase }) => phase === 'Succeeded' || phase === 'Failed'),
+      [],
+      'it was never called over',
+    )
+  })
+
   t.test('an init container that runs ends as it began; one that fails begins anew with the other image', async (t) => {
     const node = nodeOnDocker(t, dockerd)
     const of = (name: string, line: string, own: string) =>

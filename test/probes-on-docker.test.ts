@@ -1,10 +1,15 @@
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { test } from 'tap'
 import { networkProbes } from '../agent/adapters/network-probes.ts'
 import { memoryCheckpoint } from '../agent/testing/pod-world.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { container, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
+import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
 
+const run = promisify(execFile)
 const network = networkProbes('kube-probe/1.32')
 /** Often, and in no hurry: a slow machine is not an ill container. */
 const often = { periodSeconds: 1, timeoutSeconds: 60 }
@@ -77,6 +82,40 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
     await pods.within('slow', 'main', 'touch /tmp/go')
     const ready = await pods.until('slow', isReady)
     t.match(statusOf(ready, 'main'), { started: true, restartCount: 0 })
+  })
+
+  t.test('the engine writes nothing for a probe, and does not ask what an image says of its own health', async (t) => {
+    const Test = ['CMD', 'touch', '/asked-by-the-engine']
+    const own = await dockerd.docker.createContainer({ Image: image, Healthcheck: { Test, Interval: 1e9 } })
+    await own.commit({ repo: 'test/healthy', tag: '1' })
+    await own.remove()
+    const pods = nodeOnDocker(t, dockerd, { network })
+    const exec = { command: ['sh', '-c', 'echo asked >> /dev/shm/probes'] }
+    const main = container('main', 'exec sleep 100000', {
+      image: 'test/healthy:1',
+      livenessProbe: { ...often, exec, failureThreshold: 1000 },
+    })
+    pods.want(aPod({ name: 'probed', uid: 'uid-probed', containers: [main] }))
+    const status = await pods.until('probed', isReady)
+    const id = statusOf(status, 'main')?.containerID?.slice('docker://'.length) ?? ''
+    const { State } = await dockerd.docker.getContainer(id).inspect()
+    t.equal(State.Health, undefined)
+    const probes = async () =>
+      Number((await pods.runtime.exec(id, ['sh', '-c', 'cat /dev/shm/* 2>/dev/null | wc -l'], 60_000)).output)
+    const asked = async (times: number) => {
+      const first = await probes()
+      await eventually(async () => (await probes()) >= first + times)
+    }
+    const mark = join(t.testdir({}), 'mark')
+    // Whatever else the engine writes now and then: were it for probes, no window would be free of it.
+    await eventually(async () => {
+      await asked(1)
+      await writeFile(mark, '')
+      await asked(3)
+      const { stdout } = await run('find', [dockerd.rootDirectory, '-xdev', '-newer', mark])
+      if (stdout !== '') t.comment(stdout)
+      return stdout === ''
+    })
   })
 
   t.test('an agent that starts again does not call a ready pod unready', async (t) => {

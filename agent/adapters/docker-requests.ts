@@ -9,6 +9,8 @@ import { networkName } from './docker-network.ts'
 const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
 /** The agent restarts containers, nobody else. */
 const noRestart = { Name: 'no' }
+/** Pods say how they are probed. What an image says of itself would be asked beside that, and written to the disk each time. */
+const noHealthcheck = { Test: ['NONE'] }
 const cpuPeriodUs = 100_000
 const leastCpuQuotaUs = 1_000
 
@@ -65,6 +67,7 @@ export function containerRequest(
     ...(options.security.user === undefined ? {} : { User: options.security.user }),
     Tty: options.tty,
     OpenStdin: options.stdin,
+    Healthcheck: noHealthcheck,
     HostConfig: {
       NetworkMode: joined,
       IpcMode: options.hostIPC ? 'host' : joined,

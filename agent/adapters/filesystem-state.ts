@@ -101,8 +101,8 @@ export function filesystemState({ root, dataDirectory, kernel, clock }: Filesyst
       const data = await read(folder, 'data directory')
       const first = await read('/', 'root')
       const isOne = mountOf(mounts, folder)?.path === '/'
-      await probeIfSuspect(data?.isReadOnly === false)
-      const failure = (await ask(dataDirectory)) ?? probeFailure
+      const [unreadable] = await Promise.all([ask(dataDirectory), probeIfSuspect(data?.isReadOnly === false)])
+      const failure = unreadable ?? probeFailure
       return [
         ...(first === undefined ? [] : [isOne ? { ...first, isMeantSo: false, failure } : first]),
         ...(data === undefined || isOne ? [] : [{ ...data, failure }]),

@@ -2,8 +2,11 @@ import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
+import { runtimeHealth } from '../node/runtime-health.ts'
+import type { RuntimeInfo } from '../pods/runtime.ts'
 import { type DockerSilence, dockerHealth } from './docker.ts'
 import { dockerKeeper } from './docker-keeper.ts'
+import { healthManager } from './health-manager.ts'
 import type { ServiceState } from './service-manager.ts'
 
 const version = 'docker://20.10.24+dfsg1'
@@ -14,9 +17,64 @@ test('a Docker that is away for a moment is well, one that is down or hangs is n
     dockerHealth({ version, silence: { kind, sinceMs } })?.reason
   t.equal(after('refuses', 4_999), 'DockerAnswers')
   t.equal(after('refuses', 5_000), 'DockerDown')
-  t.equal(after('hangs', 9_999), 'DockerAnswers')
-  t.equal(after('hangs', 10_000), 'DockerHangs')
+  t.equal(after('hangs', 7_999), 'DockerAnswers')
+  t.equal(after('hangs', 8_000), 'DockerHangs')
   t.match(dockerHealth({ version, silence: undefined }), { status: 'False', reason: 'DockerAnswers' })
+})
+
+test('a Docker that hangs is told of within twenty seconds, whenever it began to', async (t) => {
+  const info: RuntimeInfo = {
+    version,
+    rootDirectory: '/var/lib/docker',
+    cgroupVersion: '2',
+    memoryLimit: true,
+    swapLimit: true,
+    pidsLimit: true,
+    cpuCfsQuota: true,
+    storageDriver: 'overlay2',
+  }
+  const hangingAt = async (startMs: number, lateMs: number) => {
+    const [clock, log] = [fakeClock(), quietLog(t)]
+    const stopping = new AbortController()
+    let hangs = false
+    const health = runtimeHealth({
+      runtime: {
+        info: () => (hangs ? new Promise(() => undefined) : Promise.resolve(info)),
+        listImages: async () => [],
+      },
+      clock,
+      log,
+      changed: () => undefined,
+    })
+    let toldMs: number | undefined
+    const look = () => dockerHealth({ version: health.info()?.version, silence: health.silence() })
+    const manager = healthManager({
+      checks: [{ type: 'DockerUnhealthy', periodMs: 5_000, holdMs: 5_000, look }],
+      clock,
+      log,
+      tell: ({ reason }) => {
+        if (reason === 'DockerHangs') toldMs ??= clock.monotonicMs()
+      },
+      changed: () => undefined,
+    })
+    void health.run(stopping.signal)
+    await clock.advance(lateMs)
+    const managing = manager.run(stopping.signal)
+    await clock.advance(startMs)
+    hangs = true
+    const sinceMs = clock.monotonicMs()
+    for (let second = 0; second < 40; second++) await clock.advance(1_000)
+    stopping.abort()
+    await managing
+    return (toldMs ?? Number.POSITIVE_INFINITY) - sinceMs
+  }
+  for (const lateMs of [0, 1_500, 3_000, 4_500]) {
+    for (let startMs = 10_000; startMs < 40_000; startMs += 1_100) {
+      const tookMs = await hangingAt(startMs, lateMs)
+      if (tookMs > 20_000) t.fail(`${tookMs} ms when it began at ${startMs}, the looks ${lateMs} ms apart`)
+    }
+  }
+  t.pass('from none of these moments on')
 })
 
 test('a Docker that is too old is told, and of one that never answered nothing is said at first', async (t) => {

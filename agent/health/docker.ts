@@ -15,7 +15,7 @@ export type DockerSilence = {
 }
 
 /** A daemon that is restarted is away for a moment; one on a busy card takes some seconds for an answer. */
-const patienceMs = { refuses: 5_000, hangs: 10_000 }
+const patienceMs = { refuses: 5_000, hangs: 8_000 }
 /** The first that knows cgroup v2, which everything but old Raspberry Pi OS has. */
 const oldest = { major: 20, minor: 10 }
 

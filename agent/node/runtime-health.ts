@@ -28,7 +28,8 @@ export interface RuntimeHealth {
 const patienceMs = 2_000
 /** As the kubelet: this long without an answer is an engine that is down. */
 const downAfterMs = 30_000
-const healthyPeriodMs = 10_000
+/** So often that one that hangs is told of within 20 s: this, the patience of `dockerHealth`, and the next look at the machine. */
+const healthyPeriodMs = 6_000
 /** Where nobody listens, that is known at once; what takes longer hangs. */
 const promptMs = 2_000
 /** A daemon that is starting, or back, should not be waited for. Asking a socket nobody listens on costs nothing. */

@@ -53,9 +53,11 @@ export function choose(
         : `Container ${container.name} definition changed, will be restarted`
       : (failed?.why ?? `Stopping container ${container.name}`)
     const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
-    return { tidy, ...(stop ? { stop } : {}), start: () => [] }
+    return { tidy, ...(stop ? { stop: changed ? { ...stop, replace: true } : stop } : {}), start: () => [] }
   }
-  if (!changed && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
+  // What ended by itself has done its work, or failed at it, also when it should be another by now.
+  const isReplaced = changed && facts.memory.replacing.has(newest.id)
+  if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
   const exitedAtMs = facts.memory.exits.get(newest.id) ?? facts.nowMs
   const waitMs = changed ? 0 : crashWaitMs(facts.memory.backoffs.get(backoffKey(container)), exitedAtMs)
   const leftMs = exitedAtMs + waitMs - facts.nowMs

@@ -126,6 +126,18 @@ test('a container that ended is started again as the policy says', async (t) => 
   t.same(plan('Never', failed), ['stop sandbox-0 0'])
 })
 
+test('what has ended for good stays so when its pod wants another image, what ran for it starts again', async (t) => {
+  const hash = 'another'
+  const plan = (restartPolicy: 'OnFailure' | 'Never', main: RuntimeContainer, replacing = new Set<string>()) =>
+    planPod(wanted({ restartPolicy }), facts([sandbox, main], { memory: { ...nothingRemembered, replacing } }))
+  const done = found('main', { ...exited, exitCode: 0, hash })
+  t.same(told(plan('OnFailure', done)), ['stop sandbox-0 0'])
+  t.same(told(plan('Never', found('main', { ...exited, hash }))), ['stop sandbox-0 0'])
+  t.same(told(plan('OnFailure', found('main', { ...exited, hash }))), ['start main 1'])
+  t.match(plan('Never', found('main', { hash })).steps, [{ step: 'stop', replace: true }])
+  t.same(told(plan('Never', done, new Set([done.id]))), ['start main 1'])
+})
+
 test('one that keeps failing waits longer', async (t) => {
   const ended = found('main', exited)
   const key = `main/${containerHash({ name: 'main', image })}`
@@ -161,7 +173,8 @@ test('a new image replaces the container, whatever the policy', async (t) => {
   const old = found('main', { hash: 'another' })
   const pod = wanted({ restartPolicy: 'Never' })
   t.same(told(planPod(pod, facts([sandbox, old]))), [`stop ${old.id} 30`])
-  t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }]))), ['start main 1'])
+  const memory = { ...nothingRemembered, replacing: new Set([old.id]) }
+  t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }], { memory }))), ['start main 1'])
 })
 
 test('what an interrupted agent left half made goes first; one dead container each is kept', async (t) => {

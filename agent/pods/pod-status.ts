@@ -48,7 +48,10 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const added = (pod.spec.ephemeralContainers ?? []).map((container) =>
     ephemeralStatus(containerStatus(container, 'ContainerCreating', found, facts)),
   )
-  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : phaseOf(pod, containerStatuses, initStatuses)
+  const decided = phaseOf(pod, containerStatuses, initStatuses)
+  // Who waits to run again has not ended for good, whatever the restart policy says.
+  const goesOn = isFinal(decided) && containerStatuses.some(({ name }) => facts.waiting.has(name))
+  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : goesOn ? 'Running' : decided
   const { sandbox } = found
   const sandboxUp = sandbox !== undefined && isRunning(sandbox)
   const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip

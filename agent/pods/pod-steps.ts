@@ -25,8 +25,11 @@ export type PodStep =
       readonly step: 'stop'
       readonly target: RuntimeContainer
       readonly graceSeconds: number
-      readonly why: string /** All of the pod is ending: its time runs from the first of these. */
+      readonly why: string
+      /** All of the pod is ending: its time runs from the first of these. */
       readonly leaving?: true
+      /** Another takes its place. */
+      readonly replace?: true
     }
   | { readonly step: 'remove'; readonly target: RuntimeContainer }
 
@@ -59,6 +62,8 @@ export type PodMemory = {
   readonly leavingUntilMs: number | undefined
   /** By container id: being stopped, at the latest at this time. */
   readonly stopping: ReadonlyMap<string, number>
+  /** By container id: it was stopped for another to take its place, whatever the restart policy says. */
+  readonly replacing: ReadonlySet<string>
   /** By container id: it could not be removed, not before this time again. */
   readonly stuck: ReadonlyMap<string, number>
   /** By container name: restarts known although the engine has no such container any more. */
@@ -74,6 +79,7 @@ export const nothingRemembered: PodMemory = {
   postStarts: new Set(),
   leavingUntilMs: undefined,
   stopping: new Map(),
+  replacing: new Set(),
   stuck: new Map(),
   restartCounts: new Map(),
 }

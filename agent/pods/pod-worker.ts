@@ -114,6 +114,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const exits = new Map(nothingRemembered.exits)
   const troubles = new Map(nothingRemembered.troubles)
   const stopping = new Map(nothingRemembered.stopping)
+  const replacing = new Set(nothingRemembered.replacing)
   const restartCounts = new Map(nothingRemembered.restartCounts)
   const found = new Map<string, { readonly image: LocalImage | undefined; readonly unfit: string | undefined }>()
   const pullsAskedAtMs = new Map<string, number>()
@@ -323,6 +324,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     if (step.leaving) leavingUntilMs = Math.min(leavingUntilMs ?? untilMs, untilMs)
     const { containerName } = target.identity
     stopping.set(target.id, untilMs)
+    if (step.replace) replacing.add(target.id)
     if (pod !== undefined && why !== '') {
       needs.event(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
     }
@@ -391,6 +393,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
         postStarts,
         leavingUntilMs,
         stopping,
+        replacing,
         stuck,
         restartCounts,
       }
@@ -419,7 +422,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     observe(containers) {
       const ids = new Set(containers.map(({ id }) => id))
       podIP = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip
-      for (const known of [preStops, failedPostStarts])
+      for (const known of [preStops, failedPostStarts, replacing])
         for (const id of [...known.keys()]) if (!ids.has(id)) known.delete(id)
       for (const map of [exits, stuck, messages]) for (const id of [...map.keys()]) if (!ids.has(id)) map.delete(id)
       for (const container of containers) {
