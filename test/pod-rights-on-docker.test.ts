@@ -1,4 +1,6 @@
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readlink } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker.ts'
@@ -85,6 +87,39 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     await shows('uid-open', 'Seccomp:0\nmade\n')
     await shows('uid-own', 'Seccomp:2\nrefused\n')
     t.pass('each of them')
+  })
+
+  t.test('a pod that AppArmor is to guard does not run without it, and no other waits for it', async (t) => {
+    if (existsSync('/sys/module/apparmor')) return t.comment('skipped: the kernel of this machine has AppArmor')
+    const node = nodeOnDocker(t, dockerd)
+    const appArmorProfile = { type: 'Localhost', localhostProfile: 'web' }
+    const open = { appArmorProfile: { type: 'Unconfined' } }
+    node.want(
+      pod('guarded', 'true', {}, { securityContext: { appArmorProfile } }),
+      pod('unguarded', 'true', {}, { securityContext: open }),
+    )
+    await node.until('unguarded', ({ phase }) => phase === 'Running')
+    const said = () => JSON.stringify(node.status('guarded') ?? {})
+    await eventually(() => /Cannot enforce AppArmor: AppArmor is not enabled on the host/.test(said()), said)
+    t.equal(
+      (await node.runtime.listContainers('uid-guarded')).filter((one) => one.identity.kind === 'container').length,
+      0,
+    )
+  })
+
+  t.test('a pod sees the shared memory of its node only where it asks for it', async (t) => {
+    const node = nodeOnDocker(t, dockerd)
+    const script = 'readlink /proc/self/ns/ipc'
+    node.want(pod('shares', script, { hostIPC: true }), pod('apart', script))
+    const ours = `${await readlink('/proc/self/ns/ipc')}\n`
+    await shows('uid-shares', ours)
+    await node.until('apart', ({ phase }) => phase === 'Running')
+    let own = ''
+    await eventually(async () => {
+      own = await outputOf(dockerd, 'uid-apart', 'main')
+      return own !== ''
+    })
+    t.not(own, ours)
   })
 
   t.test('a registry is asked with the credentials of the pod', async (t) => {

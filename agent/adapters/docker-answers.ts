@@ -53,7 +53,9 @@ function instant(text: string): string | undefined {
 }
 
 export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
+  const guards = info['SecurityOptions']
   return {
+    ...(Array.isArray(guards) ? { appArmor: guards.some((guard) => /^name=apparmor\b/.test(String(guard))) } : {}),
     version: `docker://${info['ServerVersion']}`,
     rootDirectory: String(info['DockerRootDir']),
     cgroupVersion: String(info['CgroupVersion'] ?? '1'),

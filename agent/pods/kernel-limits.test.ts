@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { enforceable, unenforcedNews } from './kernel-limits.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import { appArmorRefusal, enforceable, unenforcedNews } from './kernel-limits.ts'
 
 const all = { memoryLimit: true, swapLimit: true, pidsLimit: true, cpuCfsQuota: true }
 const limits = { nanoCPUs: 5e8, memoryBytes: 64 * 2 ** 20, pids: 100 }
@@ -26,4 +27,18 @@ test('so are a CPU quota and a limit of processes', async (t) => {
     unenforcedNews(limits, kernel).map(({ reason }) => reason),
     ['CPULimitNotEnforced', 'PIDLimitNotEnforced'],
   )
+})
+
+test('a pod that AppArmor is to guard is refused where there is none', async (t) => {
+  const guarded = (type: string) =>
+    aPod({ containers: [{ name: 'main', image: 'busybox', securityContext: { appArmorProfile: { type } } }] })
+  const without = { ...all, appArmor: false }
+  const refusal = { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' }
+  t.same(appArmorRefusal(guarded('RuntimeDefault'), without), refusal)
+  const securityContext = { appArmorProfile: { type: 'Localhost', localhostProfile: 'web' } }
+  t.same(appArmorRefusal(aPod({ spec: { securityContext } }), without), refusal)
+  t.equal(appArmorRefusal(guarded('Unconfined'), without), undefined)
+  t.equal(appArmorRefusal(aPod(), without), undefined)
+  t.equal(appArmorRefusal(guarded('RuntimeDefault'), { ...all, appArmor: true }), undefined)
+  t.equal(appArmorRefusal(guarded('RuntimeDefault'), undefined), undefined, 'nobody knows yet')
 })

@@ -1,4 +1,5 @@
 /** What a container is to be held to, and a kernel that cannot: it runs all the same, and its pod is told. */
+import type { Pod } from '../../api/pod.ts'
 import type { PodNews } from './pod-events.ts'
 import type { ContainerOptions, KernelLimits } from './runtime.ts'
 
@@ -12,6 +13,15 @@ export function enforceable(limits: Limits, kernel: KernelLimits | undefined): L
     memoryBytes: kernel.memoryLimit ? limits.memoryBytes : 0,
     pids: kernel.pidsLimit ? limits.pids : 0,
   }
+}
+
+/** A pod that is to be guarded by AppArmor must not run without it. In the kubelet's words. */
+export function appArmorRefusal({ spec }: Pod, kernel: KernelLimits | undefined) {
+  if (kernel?.appArmor !== false) return undefined
+  const all = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
+  const profiles = [spec.securityContext, ...all.map((one) => one.securityContext)].map((one) => one?.appArmorProfile)
+  if (!profiles.some((profile) => profile !== undefined && profile.type !== 'Unconfined')) return undefined
+  return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' }
 }
 
 /** How to have them enforced after all: what a Raspberry Pi's kernel is to be told. */

@@ -17,6 +17,7 @@ import { changedPods, isNews, mirrorsIn, pathOf, wantedHere } from './desired-po
 import { deviceAllocator, type MachineDevices } from './devices.ts'
 import { engineWatch } from './engine-watch.ts'
 import { type ImagePullerSettings, imagePuller } from './image-puller.ts'
+import { appArmorRefusal } from './kernel-limits.ts'
 import { mirrorReports } from './mirror-reports.ts'
 import type { Platform } from './platforms.ts'
 import type { Resolver } from './pod-dns.ts'
@@ -264,6 +265,11 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       const others = [...ledger.entries]
         .filter(([, other]) => other.admitted && other.ended === undefined)
         .flatMap(([other, { pod: last }]) => wanted.get(other) ?? last ?? [])
+      const unguarded = appArmorRefusal(pod, needs.node.kernelLimits())
+      if (unguarded !== undefined) {
+        refuse(uid, pod, unguarded)
+        continue
+      }
       const answer = admit(pod, others, needs.node.allocatable(), needs.node.pressures(), needs.node.isShuttingDown())
       if (!answer.admit) {
         refuse(uid, pod, answer)

@@ -11,7 +11,7 @@ import type { DeviceAllocator } from './devices.ts'
 import { containerNamed, runHook } from './hooks.ts'
 import { type ImagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
-import { enforceable, unenforcedNews } from './kernel-limits.ts'
+import { appArmorRefusal, enforceable, unenforcedNews } from './kernel-limits.ts'
 import type { Platform } from './platforms.ts'
 import { containersOf, hasEnded, isRunning, leastGraceSeconds } from './pod-containers.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
@@ -166,6 +166,8 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     const tell = (type: PodNews['type'], reason: string, message: string) =>
       needs.event(pod, { type, reason, message, containerName: name })
     const sources = { ...needs.sources(), podIP: sandbox.ip }
+    const unguarded = appArmorRefusal(pod, sources.kernelLimits)
+    if (unguarded !== undefined) return trouble(pod, container, 'CreateContainerError', unguarded.message)
     const placed = await containerMounts(pod, container, sources, needs.volumes)
     if (!placed.ok) return notPlaced(pod, container, placed)
     const who = { podUID: pod.metadata.uid ?? '', containerName: name }

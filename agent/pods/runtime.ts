@@ -132,6 +132,8 @@ export type KernelLimits = {
   readonly swapLimit: boolean
   readonly pidsLimit: boolean
   readonly cpuCfsQuota: boolean
+  /** Without it profiles are not enforced, and the engine does not say so. Undefined: not known. */
+  readonly appArmor?: boolean
 }
 
 export type RuntimeInfo = KernelLimits & {
