@@ -39,13 +39,13 @@ export type RunRequest = {
 
 export type CommandLine =
   | { readonly want: 'run'; readonly request: RunRequest }
-  | { readonly want: 'join' | 'first-boot'; readonly argv: readonly string[] }
+  | { readonly want: 'join' | 'first-boot' | 'doctor'; readonly argv: readonly string[] }
   | { readonly want: 'help' | 'version' }
   | { readonly want: 'refuse'; readonly why: string }
 
 export function readCommandLine(argv: readonly string[]): CommandLine {
   const [first, ...rest] = argv
-  if (first === 'join' || first === 'first-boot') return { want: first, argv: rest }
+  if (first === 'join' || first === 'first-boot' || first === 'doctor') return { want: first, argv: rest }
   return readRun(first === 'run' ? rest : argv)
 }
 
@@ -97,6 +97,7 @@ function refuse(why: string): CommandLine {
 export const help = `Usage: bramble-agent [run] [options]
        bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
        bramble-agent first-boot [options]
+       bramble-agent doctor [--fix] [-o json] [options]
 
 Makes this machine a node: reports how it is, and runs in Docker the pods that are bound to it.
 
@@ -114,4 +115,5 @@ Makes this machine a node: reports how it is, and runs in Docker the pods that a
 
 'bramble-agent join --help' tells how a machine becomes a node. 'first-boot' does so by itself, with the bramble.yaml of the boot
 partition, however long it takes; it knows --data-dir, --root, --log-format and --log-level.
+'bramble-agent doctor' looks at the machine, and says what is wrong and what to do about it.
 `

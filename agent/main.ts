@@ -1,4 +1,5 @@
 /** The agent as a program: what was typed → configuration and identity → the agent, and a status for whoever waits. */
+import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { hostname as machineName } from 'node:os'
 import { join } from 'node:path'
@@ -37,6 +38,8 @@ async function main(argv: readonly string[]): Promise<number> {
       return joinThenRun(line.argv)
     case 'first-boot':
       return joinAtFirstBoot(line.argv)
+    case 'doctor':
+      return askDoctor(line.argv)
     case 'run':
       return run(line.request)
   }
@@ -89,6 +92,49 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
   if (runArgs === undefined) return exitCode
   const line = readRun(runArgs)
   return line.want === 'run' ? run(line.request) : exitUsage
+}
+
+async function askDoctor(argv: readonly string[]): Promise<number> {
+  stopping.signal.addEventListener('abort', () => process.exit(130))
+  const { doctorCommand } = await import('./doctor/doctor-command.ts')
+  const { doctorSources } = await import('./adapters/doctor-sources.ts')
+  const { isTTY, columns } = process.stdout
+  return doctorCommand(argv, {
+    version,
+    sourcesFor: (request) =>
+      doctorSources({ request, defaults, readConfiguration: () => configurationFor(request.configPath, request.root) }),
+    ask: process.stdin.isTTY ? askOnTerminal : undefined,
+    stdout: (text) => void process.stdout.write(text),
+    stderr: (text) => void process.stderr.write(text),
+    terminal: { columns: isTTY ? columns : 80, isColoured: isTTY && process.env['NO_COLOR'] === undefined },
+  })
+}
+
+/** Without a path: the file that the unit names, where it is there. */
+async function configurationFor(asked: string | undefined, root: string) {
+  const usual = join(root, '/etc/bramble/agent.yaml')
+  const path = asked ?? (existsSync(usual) ? usual : undefined)
+  try {
+    const file = path === undefined ? emptyConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
+    const { healthzPort } = agentConfiguration(file, path)
+    return { path, trouble: undefined, healthzPort, shutdownSeconds: wantedShutdownSeconds }
+  } catch (error) {
+    const { healthzPort } = agentConfiguration(emptyConfiguration)
+    return { path, trouble: storyOf(error), healthzPort, shutdownSeconds: wantedShutdownSeconds }
+  }
+}
+
+/** For pods to end in, unless the configuration says otherwise. */
+const wantedShutdownSeconds = 30
+
+async function askOnTerminal(question: string): Promise<boolean> {
+  const { createInterface } = await import('node:readline/promises')
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+  } finally {
+    terminal.close()
+  }
 }
 
 async function run(request: RunRequest): Promise<number> {

@@ -39,6 +39,12 @@ const wrong: readonly Wrong[] = [
     why: 'of each other, parts of an agent import types only',
   },
   {
+    from: /^agent\/(?!doctor\/|adapters\/doctor-|main\.ts)/,
+    to: /^agent\/(doctor\/|adapters\/doctor-)/,
+    typesMay: true,
+    why: 'an agent that runs has no doctor in it',
+  },
+  {
     from: RegExp(`^broker-controller/${fleetParts}/`),
     to: RegExp(`^broker-controller/${fleetParts}/`),
     why: 'parts of the controller meet in the store',

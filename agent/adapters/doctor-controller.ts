@@ -1,0 +1,119 @@
+/** The way to the controller, tried step by step as the agent would go it. Each failure with what its code tells. */
+import { X509Certificate } from 'node:crypto'
+import { connect as connectTcp } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { decode } from '../../api/decode.ts'
+import {
+  type HardwareIdentity,
+  HardwareIdentitySchema,
+  hardwareIdentityAnnotation,
+} from '../../api/hardware-identity.ts'
+import { mapOf, object, optional, text } from '../../api/schema.ts'
+import { apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { storyOf } from '../../daemon/log.ts'
+import type { ApiSaid, ControllerReading, Failure } from '../doctor/controller.ts'
+import type { Identity } from '../join/identity.ts'
+import { troubleOf } from './link-trouble.ts'
+
+/** Of one step; the port and the API come one after the other. */
+const stepMs = 1_800
+
+const NodeSchema = object({ metadata: object({ annotations: optional(mapOf(text)) }) })
+
+export async function lookAtController(
+  identity: Identity,
+  hardware: HardwareIdentity,
+  nowMs: () => number,
+): Promise<ControllerReading> {
+  const [api, mqtt] = [new URL(identity.apiUrl), new URL(identity.mqttUrl)]
+  const failed = (error: unknown): Failure => failureOf(error, identity, nowMs())
+  const reachApi = async (): Promise<Pick<ControllerReading, 'port' | 'api'>> => {
+    try {
+      await settled(connectTcp(addressOf(api, 443)), 'connect')
+    } catch (error) {
+      return { port: failed(error), api: undefined }
+    }
+    return { port: 'open', api: await askApi(identity, nowMs).catch(failed) }
+  }
+  const reachMqtt = async (): Promise<'open' | Failure> => {
+    const { ca, certificate: cert, key } = identity
+    try {
+      await settled(connectTls({ ...addressOf(mqtt, 8883), ca, cert, key }), 'secureConnect')
+      return 'open'
+    } catch (error) {
+      return failed(error)
+    }
+  }
+  const [reached, broker] = await Promise.all([reachApi(), reachMqtt()])
+  return { nodeName: identity.nodeName, apiHost: api.host, mqttHost: mqtt.host, ...reached, mqtt: broker, hardware }
+}
+
+async function askApi(identity: Identity, nowMs: () => number): Promise<ApiSaid> {
+  const { apiUrl: url, ca, certificate, key, nodeName } = identity
+  const client = apiClient({ url, ca, certificate, key, deadlineMs: stepMs })
+  const { status, body, dateHeader } = await client.get(`/api/v1/nodes/${nodeName}`)
+  const thereMs = Date.parse(dateHeader ?? '')
+  return {
+    status,
+    message: statusMessage(body),
+    nodeHardware: hardwareIn(body),
+    aheadMs: Number.isNaN(thereMs) ? undefined : nowMs() - thereMs,
+  }
+}
+
+function hardwareIn(body: unknown): HardwareIdentity | undefined {
+  const node = decode(NodeSchema, body)
+  const written = node.ok ? node.value.metadata.annotations?.[hardwareIdentityAnnotation] : undefined
+  if (written === undefined) return undefined
+  try {
+    const decoded = decode(HardwareIdentitySchema, JSON.parse(written))
+    return decoded.ok ? decoded.value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function failureOf(thrown: unknown, identity: Identity, nowMs: number): Failure {
+  const error = firstOf(thrown)
+  const own = ownTimes(identity)
+  const { remedy } = troubleOf(error, own, nowMs)
+  return { error: storyOf(error), remedy }
+}
+
+/** A spoiled certificate is another finding's matter. */
+function ownTimes({ certificate }: Identity) {
+  try {
+    const { validFrom, validTo } = new X509Certificate(certificate)
+    return { validFrom: new Date(validFrom), validTo: new Date(validTo) }
+  } catch {
+    return { validFrom: new Date(Number.NaN), validTo: new Date(Number.NaN) }
+  }
+}
+
+/** Of a name with several addresses there is one error for each. */
+function firstOf(thrown: unknown): Error {
+  const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown
+  return error instanceof Error ? error : new Error(String(error))
+}
+
+type Socket = ReturnType<typeof connectTcp>
+
+/** Connected and closed again. Rejects with the socket's error, or after its time. */
+async function settled(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once(event, () => resolve())
+      socket.once('error', reject)
+      socket.once('close', () => reject(new Error('the connection was closed')))
+      const late = Object.assign(new Error(`no answer within ${stepMs / 1000} s`), { code: 'ETIMEDOUT' })
+      setTimeout(() => reject(late), stepMs).unref()
+    })
+  } finally {
+    socket.on('error', () => undefined)
+    socket.destroy()
+  }
+}
+
+function addressOf({ hostname, port }: URL, standard: number) {
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || standard) }
+}

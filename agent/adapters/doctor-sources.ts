@@ -1,0 +1,224 @@
+/** DoctorSources on the machine's files, the agent's own adapters, and the network. */
+import { access, constants, readlink, stat, statfs } from 'node:fs/promises'
+import { get } from 'node:http'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../daemon/clock.ts'
+import { openLog } from '../../daemon/log.ts'
+import type { DockerFacts, DockerSilent } from '../doctor/docker.ts'
+import type { DoctorRequest } from '../doctor/doctor-command.ts'
+import type { AgentState, ConfigurationReading, DoctorSources, LiveMachine, Machine } from '../doctor/sources.ts'
+import type { SpaceReading } from '../doctor/storage.ts'
+import { identityPath, readIdentity } from '../join/identity.ts'
+import { lookAtController } from './doctor-controller.ts'
+import { askDocker } from './doctor-engine.ts'
+import { fixFiles, machineFiles, modeOf } from './doctor-files.ts'
+import { doctorSystemd } from './doctor-systemd.ts'
+import { filesystemState } from './filesystem-state.ts'
+import { readHardwareIdentity } from './host-identity.ts'
+import { kernelLog } from './kernel-log.ts'
+import { listeningPorts } from './listening-ports.ts'
+import { machineSensors } from './machine-sensors.ts'
+import { agentOn } from './single-instance.ts'
+import { within } from './within.ts'
+
+export type DoctorSettings = {
+  readonly request: DoctorRequest
+  readonly defaults: { readonly dataDir: string; readonly dockerSocket: string }
+  /** The agent's configuration: the file that was asked for, or the usual one below `root`. */
+  readonly readConfiguration: () => Promise<ConfigurationReading>
+}
+
+const spaceMs = 3_000
+const healthMs = 2_000
+
+export function doctorSources({ request, defaults, readConfiguration }: DoctorSettings): DoctorSources {
+  const { root } = request
+  const isLive = root === '/'
+  const dataPath = request.dataDir ?? defaults.dataDir
+  // A folder that somebody names is that folder; the usual one is the saved machine's.
+  const dataDir = request.dataDir ?? join(root, defaults.dataDir)
+  const dockerSocket = request.dockerSocket ?? defaults.dockerSocket
+  const systemd = doctorSystemd(root)
+  const agent = agentState({ dataDir, dataPath, dockerSocket, isLive })
+  const nowMs = () => systemClock.wallMs()
+  return {
+    machine: machineBelow(root, dataDir, systemd.timeSynchronized),
+    live: isLive ? liveMachine({ dataDir, dockerSocket, systemd, nowMs }) : undefined,
+    agent,
+    configuration: once(readConfiguration),
+    nowMs,
+    async apply({ steps }) {
+      for (const step of steps) {
+        if (step.kind === 'reload-logind') await systemd.reloadLogind()
+        else await fixFiles(root, step)
+      }
+    },
+  }
+}
+
+function machineBelow(
+  root: string,
+  dataDirectory: string,
+  timeSynchronized: () => Promise<boolean | undefined>,
+): Machine {
+  const files = machineFiles(root)
+  const silent = openLog({ level: 'error', format: 'json', write: () => undefined })
+  const plain = machineSensors({ root })
+  return {
+    files,
+    async sensors() {
+      const over = new AbortController()
+      // Read to its end, and no further: the first wait is the end.
+      const sleep = async (ms: number) => {
+        if (ms > 0) over.abort()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      const kernel = kernelLog({ root, clock: { ...systemClock, sleep }, log: silent })
+      const sensors = machineSensors({ root, kernel })
+      await kernel.run(over.signal)
+      return {
+        power: sensors.power(),
+        temperature: sensors.temperature(),
+        flash: sensors.flash(),
+        radio: sensors.radio(),
+      }
+    },
+    memoryCgroup: plain.memoryCgroup,
+    async commandLineFile(path) {
+      const [content, mode] = await Promise.all([files.text(path), files.mode(path)])
+      return content === undefined || mode === undefined ? undefined : { path, content, mode }
+    },
+    hardware: () => readHardwareIdentity(root),
+    uptimeMs: () => plain.time().uptimeMs,
+    timeSynchronized: async () => plain.time().synchronized ?? (await timeSynchronized()),
+    async filesystems() {
+      if (!(await files.has('/proc/self/mountinfo'))) return []
+      const kernel = { subscribe: () => undefined } // so that nothing is written to find out
+      return filesystemState({ root, dataDirectory, kernel, clock: systemClock }).look()
+    },
+    async cardOf(path) {
+      const device = deviceOf((await files.text('/proc/self/mountinfo')) ?? '', path)
+      const link = device && (await readlink(join(root, 'sys/dev/block', device)).catch(() => undefined))
+      return /\/(mmcblk\d+)(\/|$)/.exec(link ?? '')?.[1]
+    },
+    hostname: async () => (root === '/' ? hostname() : (await files.text('/etc/hostname'))?.trim()),
+    listeners: () => listeningPorts(root),
+  }
+}
+
+/** `179:2`: of the longest mount that leads to `path`; the last of several at one place. */
+function deviceOf(mountinfo: string, path: string): string | undefined {
+  let longest = 0
+  let found: string | undefined
+  for (const line of mountinfo.split('\n')) {
+    const [, , device, , point = ''] = line.split(' ')
+    const leadsThere = point === '/' || point === path || path.startsWith(`${point}/`)
+    if (point === '' || !leadsThere || point.length < longest) continue
+    longest = point.length
+    found = device
+  }
+  return found
+}
+
+type LiveNeeds = {
+  readonly dataDir: string
+  readonly dockerSocket: string
+  readonly systemd: ReturnType<typeof doctorSystemd>
+  readonly nowMs: () => number
+}
+
+function liveMachine({ dataDir, dockerSocket, systemd, nowMs }: LiveNeeds): LiveMachine {
+  return {
+    space: async (paths) => {
+      const readings = await Promise.all(paths.map((path) => spaceOf(path)))
+      const seen = new Set<number>()
+      return readings.flatMap((one) => {
+        if (one === undefined || seen.has(one.device)) return []
+        seen.add(one.device)
+        return [one.space]
+      })
+    },
+    docker: once<DockerFacts | DockerSilent>(() => askDocker(dockerSocket)),
+    unit: systemd.unit,
+    logindDelaySeconds: systemd.logindDelaySeconds,
+    agentPid: () => agentOn(dataDir),
+    agentHealth,
+    controller: (identity, hardware) => lookAtController(identity, hardware, nowMs),
+  }
+}
+
+type Space = { readonly device: number; readonly space: SpaceReading }
+
+/** Undefined: there is nothing at this path. */
+async function spaceOf(path: string): Promise<Space | undefined> {
+  const read = Promise.all([stat(path), statfs(path)])
+  try {
+    const [{ dev }, { bavail, blocks, bsize, files, ffree }] = await within(spaceMs, `${path}: no answer`, read)
+    const space = {
+      path,
+      availableBytes: bavail * bsize,
+      capacityBytes: blocks * bsize,
+      inodes: files,
+      inodesFree: ffree,
+    }
+    return blocks === 0 ? undefined : { device: dev, space }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code !== 'EIO') return undefined
+    throw new Error(`Cannot ask for the space at ${path}`, { cause: error })
+  }
+}
+
+function agentHealth(port: number): Promise<{ readonly status: number; readonly text: string } | undefined> {
+  return new Promise((resolve) => {
+    const asked = get(
+      { host: '127.0.0.1', port, path: '/healthz', agent: false, signal: AbortSignal.timeout(healthMs) },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          if (text.length < 10_000) text += chunk
+        })
+        response.on('error', () => resolve(undefined))
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+      },
+    )
+    asked.on('error', () => resolve(undefined))
+  })
+}
+
+type AgentPlace = {
+  readonly dataDir: string
+  readonly dataPath: string
+  readonly dockerSocket: string
+  readonly isLive: boolean
+}
+
+function agentState({ dataDir, dataPath, dockerSocket, isLive }: AgentPlace): AgentState {
+  const file = async (path: string, shown: string) => {
+    const mode = await modeOf(path)
+    return mode === undefined ? undefined : { path: shown, mode }
+  }
+  return {
+    dataPath,
+    dockerSocket,
+    dataDirectory: () => file(dataDir, dataPath),
+    identityFile: () => file(identityPath(dataDir), identityPath(dataPath)),
+    async isWritable() {
+      if (!isLive || process.getuid?.() !== 0) return undefined
+      return access(dataDir, constants.W_OK).then(
+        () => true,
+        () => false,
+      )
+    },
+    identity: () => readIdentity(dataDir),
+  }
+}
+
+/** The same answer for everybody who asks. */
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined
+  return () => {
+    answer ??= ask()
+    return answer
+  }
+}

@@ -1,0 +1,58 @@
+/** Does this machine have marks of its own, or those of the card it was copied from? */
+import { dnsSubdomainProblem } from '../../api/names.ts'
+import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+
+export type MarksReading = {
+  /** Undefined: nobody knows. */
+  readonly hostname: string | undefined
+  /** The content of `/etc/machine-id`; undefined: there is none. */
+  readonly machineID: string | undefined
+  /** As the node's identity has it, if the machine has joined. */
+  readonly nodeName: string | undefined
+}
+
+const images = /^(raspberrypi|debian|ubuntu|localhost(\..*)?|dietpi|armbian|orangepi\w*|bananapi\w*|rock(-\w+)?)$/
+
+export function marksFindings({ hostname, machineID, nodeName }: MarksReading): readonly Finding[] {
+  const name =
+    hostname === undefined
+      ? unknown('hostname', 'The hostname is not saved here')
+      : nameFinding(hostname.toLowerCase(), nodeName)
+  return [name, machineIdFinding(machineID?.trim())]
+}
+
+function nameFinding(name: string, nodeName: string | undefined): Finding {
+  const check = 'hostname'
+  if (nodeName !== undefined) {
+    if (name === nodeName) return ok(check, `The machine and its node are called ${name}`)
+    const remedy =
+      'If the card was copied from that machine, join again under its own name. With --node-name it may be meant so'
+    return warning(check, `The machine is called ${name}, but joined as node ${nodeName}`, remedy)
+  }
+  const trouble = dnsSubdomainProblem(name)
+  if (trouble !== undefined) {
+    const remedy = "Run 'hostnamectl set-hostname NAME', or join with --node-name"
+    return problem(check, `The hostname ${JSON.stringify(name)} cannot be a node's name: it ${trouble}`, remedy)
+  }
+  if (images.test(name)) {
+    const remedy = "Run 'hostnamectl set-hostname NAME', so that no two machines of the fleet have one name"
+    return warning(check, `The machine is called ${name}, as its image made it and many others`, remedy)
+  }
+  return ok(check, `The machine is called ${name}`)
+}
+
+function machineIdFinding(id: string | undefined): Finding {
+  const check = 'machine-id'
+  if (id !== undefined && /^[0-9a-f]{32}$/.test(id) && !/^(.)\1*$/.test(id)) {
+    return ok(check, `The machine-id is ${id}; copied cards share it`)
+  }
+  const found =
+    id === undefined || id === ''
+      ? '/etc/machine-id is empty or missing'
+      : `/etc/machine-id holds ${JSON.stringify(id)}`
+  return warning(
+    check,
+    `${found}, so the machine has no mark of its own`,
+    "Run 'systemd-machine-id-setup', and restart",
+  )
+}

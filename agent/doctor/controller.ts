@@ -1,0 +1,100 @@
+/** Is the controller there, is it ours, does it know us, and does it still mean this machine? One step after the other. */
+import { describeHardware, type HardwareIdentity, sameMachine } from '../../api/hardware-identity.ts'
+import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+import { controllerClock } from './time.ts'
+
+export type Failure = { readonly error: string; readonly remedy: string }
+
+/** What was tried ends with the first step that failed; later ones are undefined. */
+export type ControllerReading = {
+  readonly nodeName: string
+  readonly apiHost: string
+  readonly mqttHost: string
+  /** A TCP connection to the API. */
+  readonly port: 'open' | Failure
+  /** A request over TLS with the authority and the certificate of our identity, for our own Node. */
+  readonly api: ApiSaid | Failure | undefined
+  /** TCP and TLS, with the same. */
+  readonly mqtt: 'open' | Failure
+  readonly hardware: HardwareIdentity
+}
+
+export type ApiSaid = {
+  readonly status: number
+  /** The API's own words for a refusal. */
+  readonly message: string | undefined
+  /** As our Node says it; undefined where it does not. */
+  readonly nodeHardware: HardwareIdentity | undefined
+  /** How far our clock is ahead of the controller's. */
+  readonly aheadMs: number | undefined
+}
+
+export function controllerFindings(reading: ControllerReading): readonly Finding[] {
+  const { apiHost, mqttHost, port, api, mqtt } = reading
+  const reached =
+    port === 'open'
+      ? ok('controller-port', `The controller's port is open at ${apiHost}`)
+      : failed('controller-port', `The controller cannot be reached at ${apiHost}`, port)
+  const broker =
+    mqtt === 'open'
+      ? ok('mqtt-port', `The broker's port is open at ${mqttHost}, and the broker is our fleet's`)
+      : failed('mqtt-port', `The broker cannot be reached at ${mqttHost}`, mqtt)
+  if (api === undefined) {
+    return [reached, unknown('controller-api', 'Not tried, for the controller was not reached'), broker]
+  }
+  if ('error' in api)
+    return [reached, failed('controller-api', `The API at ${apiHost} cannot be talked to`, api), broker]
+  return [reached, ...answered(reading, api), broker]
+}
+
+function failed(check: string, what: string, { error, remedy }: Failure): Finding {
+  return problem(check, `${what}: ${error}`, remedy)
+}
+
+function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiSaid): readonly Finding[] {
+  const { status, message, nodeHardware, aheadMs } = api
+  const check = 'controller-api'
+  const clock = controllerClock(aheadMs)
+  switch (status) {
+    case 200:
+      return [
+        ok(check, `The API at ${apiHost} knows this machine as node ${nodeName}`),
+        clock,
+        ...ownHardware(nodeName, hardware, nodeHardware),
+      ]
+    case 404: {
+      const remedy = 'The agent registers it when it is started; if it was deleted on purpose, stop the agent here'
+      return [warning(check, `The API at ${apiHost} knows us, but has no node ${nodeName}`, remedy), clock]
+    }
+    case 401:
+    case 403: {
+      const remedy = 'Join again with a new token; if the controller was set up anew, so must every machine'
+      const found = `The API at ${apiHost} does not accept this machine: ${message ?? `status ${status}`}`
+      return [problem(check, found, remedy), clock]
+    }
+    default: {
+      const remedy = "See the controller's log"
+      return [
+        problem(check, `The API at ${apiHost} answers with status ${status}: ${message ?? 'no reason'}`, remedy),
+        clock,
+      ]
+    }
+  }
+}
+
+/** A card that was copied after it joined bears the first machine's identity. */
+function ownHardware(
+  nodeName: string,
+  ours: HardwareIdentity,
+  theirs: HardwareIdentity | undefined,
+): readonly Finding[] {
+  const check = 'hardware'
+  if (theirs === undefined) return [unknown(check, `Node ${nodeName} does not say which machine it is`)]
+  if (sameMachine(ours, theirs)) return [ok(check, `Node ${nodeName} is this machine: ${describeHardware(ours)}`)]
+  const isCopy = ours.machineID !== undefined && ours.machineID === theirs.machineID
+  const found = `Node ${nodeName} is registered as another machine (${describeHardware(theirs)}); this one is ${describeHardware(ours)}`
+  const remedy = isCopy
+    ? `The card was copied: give this machine another hostname, remove /etc/machine-id and run 'systemd-machine-id-setup', then join it with a new token`
+    : 'If the card was moved here, join again with a new token; if both machines run, give this one another name first'
+  return [problem(check, found, remedy)]
+}

@@ -1,0 +1,229 @@
+/** Every check at once, each within its time: sources → findings. */
+import { storyOf } from '../../daemon/log.ts'
+import { agentFilesFindings, configurationFinding } from './agent-files.ts'
+import { aptSettings } from './apt-settings.ts'
+import { marksFindings } from './clones.ts'
+import { controllerFindings } from './controller.ts'
+import { dockerFindings } from './docker.ts'
+import { type Finding, unknown } from './finding.ts'
+import { filesystemFinding, sensorFindings } from './health.ts'
+import { identityFindings } from './identity.ts'
+import { memoryCgroupFinding } from './kernel.ts'
+import { agentPort, askedPort } from './ports.ts'
+import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
+import type { DoctorSources, MachineFiles } from './sources.ts'
+import { journalFinding, spaceFindings } from './storage.ts'
+import { assignmentsOf, inOrder, settingFolders } from './systemd-settings.ts'
+import { clockFinding } from './time.ts'
+
+export type Wishes = {
+  readonly healthzPort: number | undefined
+  /** More ports to look at. */
+  readonly ports: readonly number[]
+}
+
+type Look = { readonly about: string; readonly look: () => Promise<readonly Finding[]> }
+
+/** With every call's own deadline below it the whole takes less than five seconds. */
+const lookMs = 4_000
+
+const notSaved = 'Only saved files are looked at here, and they do not tell'
+
+export async function examine(sources: DoctorSources, wishes: Wishes): Promise<readonly Finding[]> {
+  const looks = [...machineLooks(sources), ...agentLooks(sources, wishes)]
+  return (await Promise.all(looks.map(inTime))).flat()
+}
+
+async function inTime({ about, look }: Look): Promise<readonly Finding[]> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<readonly Finding[]>((resolve) => {
+    timer = setTimeout(() => resolve([unknown(about, `No answer within ${lookMs / 1000} s`)]), lookMs)
+  })
+  try {
+    return await Promise.race([look(), late])
+  } catch (error) {
+    return [unknown(about, storyOf(error), isDenied(error) ? 'Run it with sudo' : undefined)]
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function isDenied(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return ('code' in error && (error.code === 'EACCES' || error.code === 'EPERM')) || isDenied(error.cause)
+}
+
+function machineLooks({ machine, live, agent, configuration, nowMs }: DoctorSources): readonly Look[] {
+  const { files } = machine
+  return [
+    {
+      about: 'memory-cgroup',
+      look: async () => {
+        const reading = machine.memoryCgroup()
+        const path = reading?.file
+        const file = path?.endsWith('cmdline.txt') ? await machine.commandLineFile(path) : undefined
+        return [memoryCgroupFinding(reading, file)]
+      },
+    },
+    { about: 'supply-voltage', look: async () => sensorFindings(await machine.sensors()) },
+    { about: 'filesystems', look: async () => [filesystemFinding(await machine.filesystems())] },
+    {
+      about: 'disk-space',
+      look: async () => {
+        if (live === undefined) return [unknown('disk-space', notSaved)]
+        const engine = await live.docker()
+        const images = typeof engine === 'string' ? [] : [engine.rootDirectory]
+        return spaceFindings(await live.space(['/', agent.dataPath, ...images, '/boot/firmware', '/boot']))
+      },
+    },
+    {
+      about: 'journal',
+      look: async () => [
+        journalFinding({
+          hasJournal:
+            (await files.has('/usr/lib/systemd/systemd-journald')) || (await files.has('/etc/systemd/journald.conf')),
+          assignments: assignmentsOf(await settingFiles(files, 'journald.conf'), 'Journal', 'Storage'),
+          hasFolder: await files.has('/var/log/journal'),
+          card: await machine.cardOf('/var/log'),
+        }),
+      ],
+    },
+    {
+      about: 'clock',
+      look: async () => {
+        const [service, synchronized] = await Promise.all([timeService(files), machine.timeSynchronized()])
+        if (live === undefined && service === undefined) return [unknown('clock', notSaved)]
+        return [clockFinding({ nowMs: nowMs(), uptimeMs: machine.uptimeMs(), service, synchronized })]
+      },
+    },
+    {
+      about: 'shutdown-delay',
+      look: async () => [
+        shutdownDelay({
+          hasLogind:
+            (await files.has('/usr/lib/systemd/systemd-logind')) || (await files.has('/etc/systemd/logind.conf')),
+          assignments: assignmentsOf(await settingFiles(files, 'logind.conf'), 'Login', 'InhibitDelayMaxSec'),
+          grantedSeconds: await live?.logindDelaySeconds(),
+          wantedSeconds: (await configuration()).shutdownSeconds,
+        }),
+      ],
+    },
+    {
+      about: 'automatic-restart',
+      look: async () => {
+        if (!(await files.has('/etc/apt'))) return [automaticRestart(undefined)]
+        const folder = '/etc/apt/apt.conf.d'
+        const names = (await files.names(folder)).filter((name) => /^[\w-]+$|^[\w.-]+\.conf$/.test(name))
+        const paths = [...names.map((name) => `${folder}/${name}`), '/etc/apt/apt.conf']
+        return [automaticRestart(aptSettings(await textsOf(files, paths)))]
+      },
+    },
+    {
+      about: 'docker',
+      look: async () => {
+        if (live === undefined) return [unknown('docker', notSaved)]
+        const isSystemdHere = await files.has('/run/systemd/system')
+        return dockerFindings({ socket: agent.dockerSocket, answer: await live.docker(), isSystemdHere })
+      },
+    },
+  ]
+}
+
+function agentLooks(sources: DoctorSources, { healthzPort, ports }: Wishes): readonly Look[] {
+  const { machine, live, agent, configuration, nowMs } = sources
+  const { files } = machine
+  return [
+    {
+      about: 'hostname',
+      look: async () => {
+        const [hostname, machineID] = await Promise.all([machine.hostname(), files.text('/etc/machine-id')])
+        if (live === undefined && machineID === undefined && hostname === undefined)
+          return [unknown('hostname', notSaved)]
+        const identity = await agent.identity().catch(() => undefined)
+        return marksFindings({ hostname, machineID, nodeName: identity?.nodeName })
+      },
+    },
+    {
+      about: 'data-directory',
+      look: async () => {
+        const [dataDirectory, identity, isWritable] = await Promise.all([
+          agent.dataDirectory(),
+          agent.identityFile(),
+          agent.isWritable(),
+        ])
+        return agentFilesFindings({ dataDirectory, identity, isWritable, dataPath: agent.dataPath })
+      },
+    },
+    {
+      about: 'configuration',
+      look: async () => {
+        const { path, trouble } = await configuration()
+        return [configurationFinding(path, trouble)]
+      },
+    },
+    {
+      about: 'identity',
+      look: async () => {
+        const identity = await agent.identity()
+        if (live === undefined && identity === undefined) return [unknown('identity', notSaved)]
+        return identityFindings(identity, nowMs())
+      },
+    },
+    {
+      about: 'controller',
+      look: async () => {
+        const identity = await agent.identity().catch(() => undefined)
+        if (identity === undefined || live === undefined) return []
+        return controllerFindings(await live.controller(identity, await machine.hardware()))
+      },
+    },
+    {
+      about: 'agent-service',
+      look: async () => {
+        if (live === undefined) return []
+        const identity = await agent.identity().catch(() => undefined)
+        return agentUnit(await live.unit('bramble-agent.service'), identity !== undefined, await live.agentPid())
+      },
+    },
+    {
+      about: 'healthz-port',
+      look: async () => {
+        const listeners = await machine.listeners()
+        const port = healthzPort ?? (await configuration()).healthzPort
+        const asked = ports.map((one) => askedPort(one, listeners))
+        if (live === undefined) return asked
+        const answer = await live.agentHealth(port)
+        return [agentPort({ port, listeners, agentPid: await live.agentPid(), answer }), ...asked]
+      },
+    },
+  ]
+}
+
+async function timeService(files: MachineFiles): Promise<string | undefined> {
+  const marks = [
+    ['/run/systemd/timesync', 'systemd-timesyncd'],
+    ['/run/chrony', 'chrony'],
+    ['/run/ntpd.pid', 'ntpd'],
+    ['/run/ntpsec', 'ntpd'],
+    ['/run/openntpd.pid', 'openntpd'],
+  ] as const
+  for (const [path, name] of marks) if (await files.has(path)) return name
+  return undefined
+}
+
+/** `logind.conf` and its drop-ins, in the order systemd reads them. */
+async function settingFiles(files: MachineFiles, name: string) {
+  const here = async (folder: string) => {
+    const names = await files.names(`${folder}/${name}.d`)
+    return names.filter((one) => one.endsWith('.conf')).map((one) => `${folder}/${name}.d/${one}`)
+  }
+  const mains: string[] = []
+  for (const folder of settingFolders) if (await files.has(`${folder}/${name}`)) mains.push(`${folder}/${name}`)
+  const dropIns = (await Promise.all(settingFolders.map(here))).flat()
+  return textsOf(files, inOrder(mains, dropIns))
+}
+
+async function textsOf(files: MachineFiles, paths: readonly string[]) {
+  const texts = await Promise.all(paths.map(async (path) => ({ path, content: await files.text(path) })))
+  return texts.flatMap(({ path, content }) => (content === undefined ? [] : [{ path, content }]))
+}

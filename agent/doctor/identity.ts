@@ -1,0 +1,111 @@
+/** Does this machine have what proves who it is, and is that good for long enough? */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import type { Identity } from '../join/identity.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+
+const day = 86_400_000
+const joinAgain =
+  "Join again with a new token: 'bramble-controller token create --print-join-command' prints the line to run here"
+
+/** Undefined: it has not joined. */
+export function identityFindings(identity: Identity | undefined, nowMs: number): readonly Finding[] {
+  if (identity === undefined) {
+    const remedy =
+      "On the controller, 'bramble-controller token create --print-join-command' prints the line to run here"
+    return [warning('identity', 'This machine has not joined a fleet', remedy)]
+  }
+  let certificate: X509Certificate
+  let authorities: readonly X509Certificate[]
+  let isKeyOurs: boolean
+  try {
+    certificate = new X509Certificate(identity.certificate)
+    authorities = certificatesIn(identity.ca)
+    isKeyOurs = certificate.checkPrivateKey(createPrivateKey(identity.key))
+  } catch {
+    return [problem('identity', 'The certificate, the key or the authority in identity.json is spoiled', joinAgain)]
+  }
+  return [
+    names(identity, certificate, isKeyOurs),
+    ofCertificate(certificate, authorities, nowMs),
+    ofAuthorities(authorities, nowMs),
+  ]
+}
+
+function names({ nodeName, apiUrl }: Identity, certificate: X509Certificate, isKeyOurs: boolean): Finding {
+  const subject = certificate.subject.split('\n')
+  if (!subject.includes(`CN=system:node:${nodeName}`)) {
+    return problem(
+      'identity',
+      `The certificate is not that of node ${nodeName}, but of ${subject.join(', ')}`,
+      joinAgain,
+    )
+  }
+  if (!isKeyOurs) return problem('identity', 'The key does not belong to the certificate', joinAgain)
+  return ok('identity', `This machine joined ${apiUrl} as node ${nodeName}`)
+}
+
+function ofCertificate(certificate: X509Certificate, authorities: readonly X509Certificate[], nowMs: number): Finding {
+  const check = 'node-certificate'
+  if (!authorities.some((authority) => certificate.verify(authority.publicKey))) {
+    return problem(check, "The node's certificate was not made by the fleet's authority in identity.json", joinAgain)
+  }
+  const { fromMs, toMs } = timesOf(certificate)
+  if (nowMs < fromMs) return clockBehind(check, "The node's certificate", fromMs, nowMs)
+  if (nowMs > toMs) {
+    const found = `The node's certificate ended on ${date(toMs)}; the clock says ${date(nowMs)}`
+    return problem(
+      check,
+      found,
+      `Look whether the clock is right. If it is: ${joinAgain.toLowerCase().slice(0, 1)}${joinAgain.slice(1)}`,
+    )
+  }
+  const found = `The node's certificate is good until ${date(toMs)}, ${daysOf(toMs - nowMs)} from now`
+  return (toMs - nowMs) / (toMs - fromMs) < 0.1 ? warning(check, found, joinAgain) : ok(check, found)
+}
+
+function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): Finding {
+  const check = 'authority'
+  const times = authorities.map(timesOf)
+  const lastMs = Math.max(...times.map(({ toMs }) => toMs))
+  const firstMs = Math.min(...times.map(({ fromMs }) => fromMs))
+  if (nowMs < firstMs) return clockBehind(check, "The fleet's authority", firstMs, nowMs)
+  if (nowMs > lastMs) {
+    return problem(
+      check,
+      `The fleet's authority ended on ${date(lastMs)}`,
+      'Look whether the clock is right. If it is, the fleet needs another authority, and all machines join again',
+    )
+  }
+  const found = `The fleet's authority is good until ${date(lastMs)}`
+  if (lastMs - nowMs > 90 * day) return ok(check, found)
+  return warning(
+    check,
+    `${found}, ${daysOf(lastMs - nowMs)} from now`,
+    'Plan for another authority; all machines must then trust it',
+  )
+}
+
+function clockBehind(check: string, what: string, fromMs: number, nowMs: number): Finding {
+  const found = `${what} begins on ${date(fromMs)}, but the clock of this machine says ${date(nowMs)}: it is behind`
+  return problem(check, found, "Let the machine reach a time server ('timedatectl'), or set the clock with 'date -s'")
+}
+
+function timesOf({ validFrom, validTo }: X509Certificate) {
+  return { fromMs: Date.parse(validFrom), toMs: Date.parse(validTo) }
+}
+
+/** Throws when there is none, or one is spoiled. */
+function certificatesIn(pem: string): readonly X509Certificate[] {
+  const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (found.length === 0) throw new Error('There is no certificate')
+  return found.map((one) => new X509Certificate(one))
+}
+
+function date(ms: number): string {
+  return Number.isFinite(ms) ? new Date(ms).toISOString().slice(0, 10) : 'an unknown day'
+}
+
+function daysOf(ms: number): string {
+  const days = Math.floor(ms / day)
+  return days === 1 ? '1 day' : `${days} days`
+}

@@ -1,0 +1,57 @@
+/** Was the kernel started so that memory can be limited and counted, and if not, in which file is that put right? */
+import { type MemoryCgroupReading, memoryCgroup } from '../health/memory-cgroup.ts'
+import { type Finding, type Fix, warning } from './finding.ts'
+import { findingOf } from './health.ts'
+
+/** `/boot/firmware/cmdline.txt`: one line, for the kernel. */
+export type CommandLineFile = { readonly path: string; readonly content: string; readonly mode: number }
+
+const wanted = ['cgroup_enable=memory', 'cgroup_memory=1']
+
+export function memoryCgroupFinding(
+  reading: MemoryCgroupReading | undefined,
+  file: CommandLineFile | undefined,
+): Finding {
+  const found = findingOf('memory-cgroup', memoryCgroup(reading), 'No control groups to look at')
+  if (found.verdict !== 'problem' || file === undefined) return found
+  const content = withMemoryCgroup(file.content)
+  if (content === undefined) return found
+  if (content === file.content) {
+    return warning(
+      'memory-cgroup',
+      `Memory limits of pods have no effect yet: ${file.path} asks for them, but the kernel was started before that`,
+      'Restart the machine. If it stays so, the machine starts with another file, or with a kernel that cannot',
+    )
+  }
+  return { ...found, fix: fixOf(file, content) }
+}
+
+function fixOf({ path, content: instead, mode }: CommandLineFile, content: string): Fix {
+  const backup = `${path}.before-bramble`
+  return {
+    says: `Make the line of ${path} ask for memory limits (${wanted.join(' ')}); the file as it is stays as ${backup}`,
+    steps: [{ kind: 'write', path, content, mode, instead, backup }],
+    needsRestart: true,
+  }
+}
+
+/** The same line with our words in it. Undefined when it is not one line: the firmware would read the first only. */
+export function withMemoryCgroup(content: string): string | undefined {
+  const [, line = '', end = ''] = /^([^\n]*?)(\s*)$/.exec(content) ?? []
+  if (line.trim() === '' || line.includes('\n')) return undefined
+  const kept = line
+    .trim()
+    .split(/\s+/)
+    .flatMap((word) => (word === 'cgroup_memory=0' ? [] : withoutMemory(word)))
+  const missing = wanted.filter((word) => !kept.includes(word))
+  const isSame = missing.length === 0 && kept.length === line.trim().split(/\s+/).length
+  return isSame ? content : `${[...kept, ...missing].join(' ')}${end.includes('\n') ? '\n' : ''}`
+}
+
+/** `cgroup_disable=cpuset,memory` → `cgroup_disable=cpuset`. */
+function withoutMemory(word: string): readonly string[] {
+  const disabled = /^cgroup_disable=(.*)$/.exec(word)?.[1]?.split(',')
+  if (disabled === undefined || !disabled.includes('memory')) return [word]
+  const rest = disabled.filter((controller) => controller !== 'memory')
+  return rest.length === 0 ? [] : [`cgroup_disable=${rest.join(',')}`]
+}

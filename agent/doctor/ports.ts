@@ -1,0 +1,52 @@
+/** Are the ports free that are needed here? */
+import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+
+export type Listener = {
+  readonly port: number
+  /** `dnsmasq (process 612)`; undefined when it cannot be seen. */
+  readonly by: string | undefined
+}
+
+export type AgentDoor = {
+  readonly port: number
+  readonly listeners: readonly Listener[] | undefined
+  /** Of the agent that runs on the data directory. */
+  readonly agentPid: number | undefined
+  /** What `/healthz` answered; undefined when nobody did. */
+  readonly answer: { readonly status: number; readonly text: string } | undefined
+}
+
+export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): Finding {
+  const check = 'healthz-port'
+  const taken = listeners?.find((listener) => listener.port === port)
+  if (listeners === undefined) return unknown(check, 'The ports of this machine are not shown')
+  if (agentPid === undefined) {
+    if (taken === undefined) return ok(check, `Port ${port} is free for the agent`)
+    const who = taken.by ?? 'another program'
+    return problem(
+      check,
+      `Port ${port}, which the agent needs, is taken by ${who}`,
+      `End that program, or set healthzPort`,
+    )
+  }
+  if (answer === undefined) {
+    const found = `The agent runs (process ${agentPid}), but does not answer at 127.0.0.1:${port}`
+    return warning(check, found, 'Give the --healthz-port it was started with; if that is so, restart it')
+  }
+  if (answer.status === 200) return ok(check, `The agent answers at 127.0.0.1:${port}`)
+  const found = `The agent at 127.0.0.1:${port} is not well: ${answer.text.trim().slice(0, 200)}`
+  return problem(check, found, "See 'journalctl -u bramble-agent'")
+}
+
+/** Of a port that somebody asked for, for a pod. */
+export function askedPort(port: number, listeners: readonly Listener[] | undefined): Finding {
+  const check = `port-${port}`
+  if (listeners === undefined) return unknown(check, 'The ports of this machine are not shown')
+  const taken = listeners.find((listener) => listener.port === port)
+  if (taken === undefined) return ok(check, `Nobody listens on port ${port}`)
+  return problem(
+    check,
+    `Port ${port} is taken by ${taken.by ?? 'another program'}`,
+    'End that program, or use another port',
+  )
+}

@@ -1,0 +1,91 @@
+/** Is there room, and what wears the card? */
+import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+import type { Assignment } from './systemd-settings.ts'
+
+export type SpaceReading = {
+  /** One filesystem may be several things to us: `/, the data directory`. */
+  readonly path: string
+  readonly availableBytes: number
+  readonly capacityBytes: number
+  /** 0: it does not count them. */
+  readonly inodes: number
+  readonly inodesFree: number
+}
+
+/** Percent of what there is. The kubelet's: at `evict` pods are evicted. */
+const space = { evict: 10, short: 15 }
+const inodes = { evict: 5, short: 10 }
+
+export function spaceFindings(readings: readonly SpaceReading[]): readonly Finding[] {
+  const of = (left: (one: SpaceReading) => number, words: (one: SpaceReading) => string, limits: typeof space) =>
+    readings.flatMap((one) => (left(one) < limits.short ? [{ percent: left(one), text: words(one) }] : []))
+  const bySpace = of(
+    ({ availableBytes, capacityBytes }) => percent(availableBytes, capacityBytes),
+    ({ path, availableBytes, capacityBytes }) =>
+      `${path} has ${inBytes(availableBytes)} free of ${inBytes(capacityBytes)}`,
+    space,
+  )
+  const byInodes = of(
+    ({ inodesFree, inodes: all }) => percent(inodesFree, all),
+    ({ path, inodesFree, inodes: all }) => `${path} has room for ${inodesFree} more files, of ${all}`,
+    inodes,
+  )
+  const most = readings.map(
+    ({ path, availableBytes, capacityBytes }) => `${path}: ${inBytes(availableBytes)} of ${inBytes(capacityBytes)}`,
+  )
+  return [
+    shortage('disk-space', bySpace, space.evict) ?? ok('disk-space', `Free: ${most.join(', ')}`),
+    shortage('inodes', byInodes, inodes.evict) ?? ok('inodes', 'There is room for many more files'),
+  ]
+}
+
+const makeRoom =
+  "Find what is large ('du -xh / | sort -h | tail'); 'docker system df' tells what images and volumes take"
+
+function shortage(
+  check: string,
+  short: readonly { percent: number; text: string }[],
+  evict: number,
+): Finding | undefined {
+  if (short.length === 0) return undefined
+  const found = short.map(({ text }) => text).join('; ')
+  return short.some(({ percent: left }) => left < evict)
+    ? problem(check, `${found}: pods are evicted for that`, makeRoom)
+    : warning(check, found, makeRoom)
+}
+
+/** All of it where nothing is counted. */
+function percent(left: number, all: number): number {
+  return all === 0 ? 100 : (left / all) * 100
+}
+
+function inBytes(bytes: number): string {
+  const gibi = bytes / 2 ** 30
+  return gibi >= 1 ? `${gibi.toFixed(gibi < 10 ? 1 : 0)} GiB` : `${Math.round(bytes / 2 ** 20)} MiB`
+}
+
+export type JournalReading = {
+  readonly hasJournal: boolean
+  /** Of `Storage`, in the order they are read. */
+  readonly assignments: readonly Assignment[]
+  /** Is there a `/var/log/journal`? */
+  readonly hasFolder: boolean
+  /** `mmcblk0`, if it is on a memory card or eMMC. */
+  readonly card: string | undefined
+}
+
+export function journalFinding({ hasJournal, assignments, hasFolder, card }: JournalReading): Finding {
+  const check = 'journal'
+  if (!hasJournal) return unknown(check, 'systemd-journald is not installed here')
+  const winner = assignments.findLast(({ value }) => /^(auto|volatile|persistent|none)$/.test(value))
+  const storage = winner?.value ?? 'auto'
+  const isKept = storage === 'persistent' || (storage === 'auto' && hasFolder)
+  const who = winner === undefined ? 'as by default' : `set by ${winner.file}`
+  if (!isKept) return ok(check, `The system's log is kept in memory (${who}) and wears no card; a restart clears it`)
+  if (card === undefined) return ok(check, `The system's log is kept on disk (${who})`)
+  return warning(
+    check,
+    `The system's log is written to ${card} all the time (${who}), which wears it`,
+    'Put Storage=volatile below [Journal] in /etc/systemd/journald.conf.d/zz-bramble.conf and restart systemd-journald, unless you need the log of earlier boots',
+  )
+}
