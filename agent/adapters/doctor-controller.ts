@@ -1,7 +1,6 @@
 /** The way to the controller, tried step by step as the agent would go it. Each failure with what its code tells. */
 import { X509Certificate } from 'node:crypto'
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect } from 'node:net'
 import { decode } from '../../api/decode.ts'
 import {
   type HardwareIdentity,
@@ -11,6 +10,7 @@ import {
 import { mapOf, object, optional, text } from '../../api/schema.ts'
 import { apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { storyOf } from '../../daemon/log.ts'
+import { connectToServer } from '../../daemon/server-check.ts'
 import type { ApiSaid, ControllerReading, Failure } from '../doctor/controller.ts'
 import type { Identity } from '../join/identity.ts'
 import { troubleOf } from './link-trouble.ts'
@@ -29,7 +29,7 @@ export async function lookAtController(
   const failed = (error: unknown): Failure => failureOf(error, identity, nowMs())
   const reachApi = async (): Promise<Pick<ControllerReading, 'port' | 'api'>> => {
     try {
-      await settled(connectTcp(addressOf(api, 443)), 'connect')
+      await openPort(addressOf(api, 443))
     } catch (error) {
       return { port: failed(error), api: undefined }
     }
@@ -38,7 +38,9 @@ export async function lookAtController(
   const reachMqtt = async (): Promise<'open' | Failure> => {
     const { ca, certificate: cert, key } = identity
     try {
-      await settled(connectTls({ ...addressOf(mqtt, 8883), ca, cert, key }), 'secureConnect')
+      const address = { ...addressOf(mqtt, 8883), ca, cert, key }
+      const socket = await connectToServer(address, AbortSignal.timeout(stepMs))
+      socket.destroy()
       return 'open'
     } catch (error) {
       return failed(error)
@@ -96,19 +98,19 @@ function firstOf(thrown: unknown): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-type Socket = ReturnType<typeof connectTcp>
-
-/** Connected and closed again. Rejects with the socket's error, or after its time. */
-async function settled(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
+/** Open, and closed again. Rejects with the socket's error, or after its time. */
+async function openPort(address: { readonly host: string; readonly port: number }): Promise<void> {
+  const socket = connect(address)
+  let timer: NodeJS.Timeout | undefined
   try {
     await new Promise<void>((resolve, reject) => {
-      socket.once(event, () => resolve())
+      socket.once('connect', () => resolve())
       socket.once('error', reject)
-      socket.once('close', () => reject(new Error('the connection was closed')))
       const late = Object.assign(new Error(`no answer within ${stepMs / 1000} s`), { code: 'ETIMEDOUT' })
-      setTimeout(() => reject(late), stepMs).unref()
+      timer = setTimeout(() => reject(late), stepMs)
     })
   } finally {
+    clearTimeout(timer)
     socket.on('error', () => undefined)
     socket.destroy()
   }

@@ -7,6 +7,9 @@ const day = 86_400_000
 const joinAgain =
   "Join again with a new token: 'bramble-controller token create --print-join-command' prints the line to run here"
 
+const renewal =
+  "The agent renews it long before: see 'journalctl -u bramble-agent' why it did not, and that it reaches the controller"
+
 /** Undefined: it has not joined. */
 export function identityFindings(identity: Identity | undefined, nowMs: number): readonly Finding[] {
   if (identity === undefined) {
@@ -53,14 +56,12 @@ function ofCertificate(certificate: X509Certificate, authorities: readonly X509C
   if (nowMs < fromMs) return clockBehind(check, "The node's certificate", fromMs, nowMs)
   if (nowMs > toMs) {
     const found = `The node's certificate ended on ${date(toMs)}; the clock says ${date(nowMs)}`
-    return problem(
-      check,
-      found,
-      `Look whether the clock is right. If it is: ${joinAgain.toLowerCase().slice(0, 1)}${joinAgain.slice(1)}`,
-    )
+    const remedy =
+      'Look whether the clock is right. If it is, start the agent where it reaches the controller: for a year it gets a new one by itself; later join again with a new token'
+    return problem(check, found, remedy)
   }
   const found = `The node's certificate is good until ${date(toMs)}, ${daysOf(toMs - nowMs)} from now`
-  return (toMs - nowMs) / (toMs - fromMs) < 0.1 ? warning(check, found, joinAgain) : ok(check, found)
+  return (toMs - nowMs) / (toMs - fromMs) < 0.1 ? warning(check, found, renewal) : ok(check, found)
 }
 
 function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): Finding {
@@ -73,7 +74,7 @@ function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): 
     return problem(
       check,
       `The fleet's authority ended on ${date(lastMs)}`,
-      'Look whether the clock is right. If it is, the fleet needs another authority, and all machines join again',
+      'Look whether the clock is right. If it is, the fleet needs another authority, and every machine joins again',
     )
   }
   const found = `The fleet's authority is good until ${date(lastMs)}`
@@ -81,7 +82,7 @@ function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): 
   return warning(
     check,
     `${found}, ${daysOf(lastMs - nowMs)} from now`,
-    'Plan for another authority; all machines must then trust it',
+    "Change over to another one: 'bramble-controller certificates rollover begin' on the controller, with all machines on",
   )
 }
 
