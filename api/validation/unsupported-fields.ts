@@ -36,7 +36,6 @@ const unsupported: readonly Unsupported[] = [
   any('spec.containers[].securityContext.windowsOptions'),
   allBut('spec.containers[].securityContext.procMount', 'Default'),
   any('spec.containers[].resources.claims'),
-  any('spec.containers[].resources.limits.ephemeral-storage'),
   any('spec.containers[].resizePolicy'),
   allBut('spec.containers[].stdinOnce', false),
 ]
