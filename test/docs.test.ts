@@ -2,9 +2,15 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { AgentConfigurationSchema } from '../agent/configuration.ts'
+import { parse } from 'yaml'
+import { AgentConfigurationSchema, agentConfiguration, emptyConfiguration } from '../agent/configuration.ts'
 import { type Topic, topicName, topicRules } from '../api/topics.ts'
-import { ControllerConfigurationSchema } from '../broker-controller/configuration.ts'
+import { readCommandLine } from '../broker-controller/command-line.ts'
+import {
+  ControllerConfigurationSchema,
+  controllerConfiguration,
+  emptyConfiguration as emptyController,
+} from '../broker-controller/configuration.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const pages = [
@@ -64,6 +70,33 @@ test('the page about configuration lists every field', async (t) => {
   t.same(fieldsListed(agent), fieldsOf(AgentConfigurationSchema))
   t.same(fieldsListed(controller), fieldsOf(ControllerConfigurationSchema))
 })
+
+test('the page about configuration tells the defaults', async (t) => {
+  const [, agent = '', controller = ''] = textOf('docs/configuration.md').split(/^## /m)
+  // Who sets how often a node is looked at sets how often it reports, too: said there.
+  for (const [field, value] of defaultsTold(agent).filter(([field]) => field !== 'nodeStatusUpdateFrequency')) {
+    const file = { ...emptyConfiguration, [field]: value }
+    t.same(agentConfiguration(file), agentConfiguration(emptyConfiguration), `${field}: ${value}`)
+  }
+  const line = readCommandLine([])
+  if (line.want !== 'run') return t.fail('nothing typed means run')
+  const given = { flags: line.flags, isTerminal: true }
+  const otherwise = controllerConfiguration({ ...given, file: emptyController })
+  for (const [field, value] of defaultsTold(controller)) {
+    const file = { ...emptyController, [field]: value }
+    t.same(controllerConfiguration({ ...given, file }), otherwise, `${field}: ${value}`)
+  }
+})
+
+/** Those that are one value, or a map of values. */
+function defaultsTold(section: string): readonly (readonly [field: string, value: unknown])[] {
+  const rows = [...section.matchAll(/^\| `(\w+)` \| (`[^|]*) \|/gm)]
+  return rows.map(([, field = '', cell = '']) => {
+    const values = [...cell.matchAll(/`([^`]*)`/g)].map(([, value = '']) => value)
+    const isMap = values.every((value) => value.includes(': '))
+    return [field, isMap ? parse(`{${values.join(', ')}}`) : parse(values[0] ?? '')] as const
+  })
+}
 
 function fieldsListed(section: string): string[] {
   return [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, field = '']) => field).sort()
