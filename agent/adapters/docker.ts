@@ -11,6 +11,7 @@ import {
   type ContainerIdentity,
   type ContainerRuntime,
   type ImageReference,
+  isUnreachable,
   type RuntimeContainer,
   RuntimeError,
   type SandboxOptions,
@@ -157,7 +158,7 @@ export function dockerRuntime({
       await start(tried, id)
       protects = true
     } catch (error) {
-      if (error instanceof RuntimeError && error.reason === 'Unreachable') throw error
+      if (isUnreachable(error)) throw error
       protects = false // The same image has just run as a sandbox; some engines do not say what was refused.
     } finally {
       await remove(id)

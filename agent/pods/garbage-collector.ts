@@ -9,7 +9,7 @@ import type { NodeReclaim } from '../eviction/node-reclaim.ts'
 import type { SignalSource } from '../eviction/observations.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import { type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
-import { type ContainerRuntime, RuntimeError } from './runtime.ts'
+import { type ContainerRuntime, isUnreachable } from './runtime.ts'
 import {
   bytesToFree,
   type Disk,
@@ -185,8 +185,4 @@ async function imageDisk(signals: SignalSource): Promise<Disk> {
 
 function severalErrors(story: string, failures: readonly unknown[]): Error {
   return new Error(`${story}: ${failures.map(storyOf).join('; ')}`)
-}
-
-function isUnreachable(error: unknown): boolean {
-  return error instanceof RuntimeError && error.reason === 'Unreachable'
 }

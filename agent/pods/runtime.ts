@@ -246,3 +246,8 @@ export class RuntimeError extends Error {
     this.reason = reason
   }
 }
+
+/** The engine itself did not answer, whatever it was asked. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof RuntimeError && error.reason === 'Unreachable'
+}
