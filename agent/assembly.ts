@@ -371,8 +371,7 @@ export async function runAgent(
     },
     { nodeName, fileCheckMs },
   )
-  // Starts programs: once, when it is first needed.
-  const description = once(describeMachine)
+  let description: Awaited<ReturnType<typeof describeMachine>> | undefined
   const registering = registration({
     api,
     facts: async () => ({
@@ -381,13 +380,22 @@ export async function runAgent(
       operatingSystem: system.operatingSystem,
       architecture: system.architecture,
       hardware: await readHardwareIdentity(root),
-      annotations: described(await description()),
+      annotations: described(description ?? {}),
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
       trusted: blocksOf(credentials.ca).map(caHash),
     }),
     status: status.first,
-    registered: status.report,
+    registered() {
+      status.report()
+      if (description !== undefined) return
+      description = {}
+      // Starts programs: once, and nobody waits for it.
+      void describeMachine().then((found) => {
+        description = found
+        registering.again()
+      })
+    },
     clock: systemClock,
     random,
     log,
@@ -513,14 +521,6 @@ function mayRestartDocker(request: RunRequest, { restartDocker }: AgentConfigura
 
 function isSystemDocker({ dockerSocket }: RunRequest): boolean {
   return ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => {
-    made ??= { value: make() }
-    return made.value
-  }
 }
 
 function counted(devices: MachineDevices) {

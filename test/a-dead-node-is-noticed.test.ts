@@ -25,7 +25,7 @@ test('one of two nodes is killed: noticed early, tainted, its pod evicted, and w
   for (const name of ['pi-1', 'pi-2']) await joinFleet(controller, name, join(folder, name))
   const [victim, other] = await Promise.all([start('pi-1'), start('pi-2')])
   await Promise.all([victim, other].map((agent) => agent.said('Node status posted')))
-  await controller.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=80s')
+  await controller.nodesReady('pi-1', 'pi-2')
 
   const tolerations = ['not-ready', 'unreachable'].map((key) => ({
     key: `node.kubernetes.io/${key}`,
@@ -65,7 +65,7 @@ test('one of two nodes is killed: noticed early, tainted, its pod evicted, and w
   const container = waiting.status.containerStatuses[0]
 
   await start('pi-1')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/patient', '--timeout=80s')
   const after = JSON.parse(await controller.kubectl('get', 'pod', 'patient', '-o', 'json')).status.containerStatuses[0]
   t.same(after, container, 'the same container still runs, with the same start time')

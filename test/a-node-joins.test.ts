@@ -22,7 +22,7 @@ test('a machine joins with the printed line', async (t) => {
 
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
 
   await t.test('kubectl shows the machine as it is', async (t) => {
     const node = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
@@ -46,7 +46,7 @@ test('a machine joins with the printed line', async (t) => {
     t.equal(joinedToo.code, 0, joinedToo.stderr)
     const other = await startAgent(t, { dataDir: second, dockerSocket: docker.socket })
     await other.said('Node status posted')
-    await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-2', '--timeout=80s')
+    await controller.nodesReady('pi-2')
     t.match(await controller.kubectl('get', 'nodes', '-o', 'name'), 'node/pi-1\nnode/pi-2')
   })
 

@@ -18,7 +18,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   await joinFleet(first, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await first.nodesReady('pi-1')
 
   await first.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
   await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
@@ -35,7 +35,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   await agent.ended
   const second = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await second.said('Node status posted')
-  await first.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await first.nodesReady('pi-1')
   t.same(await containerOf(first, 'web'), before, 'an agent killed and started again adopts it')
 
   const ports = { apiPort: Number(new URL(first.apiUrl).port), mqttPort: first.mqttPort }
@@ -46,7 +46,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
     const lease = await back.tryKubectl('get', 'lease', 'pi-1', '-n', 'kube-node-lease')
     return lease.code === 0
   })
-  await back.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await back.nodesReady('pi-1')
   t.same(await containerOf(back, 'web'), before, 'a controller killed and started again knows it')
 
   await back.program.stop()
@@ -78,7 +78,7 @@ test('what a pod asks for is what it gets', async (t) => {
   await joinFleet(controller, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   const apply = (text: string) => controller.kubectlWith(text, 'apply', '-f', '-')
 
   await apply(podManifest({ name: 'once', image, command: ['true'], spec: { restartPolicy: 'Never' } }))

@@ -14,7 +14,7 @@ test('a node that goes silent without a word is noticed by the age of its lease'
   await joinFleet(controller, 'pi-1', join(folder, 'agent'))
   const agent = await startAgent(t, { dataDir: join(folder, 'agent'), dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   agent.kill('SIGKILL')
   await controller.kubectl('wait', '--for=condition=Ready=Unknown', 'node/pi-1', '--timeout=80s')
   const node = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))

@@ -24,7 +24,7 @@ test('kubectl drain waits for what a budget protects, then goes on; uncordon ope
     names.map((name) => startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket })),
   )
   await Promise.all(agents.map((agent) => agent.said('Node status posted')))
-  await controller.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=80s')
+  await controller.nodesReady(...names)
   const ranges = (await controller.kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}')).split(' ')
   t.equal(new Set(ranges).size, 3, 'each node has addresses of its own for pods')
 

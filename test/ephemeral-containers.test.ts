@@ -22,7 +22,7 @@ test('kubectl debug adds a container that sees its target’s processes; gates h
   await joinFleet(controller, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await controller.nodesReady('pi-1')
   const { kubectl, kubectlWith, tryKubectl } = controller
   const podIn = async (name: string): Promise<Pod> => JSON.parse(await kubectl('get', 'pod', name, '-o', 'json'))
 

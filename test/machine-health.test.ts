@@ -36,7 +36,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
   await joinFleet(controller, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   /** Waits until the condition is so; gives how long that took. */
   const becomes = async (type: string, wanted: Partial<Condition>, sinceMs: number) => {
     await eventually(

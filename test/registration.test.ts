@@ -37,12 +37,12 @@ test('a Node made by hand, deleted, and registered again', async (t) => {
     spec: { taints },
   }
   await controller.kubectlWith(JSON.stringify(node), 'create', '-f', '-')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   await byHand.stop()
 
   const agent = await start(true)
   await agent.said('Node status posted')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   const kept = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
   t.match(kept, { metadata: { labels: { room: 'attic', 'kubernetes.io/os': 'linux' } }, spec: { taints } })
   await controller.kubectl('taint', 'node', 'pi-1', 'bramble.dev/new-')
@@ -71,7 +71,7 @@ test('a Node made by hand, deleted, and registered again', async (t) => {
   await joinFleet(controller, 'pi-1', dataDir)
   const back = await start(true)
   await back.said('Node registered')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=80s')
+  await controller.nodesReady('pi-1')
   await eventually('it ends what the pod left running', async () => {
     const left = await docker.docker.listContainers()
     return left.length === 0

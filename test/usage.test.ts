@@ -68,7 +68,7 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
   await agent.said('Node status posted')
   const { url } = await agent.said('Local endpoint open')
-  await controller.kubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')
+  await controller.nodesReady('pi-1')
   await controller.kubectlWith(JSON.stringify(pod), 'apply', '-f', '-')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/holder', '--timeout=60s')
 

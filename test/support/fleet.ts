@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type LogLine, type Program, startProgram } from './program.ts'
+import { eventually } from './wait.ts'
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
 const run = promisify(execFile)
@@ -29,6 +30,8 @@ export type Controller = {
   kubectlWith(input: string, ...args: readonly string[]): Promise<string>
   /** The same, for a command that may fail. */
   tryKubectl(...args: readonly string[]): Promise<Outcome>
+  /** Resolves when these nodes have registered and are Ready. */
+  nodesReady(...names: readonly string[]): Promise<void>
   /** `bramble-controller …` as an administrator types it. */
   command(...args: readonly string[]): Promise<Outcome>
   /** The printed join line's arguments after `bramble-agent`. */
@@ -98,6 +101,11 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     kubectl: (...args) => kubectl(args),
     kubectlWith: (input, ...args) => kubectl(args, input),
     tryKubectl: (...args) => tryKubectl(args),
+    async nodesReady(...names) {
+      const nodes = names.map((name) => `node/${name}`)
+      const wait = ['wait', '--for=condition=Ready', ...nodes, '--timeout=10s']
+      await eventually(`${names} Ready`, async () => (await tryKubectl(wait)).code === 0, { withinMs: 120_000 })
+    },
     command,
     async joinLine(...args) {
       const made = await command('token', 'create', '--kubeconfig', kubeconfig, '--print-join-command', ...args)
