@@ -39,8 +39,10 @@ export async function lookAtController(
     const { ca, certificate: cert, key } = identity
     try {
       const address = { ...addressOf(mqtt, 8883), ca, cert, key }
-      const socket = await connectToServer(address, AbortSignal.timeout(stepMs))
-      socket.destroy()
+      const late = new AbortController()
+      const timer = setTimeout(() => late.abort(noAnswer()), stepMs)
+      const socket = await connectToServer(address, late.signal).finally(() => clearTimeout(timer))
+      socket.on('error', () => undefined).destroy()
       return 'open'
     } catch (error) {
       return failed(error)
@@ -106,14 +108,17 @@ async function openPort(address: { readonly host: string; readonly port: number 
     await new Promise<void>((resolve, reject) => {
       socket.once('connect', () => resolve())
       socket.once('error', reject)
-      const late = Object.assign(new Error(`no answer within ${stepMs / 1000} s`), { code: 'ETIMEDOUT' })
-      timer = setTimeout(() => reject(late), stepMs)
+      timer = setTimeout(() => reject(noAnswer()), stepMs)
     })
   } finally {
     clearTimeout(timer)
     socket.on('error', () => undefined)
     socket.destroy()
   }
+}
+
+function noAnswer(): Error {
+  return Object.assign(new Error(`no answer within ${stepMs / 1000} s`), { code: 'ETIMEDOUT' })
 }
 
 function addressOf({ hostname, port }: URL, standard: number) {
