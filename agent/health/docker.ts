@@ -28,13 +28,11 @@ export function dockerHealth({ version, silence }: DockerReading): Finding | und
         )
       : wrong('DockerDown', "Docker is not running: see 'systemctl status docker' and 'journalctl -u docker'")
   }
-  const [, major, minor] = /(\d+)\.(\d+)/.exec(version ?? '')?.map(Number) ?? []
+  const [written = '', ...numbers] = /(\d+)\.(\d+)/.exec(version ?? '') ?? []
+  const [major, minor] = numbers.map(Number)
   if (major === undefined || minor === undefined) return undefined
   if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
-    return wrong(
-      'DockerTooOld',
-      `Docker ${major}.${minor} is too old: install ${oldest.major}.${oldest.minor} or newer`,
-    )
+    return wrong('DockerTooOld', `Docker ${written} is too old: install ${oldest.major}.${oldest.minor} or newer`)
   }
   return fine('DockerAnswers', 'Docker answers')
 }
