@@ -119,7 +119,9 @@ test('images from a registry on a real engine', { skip: whyNoDockerd(), timeout:
   })
 
   t.test('an image for another kind of machine is said plainly; of several the right one is taken', async (t) => {
-    const pods = nodeOnDocker(t, dockerd, { platformProblem })
+    // Whatever emulators this machine has.
+    const bare = hostPlatform({ root: t.testdir({}), machine: machine() })
+    const pods = nodeOnDocker(t, dockerd, { platformProblem: bare })
     registry.add('other', '1', { architecture: otherArchitecture, layers: [busybox] })
     registry.addIndex('both', '1', [
       { architecture: otherArchitecture, layers: [fillerLayer(1_000)] },
