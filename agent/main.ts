@@ -116,16 +116,19 @@ async function configurationFor(asked: string | undefined, root: string) {
   const path = asked ?? (existsSync(usual) ? usual : undefined)
   try {
     const file = path === undefined ? emptyConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
-    const { healthzPort } = agentConfiguration(file, path)
-    return { path, trouble: undefined, healthzPort, shutdownSeconds: wantedShutdownSeconds }
+    const { healthzPort, shutdown } = agentConfiguration(file, path)
+    const { graceMs, byPriority } = shutdown
+    const tableMs = byPriority.reduce((sum, one) => sum + one.graceMs, 0)
+    const shutdownMs = graceMs ?? (byPriority.length > 0 ? tableMs : usualShutdownMs)
+    return { path, trouble: undefined, healthzPort, shutdownSeconds: shutdownMs / 1000 }
   } catch (error) {
     const { healthzPort } = agentConfiguration(emptyConfiguration)
-    return { path, trouble: storyOf(error), healthzPort, shutdownSeconds: wantedShutdownSeconds }
+    return { path, trouble: storyOf(error), healthzPort, shutdownSeconds: usualShutdownMs / 1000 }
   }
 }
 
 /** For pods to end in, unless the configuration says otherwise. */
-const wantedShutdownSeconds = 30
+const usualShutdownMs = 30_000
 
 async function askOnTerminal(question: string): Promise<boolean> {
   const { createInterface } = await import('node:readline/promises')

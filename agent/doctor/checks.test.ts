@@ -204,6 +204,9 @@ test('the time for pods at shutdown: who sets it, and a file of ours that wins',
     'nonsense does not count',
   )
   t.match(shutdownDelay({ ...shutdown, assignments: [{ ...ours, value: 'infinity' }] }), { verdict: 'ok' })
+  const agents = { file: '/etc/systemd/logind.conf.d/zzz-bramble.conf', value: '10' }
+  t.match(shutdownDelay({ ...shutdown, assignments: [ours, agents] }), { remedy: /^Restart the agent/, fix: undefined })
+  t.match(shutdownDelay({ ...shutdown, wantedSeconds: 0 }), { verdict: 'ok' }, 'pods are not to be waited for')
   t.equal(shutdownDelay({ ...shutdown, hasLogind: false }).verdict, 'unknown')
 })
 

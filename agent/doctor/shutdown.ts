@@ -14,8 +14,10 @@ export type ShutdownReading = {
 
 /** logind's own. */
 const defaultSeconds = 5
-/** After it only names that begin with more z come: `unattended-upgrades-logind-maxdelay.conf` does not. */
+/** Of a person, who lets the doctor write it: after unattended-upgrades' file, and before the one the agent writes and removes. */
 export const delayDropIn = '/etc/systemd/logind.conf.d/zz-bramble.conf'
+/** The agent's, for `shutdownGracePeriod`; written anew at its start. */
+const agentDropIn = '/etc/systemd/logind.conf.d/zzz-bramble.conf'
 
 export function shutdownDelay({ hasLogind, assignments, grantedSeconds, wantedSeconds }: ShutdownReading): Finding {
   const check = 'shutdown-delay'
@@ -29,9 +31,11 @@ export function shutdownDelay({ hasLogind, assignments, grantedSeconds, wantedSe
     return warning(
       check,
       `At shutdown pods have ${configured} s to end (${who}); ${wantedSeconds} s are wanted`,
-      fix === undefined
-        ? `Set InhibitDelayMaxSec=${wantedSeconds} in ${winner?.file ?? delayDropIn}, which wins over any other`
-        : `Put InhibitDelayMaxSec=${wantedSeconds} below [Login] in ${delayDropIn}, then 'systemctl kill -s HUP systemd-logind'`,
+      winner?.file === agentDropIn
+        ? "Restart the agent, which writes that file: 'systemctl restart bramble-agent'"
+        : fix === undefined
+          ? `Set InhibitDelayMaxSec=${wantedSeconds} in ${winner?.file ?? delayDropIn}, which wins over any other`
+          : `Put InhibitDelayMaxSec=${wantedSeconds} below [Login] in ${delayDropIn}, then 'systemctl kill -s HUP systemd-logind'`,
       fix && { fix },
     )
   }
