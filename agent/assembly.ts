@@ -59,7 +59,7 @@ import { type Identity, writeIdentity } from './join/identity.ts'
 import { certificateManager, type NodeCredentials } from './node/certificate-manager.ts'
 import { checkpointTeller } from './node/checkpoint-teller.ts'
 import { leaseManager } from './node/lease-manager.ts'
-import { nodeEvents } from './node/node-event.ts'
+import type { NodeEvent } from './node/node-event.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
 import { registration } from './node/registration.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
@@ -126,7 +126,7 @@ export async function runAgent(
     root,
   })
   const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
-  const tellOfNode = nodeEvents({ controlPlane, clock: systemClock }, nodeName)
+  const tellOfNode = (event: NodeEvent) => status.tell(event)
   const kills = oomWatch({ kernel, event: tellOfNode, clock: systemClock, log })
   const roster = containerRoster({ list: () => engine.listContainers(), clock: systemClock })
   const runtime = kills.knowing(roster.overhearing(engine))
@@ -162,7 +162,7 @@ export async function runAgent(
   )
   const sensors = machineSensors({ root, kernel })
   const theirTime = controllerTime(systemClock)
-  const starts = await recordStart(`${(await volumeFolders(dataDir)).memoryDirectory}.starts`, sensors.time().uptimeMs)
+  const starts = await recordStart(`${volumes.memoryDirectory}.starts`, sensors.time().uptimeMs)
   const dockerStarts = startCounter(
     () => ({
       pid: isSystemDocker(request) ? sensors.dockerPid() : undefined,
@@ -196,7 +196,7 @@ export async function runAgent(
     ],
     clock: watch.clockFor('machine-health'),
     log,
-    tell: (event) => status.tell(event),
+    tell: tellOfNode,
     changed: () => status.wake(),
   })
   const docker = dockerKeeper({
@@ -204,7 +204,7 @@ export async function runAgent(
     services: systemdServices({ root }),
     clock: watch.clockFor('docker-keeper'),
     log,
-    tell: (event) => status.tell(event),
+    tell: tellOfNode,
   })
   const bootTime = await openBootTime(dataDir)
   const goodbye = async (): Promise<Goodbye> =>
@@ -231,7 +231,7 @@ export async function runAgent(
       clock: systemClock,
       random,
       log,
-      tell: (event) => status.tell(event),
+      tell: tellOfNode,
       changed: () => status.wake(),
     },
     configuration.shutdown,

@@ -22,3 +22,24 @@ export const EventSchema = object({
   reportingInstance: optional(text),
 })
 export type Event = Described<typeof EventSchema>
+
+export type EventOfAgent = Pick<Event, 'metadata' | 'involvedObject'> & {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
+}
+
+/** One that happened once, as the agent of `node` tells it. `now` is RFC 3339. */
+export function eventOfAgent(node: string, event: EventOfAgent, now: string): Event {
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    ...event,
+    source: { component: 'kubelet', host: node },
+    reportingComponent: 'kubelet',
+    reportingInstance: node,
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
+  }
+}

@@ -4,6 +4,7 @@ import type { Pod } from '../../api/pod.ts'
 /** As the kubelet, for a hard threshold and for a broken limit. */
 export const immediatelySeconds = 1
 
+/** A decision that a pod is over: an eviction, a shutdown. */
 export type Ending = {
   readonly reason: string
   readonly message: string

@@ -6,7 +6,7 @@ import type { Log } from '../../daemon/log.ts'
 import { type Amounts, allocatableOf, capacityOf, type Machine, missingCapacity, type PodLimits } from './capacity.ts'
 import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
 import type { ControlPlane } from './control-plane.ts'
-import { type NodeEvent, nodeEvent } from './node-event.ts'
+import { type NodeEvent, nodeEvents } from './node-event.ts'
 import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts'
 import type { RuntimeHealth } from './runtime-health.ts'
 
@@ -72,17 +72,12 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
   let addressTrouble: string | undefined
-  let serial = 0
   let haveFirst: (status: NodeStatus) => void = () => undefined
   const first = new Promise<NodeStatus>((resolve) => {
     haveFirst = resolve
   })
 
-  const tell = (event: NodeEvent) => {
-    const nowMs = clock.wallMs()
-    const at = { now: rfc3339(nowMs), serial: `${nowMs.toString(16)}${(serial++).toString(16).padStart(2, '0')}` }
-    controlPlane.reportEvent(nodeEvent(nodeName, event, at))
-  }
+  const tell = nodeEvents({ controlPlane, clock }, nodeName)
 
   /** Without an answer the old addresses stay. */
   const lookAtAddresses = async () => {

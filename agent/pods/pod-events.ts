@@ -1,5 +1,5 @@
 /** What happened to a pod, as an Event for whoever runs `kubectl describe`. */
-import type { Event } from '../../api/event.ts'
+import { type Event, eventOfAgent } from '../../api/event.ts'
 import type { Pod } from '../../api/pod.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import type { Waiting } from './pod-steps.ts'
@@ -16,33 +16,18 @@ export type PodNews = {
 export function podEvent({ metadata }: Pod, news: PodNews, nodeName: string, nowWallMs: number, unique: number): Event {
   const { name = '', namespace = 'default', uid, resourceVersion } = metadata
   const { type, reason, message, containerName } = news
-  const at = rfc3339(nowWallMs)
-  return {
+  const involvedObject = {
     apiVersion: 'v1',
-    kind: 'Event',
-    metadata: {
-      name: `${name}.${nowWallMs.toString(16)}${(unique % 65_536).toString(16).padStart(4, '0')}`,
-      namespace,
-    },
-    involvedObject: {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      name,
-      namespace,
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      ...(containerName === undefined ? {} : { fieldPath: `spec.containers{${containerName}}` }),
-    },
-    type,
-    reason,
-    message,
-    source: { component: 'kubelet', host: nodeName },
-    reportingComponent: 'kubelet',
-    reportingInstance: nodeName,
-    firstTimestamp: at,
-    lastTimestamp: at,
-    count: 1,
+    kind: 'Pod',
+    name,
+    namespace,
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(containerName === undefined ? {} : { fieldPath: `spec.containers{${containerName}}` }),
   }
+  const serial = (unique % 65_536).toString(16).padStart(4, '0')
+  const own = { name: `${name}.${nowWallMs.toString(16)}${serial}`, namespace }
+  return eventOfAgent(nodeName, { metadata: own, involvedObject, type, reason, message }, rfc3339(nowWallMs))
 }
 
 /** What is told when a container begins to wait for this reason. */

@@ -10,6 +10,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
+import type { Ending, EvictablePods } from '../eviction/evictable-pods.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { type Allocatable, admit } from './admission.ts'
 import type { PodNeed } from './dead-containers.ts'
@@ -85,33 +86,15 @@ export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   keptDead: 1,
 }
 
-/** A decision that a pod is over: an eviction, a shutdown. */
-export type Ending = {
-  readonly reason: string
-  readonly message: string
-  /** In place of the pod's own. */
-  readonly gracePeriodSeconds?: number
-  /** Told in an event of the pod, too. */
-  readonly event?: 'Normal' | 'Warning'
-  /** Not by its own doing: the message of its condition DisruptionTarget. */
-  readonly disruption?: string
-}
-
-export interface PodManager extends Loop, ControlPlaneListener {
+export interface PodManager extends Loop, ControlPlaneListener, EvictablePods {
   /** What was last wanted here, in this life or the one before; undefined: nothing was. */
   remembered(): Promise<DesiredMessage | undefined>
   /** The pods wanted here, with the status last found. */
   pods(): readonly Pod[]
-  /** Those that are not over: they run, or are to run. */
-  active(): readonly Pod[]
-  /** Something of the pod may run still, or its volumes may be there. */
-  holds(uid: string): boolean
   /** What this machine runs of its own accord; undefined while that is not known: then nothing unknown is removed. */
   staticPods(pods: readonly Pod[] | undefined): void
   /** Is something of this pod on the machine, or about to be? */
   isHere(uid: string): boolean
-  /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
-  endPod(uid: string, ending: Ending): void
   /** The shutdown is called off: what it ended, or refused, is to run again. */
   goOn(): void
   /** Whether what has ended of a pod may be removed. */
