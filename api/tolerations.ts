@@ -16,7 +16,7 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
 }
 
 /** The first toleration that matches: it alone counts, also when a later one is more generous. */
-export function firstToleration(tolerations: readonly Toleration[], taint: Taint): Toleration | undefined {
+function firstToleration(tolerations: readonly Toleration[], taint: Taint): Toleration | undefined {
   return tolerations.find((toleration) => tolerates(toleration, taint))
 }
 

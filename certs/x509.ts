@@ -81,7 +81,7 @@ export function publicKeyDer(key: KeyObject): Der {
 }
 
 /** The SHA-1 of the key itself: RFC 5280's first way of naming a key. It is a name, nothing rests on it. */
-export function keyIdentifier(key: KeyObject): Buffer {
+function keyIdentifier(key: KeyObject): Buffer {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key
   const point = bytesOf(itemsOf(publicKeyDer(publicKey), 'sequence')?.[1], 'bits')
   if (point === undefined) throw new TypeError('A public key without its bits')

@@ -26,7 +26,7 @@ export interface HealthManager {
 }
 
 /** All checks are woken together, so that an idle machine sleeps on. */
-export const healthTickMs = 5_000
+const healthTickMs = 5_000
 /** Whoever has not answered by then is looked at again when it has; the others are not kept waiting. */
 const patienceMs = 4_000
 

@@ -13,7 +13,7 @@ export function isNews(known: DesiredMessage | undefined, message: DesiredMessag
 }
 
 /** The pods to run, by UID. One without a UID or a name cannot be run; a mirror shows what runs already. */
-export function podsByUID({ pods }: DesiredMessage): ReadonlyMap<string, Pod> {
+function podsByUID({ pods }: DesiredMessage): ReadonlyMap<string, Pod> {
   return new Map(
     pods.flatMap((pod) => {
       const { uid, name } = pod.metadata

@@ -45,7 +45,7 @@ export function deviceAllocator({ runtime, devices }: DeviceNeeds): DeviceAlloca
 }
 
 /** Resources that are devices have a prefix of ours, and are asked for in whole numbers. */
-export function askedDevices({ resources }: Container): readonly (readonly [string, number])[] {
+function askedDevices({ resources }: Container): readonly (readonly [string, number])[] {
   const { limits = {}, requests = {} } = resources ?? {}
   return Object.entries({ ...limits, ...requests })
     .map(([name, quantity]) => [name, quantityToNumber(quantity)] as const)

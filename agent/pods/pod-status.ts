@@ -139,7 +139,7 @@ export function refusedStatus(
 }
 
 /** Section by section as the kubelet decides it; see its getPhase. */
-export function phaseOf(
+function phaseOf(
   pod: Pod,
   statuses: readonly ContainerStatus[],
   initStatuses: readonly ContainerStatus[] = [],

@@ -51,7 +51,7 @@ export function pageOf(query: URLSearchParams): Page {
   return { limit, after: token ? parseContinue(token) : undefined }
 }
 
-export function formatContinue({ version, namespace, name }: Continue): string {
+function formatContinue({ version, namespace, name }: Continue): string {
   return Buffer.from(JSON.stringify([version, namespace, name])).toString('base64url')
 }
 

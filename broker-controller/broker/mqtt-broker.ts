@@ -42,7 +42,7 @@ export type BrokerLimits = {
   readonly maxConnections: number
 }
 
-export const defaultLimits: BrokerLimits = {
+const defaultLimits: BrokerLimits = {
   drainTimeoutMs: 5000,
   connectTimeoutMs: 10_000,
   maxPacketBytes: 256 * 1024,

@@ -13,7 +13,7 @@ export type BudgetCount = {
 }
 
 /** As Kubernetes: a pod whose eviction was granted counts as gone for so long. */
-export const disruptionLifetimeMs = 120_000
+const disruptionLifetimeMs = 120_000
 
 /** `pods`: those that the budget selects. `now`: as objects carry it. */
 export function countBudget(

@@ -23,7 +23,7 @@ export type HealthSettings = AbsenceSettings &
 
 export type Connection = 'online' | 'lost' | 'goodbye'
 /** On a node's Lease: what its connection to the broker last did. */
-export const connectionAnnotation = 'bramble.dev/connection'
+const connectionAnnotation = 'bramble.dev/connection'
 
 export type NodeHealth = {
   /** When the node last gave a sign of life. */

@@ -4,9 +4,9 @@ import { readyCondition } from './node-health.ts'
 
 export const notReadyTaint = 'node.kubernetes.io/not-ready'
 export const unreachableTaint = 'node.kubernetes.io/unreachable'
-export const unschedulableTaint = 'node.kubernetes.io/unschedulable'
+const unschedulableTaint = 'node.kubernetes.io/unschedulable'
 /** Set by people who know that the machine is off for good. */
-export const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
+const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
 
 export function isOutOfService(node: Node): boolean {
   return (node.spec?.taints ?? []).some(({ key }) => key === outOfServiceTaint)
@@ -28,7 +28,7 @@ const ownKeys: ReadonlySet<string> = new Set([
 export type ConditionTaintSettings = { readonly conditionTaints: readonly string[] }
 
 /** `bramble.dev/read-only-filesystem` of ReadOnlyFilesystem. */
-export function healthTaint(type: string): string {
+function healthTaint(type: string): string {
   return `bramble.dev/${type.replace(/(?<=[a-z0-9])(?=[A-Z])/g, '-').toLowerCase()}`
 }
 

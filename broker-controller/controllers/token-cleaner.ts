@@ -16,7 +16,7 @@ export function tokenCleaner(needs: TokenCleanerNeeds): Loop {
 }
 
 /** Has this token's time passed? What is no token, or never expires, has not. */
-export function isExpiredToken(secret: Secret, nowMs: number): boolean {
+function isExpiredToken(secret: Secret, nowMs: number): boolean {
   const expiration = secret.type === tokenSecretType ? decodeToken(secret)?.expiration : undefined
   return expiration !== undefined && nowMs >= Date.parse(expiration)
 }

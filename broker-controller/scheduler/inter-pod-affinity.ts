@@ -20,8 +20,8 @@ export type Neighbours = {
 type Wish = { readonly topologyKey: string; readonly domains: ReadonlyMap<string, number> }
 
 export const affinityText = "node(s) didn't match pod affinity rules"
-export const antiAffinityText = "node(s) didn't match pod anti-affinity rules"
-export const unwantedText = "node(s) didn't satisfy existing pods anti-affinity rules"
+const antiAffinityText = "node(s) didn't match pod anti-affinity rules"
+const unwantedText = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 /** Undefined: neither the pod nor anybody else minds. */
 export function neighboursOf(pod: Pod, cluster: Cluster): Neighbours | undefined {

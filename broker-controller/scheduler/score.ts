@@ -22,7 +22,7 @@ export function bestNode(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster
 /** A view that has nothing to say of this pod is undefined. */
 type View = readonly [weight: number, scores: readonly number[] | undefined]
 
-export function totalScores(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster): number[] {
+function totalScores(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster): number[] {
   const needs = podNeeds(pod)
   const views: readonly View[] = [
     [3, upsideDown(fitting.map((usage) => intolerable(pod, usage)))],

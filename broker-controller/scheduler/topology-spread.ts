@@ -20,7 +20,7 @@ export type SpreadRule = {
   readonly self: 0 | 1
 }
 
-export const spreadText = "node(s) didn't match pod topology spread constraints"
+const spreadText = "node(s) didn't match pod topology spread constraints"
 export const missingLabelText = `${spreadText} (missing required label)`
 
 /** Undefined: the pod insists on nothing. */

@@ -91,7 +91,7 @@ function namespaceOf(object: ObjectReference): string {
 }
 
 /** The first event of its like, named OBJECT.SERIAL. */
-export function eventOf(
+function eventOf(
   { object, type, reason, message, component, host }: Occurrence,
   { now, serial }: { readonly now: string; readonly serial: string },
 ): Event {
