@@ -15,7 +15,7 @@ import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
 import { openBootRecord } from './adapters/boot-record.ts'
 import { openBootTime } from './adapters/boot-time.ts'
-import { fileCheckpoint } from './adapters/checkpoint.ts'
+import { checkpointPath, fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
 import { filesystemState } from './adapters/filesystem-state.ts'
 import { filesystemUsage } from './adapters/filesystem-usage.ts'
@@ -49,7 +49,7 @@ import { oomWatch } from './eviction/oom-watch.ts'
 import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
 import { sensorChecks, serviceChecks } from './health/checks.ts'
-import { controllerTime } from './health/clock.ts'
+import { controllerTime, likelyDate } from './health/clock.ts'
 import { dockerKeeper } from './health/docker-keeper.ts'
 import { healthManager } from './health/health-manager.ts'
 import { kernelTroubles } from './health/kernel-trouble.ts'
@@ -162,6 +162,14 @@ export async function runAgent(
   )
   const sensors = machineSensors({ root, kernel })
   const theirTime = controllerTime(systemClock)
+  const heardTime = (wallMs: number) => theirTime.heard(wallMs, true)
+  const dateKnown = () =>
+    likelyDate({
+      wallMs: systemClock.wallMs(),
+      earliestMs: knownTime.earliestMs(),
+      synchronized: sensors.time().synchronized,
+      controller: theirTime.difference(),
+    })
   const starts = await recordStart(`${volumes.memoryDirectory}.starts`, sensors.time().uptimeMs)
   const dockerStarts = startCounter(
     () => ({
@@ -295,8 +303,9 @@ export async function runAgent(
       devices: () => findDevices(configuration.devices),
       controlPlane,
       network: networkProbes('kube-probe/1.32'),
+      date: { nowMs: dateKnown, uptimeMs: () => sensors.time().uptimeMs },
       gate: boot.startGate({ clock: systemClock, log }),
-      checkpoint: fileCheckpoint(join(dataDir, 'desired.json'), log),
+      checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       node: {
         hostIP: () => status.status()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
         allocatable: () => status.status()?.allocatable ?? {},
@@ -329,7 +338,7 @@ export async function runAgent(
     configuration.garbage,
   )
   let credentials: NodeCredentials = identity
-  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime }))
+  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime, heardTime }))
   const certificates = certificateManager({
     credentials: () => credentials,
     async keep(next) {

@@ -8,6 +8,7 @@ import { ConfigurationError, readConfigurationFile } from '../daemon/configurati
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
+import { checkpointPath, laterFormat } from './adapters/checkpoint.ts'
 import { readHardwareIdentity } from './adapters/host-identity.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/single-instance.ts'
 import { runAgent } from './assembly.ts'
@@ -182,6 +183,8 @@ async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<P
     if (nodeName !== undefined && nodeName !== identity.nodeName) {
       return { problem: `This machine joined as node ${identity.nodeName}, not ${nodeName}; to rename it, join again` }
     }
+    const later = await laterFormat(checkpointPath(dataDir))
+    if (later !== undefined) return { problem: later }
     return { configuration, identity }
   } catch (error) {
     return { problem: error instanceof ConfigurationError ? error.message : storyOf(error) }

@@ -124,6 +124,11 @@ export function topicName(topic: Topic): string {
   return `${topicPrefix}/nodes/${topic.node}/${topic.kind}`
 }
 
+/** A topic of this node, whether we know it or not. */
+export function isBelowNode(name: string, node: string): boolean {
+  return name.startsWith(`${topicPrefix}/nodes/${node}/`)
+}
+
 /** What a name on the wire means; undefined when it is none of ours. */
 export function parseTopic(name: string): Topic | undefined {
   if (!name.startsWith(`${topicPrefix}/`)) return undefined

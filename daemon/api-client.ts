@@ -34,6 +34,8 @@ export type ApiClientSettings = {
   readonly deadlineMs?: number
   /** What the server's certificate is judged by where the system's clock may be wrong; else by that clock. */
   readonly knownTime?: KnownTime
+  /** Told with every answer what time the server believes it is, to a second. */
+  readonly heardTime?: (wallMs: number) => void
 }
 
 /** Nobody answered, or not in a way that can be trusted. `code` is Node's or OpenSSL's word for it. */
@@ -72,7 +74,9 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
       signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
     }
     try {
-      return await exchange(new URL(path, url), settings, options, sent)
+      const answer = await exchange(new URL(path, url), settings, options, sent)
+      if (answer.dateHeader !== undefined) settings.heardTime?.(Date.parse(answer.dateHeader))
+      return answer
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
       const late = deadline.aborted ? `no answer within ${deadlineMs / 1000} s` : undefined

@@ -88,8 +88,8 @@ test('cuts of power at any moment, and shutdowns, blame no pod', async (t) => {
     const record = await openBootRecord(directory, `boot-${boot}`)
     const clock = fakeClock()
     const gate = record.startGate({ clock, log })
-    // Within the first quarter of a minute; then such as leave time for everything, but end in order.
-    const uptimeMs = boot < 15 ? (boot * 7_919) % 15_000 : 20_000
+    // Within the first ten seconds; then such as leave time for everything, but end in order.
+    const uptimeMs = boot < 15 ? (boot * 7_919) % 10_000 : 20_000
     for (let ms = 0; ms < uptimeMs; ms += 500) {
       const hold = gate.hold('only')
       t.notMatch(hold?.message ?? '', /held back/)

@@ -28,7 +28,7 @@ type BootFile = { readonly boots: readonly BootNote[]; readonly held: readonly s
 
 const kept = 8
 /** A suspect waits so long for the machine to go down without it; a pod is to be back within half a minute. */
-const quietMs = 15_000
+const quietMs = 10_000
 const heldMs = 3600_000
 const clearedMs = 10 * 60_000
 

@@ -1,10 +1,11 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { aPod } from '../../api/testing/builders.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { Remembered } from '../pods/remembered.ts'
-import { fileCheckpoint } from './checkpoint.ts'
+import { fileCheckpoint, laterFormat, read } from './checkpoint.ts'
 
 const useless = 'Checkpoint of wanted pods cannot be used'
 
@@ -64,4 +65,58 @@ test('a folder that cannot be written is told', async (t) => {
   const checkpoint = fileCheckpoint('/proc/none/desired.json', quietLog(t))
   t.equal(await checkpoint.load(), undefined)
   await t.rejects(checkpoint.save(remembered()), /Cannot write/)
+})
+
+const stored = fileURLToPath(new URL('../../../agent/adapters/testdata/desired-format-1.json', import.meta.url))
+
+test('what an earlier agent wrote is read by each later one', async (t) => {
+  const text = await readFile(stored, 'utf8')
+  t.match(read(text), { desired: { epoch: 'one', pods: [{ metadata: { name: 'web', uid: 'uid-of-web' } }] } })
+  const renamed = (content: unknown) => {
+    const { desired } = content as { readonly desired: { readonly pods: readonly object[] } }
+    return { desired: { ...desired, epoch: 'two' }, endings: {} }
+  }
+  const again = (content: unknown) => ({ ...(content as object), endings: { gone: { phase: 'Failed' } } })
+  t.match(read(text, [renamed, again]), { desired: { epoch: 'two' }, endings: { gone: { phase: 'Failed' } } })
+  t.throws(() => read(text.replace('"format":1', '"format":4'), [renamed, again]), /Format 4 is not known, up to 3 is/)
+})
+
+test('what a later agent wrote is left to it, and said with the remedy', async (t) => {
+  const { path, open } = place(t)
+  t.equal(await laterFormat(path), undefined)
+  await open().save(remembered())
+  t.equal(await laterFormat(path), undefined)
+  const later = (await readFile(path, 'utf8')).replace('"format":1', '"format":2')
+  await writeFile(path, later)
+  t.match(await laterFormat(path), /later bramble-agent \(format 2; this one knows 1\)\. Install that version again/)
+  await writeFile(path, later.slice(20))
+  t.equal(await laterFormat(path), undefined, 'nobody can say who wrote that')
+})
+
+test('whenever the power goes while it is written, there is the old state or the new one', async (t) => {
+  const { path, open } = place(t)
+  const [old, next] = [remembered(1, 'old'), remembered(2, 'new')]
+  await open().save(old)
+  const oldText = await readFile(path, 'utf8')
+  await open().save(next)
+  const nextText = await readFile(path, 'utf8')
+  const aside = `${path}.4711.new`
+  const lengths = Array.from({ length: 40 }, (_, index) => Math.floor((nextText.length * index) / 39))
+  const unsynced = lengths.flatMap((length) => [
+    nextText.slice(0, length),
+    nextText.slice(0, length).padEnd(nextText.length, '\0'), // its length was on disk before its content
+    oldText.slice(0, length) + nextText.slice(length), // and blocks of what was there before
+  ])
+  for (const text of ['', ...unsynced]) {
+    await writeFile(path, oldText)
+    await writeFile(aside, text)
+    t.same(await open().load(), old, 'what was not renamed counts for nothing')
+  }
+  await writeFile(path, nextText)
+  t.same(await open().load(), next)
+  // A card that lies about what it has written: what does not fit its checksum is never believed.
+  for (const text of unsynced.filter((one) => one !== nextText && one !== oldText)) {
+    await writeFile(path, text)
+    t.equal(await open(useless).load(), undefined)
+  }
 })

@@ -1,6 +1,7 @@
 /** What the pod manager must remember, in one file: `desired.json` in the agent's folder. It may hold secrets. */
 import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { PodStatusSchema } from '../../api/pod.ts'
 import { mapOf, object } from '../../api/schema.ts'
@@ -9,9 +10,26 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
 
-/** Of the file: a later agent may write another, and an earlier one then leaves it alone. */
-const format = 1
+/** What makes a format's content that of the next one: the first of these makes 2 of 1. */
+const steps: readonly Step[] = []
+type Step = (content: unknown) => unknown
+/** Of the file that is written. */
+const format = steps.length + 1
+
+/**
+ * Why this agent must not touch the file: a later one wrote it, and could read it no more. Undefined when there is no such
+ * reason, whatever else may be wrong with it.
+ */
+export async function laterFormat(path: string): Promise<string | undefined> {
+  const found = formatOf((await readText(path)) ?? '')
+  if (found === undefined || found <= format) return undefined
+  return `${path} was written by a later bramble-agent (format ${found}; this one knows ${format}). Install that version again; or move the file away: pods go on running, and the controller says again what is wanted.`
+}
 const RememberedSchema = object({ desired: DesiredMessageSchema, endings: mapOf(PodStatusSchema) })
+
+export function checkpointPath(dataDir: string): string {
+  return join(dataDir, 'desired.json')
+}
 
 /** A first line that says format and checksum, then the content: half a file, or a worn card's, is never believed. */
 export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
@@ -50,16 +68,30 @@ async function readText(path: string): Promise<string | undefined> {
   }
 }
 
-function read(text: string): Remembered {
+/** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */
+export function read(text: string, upgrades: readonly Step[] = steps): Remembered {
   const end = text.indexOf('\n')
-  const head: unknown = JSON.parse(text.slice(0, end))
-  const { format: version, sha256: sum } = (head ?? {}) as { readonly format?: unknown; readonly sha256?: unknown }
-  if (version !== format) throw new Error(`Format ${version} is not format ${format}`)
+  const version = formatOf(text)
+  const { sha256: sum } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
+  if (version === undefined || version > upgrades.length + 1) {
+    throw new Error(`Format ${version} is not known, up to ${upgrades.length + 1} is`)
+  }
   const content = text.slice(end + 1, -1)
   if (sha256(content) !== sum) throw new Error('The checksum does not fit the content')
-  const decoded = decode(RememberedSchema, JSON.parse(content))
+  const upgraded = upgrades.slice(version - 1).reduce<unknown>((before, step) => step(before), JSON.parse(content))
+  const decoded = decode(RememberedSchema, upgraded)
   if (!decoded.ok) throw new Error(`The content is not what it should be: ${JSON.stringify(decoded.problems[0])}`)
   return decoded.value
+}
+
+function formatOf(text: string): number | undefined {
+  try {
+    const head: unknown = JSON.parse(text.slice(0, text.indexOf('\n')))
+    const { format: found } = (head ?? {}) as { readonly format?: unknown }
+    return Number.isInteger(found) && Number(found) > 0 ? Number(found) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** What is worth a write: not the number of the message that said it. */

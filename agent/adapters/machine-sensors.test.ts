@@ -142,4 +142,8 @@ test('a time server that was heard is known by a file, where systemd-timesyncd r
   t.match(sensors.time(), { synchronized: false })
   writeFileSync(join(root, 'run/systemd/timesync/synchronized'), '')
   t.match(sensors.time(), { synchronized: true })
+  mkdirSync(join(root, 'proc/1'))
+  const stat = `1 (systemd) S 0 1 1 0 -1 4194560 11 22 0 0 3 4 0 0 20 0 1 0 70032 172000000 3000`
+  writeFileSync(join(root, 'proc/1/stat'), stat)
+  t.match(sensors.time(), { uptimeMs: 25_000 }, 'a machine that is a container started after its kernel')
 })

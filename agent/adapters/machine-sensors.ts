@@ -92,12 +92,19 @@ export function machineSensors({ root, kernel }: MachineSensorsNeeds): MachineSe
       const timesync = 'run/systemd/timesync'
       return {
         synchronized: files.has(timesync) ? files.has(`${timesync}/synchronized`) : undefined,
-        uptimeMs: Number(files.text('proc/uptime')?.split(' ')[0] ?? 0) * 1000,
+        uptimeMs: uptimeMs(files),
       }
     },
     dockerPid: () => files.number('run/docker.pid'),
     isStuck: (pid) => /\) D /.test(files.text(`proc/${pid}/stat`) ?? ''),
   }
+}
+
+/** Since its process 1 began: of a machine that is a container the kernel is older. Ticks are hundredths for every program. */
+function uptimeMs(files: Files): number {
+  const kernelMs = Number(files.text('proc/uptime')?.split(' ')[0] ?? 0) * 1000
+  const afterName = files.text('proc/1/stat')?.split(') ')[1]?.split(' ') ?? []
+  return Math.max(0, kernelMs - Number(afterName[19] ?? 0) * 10)
 }
 
 type Files = ReturnType<typeof filesBelow>

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { type ClockReading, clockSynchronized, controllerTime } from './clock.ts'
+import { type ClockReading, clockSynchronized, controllerTime, likelyDate } from './clock.ts'
 
 const up: ClockReading = { synchronized: undefined, uptimeMs: 3_600_000, controller: undefined }
 const exactly = (aheadMs: number) => ({ aheadMs, isExact: true })
@@ -54,4 +54,15 @@ test('what an old message proves is that it is not earlier now, and a clock that
   t.match(time.difference(), { aheadMs: 2_000 })
   time.heard(Date.parse('2026-05-05T10:01:01Z'), true)
   t.same(time.difference(), { aheadMs: 1_000, isExact: true })
+})
+
+test('the date is what a time server or the controller says, else the clock where that may be', async (t) => {
+  const facts = { wallMs: 10_000_000, earliestMs: 9_000_000, synchronized: undefined, controller: undefined }
+  t.equal(likelyDate(facts), 10_000_000)
+  t.equal(likelyDate({ ...facts, wallMs: 0 }), undefined, 'in the past')
+  t.equal(likelyDate({ ...facts, wallMs: 10 * 365 * 86_400_000 }), undefined, 'years ahead')
+  t.equal(likelyDate({ ...facts, synchronized: false }), undefined, 'a time server is still waited for')
+  t.equal(likelyDate({ ...facts, synchronized: true, wallMs: 0 }), 0)
+  t.equal(likelyDate({ ...facts, wallMs: 0, controller: exactly(-9_500_000) }), 9_500_000)
+  t.equal(likelyDate({ ...facts, wallMs: 0, controller: atLeast(-9_500_000) }), undefined)
 })

@@ -62,6 +62,23 @@ function inWords(ms: number): string {
   return steps.find(([least]) => ms >= least)?.[1] ?? '30 seconds'
 }
 
+export type DateFacts = Pick<ClockReading, 'synchronized' | 'controller'> & {
+  readonly wallMs: number
+  /** It is not before this. */
+  readonly earliestMs: number
+}
+
+/** Longer than any machine is off that has no time server; less than what a wrong date of years is. */
+const plausibleMs = 400 * 86_400_000
+
+/** The date, by whoever knows it best; undefined while nobody can tell. */
+export function likelyDate({ wallMs, earliestMs, synchronized, controller }: DateFacts): number | undefined {
+  if (synchronized === true) return wallMs
+  if (controller?.isExact) return wallMs - controller.aheadMs
+  const aheadMs = wallMs - earliestMs
+  return synchronized === undefined && aheadMs >= 0 && aheadMs <= plausibleMs ? wallMs : undefined
+}
+
 type Heard = { readonly controllerMs: number; readonly atMs: number }
 
 export interface ControllerTime {

@@ -24,6 +24,8 @@ export type Known = {
   readonly cleared?: true
   /** Monotonic: since when its deadline runs. */
   readonly activeSinceMs?: number
+  /** That was said while nobody knew the date. */
+  readonly dateUnknown?: boolean
   /** When it is over by a decision that gives it another time than its own. */
   readonly graceSeconds?: number
   /** The machine went down, and stopped it at this time (RFC 3339). */

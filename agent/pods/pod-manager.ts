@@ -13,6 +13,7 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import type { Ending, EvictablePods } from '../eviction/evictable-pods.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
 import { type Allocatable, admit } from './admission.ts'
+import { type DateSource, dateOf } from './date-source.ts'
 import type { PodNeed } from './dead-containers.ts'
 import { changedPods, isNews, mirrorsIn, pathOf, wantedHere } from './desired-pods.ts'
 import { deviceAllocator, type MachineDevices } from './devices.ts'
@@ -43,6 +44,8 @@ export type PodManagerNeeds = {
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
+  /** Left out: the clock is right. */
+  readonly date?: DateSource
   /** Left out: every pod may start. */
   readonly gate?: StartGate
   /** Why an image of this platform does not run here. */
@@ -116,6 +119,7 @@ const lastVisitsMs = 2_000
 
 export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings): PodManager {
   const { runtime, controlPlane, checkpoint, clock, random, log } = needs
+  const date = needs.date ?? dateOf(clock)
   const queue = workQueue(clock, random)
   const devices = deviceAllocator({ runtime, devices: needs.devices })
   const puller = imagePuller({ runtime, clock, log }, settings.pulls)
@@ -149,7 +153,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     secrets: desired?.secrets ?? nothing,
   })
   const again = (uid: string, afterMs = 0) => queue.addAfter(uid, afterMs)
-  const probes = prober({ ...needs, event, changed: (uid) => again(uid) })
+  const probes = prober({ ...needs, date, event, changed: (uid) => again(uid) })
   const newWorker = () =>
     podWorker({
       runtime,
@@ -310,6 +314,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       log,
       hostIP: needs.node.hostIP,
       gate: needs.gate ?? openGate,
+      date,
       keptDead: settings.keptDead,
       ended() {
         keeping.wake()

@@ -4,6 +4,7 @@ import { comesBack } from '../../api/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import { agoByDate, type DateSource } from './date-source.ts'
 import type { ImageFacts } from './images.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
 import type { PodNews } from './pod-events.ts'
@@ -28,6 +29,7 @@ export type VisitNeeds = {
   readonly ended: () => void
   readonly hostIP: () => string | undefined
   readonly gate: StartGate
+  readonly date: DateSource
   readonly keptDead: number
   readonly event: (pod: Pod, news: PodNews) => void
   readonly clock: Clock
@@ -38,6 +40,9 @@ export type VisitNeeds = {
 const maxRounds = 12
 /** A pod that does not settle is left alone this long. */
 const unsettledMs = 30_000
+
+/** While the date is not known a deadline is looked at this often. */
+const undatedMs = 60_000
 
 /** Gives when time will change the plan; undefined when only news will. */
 export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSignal): Promise<number | undefined> {
@@ -77,7 +82,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       known.worker.tellWaiting(pod, plan)
       if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
     }
-    const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs)
+    const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs, runs)
     if (pod !== undefined && leftMs !== undefined && leftMs <= 0) {
       endForDeadline(uid, pod, needs)
       continue
@@ -130,7 +135,8 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
 }
 
 /** Until its deadline. Counted from its start time at first sight, and on the monotonic clock from then on. */
-function leftToLive(uid: string, pod: Pod, { ledger, clock }: VisitNeeds): number | undefined {
+function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): number | undefined {
+  const { ledger, clock } = needs
   const { activeDeadlineSeconds } = pod.spec
   const known = ledger.of(uid)
   const startTime = known.status?.startTime
@@ -138,9 +144,14 @@ function leftToLive(uid: string, pod: Pod, { ledger, clock }: VisitNeeds): numbe
     return undefined
   }
   const nowMs = clock.monotonicMs()
-  const activeSinceMs = known.activeSinceMs ?? nowMs - Math.max(0, clock.wallMs() - Date.parse(startTime))
-  if (known.activeSinceMs === undefined) ledger.change(uid, { activeSinceMs })
-  return activeSinceMs + activeDeadlineSeconds * 1000 - nowMs
+  const agoMs = agoByDate(startTime, needs.date, runs)
+  // Until the date is known its time runs from when it was first seen.
+  const activeSinceMs = known.activeSinceMs ?? nowMs - (agoMs ?? 0)
+  if (known.activeSinceMs === undefined || (known.dateUnknown && agoMs !== undefined)) {
+    ledger.change(uid, { activeSinceMs: nowMs - (agoMs ?? 0), dateUnknown: agoMs === undefined })
+  }
+  const leftMs = activeSinceMs + activeDeadlineSeconds * 1000 - nowMs
+  return agoMs === undefined ? Math.min(leftMs, undatedMs) : leftMs
 }
 
 function endForDeadline(uid: string, pod: Pod, { ledger, event, ended }: VisitNeeds): void {

@@ -25,6 +25,16 @@ test('a node speaks on its own topics, and its certificate says who it is', { sk
   t.ok(port > 0)
 })
 
+test('what a later agent says on topics of its own that nobody knows yet is dropped, and its link stands', {
+  skip,
+}, async (t) => {
+  const { options, heard } = await opened(t)
+  const later = `${topicsOf('pi-a')}/later`
+  const { code } = await mosquitto('pub', [...(await options(a)), '-t', later, '-q', '1', '-r', '-m', '{}'])
+  t.equal(code, 0)
+  t.same(heard.messages, [])
+})
+
 test('a node cannot publish on topics of another: it is cut off, counted and named', { skip }, async (t) => {
   const { options, heard, refusals, lines } = await opened(t)
   for (const [topic, reason] of [

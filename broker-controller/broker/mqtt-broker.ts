@@ -5,7 +5,7 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 import { Aedes, type AuthenticateError, type Client, type Connection } from 'aedes'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { identityOfSubject, nodeOf } from '../../api/identity.ts'
-import { parseTopic, topicName, topicRules } from '../../api/topics.ts'
+import { isBelowNode, parseTopic, topicName, topicRules } from '../../api/topics.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { RevocationList } from '../store/revocations.ts'
@@ -139,7 +139,11 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       const node = client === null ? undefined : nodes.get(client)
       if (client === null || node === undefined) return done(notAuthorized)
       const answer = mayPublish(node, { topic: packet.topic, qos: packet.qos, retain: packet.retain })
-      if (!answer.allowed) return done(refuse(client, 'publish', answer))
+      if (!answer.allowed) {
+        const refused = refuse(client, 'publish', answer)
+        // A later agent may say more than we understand: nobody hears it, and it need not lose its link for that.
+        if (answer.code !== 'UnknownTopic' || !isBelowNode(packet.topic, node)) return done(refused)
+      }
       // What nodes say is in the store, and nobody else reads it: no need to remember it here too.
       packet.retain = false
       done(null)

@@ -3,6 +3,7 @@ import type { Container, Pod, Probe } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { agoByDate, type DateSource, dateOf } from '../date-source.ts'
 import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../pod-containers.ts'
 import type { PodNews } from '../pod-events.ts'
 import type { Vital, Vitals } from '../pod-steps.ts'
@@ -24,6 +25,8 @@ export type ProberNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'exec'>
   readonly network: NetworkProbes
   readonly clock: Clock
+  /** Left out: the clock is right. */
+  readonly date?: DateSource
   readonly random: () => number
   readonly log: Log
   readonly event: (pod: Pod, news: PodNews) => void
@@ -72,7 +75,8 @@ type Watched = ProbedPod & {
 /** A new agent has asked everybody once by then. */
 const firstAnswersMs = 5_000
 
-export function prober({ runtime, network, clock, random, log, event, changed }: ProberNeeds): Prober {
+export function prober(needs: ProberNeeds): Prober {
+  const { runtime, network, clock, date = dateOf(clock), random, log, event, changed } = needs
   const pods = new Map<string, Watched>()
   const due = dueTimes()
   /** By container id, on the monotonic clock: dates may jump. */
@@ -211,8 +215,8 @@ export function prober({ runtime, network, clock, random, log, event, changed }:
       }
       for (const one of newest.values()) {
         if (startedAtMs.has(one.id) || !isRunning(one) || one.startedAt === undefined) continue
-        const agoMs = clock.wallMs() - Date.parse(one.startedAt)
-        startedAtMs.set(one.id, clock.monotonicMs() - Math.max(0, agoMs))
+        // Where nobody knows the date it counts as started now.
+        startedAtMs.set(one.id, clock.monotonicMs() - (agoByDate(one.startedAt, date, true) ?? 0))
       }
       pods.set(podUID, { ...probed, workers, newest })
       for (const worker of workers) {

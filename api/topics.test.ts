@@ -1,0 +1,54 @@
+import { test } from 'tap'
+import { decode } from './decode.ts'
+import { parseTopic, type Topic, topicName, topicRules } from './topics.ts'
+
+const time = '2026-01-01T00:00:00Z'
+const pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web', uid: 'u1', later: true },
+  spec: { containers: [{ name: 'main', image: 'web:1', later: { x: 1 } }], restartPolicy: 'Sometimes', later: 1 },
+  status: { phase: 'Failed', reason: 'SomethingLater', later: 1 },
+}
+/** What another version, earlier or later, may say: with fields and words that this one does not know. */
+const said: { readonly [Kind in Topic['kind']]: object } = {
+  connection: { state: 'goodbye', bootID: 'b', agentVersion: '99.0.0', reason: 'some later reason' },
+  lease: { seq: 1, digest: 'd' },
+  status: { conditions: [{ type: 'SomethingLater', status: 'True', later: 1 }], phase: 'x' },
+  pod: { namespace: 'n', name: 'p', uid: 'u', observedResourceVersion: '1', status: pod.status },
+  events: {
+    ...{ apiVersion: 'v1', kind: 'Event', metadata: { name: 'e', namespace: 'n' }, type: 'SomethingLater' },
+    ...{ reason: 'SomethingLater', message: 'm', involvedObject: { kind: 'SomethingLater', later: 1 } },
+  },
+  stats: { time, summary: { node: { nodeName: 'n', startTime: time, later: 1 }, pods: [] } },
+  desired: { epoch: 'e', version: 1, pods: [pod], later: [1] },
+  calls: { call: 'report', reason: 'some later reason' },
+  controller: { state: 'online', epoch: 'e', time },
+}
+
+test('every message is understood whatever a later version has added to it', async (t) => {
+  for (const [kind, body] of Object.entries(said)) {
+    const { schema } = topicRules[kind as Topic['kind']]
+    const decoded = decode(schema, { ...body, later: { deep: [1, 'two'] } })
+    t.equal(decoded.ok, true, `${kind} ${JSON.stringify(decoded)}`)
+    t.ok(decoded.unknownFields.includes('later'))
+    if (decoded.ok) t.notMatch(JSON.stringify(decoded.value), /"later"/, 'and none of it is passed on')
+  }
+})
+
+test('what one side cannot know is refused by its field, and only that message is', async (t) => {
+  t.match(decode(topicRules.calls.schema, { call: 'dance' }), { ok: false, problems: [{ field: 'call' }] })
+  t.match(decode(topicRules.connection.schema, { state: 'asleep', bootID: 'b', agentVersion: 'v' }), { ok: false })
+  t.match(decode(topicRules.controller.schema, { state: 'asleep', epoch: 'e', time }), { ok: false })
+})
+
+test('a topic of another version is none of ours', async (t) => {
+  for (const kind of Object.keys(topicRules) as Topic['kind'][]) {
+    const topic: Topic =
+      kind === 'controller' ? { kind } : kind === 'pod' ? { kind, node: 'pi-1', uid: 'u' } : { kind, node: 'pi-1' }
+    t.same(parseTopic(topicName(topic)), topic)
+  }
+  for (const name of ['bramble/v1/nodes/pi-1/later', 'bramble/v2/controller', 'bramble/v1/nodes/pi-1/pods/u/later']) {
+    t.equal(parseTopic(name), undefined)
+  }
+})
