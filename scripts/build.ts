@@ -8,17 +8,34 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin } from 'esbuild'
 
-type Program = { readonly name: string; readonly entry: string; readonly launcher?: string }
+type Program = {
+  readonly name: string
+  readonly entry: string
+  readonly launcher?: string
+  readonly alias?: Readonly<Record<string, string>>
+}
+
+/**
+ * What others would load and we never come to: of Docker's client ssh:// addresses and BuildKit sessions; of the message bus its X11
+ * address and the writing of XML; of the MQTT client the timers of browsers; of systeminformation all but board and processor.
+ * The text of a program stays in memory, what is never called too.
+ */
+const neverUsed = {
+  packages: /^(ssh2|cpu-features|@grpc\/grpc-js|@grpc\/proto-loader|protobufjs|x11|xmlbuilder|worker-timers)$/,
+  ofSystemInformation:
+    /^\.\/(audio|battery|bluetooth|docker|filesystem|graphics|internet|network|printer|processes|usb|users|virtualbox|wifi)$/,
+}
+const systemInformation = /node_modules\/systeminformation\/lib\/index\.js$/
+
+/** Copies of what Node.js has itself, for the programs that are to stay small. */
+const inNode = { 'readable-stream': 'node:stream', string_decoder: 'node:string_decoder' }
 
 const programs: readonly Program[] = [
-  { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent' },
+  { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent', alias: inNode },
   { name: 'bramble-controller', entry: 'broker-controller/main.ts', launcher: 'scripts/bramble-controller' },
   { name: 'bramble-certs', entry: 'certs/cli.ts', launcher: 'scripts/bramble-certs' },
   { name: 'quickstart-probe', entry: 'scripts/quickstart-probe.ts' },
 ]
-
-/** What Docker's client would load for ssh:// addresses and BuildKit sessions. We use neither. */
-const neverUsed = /^(ssh2|cpu-features|@grpc\/grpc-js|@grpc\/proto-loader|protobufjs|x11)$/
 
 /** Native code cannot be bundled: it is found in node_modules beside us. */
 const native = ['better-sqlite3', 'unix-dgram', 'usocket']
@@ -35,7 +52,10 @@ const commonJsNames = [
 const leaveOut: Plugin = {
   name: 'leave-out',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: neverUsed }, ({ path }) => ({ path, namespace: 'never-used' }))
+    onResolve({ filter: neverUsed.packages }, ({ path }) => ({ path, namespace: 'never-used' }))
+    onResolve({ filter: neverUsed.ofSystemInformation }, ({ path, importer }) =>
+      systemInformation.test(importer) ? { path, namespace: 'never-used' } : undefined,
+    )
     onLoad({ filter: /.*/, namespace: 'never-used' }, () => ({ contents: 'module.exports = {}' }))
   },
 }
@@ -52,7 +72,7 @@ for (const program of programs.filter(({ name }) => asked.length === 0 || asked.
   if (program.launcher !== undefined) await place(join(root, program.launcher), join(out, program.name))
 }
 
-async function bundle({ name, entry }: Program): Promise<Metafile> {
+async function bundle({ name, entry, alias = {} }: Program): Promise<Metafile> {
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: [entry],
@@ -66,6 +86,7 @@ async function bundle({ name, entry }: Program): Promise<Metafile> {
     legalComments: 'none',
     banner: { js: commonJsNames },
     external: native,
+    alias: { ...alias },
     plugins: [leaveOut, ...(release === undefined ? [] : [calledVersion(release)])],
     metafile: true,
     logLevel: 'warning',
