@@ -120,7 +120,8 @@ function cutShort(
       one.identity.kind === 'container' &&
       hasEnded(one) &&
       exitCodeOf(one) === 0 &&
-      Date.parse(one.startedAt ?? one.createdAt) < sinceMs &&
+      // Told in whole seconds: it may have begun within that one.
+      Date.parse(one.startedAt ?? one.createdAt) < sinceMs + 1_000 &&
       Date.parse(one.finishedAt ?? one.createdAt) >= sinceMs,
   )
 }

@@ -165,7 +165,8 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
       await needs.leaving(goingDown())
       needs.changed()
       for (const group of stopGroups(shares, active)) await stopGroup(group, startMs + totalMs(shares), off)
-      if (off.aborted) return
+      if (off.aborted || shutdown === undefined) return
+      shutdown = { ...shutdown, untilMs: clock.monotonicMs() }
       const left = active.filter(({ metadata }) => pods.holds(metadata.uid ?? '')).length
       log.info('Pods stopped for the shutdown', { left, tookMs: Math.round(clock.monotonicMs() - startMs) })
       await needs.reported()

@@ -1,0 +1,163 @@
+/** A machine that goes down on purpose: its pods stop in order and in time, nobody gives them up, and all are back after the boot. */
+import { test } from 'tap'
+import { bootMachine } from './support/machine.ts'
+import { machineNetwork } from './support/machine-network.ts'
+import { podManifest } from './support/manifests.ts'
+import { hubOn, install, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
+import { eventually } from './support/wait.ts'
+
+const image = 'test/busybox:1'
+const everybody = ['deaf', 'middle', 'plain', 'top']
+
+/** Writes down when it is asked to end, by a clock that goes on over boots, and then takes its time; or does not listen. */
+function pod(name: string, takesSeconds: number | undefined, spec: object = {}): string {
+  const end = takesSeconds === undefined ? ':' : `sleep ${takesSeconds}; echo ${name} ends $(now) >>/order/log; exit 0`
+  const command = `now() { cut -d. -f1 /proc/uptime; }; trap 'echo ${name} asked $(now) >>/order/log; ${end}' TERM
+    echo ${name} runs >>/order/log; while :; do sleep 0.1; done`
+  const volumes = [{ name: 'order', hostPath: { path: '/root/order', type: 'DirectoryOrCreate' } }]
+  const container = { volumeMounts: [{ name: 'order', mountPath: '/order' }] }
+  return podManifest({ name, image, command: ['sh', '-c', command], spec: { volumes, ...spec }, container })
+}
+
+test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
+  const packages = await testPackages()
+  const network = await machineNetwork(t)
+  const [home, pi] = await Promise.all([
+    bootMachine(t, { name: 'hub', network, prepare: (disk) => installOnDisk(disk, packages.controller) }),
+    bootMachine(t, { name: 'pi-01', network, prepare: (disk) => installOnDisk(disk, packages.agent) }),
+  ])
+  await pi.importImage(image)
+  const hub = await hubOn(t, home)
+  await pi.write(
+    '/etc/bramble/agent.yaml',
+    JSON.stringify({
+      apiVersion: 'bramble.dev/v1alpha1',
+      kind: 'AgentConfiguration',
+      shutdownGracePeriodByPodPriority: [
+        { priority: 0, shutdownGracePeriodSeconds: 3 },
+        { priority: 1000, shutdownGracePeriodSeconds: 4 },
+        { priority: 2_000_000_000, shutdownGracePeriodSeconds: 5 },
+      ],
+    }),
+  )
+  // As unattended-upgrades brings one, though that grants 30 s.
+  await pi.write(
+    '/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf',
+    '[Login]\nInhibitDelayMaxSec=2\n',
+  )
+  await pi.run('systemctl kill -s HUP systemd-logind')
+  await pi.run(`${await hub.joinLine()} --no-run`)
+  await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'))
+
+  const nodeSays = (path: string) => hub.kubectl('get', 'node', 'pi-01', '-o', `jsonpath=${path}`)
+  const readiness = () => nodeSays('{.status.conditions[?(@.type=="GracefulShutdownReady")].reason}')
+  const order = async () => (await pi.run('cat /root/order/log')).trim().split('\n')
+  const phases = () =>
+    hub.kubectl(
+      ...['get', 'pods', '-o'],
+      'jsonpath={range .items[*]}{.metadata.name} {.status.phase} {.status.reason}{"\\n"}{end}',
+    )
+  const uids = () => hub.kubectl('get', 'pods', '-o', 'jsonpath={.items[*].metadata.uid}')
+  const allRun = async (...names: readonly string[]) => {
+    const said = await phases()
+    return names.every((name) => said.includes(`${name} Running \n`)) && isNodeReady(hub, 'pi-01')
+  }
+  const locks = () => pi.run('systemd-inhibit --list --no-legend')
+  const agentSaid = () => pi.journal('bramble-agent')
+  const lastLeave = async () => [...(await agentSaid()).matchAll(/Took leave (.*)/g)].at(-1)?.[1]
+
+  await t.test('the lock is held for as long as is configured, whatever another drop-in says', async (t) => {
+    await eventually('the condition says so', async () => (await readiness()) === 'DelayLockHeld')
+    t.match(await locks(), /bramble-agent +0 +root +\d+ +\S+ +shutdown +Pods are stopped in order +delay/)
+    const manager = 'org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager'
+    t.equal((await pi.run(`busctl get-property ${manager} InhibitDelayMaxUSec`)).trim(), 't 13000000')
+  })
+
+  await t.test('an agent that is restarted, or replaced by a later one, takes leave with the reason', async (t) => {
+    await pi.run('systemctl restart bramble-agent')
+    t.equal(await lastLeave(), 'reason=agent-restart expectedBackSeconds=60')
+    await eventually('it is back', () => isNodeReady(hub, 'pi-01'))
+    await install(pi, packages.laterAgent)
+    t.equal(await lastLeave(), 'reason=agent-upgrade expectedBackSeconds=180')
+    await eventually('the lock is taken anew', async () => (await locks()).includes('bramble-agent'))
+  })
+
+  await t.test('a reboot waits for the pods: by priority, together within one, each within its share', async (t) => {
+    const middle = {
+      apiVersion: 'scheduling.k8s.io/v1',
+      kind: 'PriorityClass',
+      metadata: { name: 'middle' },
+      value: 1000,
+    }
+    await hub.kubectlWith(JSON.stringify(middle), 'apply', '-f', '-')
+    for (const manifest of [
+      pod('deaf', undefined),
+      pod('plain', 1, { restartPolicy: 'OnFailure' }),
+      pod('middle', 2, { priorityClassName: 'middle' }),
+      pod('top', 1, { priorityClassName: 'system-node-critical' }),
+    ]) {
+      await hub.kubectlWith(manifest, 'apply', '-f', '-')
+    }
+    await eventually('all run', () => allRun(...everybody))
+    await eventually('all have begun', async () => (await order()).length === 4)
+    const before = await uids()
+    const beganMs = performance.now()
+    await pi.reboot()
+    await eventually('all run again', () => allRun(...everybody))
+    t.comment(`all run again ${Math.round(performance.now() - beganMs)} ms after the reboot was asked for`)
+    t.equal(await uids(), before, 'the same pods')
+    const said = await order()
+    const at = (words: string) => said.findIndex((line) => line.startsWith(words))
+    const seconds = (words: string) => Number(said[at(words)]?.split(' ')[2])
+    t.ok(Math.max(at('plain asked'), at('deaf asked')) < at('plain ends'), 'together within a priority')
+    t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
+    t.ok(at('top ends') > 0, 'the last one had its time')
+    t.ok(seconds('middle asked') - seconds('deaf asked') >= 2, 'who does not listen has all of its share')
+    t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
+    const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentSaid()) ?? []
+    t.equal(left, '0')
+    t.ok(Number(took) < 12_000, `within the budget: ${took} ms`)
+  })
+
+  await t.test('one that is switched off shows its pods as Kubernetes does, and nobody gives them up', async (t) => {
+    const before = await uids()
+    await pi.powerOff()
+    t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
+    t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
+    const path = '{.status.message} {.status.conditions[?(@.type=="DisruptionTarget")].reason}'
+    t.equal(
+      await hub.kubectl('get', 'pod', 'top', '-o', `jsonpath=${path}`),
+      'Pod was terminated in response to imminent node shutdown. TerminationByKubelet',
+    )
+    await eventually('the node bears the goodbye', async () =>
+      (await nodeSays('{.metadata.annotations}')).includes('power-off'),
+    )
+    t.match(await hub.kubectl('get', 'events'), /NodeNotReady/)
+    await pi.powerOn()
+    await eventually('all run again', () => allRun(...everybody))
+    t.equal(await uids(), before, 'the same pods')
+    t.notMatch(await hub.kubectl('get', 'events'), /TaintManagerEviction/)
+  })
+
+  await t.test('a shutdown that comes to nothing gives the pods back, and the lock is taken again', async (t) => {
+    const before = await uids()
+    const { boots } = pi
+    // In the machine, so that no slow host comes in between: the pod that does not listen has three seconds.
+    await pi.run('systemctl reboot; sleep 1; systemctl restart systemd-logind')
+    await eventually('it is noticed', async () => (await agentSaid()).includes('Machine does not go down after all'))
+    await eventually('all run again', () => allRun(...everybody))
+    await eventually('the lock is held', async () => (await locks()).includes('bramble-agent'))
+    t.equal(pi.boots, boots)
+    t.equal(await uids(), before)
+  })
+
+  await t.test('bus, logind and Docker may be restarted: the lock is held, and a shutdown is heard of', async (t) => {
+    await pi.run('systemctl restart dbus systemd-logind docker', { withinMs: 120_000 })
+    await eventually('it is held', async () => (await locks()).includes('bramble-agent'))
+    // A container that ends with its engine and says that it is done, is done: not the one that is run on failure.
+    await eventually('the others run again', () => allRun('deaf', 'middle', 'top'))
+    await eventually('the condition says so', async () => (await readiness()) === 'DelayLockHeld')
+    await pi.powerOff()
+    t.match(await phases(), /top Failed Terminated/)
+  })
+})
