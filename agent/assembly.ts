@@ -4,9 +4,7 @@ import { realpath } from 'node:fs/promises'
 import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
 import { shutdownProblem } from '../api/node-shutdown.ts'
-import { caHash } from '../certs/ca-hash.ts'
 import { aborted } from '../daemon/aborted.ts'
-import { apiClient } from '../daemon/api-client.ts'
 import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { loopWatch } from '../daemon/loop-watch.ts'
@@ -17,30 +15,25 @@ import { openBootRecord } from './adapters/boot-record.ts'
 import { openBootTime } from './adapters/boot-time.ts'
 import { checkpointPath, fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
-import { filesystemState } from './adapters/filesystem-state.ts'
-import { filesystemUsage } from './adapters/filesystem-usage.ts'
 import { findDevices } from './adapters/host-devices.ts'
-import { readHardwareIdentity } from './adapters/host-identity.ts'
-import { describeMachine, type Inventory, readInventory } from './adapters/host-inventory.ts'
+import { readInventory } from './adapters/host-inventory.ts'
 import { hostPlatform } from './adapters/host-platform.ts'
 import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
 import { openKnownTime } from './adapters/known-time.ts'
-import { localEndpoint } from './adapters/local-endpoint.ts'
 import { logind } from './adapters/logind.ts'
-import { machineMetrics } from './adapters/machine-metrics.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
 import { manifestFolder } from './adapters/manifest-folder.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
-import { nodeUsage } from './adapters/node-usage.ts'
 import { podUsage } from './adapters/pod-usage.ts'
-import { recordStart } from './adapters/start-record.ts'
 import { isUpgrading, systemJobs } from './adapters/system-jobs.ts'
-import { systemdServices } from './adapters/systemd-services.ts'
 import { volumeStore } from './adapters/volume-store.ts'
+import { assembleLocalView } from './assembly/local-view.ts'
+import { assembleMachineHealth } from './assembly/machine-health.ts'
+import { assembleMembership } from './assembly/membership.ts'
 import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
 import type { EvictablePods } from './eviction/evictable-pods.ts'
@@ -48,34 +41,19 @@ import { evictionManager } from './eviction/eviction-manager.ts'
 import { oomWatch } from './eviction/oom-watch.ts'
 import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
-import { sensorChecks, serviceChecks } from './health/checks.ts'
 import { controllerTime, likelyDate } from './health/clock.ts'
-import { dockerKeeper } from './health/docker-keeper.ts'
-import { healthManager } from './health/health-manager.ts'
-import { kernelTroubles } from './health/kernel-trouble.ts'
-import { startCounter } from './health/restarts.ts'
-import { authoritiesOf, blocksOf } from './join/authorities.ts'
-import { type Identity, writeIdentity } from './join/identity.ts'
-import { certificateManager, type NodeCredentials } from './node/certificate-manager.ts'
-import { checkpointTeller } from './node/checkpoint-teller.ts'
+import type { Identity } from './join/identity.ts'
 import { leaseManager } from './node/lease-manager.ts'
 import type { NodeEvent } from './node/node-event.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
-import { registration } from './node/registration.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
 import type { MachineDevices } from './pods/devices.ts'
 import { garbageCollector } from './pods/garbage-collector.ts'
-import { mirrorManager } from './pods/mirror-manager.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 import { staticPodManager } from './pods/static-pod-manager.ts'
 import { type Goodbye, goodbyeFor } from './shutdown/goodbye.ts'
 import { shutdownManager } from './shutdown/shutdown-manager.ts'
 import { containerRoster } from './usage/roster.ts'
-import { scrapes } from './usage/scrapes.ts'
-import { usageSampler } from './usage/usage-sampler.ts'
-
-/** A boot that ends earlier counts as short. */
-const bootLastsMs = 10 * 60_000
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
 const hangsAfterMs = 3 * 60_000
@@ -170,49 +148,21 @@ export async function runAgent(
       synchronized: sensors.time().synchronized,
       controller: theirTime.difference(),
     })
-  const starts = await recordStart(`${volumes.memoryDirectory}.starts`, sensors.time().uptimeMs)
-  const dockerStarts = startCounter(
-    () => ({
-      pid: isSystemDocker(request) ? sensors.dockerPid() : undefined,
-      isSilent: health.silence() !== undefined,
-    }),
-    systemClock,
-  )
-  const machineHealth = healthManager({
-    checks: [
-      ...serviceChecks({
-        filesystems: filesystemState({ root, dataDirectory: dataDir, kernel, clock: systemClock }).look,
-        docker: () => ({ version: health.info()?.version, silence: health.silence() }),
-        kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock: systemClock }),
-        clock: () => ({
-          ...sensors.time(),
-          controller: theirTime.difference(),
-          behindKnownMs: knownTime.behindMs(),
-        }),
-        restarts: () => {
-          const { uptimeMs } = sensors.time()
-          if (uptimeMs >= bootLastsMs) void boot.lasts()
-          return {
-            agentStartsAgoMs: starts?.map((startMs) => uptimeMs - startMs),
-            dockerStartsAgoMs: dockerStarts.look(),
-            // One that lasts ends the row.
-            shortBoots: uptimeMs < bootLastsMs ? boot.shortBoots : 0,
-          }
-        },
-      }),
-      ...sensorChecks(sensors, configuration),
-    ],
-    clock: watch.clockFor('machine-health'),
+  const machineHealth = await assembleMachineHealth({
+    request,
+    configuration,
+    kernel,
+    sensors,
+    health,
+    boot,
+    knownTime,
+    theirTime,
+    memoryDirectory: volumes.memoryDirectory,
+    watch,
+    clock: systemClock,
     log,
     tell: tellOfNode,
     changed: () => status.wake(),
-  })
-  const docker = dockerKeeper({
-    silence: health.silence,
-    services: systemdServices({ root }),
-    clock: watch.clockFor('docker-keeper'),
-    log,
-    tell: tellOfNode,
   })
   const bootTime = await openBootTime(dataDir)
   const goodbye = async (): Promise<Goodbye> =>
@@ -251,11 +201,11 @@ export async function runAgent(
       addresses: hostAddresses({ root, clock: systemClock }, { nodeName, hostname, nodeIP: configuration.nodeIP }),
       pressures: eviction.pressures,
       machineHealth: () => {
-        const found = machineHealth.conditions()
+        const found = machineHealth.conditions.conditions()
         return found && [...found, ...shutdown.conditions()]
       },
       machineProblems: () => [
-        ...machineHealth.problems(),
+        ...machineHealth.conditions.problems(),
         ...(shutdown.goingDown() === undefined ? [] : [shutdownProblem]),
       ],
       runtime: health,
@@ -279,19 +229,6 @@ export async function runAgent(
       reportMs: configuration.nodeStatusReportMs,
       rebooted,
     },
-  )
-  const imageDirectory = () => health.info()?.rootDirectory
-  const filesystemAt = filesystemUsage()
-  const wholeNode = nodeUsage({ root, dataDirectory: dataDir, imageDirectory, filesystemAt })
-  const sampler = usageSampler(
-    {
-      pods: usage,
-      node: wholeNode,
-      send: controlPlane.sendStats,
-      clock: systemClock,
-      log,
-    },
-    nodeName,
   )
   const lease = leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }, configuration)
   const pods = podManager(
@@ -337,23 +274,18 @@ export async function runAgent(
     },
     configuration.garbage,
   )
-  let credentials: NodeCredentials = identity
-  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime, heardTime }))
-  const certificates = certificateManager({
-    credentials: () => credentials,
-    async keep(next) {
-      await writeIdentity(dataDir, { ...identity, ...next })
-      credentials = next
-      controlPlane.use(next)
-      registering.again()
-    },
-    async renew(signal) {
-      // Loaded here: it brings the certificate code, which a running agent does without.
-      const { renewedCertificate } = await import('./join/renewal.ts')
-      const hardware = await readHardwareIdentity(root)
-      return renewedCertificate({ nodeName, hardware, trusted: credentials.ca }, { api, clock: systemClock }, signal)
-    },
-    authorities: (signal) => authoritiesOf(api, signal),
+  const { certificates, registering, mirrors, teller } = assembleMembership({
+    dataDir,
+    root,
+    hostname,
+    configuration,
+    identity,
+    inventory,
+    controlPlane,
+    knownTime,
+    heardTime,
+    status,
+    pods,
     clock: systemClock,
     random,
     log,
@@ -365,7 +297,6 @@ export async function runAgent(
     clock: watch.clockFor('storage-limits'),
     log,
   })
-  const mirrors = mirrorManager({ api, isHere: pods.isHere, clock: systemClock, random, log }, { nodeName })
   const { staticPodPath, fileCheckMs } = configuration
   const staticPods = staticPodManager(
     {
@@ -380,71 +311,21 @@ export async function runAgent(
     },
     { nodeName, fileCheckMs },
   )
-  let description: Awaited<ReturnType<typeof describeMachine>> | undefined
-  const registering = registration({
-    api,
-    facts: async () => ({
-      nodeName,
-      hostname,
-      operatingSystem: system.operatingSystem,
-      architecture: system.architecture,
-      hardware: await readHardwareIdentity(root),
-      annotations: described(description ?? {}),
-      nodeLabels: configuration.nodeLabels,
-      taints: configuration.registerWithTaints,
-      trusted: blocksOf(credentials.ca).map(caHash),
-    }),
-    status: status.first,
-    registered() {
-      status.report()
-      if (description !== undefined) return
-      description = {}
-      // Starts programs: once, and nobody waits for it.
-      void describeMachine().then((found) => {
-        description = found
-        registering.again()
-      })
-    },
-    clock: systemClock,
-    random,
-    log,
-  })
-  const teller = checkpointTeller({
-    api,
-    nodeName,
-    remembered: pods.remembered,
-    desired(message) {
-      pods.desired(message)
-      mirrors.desired(message)
-    },
-    told: controlPlane.reportEverything,
-    clock: systemClock,
-    random,
-    log,
-  })
   const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
-  const endpoint = localEndpoint(
-    {
-      view: {
-        problems: hanging,
-        pods: pods.pods,
-        spec: () => machineInfo(inventory),
-        summary: sampler.summary,
-        scrapes: scrapes(
-          {
-            pods: usage,
-            node: wholeNode,
-            containers: roster.containers,
-            machine: () => machineMetrics({ root, filesystemAt }, systemClock.wallMs()),
-            clock: systemClock,
-          },
-          { nodeName, ...machine },
-        ),
-      },
-      log,
-    },
-    { host: configuration.healthzBindAddress, port: request.healthzPort ?? configuration.healthzPort },
-  )
+  const { endpoint, sampler } = assembleLocalView({
+    request,
+    configuration,
+    nodeName,
+    inventory,
+    health,
+    pods,
+    usage,
+    roster,
+    controlPlane,
+    problems: hanging,
+    clock: systemClock,
+    log,
+  })
 
   const statusLine = () => {
     const link = controlPlane.connected ? 'connected to' : 'no connection to'
@@ -483,8 +364,7 @@ export async function runAgent(
       { name: 'eviction', run: eviction.run },
       limits,
       { name: 'runtime-health', run: health.run },
-      { name: 'machine-health', run: machineHealth.run },
-      ...(mayRestartDocker(request, configuration) ? [{ name: 'docker-keeper', run: docker.run }] : []),
+      ...machineHealth.loops,
       { name: 'node-status', run: status.run },
       { name: 'lease', run: lease.run },
       pods,
@@ -523,32 +403,6 @@ async function volumeFolders(dataDir: string) {
   return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
 }
 
-/** Of the system's own Docker only: another socket is another engine's, and whoever runs it looks after it. */
-function mayRestartDocker(request: RunRequest, { restartDocker }: AgentConfiguration): boolean {
-  return restartDocker && isSystemDocker(request)
-}
-
-function isSystemDocker({ dockerSocket }: RunRequest): boolean {
-  return ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
-}
-
 function counted(devices: MachineDevices) {
   return Object.fromEntries([...devices].map(([resource, paths]) => [resource, paths.length]))
-}
-
-function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {
-  return {
-    ...(board === undefined ? {} : { 'bramble.dev/board': board }),
-    ...(processor === undefined ? {} : { 'bramble.dev/processor': processor }),
-  }
-}
-
-function machineInfo({ machine, system }: Inventory) {
-  return {
-    num_cores: machine.cpus,
-    memory_capacity: machine.memoryBytes,
-    machine_id: system.machineID,
-    system_uuid: system.systemUUID,
-    boot_id: system.bootID,
-  }
 }

@@ -27,11 +27,15 @@ const wrong: readonly Wrong[] = [
     why: 'the controller knows nothing of an agent',
   },
   {
-    from: /^agent\/(?!(main|assembly)\.ts)/,
+    from: /^agent\/(?!(main|assembly)\.ts|assembly\/)/,
     to: /^agent\/adapters\//,
     why: 'only main.ts and assembly.ts build adapters',
   },
-  { from: /^agent\/\w+\//, to: /^agent\/[\w-]+\.ts$/, why: 'parts are handed their settings by assembly.ts' },
+  {
+    from: /^agent\/(?!assembly\/)\w+\//,
+    to: /^agent\/[\w-]+\.ts$/,
+    why: 'parts are handed their settings by assembly.ts',
+  },
   {
     from: RegExp(`^agent/${nodeParts}/`),
     to: RegExp(`^agent/${nodeParts}/`),
