@@ -5,6 +5,7 @@ import { hostname as machineName } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
+import { removeUnfinished } from '../daemon/durable-file.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
@@ -155,6 +156,7 @@ async function run(request: RunRequest): Promise<number> {
     const { dataDir } = request
     if (lock.unmarked !== undefined) log.warn('Disk takes no writes, going on', { dataDir, error: lock.unmarked })
     try {
+      await removeUnfinished(dataDir)
       const service = await openServiceManager(process.env, log)
       await runAgent({ request, ...ready, log, service }, stopping.signal)
     } finally {

@@ -9,7 +9,7 @@ import { signerOf } from '../certs/client-certificate.ts'
 import { commonNameOfCSR } from '../certs/csr.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
-import { replaceFile } from '../daemon/durable-file.ts'
+import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { openServiceManager, serviceLoop } from '../daemon/service-manager.ts'
@@ -44,7 +44,7 @@ import { tokenCleaner } from './controllers/token-cleaner.ts'
 import { doorPath, localDoor } from './local-door.ts'
 import { openOwnCertificates } from './own-certificates.ts'
 import { scheduler } from './scheduler/scheduler.ts'
-import { anyAddress, serverNames } from './server-names.ts'
+import { anyAddress, serverNames, urlHost } from './server-names.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import { StoreInUseError } from './store/sqlite-file.ts'
@@ -137,6 +137,7 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
   const closing: (() => Promise<void>)[] = []
   try {
     const store = await openStore(dataDir, log)
+    await removeUnfinished(dataDir)
     closing.unshift(() => store.close())
     if (store.origin.learns)
       log.info('Nodes are asked what they run before they are told anything', { store: store.origin.id })
@@ -222,10 +223,11 @@ async function run(configuration: ControllerConfiguration, flags: Flags, log: Lo
       await ensureClusterInfo(needs, clusterInfo())
       outbox.announce()
     })
-    const kubeconfig = await own.writeKubeconfig(`https://127.0.0.1:${opened.port}`)
+    const here = urlHost(listen.bindAddress ?? '127.0.0.1')
+    const kubeconfig = await own.writeKubeconfig(`https://${here}:${opened.port}`)
     log.info('Controller ready', {
-      api: `https://127.0.0.1:${opened.port}`,
-      mqtt: `mqtts://127.0.0.1:${mqttPort}`,
+      api: `https://${here}:${opened.port}`,
+      mqtt: `mqtts://${here}:${mqttPort}`,
       kubeconfig,
       caHash,
     })

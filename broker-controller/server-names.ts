@@ -28,8 +28,14 @@ export function serverNames(
   const all = new Set([...fixed, ...own, ...(advertiseAddress === undefined ? [] : [advertiseAddress]), ...hosts])
   return {
     all: [...all].filter((name) => name !== ''),
-    advertised: isIP(advertised) === 6 ? `[${advertised}]` : advertised,
+    advertised: urlHost(advertised),
   }
+}
+
+/** How this machine reaches a server that listens there, as it stands in a URL: of all addresses the loopback one. */
+export function urlHost(address: string): string {
+  if (address === '0.0.0.0' || address === '::') return '127.0.0.1'
+  return isIP(address) === 6 ? `[${address}]` : address
 }
 
 /** The address that stands for all: '::' takes IPv4 too, but not every machine has IPv6. */

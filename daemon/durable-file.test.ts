@@ -1,7 +1,7 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { replaceFile } from './durable-file.ts'
+import { removeUnfinished, replaceFile } from './durable-file.ts'
 
 test('a file is replaced whole, readable by its owner only, and nothing is left beside it', async (t) => {
   const folder = t.testdir({ state: 'old' })
@@ -12,6 +12,13 @@ test('a file is replaced whole, readable by its owner only, and nothing is left 
   await replaceFile(path, new Uint8Array([1, 2]), 0o644)
   t.equal((await stat(path)).mode & 0o777, 0o644)
   t.same(await readdir(folder), ['state'])
+})
+
+test('what a power cut left unfinished is removed, and nothing else', async (t) => {
+  const folder = t.testdir({ 'desired.json': 'old', 'desired.json.4711.new': 'half', 'notes.new': 'a user’s own' })
+  await removeUnfinished(folder)
+  t.same((await readdir(folder)).sort(), ['desired.json', 'notes.new'])
+  await removeUnfinished(join(folder, 'none'))
 })
 
 test('when it cannot be written the old content stays', async (t) => {

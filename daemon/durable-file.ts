@@ -1,6 +1,6 @@
 /** Files that a power cut leaves whole: either the old content or the new, never half of one. */
-import { open, rename, unlink } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { open, readdir, rename, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 
 /** Writes aside, flushes, renames, flushes the folder. `mode` holds from the first byte on. */
 export async function replaceFile(path: string, content: string | Uint8Array, mode = 0o600): Promise<void> {
@@ -20,6 +20,14 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
     throw new Error(`Cannot write ${path}`, { cause })
   }
   await syncFolder(dirname(path))
+}
+
+/** What a power cut left of unfinished writes in this folder. For its only user, before it writes there. */
+export async function removeUnfinished(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((): string[] => [])
+  for (const name of names.filter((one) => /\.\d+\.new$/.test(one))) {
+    await unlink(join(folder, name)).catch(() => undefined)
+  }
 }
 
 async function syncFolder(path: string): Promise<void> {
