@@ -29,16 +29,16 @@ arm64_root() {
 }
 
 make_root() {
-  local source=/etc/apt/sources.list.d/debian.sources
-  # This machine's own mirrors, where they have the release.
-  grep -qs '^Suites:.*bookworm' "$source" || source=http://deb.debian.org/debian
+  local source=/etc/apt/sources.list.d/debian.sources mirrors=()
+  # This machine's own mirrors, where they have the release; else mmdebstrap's.
+  if grep -qs '^Suites:.*bookworm' "$source"; then mirrors=("$source"); fi
   # The kernel is only unpacked: its installation would make an initramfs, which takes ten minutes under emulation.
   # shellcheck disable=SC2016
   mmdebstrap --mode=root --architectures=arm64 --variant=minbase --include="$root_packages" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
     --customize-hook='cd "$1" && image=$(chroot . apt-cache depends linux-image-arm64 | sed -n "s/.*Depends: //p") &&
       chroot . apt-get download "$image" && mv linux-image-*.deb ../kernel.deb' \
-    bookworm "$1" "$source"
+    bookworm "$1" "${mirrors[@]}"
 }
 
 unpack_kernel() {

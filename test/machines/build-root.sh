@@ -47,13 +47,13 @@ main() {
 }
 
 build() {
-  local root=$1 source=/etc/apt/sources.list.d/debian.sources
-  # This machine's own mirrors, where they have the release.
-  grep -qs '^Suites:.*bookworm' "$source" || source=http://deb.debian.org/debian
+  local root=$1 source=/etc/apt/sources.list.d/debian.sources mirrors=()
+  # This machine's own mirrors, where they have the release; else mmdebstrap's.
+  if grep -qs '^Suites:.*bookworm' "$source"; then mirrors=("$source"); fi
   mmdebstrap --quiet --mode=root --variant=apt --include="$packages" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/bramble*' \
-    bookworm "$root" "$source" >&2
+    bookworm "$root" "${mirrors[@]}" >&2
   configure "$root"
 }
 
