@@ -82,13 +82,17 @@ async function keyIn(paths: Paths, nowMs: number): Promise<string> {
 }
 
 /**
- * Why the clock cannot be right: it shows a time before this program, or before the authority that it would sign for.
- * A certificate made by it would be good at the wrong time. undefined: nothing speaks against it.
+ * Why the clock cannot be right: it shows a time before this program, or outside the life of the authority that it would
+ * sign for. A certificate made by it would be good at the wrong time. undefined: nothing speaks against it.
  */
-export function wrongDate(nowMs: number, authority?: Pick<Authority, 'notBeforeMs'>): string | undefined {
-  if (nowMs >= Math.max(earliestMs, authority?.notBeforeMs ?? 0)) return undefined
-  const now = new Date(nowMs).toISOString()
-  return `No certificate is made while this machine's clock says ${now}: set it, or wait until it is set`
+export function wrongDate(
+  nowMs: number,
+  authority?: Pick<Authority, 'notBeforeMs' | 'notAfterMs'>,
+): string | undefined {
+  const none = `No certificate is made while this machine's clock says ${new Date(nowMs).toISOString()}`
+  if (nowMs < Math.max(earliestMs, authority?.notBeforeMs ?? 0)) return `${none}: set it, or wait until it is set`
+  if (authority === undefined || nowMs < authority.notAfterMs) return undefined
+  return `${none}: the authority ended on ${new Date(authority.notAfterMs).toISOString()}, if that is right`
 }
 
 /** Throws while the clock cannot be right. */

@@ -6,6 +6,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { nodeIdentity, nodeNameOf } from '../api/identity.ts'
+import { certificatesIn } from '../api/pem.ts'
 import { type Authority, dayMs, openAuthority } from './authority.ts'
 import { caHash } from './ca-hash.ts'
 import { describeCertificate } from './describe.ts'
@@ -176,16 +177,15 @@ type Found = { readonly file: string; readonly certificate: X509Certificate }
 async function certificatesAt(path: string): Promise<readonly Found[]> {
   const isFolder = (await statOf(path)).isDirectory()
   const files = isFolder ? (await readdir(path)).filter((name) => /\.(crt|pem|cer|json)$/.test(name)).sort() : ['']
-  const found = await Promise.all(files.map((name) => certificatesIn(name === '' ? path : join(path, name))))
+  const found = await Promise.all(files.map((name) => certificatesInFile(name === '' ? path : join(path, name))))
   return found.flat()
 }
 
-async function certificatesIn(file: string): Promise<readonly Found[]> {
+async function certificatesInFile(file: string): Promise<readonly Found[]> {
   const text = ((await readIfThere(file)) ?? '').replaceAll('\\n', '\n')
-  const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  return blocks.map((block) => {
+  return certificatesIn(text).map((one) => {
     try {
-      return { file, certificate: new X509Certificate(block) }
+      return { file, certificate: new X509Certificate(one) }
     } catch (cause) {
       throw new Error(`A certificate in ${basename(file)} cannot be read`, { cause })
     }

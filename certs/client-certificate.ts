@@ -1,5 +1,6 @@
 /** Which of the fleet's authorities made this client certificate? Its dates are left to whoever asks. */
 import { X509Certificate } from 'node:crypto'
+import { certificatesIn } from '../api/pem.ts'
 import { caHash } from './ca-hash.ts'
 
 const clientUse = '1.3.6.1.5.5.7.3.2'
@@ -13,8 +14,7 @@ export function signerOf(der: Uint8Array, trusted: string): string | undefined {
   try {
     const certificate = new X509Certificate(der)
     if (certificate.ca || !certificate.keyUsage?.includes(clientUse)) return undefined
-    const blocks = trusted.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-    const authority = blocks
+    const authority = certificatesIn(trusted)
       .map((block) => new X509Certificate(block))
       .find((one) => one.ca && certificate.checkIssued(one) && certificate.verify(one.publicKey))
     return authority && caHash(authority)

@@ -43,10 +43,12 @@ export function issueServer(authority: Authority, { names, nowMs, lifeMs = serve
 /** For `system:masters`: whoever holds it may do everything. */
 export function issueAdmin(
   authority: Authority,
-  { nowMs, lifeMs = yearMs }: { nowMs: number; lifeMs?: number },
+  { nowMs, lifeMs = yearMs, ...rest }: Pick<Leaf, 'nowMs' | 'notBeforeMs'> & { readonly lifeMs?: number },
 ): Issued {
   const subject = nameOf(administrator)
-  return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs }))
+  return withNewKey((publicKey) =>
+    issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs, ...rest }),
+  )
 }
 
 export type NodeRequest = { readonly nodeName: string; readonly nowMs: number; readonly lifeMs?: number }

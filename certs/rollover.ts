@@ -7,7 +7,7 @@ import { rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { authorityCertificate, keyText, newKey, refuseWrongDate } from './authority.ts'
 import { caHash } from './ca-hash.ts'
-import { createOnce, readIfThere, replaceWhole } from './files.ts'
+import { createOnce, readIfThere, replaceWhole, syncFolder } from './files.ts'
 
 export type RolloverStage = 'none' | 'begun' | 'changed-over'
 
@@ -57,6 +57,7 @@ export async function changeOver(folder: string): Promise<Rollover> {
   await replaceWhole(join(folder, 'previous.crt'), own, 0o644)
   await rename(join(folder, 'next.key'), join(folder, 'ca.key'))
   await rename(join(folder, 'next.crt'), join(folder, 'ca.crt'))
+  await syncFolder(folder)
   return rolloverIn(folder)
 }
 
@@ -64,5 +65,6 @@ export async function finishRollover(folder: string): Promise<Rollover> {
   const { stage } = await rolloverIn(folder)
   if (stage !== 'changed-over') throw new Error('There is no previous authority to let go of')
   await unlink(join(folder, 'previous.crt'))
+  await syncFolder(folder)
   return rolloverIn(folder)
 }

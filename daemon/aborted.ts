@@ -1,4 +1,4 @@
-/** Waiting for the signal that ends a loop, alone or beside something else. */
+/** The signal that ends a loop: waiting for it, and handing it on to a piece of work. */
 
 /** Resolves when `signal` aborts. */
 export async function aborted(signal: AbortSignal): Promise<void> {
@@ -18,4 +18,45 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   } finally {
     signal.removeEventListener('abort', stop)
   }
+}
+
+/**
+ * `work` with a signal of its own, which aborts with `signal`, or when the work aborts it. Nothing of it stays on `signal`:
+ * of `AbortSignal.any` something does on Node 20, however short the work.
+ */
+export async function withOwnSignal<T>(
+  signal: AbortSignal | undefined,
+  work: (own: AbortController) => Promise<T>,
+): Promise<T> {
+  const own = new AbortController()
+  const stop = () => own.abort(signal?.reason)
+  if (signal?.aborted) stop()
+  signal?.addEventListener('abort', stop, { once: true })
+  try {
+    return await work(own)
+  } finally {
+    signal?.removeEventListener('abort', stop)
+  }
+}
+
+/** What a deadline ended. */
+export class TooLate extends Error {}
+
+/** `work` with a signal that aborts with `signal`, and after `ms`: what fails then, fails as `TooLate`. */
+export function withDeadline<T>(
+  ms: number,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withOwnSignal(signal, async (own) => {
+    const late = new TooLate(`Not done within ${ms / 1000} s`)
+    const timer = setTimeout(() => own.abort(late), ms)
+    try {
+      return await work(own.signal)
+    } catch (error) {
+      throw own.signal.reason === late ? late : error
+    } finally {
+      clearTimeout(timer)
+    }
+  })
 }

@@ -1,5 +1,6 @@
 /** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
 import { type RequestOptions, request } from 'node:https'
+import { TooLate, withDeadline } from './aborted.ts'
 import { connectToServer, type KnownTime } from './server-check.ts'
 
 export type ApiAnswer = {
@@ -60,9 +61,8 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
     const settings = typeof given === 'function' ? given() : given
     const { url, token, deadlineMs = 15_000 } = settings
     const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
-    const deadline = AbortSignal.timeout(deadlineMs)
     const sent = body === undefined ? undefined : JSON.stringify(body)
-    const options: RequestOptions = {
+    const options = {
       method,
       headers: {
         ...headers,
@@ -71,19 +71,20 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
           ? {}
           : { 'content-type': contentType ?? 'application/json', 'content-length': Buffer.byteLength(sent) }),
       },
-      signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
     }
     try {
-      const answer = await exchange(new URL(path, url), settings, options, sent)
+      const answer = await withDeadline(deadlineMs, signal, (deadline) =>
+        exchange(new URL(path, url), settings, { ...options, signal: deadline }, sent),
+      )
       if (answer.dateHeader !== undefined) settings.heardTime?.(Date.parse(answer.dateHeader))
       return answer
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
-      const late = deadline.aborted ? `no answer within ${deadlineMs / 1000} s` : undefined
+      const isLate = cause instanceof TooLate
       throw new ApiUnreachable(
         `Cannot ${method} ${new URL(path, url).href}`,
-        late ? 'ETIMEDOUT' : codeOf(cause),
-        late ? { cause: new Error(late) } : { cause: firstOf(cause) },
+        isLate ? 'ETIMEDOUT' : codeOf(cause),
+        isLate ? { cause: new Error(`no answer within ${deadlineMs / 1000} s`) } : { cause: firstOf(cause) },
       )
     }
   }

@@ -1,7 +1,8 @@
 /** Time, handed in. Two clocks that are never mixed: the wall stamps objects, the monotonic one measures how long. */
+import { uptime } from 'node:os'
 
 export interface Clock {
-  /** Milliseconds since some moment; never jumps, whatever happens to the date. */
+  /** Milliseconds since some moment; never jumps, whatever happens to the date. Stands still while the machine is suspended. */
   monotonicMs(): number
   /** The date as the machine believes it, in milliseconds since 1970. */
   wallMs(): number
@@ -22,6 +23,9 @@ export const systemClock: Clock = {
   },
 }
 
+/** Milliseconds since the kernel started, those in which the machine was suspended among them. */
+export const sinceBootMs = (): number => uptime() * 1000
+
 function timer(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()
@@ -38,6 +42,12 @@ function timer(ms: number, signal: AbortSignal | undefined): Promise<void> {
 /** An instant as objects carry it: RFC 3339, whole seconds, UTC. */
 export function rfc3339(wallMs: number): string {
   return `${new Date(wallMs).toISOString().slice(0, 19)}Z`
+}
+
+/** What others wrote, as objects carry it; undefined when it is no instant. */
+export function wholeSeconds(instant: string | undefined): string | undefined {
+  const ms = instant === undefined ? Number.NaN : Date.parse(instant)
+  return Number.isNaN(ms) ? undefined : rfc3339(ms)
 }
 
 /** An instant as Leases and Events carry it: exactly six fraction digits, or typed clients refuse it. */

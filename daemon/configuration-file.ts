@@ -19,6 +19,11 @@ export class ConfigurationError extends Error {
   }
 }
 
+/** Names of the fields of a file that hold such a value. */
+export type FieldOf<File, Value> = {
+  [Name in keyof File]-?: NonNullable<File[Name]> extends Value ? Name : never
+}[keyof File]
+
 /** Throws ConfigurationError when the file cannot be read or is not what `schema` describes. JSON is YAML too. */
 export async function readConfigurationFile<const S extends TSchema>(path: string, schema: S): Promise<Described<S>> {
   return decodeConfiguration(await contentOf(path), schema, path)

@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type ConnectionOptions, checkServerIdentity, connect, type TLSSocket } from 'node:tls'
+import { certificatesIn } from '../api/pem.ts'
 
 export interface KnownTime {
   /** The system's clock is known to be right: it alone judges. */
@@ -13,6 +14,11 @@ export interface KnownTime {
   earliestMs(): number
   /** Who is trusted showed that it is at least so late. */
   learn(wallMs: number): void
+}
+
+/** The date that certificates are judged by. */
+export function judgingMs(knownTime: KnownTime | undefined, wallMs: number): number {
+  return knownTime === undefined || knownTime.isClockRight() ? wallMs : knownTime.earliestMs()
 }
 
 export type ServerAddress = {
@@ -86,7 +92,7 @@ function problemOf(socket: TLSSocket, address: ServerAddress, knownTime: KnownTi
 const serverAuth = '1.3.6.1.5.5.7.3.1'
 
 /** Signed by one of our authorities itself, for servers, for this host, and not known to have ended. */
-export function certificateProblem(
+function certificateProblem(
   shown: X509Certificate,
   { host, ca }: Pick<ServerAddress, 'host' | 'ca'>,
   knownTime: KnownTime,
@@ -111,8 +117,7 @@ export function certificateProblem(
 }
 
 function authoritiesIn(pem: string): readonly X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  return blocks.map((block) => new X509Certificate(block))
+  return certificatesIn(pem).map((one) => new X509Certificate(one))
 }
 
 function withCode(message: string, code: string): Error {

@@ -11,8 +11,6 @@ export interface ServiceManager {
   stopping(): void
   /** One line, shown by `systemctl status`. */
   status(text: string): void
-  /** Starting or stopping takes this much longer from now on than it was told so far. */
-  needsMs(ms: number): void
   close(): void
 }
 
@@ -39,7 +37,6 @@ export async function openServiceManager(
     alive: () => send('WATCHDOG=1'),
     stopping: () => send('STOPPING=1'),
     status: (text) => send(`STATUS=${text.replaceAll('\n', ' ')}`),
-    needsMs: (ms) => send(`EXTEND_TIMEOUT_USEC=${Math.ceil(ms * 1000)}`),
     close,
   }
 }
