@@ -11,7 +11,7 @@ export type StatusDetails = {
   readonly retryAfterSeconds?: number
 }
 
-export const reasonCodes = {
+const reasonCodes = {
   BadRequest: 400,
   Unauthorized: 401,
   Forbidden: 403,

@@ -2,7 +2,7 @@
 import { ObjectMetaSchema } from './meta.ts'
 import { bytes, type Described, integer, list, listBy, mapOf, object, oneOf, optional, text, time } from './schema.ts'
 
-export const CertificateSigningRequestConditionSchema = object({
+const CertificateSigningRequestConditionSchema = object({
   type: text,
   status: text,
   reason: optional(text),

@@ -13,9 +13,9 @@ export const HardwareIdentitySchema = object({
 })
 export type HardwareIdentity = Described<typeof HardwareIdentitySchema>
 
-/** On Nodes and CertificateSigningRequests: the identity as JSON. */
 /** On a Node: the hashes of the authorities it trusts, for whoever goes over to another one. */
 export const trustedAuthoritiesAnnotation = 'bramble.dev/trusted-authorities'
+/** On Nodes and CertificateSigningRequests: the identity as JSON. */
 export const hardwareIdentityAnnotation = 'bramble.dev/hardware-identity'
 
 /**
@@ -28,6 +28,11 @@ export function sameMachine(a: HardwareIdentity, b: HardwareIdentity): boolean {
     if (ours !== undefined && theirs !== undefined) return ours.toLowerCase() === theirs.toLowerCase()
   }
   return false
+}
+
+/** Two machines with one machine-id: the card of one was copied for the other. */
+export function isCopiedCard(a: HardwareIdentity, b: HardwareIdentity): boolean {
+  return a.machineID !== undefined && a.machineID === b.machineID && !sameMachine(a, b)
 }
 
 /** `Raspberry Pi 4 Model B Rev 1.4, board serial 10000000deadbeef, machine-id 0123…`. */

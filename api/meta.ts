@@ -1,7 +1,7 @@
 /** What every object carries: apimachinery's meta/v1, field for field. */
 import { bool, type Described, integer, list, listBy, mapOf, object, optional, setOf, text, time } from './schema.ts'
 
-export const OwnerReferenceSchema = object({
+const OwnerReferenceSchema = object({
   apiVersion: text,
   kind: text,
   name: text,

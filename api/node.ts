@@ -24,7 +24,7 @@ export const TaintSchema = object({
 })
 export type Taint = Described<typeof TaintSchema>
 
-export const NodeConditionSchema = object({
+const NodeConditionSchema = object({
   type: text,
   status: oneOf('True', 'False', 'Unknown'),
   lastHeartbeatTime: optional(time),
@@ -34,13 +34,13 @@ export const NodeConditionSchema = object({
 })
 export type NodeCondition = Described<typeof NodeConditionSchema>
 
-export const NodeAddressSchema = object({
+const NodeAddressSchema = object({
   type: oneOf('InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'),
   address: text,
 })
 export type NodeAddress = Described<typeof NodeAddressSchema>
 
-export const NodeSystemInfoSchema = object({
+const NodeSystemInfoSchema = object({
   machineID: text,
   systemUUID: text,
   bootID: text,
@@ -68,7 +68,7 @@ export const NodeStatusSchema = object({
 })
 export type NodeStatus = Described<typeof NodeStatusSchema>
 
-export const NodeSpecSchema = object({
+const NodeSpecSchema = object({
   podCIDR: optional(text),
   podCIDRs: optional(setOf(text)),
   providerID: optional(text),

@@ -11,7 +11,7 @@ export const EvictionSchema = object({
 })
 export type Eviction = Described<typeof EvictionSchema>
 
-export const PodDisruptionBudgetStatusSchema = object({
+const PodDisruptionBudgetStatusSchema = object({
   observedGeneration: optional(integer),
   /** Pods whose eviction was granted and is not seen yet, by name. */
   disruptedPods: optional(mapOf(time)),

@@ -20,7 +20,7 @@ import {
   time,
 } from './schema.ts'
 
-export const TolerationSchema = object({
+const TolerationSchema = object({
   key: optional(text),
   operator: optional(text),
   value: optional(text),
@@ -29,7 +29,7 @@ export const TolerationSchema = object({
 })
 export type Toleration = Described<typeof TolerationSchema>
 
-export const ResourceRequirementsSchema = object({
+const ResourceRequirementsSchema = object({
   limits: optional(mapOf(quantity)),
   requests: optional(mapOf(quantity)),
   claims: optional(listBy('name', object({ name: text, request: optional(text) }))),
@@ -40,7 +40,7 @@ const keySelector = object({ name: optional(text), key: text, optional: optional
 const fieldRef = object({ apiVersion: optional(text), fieldPath: text })
 const resourceFieldRef = object({ containerName: optional(text), resource: text, divisor: optional(quantity) })
 
-export const EnvVarSchema = object({
+const EnvVarSchema = object({
   name: text,
   value: optional(text),
   valueFrom: optional(
@@ -60,7 +60,7 @@ const envFromSource = object({
   secretRef: optional(object({ name: optional(text), optional: optional(bool) })),
 })
 
-export const ContainerPortSchema = object({
+const ContainerPortSchema = object({
   name: optional(text),
   hostPort: optional(integer),
   containerPort: integer,
@@ -90,7 +90,7 @@ const httpGetAction = object({
 })
 const tcpSocketAction = object({ port: intOrString, host: optional(text) })
 
-export const ProbeSchema = object({
+const ProbeSchema = object({
   exec: optional(execAction),
   httpGet: optional(httpGetAction),
   tcpSocket: optional(tcpSocketAction),
@@ -126,7 +126,7 @@ const windowsOptions = object({
 })
 const profile = object({ type: text, localhostProfile: optional(text) })
 
-export const SecurityContextSchema = object({
+const SecurityContextSchema = object({
   capabilities: optional(object({ add: optional(list(text)), drop: optional(list(text)) })),
   privileged: optional(bool),
   seLinuxOptions: optional(seLinuxOptions),
@@ -168,9 +168,9 @@ const containerFields = {
   stdinOnce: optional(bool),
   tty: optional(bool),
 }
-export const ContainerSchema = object(containerFields)
+const ContainerSchema = object(containerFields)
 export type Container = Described<typeof ContainerSchema>
-export const EphemeralContainerSchema = object({ ...containerFields, targetContainerName: optional(text) })
+const EphemeralContainerSchema = object({ ...containerFields, targetContainerName: optional(text) })
 export type EphemeralContainer = Described<typeof EphemeralContainerSchema>
 
 const keyToPath = object({ key: text, path: text, mode: optional(integer) })
@@ -186,7 +186,7 @@ const projection = object({
   optional: optional(bool),
 })
 
-export const VolumeSchema = object({
+const VolumeSchema = object({
   name: text,
   hostPath: optional(object({ path: text, type: optional(text) })),
   emptyDir: optional(object({ medium: optional(text), sizeLimit: optional(quantity) })),
@@ -234,15 +234,15 @@ export const VolumeSchema = object({
 })
 export type Volume = Described<typeof VolumeSchema>
 
-export const NodeSelectorRequirementSchema = object({ key: text, operator: text, values: optional(list(text)) })
+const NodeSelectorRequirementSchema = object({ key: text, operator: text, values: optional(list(text)) })
 export type NodeSelectorRequirement = Described<typeof NodeSelectorRequirementSchema>
-export const NodeSelectorTermSchema = object({
+const NodeSelectorTermSchema = object({
   matchExpressions: optional(list(NodeSelectorRequirementSchema)),
   matchFields: optional(list(NodeSelectorRequirementSchema)),
 })
 export type NodeSelectorTerm = Described<typeof NodeSelectorTermSchema>
 
-export const PodAffinityTermSchema = object({
+const PodAffinityTermSchema = object({
   labelSelector: optional(LabelSelectorSchema),
   namespaces: optional(list(text)),
   topologyKey: text,
@@ -259,7 +259,7 @@ const podAffinity = object({
   ),
 })
 
-export const AffinitySchema = object({
+const AffinitySchema = object({
   nodeAffinity: optional(
     object({
       requiredDuringSchedulingIgnoredDuringExecution: optional(
@@ -275,7 +275,7 @@ export const AffinitySchema = object({
 })
 export type Affinity = Described<typeof AffinitySchema>
 
-export const TopologySpreadConstraintSchema = object({
+const TopologySpreadConstraintSchema = object({
   maxSkew: integer,
   topologyKey: text,
   whenUnsatisfiable: text,
@@ -287,7 +287,7 @@ export const TopologySpreadConstraintSchema = object({
 })
 export type TopologySpreadConstraint = Described<typeof TopologySpreadConstraintSchema>
 
-export const PodSpecSchema = object({
+const PodSpecSchema = object({
   volumes: optional(listBy('name', VolumeSchema)),
   initContainers: optional(listBy('name', ContainerSchema)),
   containers: listBy('name', ContainerSchema),
@@ -353,7 +353,7 @@ export const PodSpecSchema = object({
 })
 export type PodSpec = Described<typeof PodSpecSchema>
 
-export const ContainerStateSchema = object({
+const ContainerStateSchema = object({
   waiting: optional(object({ reason: optional(text), message: optional(text) })),
   running: optional(object({ startedAt: optional(time) })),
   terminated: optional(
@@ -370,7 +370,7 @@ export const ContainerStateSchema = object({
 })
 export type ContainerState = Described<typeof ContainerStateSchema>
 
-export const ContainerStatusSchema = object({
+const ContainerStatusSchema = object({
   name: text,
   state: optional(ContainerStateSchema),
   lastState: optional(ContainerStateSchema),
@@ -383,7 +383,7 @@ export const ContainerStatusSchema = object({
 })
 export type ContainerStatus = Described<typeof ContainerStatusSchema>
 
-export const PodConditionSchema = object({
+const PodConditionSchema = object({
   type: text,
   status: oneOf('True', 'False', 'Unknown'),
   observedGeneration: optional(integer),

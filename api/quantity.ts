@@ -64,12 +64,6 @@ export function addQuantities(left: QuantityLike, right: QuantityLike): Quantity
   return { nano: a.nano + b.nano, family: a.nano === 0n ? b.family : a.family }
 }
 
-/** The difference, by the same rule for the family. */
-export function subtractQuantities(left: QuantityLike, right: QuantityLike): Quantity {
-  const b = exact(right)
-  return addQuantities(left, { nano: -b.nano, family: b.family })
-}
-
 /** Negative when `left` is less, 0 when equal, positive when more; whatever the families. */
 export function compareQuantities(left: QuantityLike, right: QuantityLike): number {
   const [a, b] = [exact(left).nano, exact(right).nano]

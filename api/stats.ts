@@ -53,7 +53,7 @@ const SwapStatsSchema = object({
   swapUsageBytes: optional(integer),
 })
 
-export const ContainerStatsSchema = object({
+const ContainerStatsSchema = object({
   name: text,
   startTime: optional(text),
   cpu: optional(CPUStatsSchema),
@@ -64,7 +64,7 @@ export const ContainerStatsSchema = object({
 })
 export type ContainerStats = Described<typeof ContainerStatsSchema>
 
-export const PodStatsSchema = object({
+const PodStatsSchema = object({
   podRef: object({ name: text, namespace: text, uid: text }),
   startTime: optional(text),
   containers: list(ContainerStatsSchema),
@@ -78,7 +78,7 @@ export const PodStatsSchema = object({
 })
 export type PodStats = Described<typeof PodStatsSchema>
 
-export const NodeStatsSchema = object({
+const NodeStatsSchema = object({
   nodeName: text,
   systemContainers: optional(list(ContainerStatsSchema)),
   startTime: optional(text),

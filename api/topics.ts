@@ -10,7 +10,7 @@ import { bool, type Described, double, integer, list, object, oneOf, optional, t
 import { SecretSchema } from './secret.ts'
 import { SummarySchema } from './stats.ts'
 
-export const topicPrefix = 'bramble/v1'
+const topicPrefix = 'bramble/v1'
 
 /** `bootID` tells a reboot from a restart; `expectedBackSeconds` goes with a goodbye. */
 export const ConnectionMessageSchema = object({

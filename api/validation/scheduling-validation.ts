@@ -188,7 +188,7 @@ function namesOf(selector: LabelSelector | undefined): readonly string[] {
 }
 
 /** A selector as objects carry it; absent, it is fine. */
-export function selectorProblems(field: string, selector: LabelSelector | undefined): readonly Problem[] {
+function selectorProblems(field: string, selector: LabelSelector | undefined): readonly Problem[] {
   return [
     ...labelProblems(`${field}.matchLabels`, selector?.matchLabels),
     ...(selector?.matchExpressions ?? []).flatMap((one, index) =>

@@ -1,0 +1,54 @@
+import { test } from 'tap'
+import { decodeDesired } from './desired.ts'
+import { aPod } from './testing/builders.ts'
+
+const web = aPod({ name: 'web' })
+const later = { ...aPod({ name: 'later' }), spec: { containers: 'of another kind' } }
+const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', namespace: 'default', uid: 'uid-of-c' } }
+const desired = (more: object) => ({ epoch: 'one', version: 1, pods: [web], ...more })
+const value = (input: unknown) => {
+  const decoded = decodeDesired(input)
+  return decoded.ok ? decoded.value : undefined
+}
+
+test('an object that is not understood takes no other with it', async (t) => {
+  t.same(value(desired({})), desired({}), 'where all is understood there is nothing to say')
+  t.same(value(desired({ pods: [later, web] })), {
+    ...desired({}),
+    misread: [
+      {
+        kind: 'Pod',
+        namespace: 'default',
+        name: 'later',
+        uid: 'uid-of-later',
+        why: 'spec.containers: Invalid value: "of another kind": must be a list',
+      },
+    ],
+  })
+  const secret = { ...config, kind: 'Secret', data: 7 }
+  const misread = value(desired({ configMaps: [config, { ...config, data: [] }], secrets: [secret] }))
+  t.match(misread?.misread?.at(-1), { why: 'data' }, 'no value of a secret is told')
+  t.match(misread, { pods: [{}], configMaps: [{}], secrets: [], misread: [{ kind: 'ConfigMap' }, { kind: 'Secret' }] })
+  t.same(value(JSON.parse(JSON.stringify(misread))), misread, 'what was not understood can be written down')
+})
+
+test('what cannot even say who it is, and all else that is wrong, is refused with the message', async (t) => {
+  for (const more of [
+    { pods: [web, null] },
+    { pods: [web, { ...later, metadata: { name: 'later' } }] },
+    { pods: [web, { spec: {} }] },
+    { pods: 3 },
+    { version: 'one', pods: [later] },
+    { configMaps: {} },
+  ]) {
+    t.equal(value(desired(more)), undefined, JSON.stringify(more).slice(0, 80))
+  }
+  for (const input of [undefined, null, 'text', []]) t.equal(value(input), undefined)
+})
+
+test('a pod that is to go need not be understood', async (t) => {
+  const metadata = { ...later.metadata, deletionTimestamp: '2026-01-02T00:00:00Z' }
+  const message = value(desired({ pods: [{ ...later, metadata }] }))
+  t.match(message, { pods: [{ metadata: { name: 'later', deletionTimestamp: String }, spec: { containers: [] } }] })
+  t.equal(message?.misread, undefined)
+})
