@@ -42,7 +42,7 @@ function textOf(revocations: ReadonlyMap<string, Revocation>): string {
 }
 
 /** The sentence for whoever shows such a certificate; undefined when it is not revoked. */
-export function revokedBecause(
+function revokedBecause(
   revocations: ReadonlyMap<string, Revocation>,
   { user, sinceMs }: { readonly user: string; readonly sinceMs: number },
 ): string | undefined {
@@ -88,6 +88,8 @@ export async function revoke(
 export interface RevocationList extends Loop {
   /** Why this certificate, good since then, is good no more; undefined when it is. */
   because(user: string, sinceMs: number): string | undefined
+  /** The user's certificates whose life began before this are revoked; undefined: none is. */
+  before(user: string): number | undefined
   /** Told whenever the list changed: those who are in must be looked at again. */
   onChange(told: () => void): void
 }
@@ -112,6 +114,7 @@ export async function openRevocationList(needs: RevocationNeeds): Promise<Revoca
   return {
     name: 'revocations',
     because: (user, sinceMs) => revokedBecause(known, { user, sinceMs }),
+    before: (user) => known.get(user)?.beforeMs,
     onChange: (told) => void listeners.push(told),
     run: maps.run,
   }

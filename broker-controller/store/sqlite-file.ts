@@ -16,6 +16,11 @@ export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
 }
 
+/** A later version wrote it: the message says what to do, and trying again would not help. */
+export class LaterStoreError extends Error {
+  override readonly name = 'LaterStoreError'
+}
+
 export interface SqliteFile {
   readonly origin: StoreOrigin
   rows(): Iterable<{ readonly resource: string; readonly body: string }>
@@ -51,8 +56,8 @@ export const storeFormat = migrations.length
 
 /**
  * Opens or makes the file, readable by its owner only. Held alone: while it is open nobody else can open it, and the
- * lock goes with the process. Throws StoreInUseError, or another error when it is damaged
- * or written by a newer program. `learnsIfNew`: what is made now begins without what the fleet knows.
+ * lock goes with the process. Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `learnsIfNew`: what is made
+ * now begins without what the fleet knows.
  */
 export function openSqliteFile(path: string, { learnsIfNew = false } = {}): SqliteFile {
   closeSync(openSync(path, 'a', 0o600))
@@ -66,6 +71,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
     migrate(database, path, learnsIfNew)
   } catch (cause) {
     database.close()
+    if (cause instanceof LaterStoreError) throw cause
     if (isBusy(cause)) throw new StoreInUseError(`${path} is in use by another process`, { cause })
     throw new Error(`Cannot open ${path}`, { cause })
   }
@@ -104,7 +110,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
 function migrate(database: Database.Database, path: string, learnsIfNew: boolean): void {
   const had = Number(database.pragma('user_version', { simple: true }))
   if (had > migrations.length) {
-    throw new Error(
+    throw new LaterStoreError(
       `${path} was written by a newer version: it has format ${had}, known here is ${migrations.length}. Install that version again, or restore a backup made by this one`,
     )
   }
