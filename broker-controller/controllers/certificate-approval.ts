@@ -7,6 +7,7 @@ import {
   type HardwareIdentity,
   HardwareIdentitySchema,
   hardwareIdentityAnnotation,
+  isCopiedCard,
   sameMachine,
 } from '../../api/hardware-identity.ts'
 import { bootstrappersGroup, lapsedNodeOf, nodeOf } from '../../api/identity.ts'
@@ -32,6 +33,8 @@ export type Claimed = {
   readonly sinceStartMs: number
   /** Nodes whose certificate has ended wait for an operator. */
   readonly quarantine: boolean
+  /** What the node was issued before this was taken back; undefined: nothing was. */
+  readonly revokedBeforeMs: number | undefined
 }
 
 export type CertificateStep =
@@ -52,6 +55,10 @@ export function certificateStep(
 ): CertificateStep {
   if (csr.spec.signerName !== nodeClientSigner || csr.status?.certificate) return { step: 'none' }
   if (has(csr, 'Denied') || has(csr, 'Failed')) return { step: 'none' }
+  if (isOfRevoked(csr, claimed)) {
+    const message = 'The certificate that this was asked for with was revoked since: join again with a token'
+    return { step: has(csr, 'Approved') ? 'fail' : 'deny', reason: 'Revoked', message }
+  }
   if (has(csr, 'Approved')) {
     return checked.ok
       ? { step: 'sign', nodeName: checked.nodeName }
@@ -65,6 +72,12 @@ export function certificateStep(
   const ours = hardwareOf(csr)
   if (sameMachine(ours, theirs)) return { step: 'approve' }
   return { step: 'deny', reason: 'NodeNameInUse', message: nameInUse(checked.nodeName, theirs, ours) }
+}
+
+/** Who asks with a token is let in anew; a certificate that is revoked must not bring another one. */
+function isOfRevoked(csr: CertificateSigningRequest, { revokedBeforeMs }: Claimed): boolean {
+  if (revokedBeforeMs === undefined || expectedNodeName(csr) === undefined) return false
+  return Date.parse(csr.metadata.creationTimestamp ?? '') <= revokedBeforeMs
 }
 
 /** It has shown the key of a certificate that was good once; it must also be the machine that the fleet knows by the name. */
@@ -87,11 +100,18 @@ function nameInUse(name: string, theirs: HardwareIdentity, ours: HardwareIdentit
 }
 
 function cloned(theirs: HardwareIdentity, ours: HardwareIdentity): string {
-  if (ours.machineID === undefined || ours.machineID !== theirs.machineID) return ''
-  return (
-    '. Both have the same machine-id, so one card is a copy of the other: ' +
-    "on one of them run 'rm /etc/machine-id && systemd-machine-id-setup', and reboot"
-  )
+  return isCopiedCard(ours, theirs) ? `. Both have the same machine-id, ${copiedCard}` : ''
+}
+
+const copiedCard =
+  'so one card is a copy of the other: ' +
+  "on one of them run 'rm /etc/machine-id && systemd-machine-id-setup', and reboot"
+
+/** What is to be said of a machine that is let in with the card of others; undefined: its card is its own. */
+export function copyWarning(ours: HardwareIdentity, others: readonly KubeObject[]): string | undefined {
+  const copies = others.filter((node) => isCopiedCard(ours, hardwareOf(node))).map(({ metadata }) => metadata.name)
+  if (copies.length === 0) return undefined
+  return `The machine-id is that of ${copies.slice(0, 5).join(', ')} too, ${copiedCard}`
 }
 
 /** The only node name the request may be for, when a node asks, or one whose certificate has ended. */

@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import { encodeToken } from '../../api/bootstrap-token.ts'
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
-import { rfc3339Micro } from '../../daemon/clock.ts'
+import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+import { revoke } from '../store/revocations.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { type CertificateSigner, certificateController } from './certificate-controller.ts'
 import { tokenCleaner } from './token-cleaner.ts'
@@ -22,14 +23,16 @@ type Request = {
   user?: string
   groups?: readonly string[]
   board?: string
+  machineID?: string
   signerName?: string
 }
 
-async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef', groups, board, signerName }: Request) {
+async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef', groups, ...rest }: Request) {
+  const { board = 'one', machineID, signerName } = rest
   const request: CertificateSigningRequest = {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
-    metadata: { name, annotations: hardware(board ?? 'one') },
+    metadata: { name, annotations: hardware(board, machineID), creationTimestamp: rfc3339(world.clock.wallMs()) },
     spec: {
       request: Buffer.from(asks).toString('base64'),
       signerName: signerName ?? 'kubernetes.io/kube-apiserver-client-kubelet',
@@ -42,7 +45,9 @@ async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef',
   await world.clock.settle()
 }
 
-const hardware = (boardSerial: string) => ({ 'bramble.dev/hardware-identity': JSON.stringify({ boardSerial }) })
+const hardware = (boardSerial: string, machineID?: string) => ({
+  'bramble.dev/hardware-identity': JSON.stringify({ boardSerial, machineID }),
+})
 
 async function answer(world: Fleet, name: string) {
   const csr = await world.store.get('certificatesigningrequests', { namespace: '', name })
@@ -67,6 +72,20 @@ test('a machine with a token gets its certificate', async (t) => {
     conditions: ['Approved AutoApproved'],
     certificate: 'certificate of pi-1 for a year',
   })
+})
+
+test('a copied card is told of under whatever name, two nodes on one machine are not', async (t) => {
+  const world = opened(t)
+  const machineID = 'as-flashed'
+  await world.join({ name: 'pi-1', annotations: hardware('one', machineID) })
+  await ask(world, { name: 'csr-1', asks: 'pi-1', machineID })
+  await ask(world, { name: 'csr-2', asks: 'attic', machineID })
+  await ask(world, { name: 'csr-of-another-board', asks: 'attic', board: 'two', machineID: 'of-attic' })
+  t.same((await world.store.list('events')).items, [])
+  await ask(world, { name: 'csr-3', asks: 'cellar', board: 'two', machineID })
+  t.same((await answer(world, 'csr-3')).conditions, ['Approved AutoApproved'])
+  const [told] = (await world.store.list('events')).items
+  t.match(told, { reason: 'CopiedCard', involvedObject: { name: 'cellar' }, message: /machine-id is that of pi-1 too/ })
 })
 
 test('a name that another live machine bears is refused with both machines in the message', async (t) => {
@@ -121,6 +140,28 @@ test('a node renews its own certificate and asks for no other’s', async (t) =>
   await ask(world, { name: 'other', asks: 'pi-2', ...node })
   t.same((await answer(world, 'own')).conditions, ['Approved AutoApproved'])
   t.same((await answer(world, 'other')).conditions, ['Denied InvalidRequest'])
+})
+
+test('a certificate that was revoked brings no other one, however long its request waits; a token does', async (t) => {
+  const world = opened(t)
+  const lapsed = { user: 'system:node:pi-1', groups: ['bramble:lapsed-nodes'] }
+  await ask(world, { name: 'waits', asks: 'pi-1', ...lapsed })
+  t.same((await answer(world, 'waits')).conditions, [], 'nobody knows the machine')
+  await world.clock.advance(5_000)
+  await revoke(world, 'system:node:pi-1', 'Stolen')
+  const csr = await world.store.get('certificatesigningrequests', { namespace: '', name: 'waits' })
+  if (csr === undefined) return t.fail('the request is gone')
+  const conditions = [{ type: 'Approved', status: 'True', reason: 'KubectlApprove' }]
+  await world.store.updateStatus('certificatesigningrequests', { ...csr, status: { conditions } })
+  await world.clock.settle()
+  t.match(await answer(world, 'waits'), {
+    conditions: ['Approved KubectlApprove', 'Failed Revoked'],
+    certificate: undefined,
+  })
+  await ask(world, { name: 'same second', asks: 'pi-1', user: 'system:node:pi-1', groups: ['system:nodes'] })
+  t.same((await answer(world, 'same second')).conditions, ['Denied Revoked'])
+  await ask(world, { name: 'joins', asks: 'pi-1' })
+  t.same((await answer(world, 'joins')).conditions, ['Approved AutoApproved'])
 })
 
 test('a wrong request is refused; one of somebody else, or for another signer, waits', async (t) => {

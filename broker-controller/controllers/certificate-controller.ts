@@ -9,7 +9,9 @@ import { runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
+import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import type { Store, StoredObject } from '../store/store.ts'
@@ -18,11 +20,12 @@ import {
   type CertificateStep,
   type CheckedRequest,
   certificateStep,
+  copyWarning,
   expectedNodeName,
   hardwareOf,
   isHistory,
 } from './certificate-approval.ts'
-import { defaultNodeMonitorGracePeriodMs } from './node-health.ts'
+import { defaultNodeLifecycleSettings } from './node-lifecycle-settings.ts'
 
 /** The fleet's authority, as this controller needs it. */
 export interface CertificateSigner {
@@ -38,6 +41,7 @@ export interface CertificateSigner {
 export type CertificateNeeds = {
   readonly store: Store
   readonly signer: CertificateSigner
+  readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
 }
@@ -53,7 +57,7 @@ const promiseMs = 2 * 60_000
 
 export function certificateController(
   needs: CertificateNeeds,
-  settings: CertificateSettings = { nodeMonitorGracePeriodMs: defaultNodeMonitorGracePeriodMs },
+  settings: CertificateSettings = defaultNodeLifecycleSettings,
 ): Loop {
   return { name: 'certificates', run: (signal) => runCertificates(needs, settings, signal) }
 }
@@ -61,7 +65,7 @@ export function certificateController(
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
 async function runCertificates(
-  { store, signer, clock, log }: CertificateNeeds,
+  { store, signer, events, clock, log }: CertificateNeeds,
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -103,13 +107,29 @@ async function runCertificates(
       promisedTo: promisedTo(name),
       sinceStartMs: clock.monotonicMs() - startedMs,
       quarantine: settings.quarantine ?? false,
+      revokedBeforeMs: await revokedBeforeMs(expectedName ?? name),
     })
     const hardware = hardwareOf(csr)
     if (step.step === 'approve' && Object.keys(hardware).length > 0) {
       promised.set(name, { hardware, untilMs: clock.monotonicMs() + promiseMs })
+      await tellOfCopy(name, hardware)
     }
     return step
   }
+
+  const tellOfCopy = async (name: string, hardware: HardwareIdentity) => {
+    const { items } = await store.list('nodes')
+    // A card that was put into another board is that node's still.
+    const others = items.filter(({ metadata }) => metadata.name !== name)
+    const message = copyWarning(hardware, others)
+    if (message === undefined) return
+    log.warn('A machine joins with a copied card', { node: name, message })
+    const object = nodeReference(name)
+    await events.record({ object, type: 'Warning', reason: 'CopiedCard', message, component: 'certificate-controller' })
+  }
+
+  const revokedBeforeMs = async (nodeName: string): Promise<number | undefined> =>
+    revocationsIn(await store.get('configmaps', revocationsKey)).get(nodeIdentity(nodeName).user)?.beforeMs
 
   const act = async (csr: StoredRequest, step: CertificateStep): Promise<void> => {
     const { name } = csr.metadata
@@ -130,12 +150,10 @@ async function runCertificates(
       }
       case 'sign': {
         const { request, expirationSeconds } = csr.spec
-        const revoked = revocationsIn(await store.get('configmaps', revocationsKey)).get(
-          nodeIdentity(step.nodeName).user,
-        )
+        const notBeforeMs = await revokedBeforeMs(step.nodeName)
         const pem = signer.sign(pemOf(request), {
           ...(expirationSeconds !== undefined && { expirationSeconds }),
-          ...(revoked && { notBeforeMs: revoked.beforeMs }),
+          ...(notBeforeMs !== undefined && { notBeforeMs }),
         })
         log.info('Certificate signed', { csr: name })
         return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })

@@ -1,10 +1,6 @@
 /** Does this node come and go so often that nothing new should be placed on it? */
 import type { Node, NodeCondition, Taint } from '../../api/node.ts'
 
-export const defaultFlappingLosses = 4
-export const defaultFlappingWindowMs = 15 * 60_000
-export const defaultFlappingSettleTimeMs = 5 * 60_000
-
 export type FlappingSettings = {
   /** So many losses of Ready within the window make a node a flapping one; 0: nothing does. */
   readonly flappingLosses: number

@@ -2,12 +2,6 @@
 import type { Lease } from '../../api/lease.ts'
 import type { Node } from '../../api/node.ts'
 
-export const defaultLinkSuspicionPatienceMs = 15 * 60_000
-/** A silent link is noticed by each connection's keep-alive, and those are up to a heartbeat apart. */
-export const defaultLinkSuspicionWindowMs = 20_000
-export const defaultLinkSuspicionShare = 0.5
-export const defaultLinkSuspicionNodes = 5
-
 export type LinkSettings = {
   /** How long a link may be the suspect; 0: never. */
   readonly linkSuspicionPatienceMs: number

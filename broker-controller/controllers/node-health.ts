@@ -7,13 +7,6 @@ import type { Node, NodeCondition } from '../../api/node.ts'
 import { afterLoss, type Flapping, type FlappingSettings, flappingFrom, settledAtMs } from './flapping.ts'
 import { type Absence, type AbsenceSettings, absenceFrom, absenceKept, isExpectedLater } from './planned-absence.ts'
 
-export const defaultNodeMonitorPeriodMs = 5_000
-/** 50 s since Kubernetes 1.32: a lease may miss four of its 10 s renewals. */
-export const defaultNodeMonitorGracePeriodMs = 50_000
-export const defaultNodeStartupGracePeriodMs = 60_000
-/** Ours: a link that comes back within this time was never gone. */
-export const defaultNodeConnectionLossDebounceMs = 5_000
-
 export type HealthSettings = AbsenceSettings &
   FlappingSettings & {
     readonly nodeMonitorGracePeriodMs: number

@@ -2,8 +2,8 @@
 import { healthConditionTypes, type Node, type NodeCondition, type Taint } from '../../api/node.ts'
 import { readyCondition } from './node-health.ts'
 
-export const notReadyTaint = 'node.kubernetes.io/not-ready'
-export const unreachableTaint = 'node.kubernetes.io/unreachable'
+const notReadyTaint = 'node.kubernetes.io/not-ready'
+const unreachableTaint = 'node.kubernetes.io/unreachable'
 const unschedulableTaint = 'node.kubernetes.io/unschedulable'
 /** Set by people who know that the machine is off for good. */
 const outOfServiceTaint = 'node.kubernetes.io/out-of-service'

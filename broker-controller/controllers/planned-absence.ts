@@ -3,9 +3,6 @@ import type { Lease } from '../../api/lease.ts'
 import type { Node } from '../../api/node.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 
-/** Ours: a node that promises to be away for longer is believed so long. */
-export const defaultPlannedAbsenceLimitMs = 30 * 60_000
-
 export type AbsenceSettings = {
   /** The longest a goodbye holds evictions; 0: it holds none. */
   readonly plannedAbsenceLimitMs: number

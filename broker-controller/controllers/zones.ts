@@ -2,11 +2,6 @@
 import type { Node } from '../../api/node.ts'
 import { readyCondition } from './node-health.ts'
 
-export const defaultNodeEvictionRate = 0.1
-export const defaultSecondaryNodeEvictionRate = 0.01
-export const defaultUnhealthyZoneThreshold = 0.55
-export const defaultLargeClusterSizeThreshold = 50
-
 export type ZoneSettings = {
   /** Nodes per second. */
   readonly nodeEvictionRate: number

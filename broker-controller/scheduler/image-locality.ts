@@ -1,16 +1,10 @@
 /** Are the pod's images there already? A download is time, and on a card it is wear. */
-import type { NodeStatus } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { NodeUsage } from './node-usage.ts'
 
 /** Kubernetes' limits: an image below the first is no reason to prefer a node, one above the second is all of it. */
 const leastBytes = 23 * 1024 * 1024
 const mostBytesPerContainer = 1000 * 1024 * 1024
-
-/** Bytes by name. */
-export function imageSizes(images: NodeStatus['images'] = []): ReadonlyMap<string, number> {
-  return new Map(images.flatMap(({ names = [], sizeBytes = 0 }) => names.map((name) => [name, sizeBytes] as const)))
-}
 
 /**
  * 0 to 100. An image counts by the share of nodes that have it, so that one rare image does not draw all pods to one

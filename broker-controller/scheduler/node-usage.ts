@@ -1,9 +1,8 @@
 /** What of a node is taken? Kept up pod by pod, so that a decision adds nothing up. */
-import type { Taint } from '../../api/node.ts'
+import type { NodeStatus, Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
 import { addTo } from './counts.ts'
-import { imageSizes } from './image-locality.ts'
 import { type Amounts, amountsOf, type HostPort, podNeeds } from './pod-needs.ts'
 
 export interface NodeUsage {
@@ -103,6 +102,11 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
 
 const noLabels: Labels = {}
 const noTaints: readonly Taint[] = []
+
+/** Bytes by name. */
+function imageSizes(images: NodeStatus['images'] = []): ReadonlyMap<string, number> {
+  return new Map(images.flatMap(({ names = [], sizeBytes = 0 }) => names.map((name) => [name, sizeBytes] as const)))
+}
 
 /** A port on all addresses meets the same port on any. */
 function meets(a: HostPort, b: HostPort): boolean {

@@ -21,7 +21,7 @@ export type SchedulerWriteNeeds = {
 }
 
 /** Pods that name another scheduler are not ours. */
-export const schedulerName = 'default-scheduler'
+const schedulerName = 'default-scheduler'
 
 /** Is it for us to place this pod? Not while it is leaving, gated, or meant for another scheduler. */
 export function isOurs({ metadata, spec }: Pod): boolean {
