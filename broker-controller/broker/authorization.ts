@@ -10,6 +10,7 @@ export type Permission<T extends Topic> = { readonly allowed: true; readonly top
 export type RefusalCode =
   | 'NotANode'
   | 'Revoked'
+  | 'AuthorityGone'
   | 'TooLarge'
   | 'UnknownTopic'
   | 'ForeignTopic'

@@ -122,6 +122,20 @@ test('a certificate that is revoked connects no more, and who is in is cut off',
   t.same(heard.connected, ['pi-a'])
 })
 
+test('who came with a certificate of an authority that is trusted no more is cut off', { skip }, async (t) => {
+  let trusted: string | undefined = 'sha256:first'
+  const { options, heard, broker, refusals } = await opened(t, {}, undefined, () => trusted)
+  const watching = startMosquitto('sub', [...(await options(a)), '-t', `${topicsOf('pi-a')}/desired`, '-q', '1'])
+  t.teardown(() => watching.kill())
+  await heard.until(({ connected }) => connected.length === 1)
+  broker.renew(certs.server)
+  t.equal(await refusals('AuthorityGone'), 0, 'a new certificate of the server’s cuts nobody off')
+  trusted = undefined
+  broker.renew(certs.server)
+  await heard.until(({ disconnected }) => disconnected.length === 1)
+  t.ok((await refusals('AuthorityGone')) > 0)
+})
+
 test('what the controller said last is there for who comes later', { skip }, async (t) => {
   const { options, broker } = await opened(t)
   await broker.publish({ kind: 'desired', node: 'pi-a' }, 'first')
@@ -238,6 +252,7 @@ async function opened(
   t: Test,
   limits: Partial<BrokerLimits> = {},
   revocations?: Parameters<typeof openMqttBroker>[0]['revocations'],
+  authorityOf?: Parameters<typeof openMqttBroker>[0]['authorityOf'],
 ) {
   const lines: string[] = []
   const log = openLog({ level: 'info', format: 'json', write: (line) => void lines.push(line) })
@@ -249,6 +264,7 @@ async function opened(
     registry,
     limits,
     ...(revocations && { revocations }),
+    ...(authorityOf && { authorityOf }),
   })
   t.teardown(() => broker.close())
   let wake = () => {}

@@ -176,13 +176,14 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
     const { subject, valid_from } = socket.getPeerCertificate()
     return revocations?.because(String(subject?.CN), Date.parse(valid_from))
   }
-  revocations?.onChange(() => {
+  const cut = (code: Refusal['code'], reasonFor: (socket: TLSSocket) => string | undefined) => {
     for (const [socket, client] of secured) {
-      const reason = revoked(socket)
-      if (reason !== undefined)
-        socket.destroy(refuse(client, 'connection', { allowed: false, code: 'Revoked', reason }))
+      if (socket.destroyed) continue // and has no certificate any more
+      const reason = reasonFor(socket)
+      if (reason !== undefined) socket.destroy(refuse(client, 'connection', { allowed: false, code, reason }))
     }
-  })
+  }
+  revocations?.onChange(() => cut('Revoked', revoked))
 
   const server = createServer({
     ...secureContext(tls),
@@ -232,7 +233,16 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       listener = told
       return listening(server, port, host)
     },
-    renew: (next) => server.setSecureContext(secureContext(next)),
+    renew(next) {
+      server.setSecureContext(secureContext(next))
+      const { authorityOf } = needs
+      if (authorityOf === undefined) return
+      cut('AuthorityGone', (socket) =>
+        authorityOf(socket.getPeerCertificate().raw) === undefined
+          ? 'the authority of its certificate is trusted no more'
+          : undefined,
+      )
+    },
     async publish(topic, body) {
       const { qos, retain } = topicRules[topic.kind]
       const packet = { cmd: 'publish', topic: topicName(topic), payload: body, qos, retain, dup: false } as const

@@ -94,7 +94,7 @@ export async function bareClient(port: number, { ca, issued, topic }: BareClient
 export type BareClient = { readonly ca: string; readonly issued: Issued; readonly topic?: string }
 
 /** MQTT 3.1.1, 3.1: CONNECT with a clean session. */
-export function connectPacket({ clientId, keepAliveSeconds }: { clientId: string; keepAliveSeconds: number }): Buffer {
+function connectPacket({ clientId, keepAliveSeconds }: { clientId: string; keepAliveSeconds: number }): Buffer {
   return packet(0x10, text('MQTT'), Buffer.from([4, 2, keepAliveSeconds >> 8, keepAliveSeconds & 255]), text(clientId))
 }
 
