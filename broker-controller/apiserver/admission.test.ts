@@ -432,6 +432,19 @@ test('secrets are kept as bytes, and what is immutable stays', async (t) => {
     fields(() => update('secrets', made, secret({ type: 'other' }))),
     ['type'],
   )
+  const login = (json: string) => Buffer.from(json).toString('base64')
+  const wants = (type: string, data: Secret['data'] = {}) =>
+    fields(() => create('secrets', secret({ type: `kubernetes.io/${type}`, data })))
+  t.same(wants('dockerconfigjson'), ['data[.dockerconfigjson]'])
+  for (const wrong of ['nonsense', '[]', 'null']) {
+    t.same(wants('dockerconfigjson', { '.dockerconfigjson': login(wrong) }), ['data[.dockerconfigjson]'])
+  }
+  t.ok(create('secrets', secret({ type: 'kubernetes.io/dockercfg', data: { '.dockercfg': login('{}') } })))
+  t.same(wants('tls', { 'tls.crt': '' }), ['data[tls.key]'])
+  t.same(wants('ssh-auth', { 'ssh-privatekey': '' }), ['data[ssh-privatekey]'])
+  t.same(wants('basic-auth'), ['data[username]', 'data[password]'])
+  t.ok(create('secrets', secret({ type: 'kubernetes.io/basic-auth', data: { username: 'YQ==' } })))
+  t.same(wants('service-account-token'), ['metadata.annotations[kubernetes.io/service-account.name]'])
   const frozen = secret({ type: 'Opaque', data: { a: 'MQ==' }, immutable: true })
   t.same(
     fields(() => update('secrets', frozen, secret({ type: 'Opaque', data: {} }))),

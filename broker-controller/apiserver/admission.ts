@@ -25,6 +25,7 @@ import {
   requestChangeProblems,
   requestProblems,
   secretChangeProblems,
+  secretContentProblems,
   secretProblems,
 } from './kind-validation.ts'
 import { changedPod, newPod } from './new-pod.ts'
@@ -51,10 +52,16 @@ export function prepareForCreate(resource: Resource, object: AnyObject, facts: C
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...problemsOf(prepared),
-    ...(prepared.kind === 'Pod' && !facts.learnt ? earlyProblems(prepared.spec) : []),
+    ...(facts.learnt ? [] : firstProblems(prepared)),
     ...unsupported,
   ])
   return prepared
+}
+
+/** What is asked of one that was not there before: a node that tells what it runs does not know all of it. */
+function firstProblems(object: AnyObject): readonly Problem[] {
+  if (object.kind === 'Secret') return secretContentProblems(object)
+  return object.kind === 'Pod' ? earlyProblems(object.spec) : []
 }
 
 /** `now` as it shall be stored in place of `old`. Throws ApiError Invalid. */
@@ -191,7 +198,9 @@ function changeProblems(old: AnyObject, now: AnyObject, subresource: string): re
   if (old.kind === 'ConfigMap' && now.kind === 'ConfigMap') {
     return [...configMapProblems(now), ...configMapChangeProblems(old, now)]
   }
-  if (old.kind === 'Secret' && now.kind === 'Secret') return [...secretProblems(now), ...secretChangeProblems(old, now)]
+  if (old.kind === 'Secret' && now.kind === 'Secret') {
+    return [...secretProblems(now), ...secretContentProblems(now), ...secretChangeProblems(old, now)]
+  }
   if (old.kind === 'CertificateSigningRequest' && now.kind === 'CertificateSigningRequest') {
     return requestChangeProblems(old, now)
   }

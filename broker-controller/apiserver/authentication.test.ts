@@ -48,6 +48,19 @@ test('a certificate that is not good is told why, and never counts as none', asy
   )
 })
 
+test('a node’s certificate from the future may ask for another one, unless any of that node’s was ever revoked', async (t) => {
+  const early = { ...good, trusted: false, lapsed: true, validSinceMs: nowMs + 5000, validUntilMs: nowMs + 9000 }
+  const shown = { certificate: early, authorization: undefined }
+  const needs = { nowMs, findToken: async () => undefined }
+  t.match(await authenticate(shown, { ...needs, lapsedWindowMs: 1000 }), {
+    user: 'system:node:pi-01',
+    groups: ['bramble:lapsed-nodes', 'system:authenticated'],
+  })
+  await t.rejects(authenticate(shown, needs), { code: 401, message: /is good from 2026-01-02T03:04:10Z on/ })
+  const revoked = (_: string, sinceMs: number) => (sinceMs < nowMs - 1_000_000 ? 'it was stolen' : undefined)
+  await t.rejects(authenticate(shown, { ...needs, lapsedWindowMs: 1000, revoked }), { message: 'it was stolen' })
+})
+
 test('a certificate that was revoked is told so, and counts as none beside a token', async (t) => {
   const revoked = (user: string, sinceMs: number) => (sinceMs < nowMs ? `${user} is out` : undefined)
   const needs = { nowMs, revoked, findToken: async () => token }

@@ -14,7 +14,7 @@ import {
 export type ClientCertificate = {
   /** Did our own authority sign it, for clients, and was it valid when the connection was made? */
   readonly trusted: boolean
-  /** Did our own authority sign it, for clients, though its time was over when the connection was made? */
+  /** Did our own authority sign it, for clients, though its time was over, or had not begun, when the connection was made? */
   readonly lapsed?: boolean
   /** Undefined when its subject names nobody. */
   readonly identity: Identity | undefined
@@ -43,7 +43,7 @@ export async function authenticate(
   { findToken, revoked, nowMs, lapsedWindowMs = 0 }: AuthenticationNeeds,
 ): Promise<Identity> {
   const named = certificate && (ofCertificate(certificate, nowMs) ?? ofLapsed(certificate, nowMs, lapsedWindowMs))
-  const because = named && certificate && revoked?.(named.user, certificate.validSinceMs)
+  const because = named && certificate && revoked?.(named.user, knownSinceMs(certificate, nowMs))
   const isLapsed = named !== undefined && lapsedNodeOf(named) !== undefined
   // A token says more than a certificate that has ended: that is how such a machine joins again.
   if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
@@ -73,13 +73,21 @@ function ofCertificate({ trusted, identity, validUntilMs }: ClientCertificate, n
   return trusted && nowMs < validUntilMs ? identity : undefined
 }
 
+/** One from the future may be older than any revocation: its date says nothing. */
+function knownSinceMs({ validSinceMs }: ClientCertificate, nowMs: number): number {
+  return validSinceMs <= nowMs ? validSinceMs : Number.NEGATIVE_INFINITY
+}
+
+/** Of a node whose certificate has ended, or was made by a clock of ours that was ahead. */
 function ofLapsed(
-  { trusted, lapsed, identity, validUntilMs }: ClientCertificate,
+  { trusted, lapsed, identity, validSinceMs, validUntilMs }: ClientCertificate,
   nowMs: number,
   windowMs: number,
 ): Identity | undefined {
   const isOver = nowMs >= validUntilMs && nowMs - validUntilMs < windowMs
-  if (!isOver || !(trusted || lapsed) || identity === undefined || nodeOf(identity) === undefined) return undefined
+  const isEarly = nowMs < validSinceMs && windowMs > 0
+  if (!(isOver || isEarly) || !(trusted || lapsed) || identity === undefined || nodeOf(identity) === undefined)
+    return undefined
   return { user: identity.user, groups: [lapsedNodesGroup] }
 }
 
@@ -87,8 +95,9 @@ function authenticated({ user, groups }: Identity): Identity {
   return { user, groups: [...groups, authenticatedGroup] }
 }
 
-function certificateRefusal({ trusted, validUntilMs }: ClientCertificate, nowMs: number): string {
+function certificateRefusal({ trusted, validSinceMs, validUntilMs }: ClientCertificate, nowMs: number): string {
   const now = `the time here is ${told(nowMs)}`
+  if (nowMs < validSinceMs) return `the client certificate is good from ${told(validSinceMs)} on; ${now}`
   if (nowMs >= validUntilMs) return `the client certificate expired at ${told(validUntilMs)}; ${now}`
   return trusted ? 'the client certificate names nobody' : `the client certificate is not good here; ${now}`
 }

@@ -16,6 +16,8 @@ export type ConnectionNeeds = {
 export interface Connections {
   /** What the client showed when the connection was made; undefined when it showed nothing. */
   certificateOf(socket: unknown): ClientCertificate | undefined
+  /** Other authorities are trusted than before: who came with a certificate of one that is not is cut off. */
+  authoritiesChanged(): void
 }
 
 export function connectionsOf(server: Server, { revocations, isOurs, log }: ConnectionNeeds): Connections {
@@ -25,27 +27,40 @@ export function connectionsOf(server: Server, { revocations, isOurs, log }: Conn
     shown.set(socket, read(socket, isOurs))
     socket.once('close', () => shown.delete(socket))
   })
-  // Requests are judged one by one; a watch that runs on would go on reading.
-  revocations?.onChange(() => {
+  /** Requests are judged one by one; a watch that runs on would go on reading. */
+  const cut = (reasonFor: (certificate: ClientCertificate, socket: TLSSocket) => string | undefined) => {
     for (const [socket, certificate] of shown) {
-      const { identity, validSinceMs = Number.NaN } = certificate ?? {}
-      const because = identity && revocations.because(identity.user, validSinceMs)
+      if (socket.destroyed) continue // and has no certificate any more
+      const because = certificate && reasonFor(certificate, socket)
       if (because === undefined) continue
-      log.info('API connection cut', { user: identity?.user, because })
+      log.info('API connection cut', { user: certificate?.identity?.user, because })
       socket.destroy()
     }
-  })
-  return { certificateOf: (socket) => (socket instanceof TLSSocket ? shown.get(socket) : undefined) }
+  }
+  revocations?.onChange(() =>
+    cut(({ identity, validSinceMs }) => identity && revocations.because(identity.user, validSinceMs)),
+  )
+  return {
+    certificateOf: (socket) => (socket instanceof TLSSocket ? shown.get(socket) : undefined),
+    authoritiesChanged: () =>
+      cut(({ trusted, lapsed }, socket) =>
+        (trusted || lapsed) && !isOurs(socket.getPeerCertificate().raw) ? authorityGone : undefined,
+      ),
+  }
 }
+
+const authorityGone = 'the authority of its certificate is trusted no more'
+
+const dateProblems: readonly string[] = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']
 
 function read(socket: TLSSocket, isOurs: (der: Uint8Array) => boolean): ClientCertificate | undefined {
   const { subject, raw, valid_from, valid_to } = socket.getPeerCertificate()
   // Without a certificate Node.js gives an empty object, whatever its types say.
   if (subject === undefined) return undefined
-  const isOver = !socket.authorized && String(socket.authorizationError) === 'CERT_HAS_EXPIRED'
+  const isOfAnotherTime = !socket.authorized && dateProblems.includes(String(socket.authorizationError))
   return {
     trusted: socket.authorized,
-    lapsed: isOver && isOurs(raw),
+    lapsed: isOfAnotherTime && isOurs(raw),
     identity: identityOfSubject(subject),
     validSinceMs: Date.parse(valid_from),
     validUntilMs: Date.parse(valid_to),

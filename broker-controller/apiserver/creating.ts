@@ -38,7 +38,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
   const { value, warnings } = readObject(resource, input, fieldValidation(query))
   const placed = inNamespace(value, route.namespace)
-  await refuseClosedNamespace(request, needs)
+  await refuseClosedNamespace(request, placed, needs)
   const classes = await priorityClassesFor(resource, needs)
   const node = nodeOf(identity)
   const facts = node === undefined ? {} : await factsFor(node, placed, needs)
@@ -125,14 +125,18 @@ function withName(given: AnyObject, random: () => number): AnyObject {
   return { ...given, metadata: { ...given.metadata, name: `${generateName}${suffix.join('')}` } }
 }
 
-async function refuseClosedNamespace({ route }: ResourceRequest, { store }: ResourceNeeds): Promise<void> {
+async function refuseClosedNamespace(
+  { route }: ResourceRequest,
+  { metadata }: AnyObject,
+  { store }: ResourceNeeds,
+): Promise<void> {
   const { resource, namespace } = route
   if (!resource.namespaced) return
   const found = await store.get('namespaces', { namespace: '', name: namespace })
   if (found === undefined) throw notFound({ name: 'namespaces', group: '' }, namespace)
   if (found.metadata.deletionTimestamp === undefined) return
   const because = `unable to create new content in namespace ${namespace} because it is being terminated`
-  throw forbid(resource, '', because)
+  throw forbid(resource, metadata.name ?? '', because)
 }
 
 const BindingSchema = object({

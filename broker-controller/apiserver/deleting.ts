@@ -4,6 +4,7 @@ import { type DeleteOptions, DeleteOptionsSchema } from '../../api/delete-option
 import { nodeIdentity } from '../../api/identity.ts'
 import { planDeletion } from '../../api/object-deletion.ts'
 import type { Pod } from '../../api/pod.ts'
+import { systemPriorityClasses } from '../../api/priority-class.ts'
 import { forbidden, invalidObject } from '../../api/problem.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -132,11 +133,22 @@ export function refuseOther(resource: Resource, { metadata }: AnyObject, { preco
 }
 
 /** The fleet stands on these. */
-const immortal = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
+const immortal = [
+  {
+    resource: 'namespaces',
+    names: ['default', 'kube-system', 'kube-public', 'kube-node-lease'],
+    because: 'this namespace may not be deleted',
+  },
+  {
+    resource: 'priorityclasses',
+    names: systemPriorityClasses.map(({ metadata }) => metadata.name),
+    because: 'this is a system priority class and cannot be deleted',
+  },
+]
 
 function refuseImmortal(resource: Resource, name: string): void {
-  if (resource.name !== 'namespaces' || !immortal.includes(name)) return
-  throw forbid(resource, name, 'this namespace may not be deleted')
+  const found = immortal.find((one) => one.resource === resource.name && one.names.includes(name))
+  if (found !== undefined) throw forbid(resource, name, found.because)
 }
 
 function isPod(object: AnyObject): object is Pod {

@@ -1,20 +1,18 @@
-/** The HTTPS listener that kubectl talks to: connections and bytes; what they mean is decided in `requests.ts`. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+/** The HTTPS listener that kubectl talks to: its connections, and how it closes. */
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
 import { parse as parseYaml } from 'yaml'
-import { ApiError } from '../../api/api-error.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
-import { writeAnswer } from './answer-writer.ts'
-import { type Connections, connectionsOf } from './connections.ts'
-import { type RequestCounters, requestCounters } from './request-counters.ts'
-import { type ApiRequest, answerRequest, type RequestNeeds } from './requests.ts'
+import { connectionsOf } from './connections.ts'
+import { httpExchange } from './http-exchange.ts'
+import { requestCounters } from './request-counters.ts'
+import type { RequestNeeds } from './requests.ts'
 import { type HealthCheck, within } from './system-paths.ts'
 
 /** PEM. `certificate` is the server's own; `ca` are those whose client certificates are good. */
@@ -58,7 +56,6 @@ export interface ApiServer {
 }
 
 const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is part of the address
-const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
 const keepAliveMs = 90_000 // kubectl and client libraries reuse connections for about a minute
 const handshakeMs = 10_000
 const closingMs = 5000
@@ -80,10 +77,9 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     commonNameOf,
     origin,
     revocations,
-    isOurs = () => false,
+    isOurs,
     lapsedWindowMs = 0,
   } = needs
-  const counters = requestCounters(registry)
   const closing = new AbortController()
   const requests: RequestNeeds = {
     store,
@@ -109,11 +105,11 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
       handshakeTimeout: handshakeMs,
       keepAliveTimeout: keepAliveMs,
     },
-    (incoming, outgoing) => {
-      void serve(incoming, outgoing, connections, requests, counters, log, closing.signal)
-    },
+    (incoming, outgoing) => void httpExchange(incoming, outgoing, exchange),
   )
-  const connections = connectionsOf(server, { revocations, isOurs, log })
+  const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
+  const { certificateOf } = connections
+  const exchange = { requests, certificateOf, counters: requestCounters(registry), log, closing: closing.signal }
   server.on('tlsClientError', (error) => log.debug('TLS handshake failed', { error }))
 
   return {
@@ -127,94 +123,16 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
           resolve({ port: (server.address() as AddressInfo).port })
         })
       }),
-    renew: (next) => server.setSecureContext(secureContext(next)),
+    renew(next) {
+      server.setSecureContext(secureContext(next))
+      if (isOurs !== undefined) connections.authoritiesChanged()
+    },
     async run(signal) {
       await aborted(signal)
       closing.abort()
       await closed(server, clock)
     },
   }
-}
-
-async function serve(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  connections: Connections,
-  needs: RequestNeeds,
-  counters: RequestCounters,
-  log: Log,
-  closing: AbortSignal,
-): Promise<void> {
-  const startedMs = needs.clock.monotonicMs()
-  const gone = new AbortController()
-  const leave = () => gone.abort()
-  outgoing.once('close', leave)
-  outgoing.on('error', leave)
-  closing.addEventListener('abort', leave, { once: true })
-  if (closing.aborted) leave()
-  try {
-    const answered = await answerRequest(requestOf(incoming, connections, gone.signal), needs)
-    const { answer } = answered
-    const isWatch = answer.kind === 'stream'
-    const code = isWatch ? 200 : answer.code
-    if (isWatch) counters.watches.inc()
-    else counters.seen(answered, code, needs.clock.monotonicMs() - startedMs)
-    try {
-      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, needs.clock)
-    } finally {
-      if (isWatch) {
-        counters.watches.dec()
-        counters.seen(answered, code)
-      }
-    }
-    const { method, url } = incoming
-    log.debug('Request answered', { method, url, code, user: answered.user })
-  } catch (error) {
-    log.error('Answer cut short', { method: incoming.method, url: incoming.url, error })
-    outgoing.destroy()
-  } finally {
-    closing.removeEventListener('abort', leave)
-  }
-}
-
-function requestOf(incoming: IncomingMessage, connections: Connections, signal: AbortSignal): ApiRequest {
-  const [path = '/', query = ''] = splitOnce(incoming.url ?? '/', '?')
-  return {
-    method: incoming.method ?? 'GET',
-    path,
-    query: new URLSearchParams(query),
-    certificate: connections.certificateOf(incoming.socket),
-    headers: incoming.headers,
-    readBody: () => bodyOf(incoming),
-    signal,
-  }
-}
-
-function splitOnce(text: string, at: string): [string, string?] {
-  const index = text.indexOf(at)
-  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
-}
-
-/** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
-function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    incoming.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size <= maxBodyBytes) {
-        chunks.push(chunk)
-        return
-      }
-      chunks.length = 0
-      reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
-    })
-    incoming.once('end', () => resolve(Buffer.concat(chunks)))
-    incoming.once('close', () => reject(new ApiError('BadRequest', 'the body of the request ended early')))
-    incoming.once('error', (cause) => {
-      reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
-    })
-  })
 }
 
 function secureContext({ certificate, key, ca }: ServerTls) {

@@ -10,6 +10,8 @@ import { duplicate, forbidden, invalid, notSupported, type Problem, required } f
 import type { Secret } from '../../api/secret.ts'
 import { requirementsOf } from '../../api/selectors.ts'
 import { problemsWith } from '../../api/validation/metadata-validation.ts'
+import { storyOf } from '../../daemon/log.ts'
+import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 
 export function nodeProblems({ spec }: Node): readonly Problem[] {
   const { podCIDR, podCIDRs = [], taints = [] } = spec ?? {}
@@ -35,14 +37,28 @@ export function nodeChangeProblems({ spec: old = {} }: Node, { spec: now = {} }:
 
 const mostDataBytes = 1024 * 1024
 
-export function configMapProblems({ data = {}, binaryData = {} }: ConfigMap): readonly Problem[] {
+export function configMapProblems(map: ConfigMap): readonly Problem[] {
+  const { data = {}, binaryData = {} } = map
   const twice = Object.keys(binaryData).filter((key) => Object.hasOwn(data, key))
   return [
+    ...revocationProblems(map),
     ...keyProblems('data', data),
     ...keyProblems('binaryData', binaryData),
     ...twice.map((key) => invalid(`binaryData[${key}]`, key, 'is also a key of data')),
     ...sizeProblems('data', textBytes(data) + decodedBytes(binaryData)),
   ]
+}
+
+/** A list that cannot be understood would keep the controller from starting. */
+function revocationProblems(map: ConfigMap): readonly Problem[] {
+  const { name, namespace } = map.metadata
+  if (name !== revocationsKey.name || namespace !== revocationsKey.namespace) return []
+  try {
+    revocationsIn(map)
+    return []
+  } catch (error) {
+    return [invalid('data[revoked]', map.data?.['revoked'], storyOf(error))]
+  }
 }
 
 export function configMapChangeProblems(old: ConfigMap, now: ConfigMap): readonly Problem[] {
@@ -51,6 +67,46 @@ export function configMapChangeProblems(old: ConfigMap, now: ConfigMap): readonl
 
 export function secretProblems({ data = {} }: Secret): readonly Problem[] {
   return [...keyProblems('data', data), ...sizeProblems('data', decodedBytes(data))]
+}
+
+/** Who uses a secret of these types relies on what is in it. */
+export function secretContentProblems({ metadata, type, data = {} }: Secret): readonly Problem[] {
+  const missing = (...keys: readonly string[]) =>
+    keys.filter((key) => !Object.hasOwn(data, key)).map((key) => required(`data[${key}]`))
+  switch (type) {
+    case 'kubernetes.io/dockerconfigjson':
+      return loginProblems('.dockerconfigjson', data)
+    case 'kubernetes.io/dockercfg':
+      return loginProblems('.dockercfg', data)
+    case 'kubernetes.io/tls':
+      return missing('tls.crt', 'tls.key')
+    case 'kubernetes.io/ssh-auth':
+      return data['ssh-privatekey'] ? [] : [required('data[ssh-privatekey]')]
+    case 'kubernetes.io/basic-auth': {
+      const problems = missing('username', 'password')
+      return problems.length === 2 ? problems : []
+    }
+    case 'kubernetes.io/service-account-token': {
+      const account = 'kubernetes.io/service-account.name'
+      return metadata.annotations?.[account] ? [] : [required(`metadata.annotations[${account}]`)]
+    }
+    default:
+      return []
+  }
+}
+
+/** Logins at registries, as Docker writes them. The content is not shown. */
+function loginProblems(key: string, data: Data): readonly Problem[] {
+  const field = `data[${key}]`
+  const encoded = data[key]
+  if (encoded === undefined) return [required(field)]
+  try {
+    const content: unknown = JSON.parse(Buffer.from(encoded, 'base64').toString('utf8'))
+    if (typeof content === 'object' && content !== null && !Array.isArray(content)) return []
+  } catch {
+    // Told below: what the parser says would show a part of it.
+  }
+  return [invalid(field, '<secret contents redacted>', 'must be a JSON object')]
 }
 
 export function secretChangeProblems(old: Secret, now: Secret): readonly Problem[] {

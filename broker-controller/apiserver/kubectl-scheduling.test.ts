@@ -1,18 +1,9 @@
-import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
 import type { PodSpec } from '../../api/pod.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { ensurePriorityClasses } from '../bootstrap-objects.ts'
 import { startApi } from '../testing/api-under-test.ts'
-
-const hasKubectl = (() => {
-  try {
-    execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
+import { whyNoKubectl } from '../testing/kubectl.ts'
 
 const aManifest = (name: string, spec: Partial<PodSpec>) =>
   JSON.stringify({
@@ -23,7 +14,7 @@ const aManifest = (name: string, spec: Partial<PodSpec>) =>
   })
 
 test('kubectl shows what a pod waits for and how much it matters', {
-  skip: !hasKubectl && 'kubectl is not installed here',
+  skip: whyNoKubectl(),
 }, async (t) => {
   const api = await startApi({ log: quietLog(t) })
   t.teardown(api.stop)

@@ -1,22 +1,13 @@
-import { execFileSync } from 'node:child_process'
 import { test } from 'tap'
 import { aBudget, aNode, aPod } from '../../api/testing/builders.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { startApi } from '../testing/api-under-test.ts'
+import { whyNoKubectl } from '../testing/kubectl.ts'
 
 /** What kubectl sends in protobuf since 1.32, and the commands that lean on it: generators, certificates, drain. */
 
-const hasKubectl = (() => {
-  try {
-    execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
-
 test('kubectl’s typed commands', {
-  skip: !hasKubectl && 'kubectl is not installed here',
+  skip: whyNoKubectl(),
 }, async (t) => {
   const api = await startApi({ log: quietLog(t) })
   t.teardown(api.stop)
@@ -52,6 +43,9 @@ test('kubectl’s typed commands', {
     )
     t.match((await ok('describe', 'pdb', 'half')).stdout, /Min available: +50%/)
     await ok('delete', 'pdb', 'half', 'none')
+    const { stderr } = await kubectl(['delete', 'priorityclass', 'high', 'system-node-critical'])
+    t.match(stderr, 'this is a system priority class and cannot be deleted')
+    t.equal(await store.get('priorityclasses', { namespace: '', name: 'high' }), undefined)
   })
 
   await t.test('grants and denies certificates', async (t) => {

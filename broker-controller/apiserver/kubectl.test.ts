@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
@@ -6,17 +5,9 @@ import { aNode } from '../../api/testing/builders.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { type ApiUnderTest, type Ran, startApi } from '../testing/api-under-test.ts'
+import { whyNoKubectl } from '../testing/kubectl.ts'
 
 /** The real kubectl 1.32 against the API: what people type, and what they see. */
-
-const hasKubectl = (() => {
-  try {
-    execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 const podManifest = (name: string, image = 'busybox:1.36', labels = '{app: web}') => `
 apiVersion: v1
@@ -63,7 +54,7 @@ const rows = ({ stdout }: Ran) =>
     .split('\n')
     .map((line) => line.split(/\s{2,}/))
 
-test('kubectl', { skip: hasKubectl ? false : 'kubectl is not installed here' }, async (t) => {
+test('kubectl', { skip: whyNoKubectl() }, async (t) => {
   const api = await startApi({ log: quietLog(t) })
   t.teardown(api.stop)
   await populate(api)

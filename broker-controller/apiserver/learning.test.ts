@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import { nodeIdentity } from '../../api/identity.ts'
+import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod } from '../../api/testing/builders.ts'
 import { anApi } from '../testing/api-in-memory.ts'
 
@@ -49,6 +50,40 @@ test('what is there already stays as it is', async (t) => {
   await tell({ pods: [web] })
   const other = aPod({ name: 'web', uid: 'uid-other', nodeName: 'pi-1', namespace: 'shop' })
   t.match(await tell({ pods: [other] }), { code: 201 })
+  t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'uid-web' } })
+})
+
+test('of two pods that had one name, the one that was made later is the one that is', async (t) => {
+  const { tell, get } = await fleet(t)
+  const made = (uid: string, creationTimestamp: string) =>
+    aPod({ name: 'web', uid, nodeName: 'pi-1', namespace: 'shop', metadata: { creationTimestamp } })
+  for (const [uid, time, left] of [
+    ['first', '2024-01-01T00:00:00Z', 'first'],
+    ['second', '2024-01-02T00:00:00Z', 'second'],
+    ['first', '2024-01-01T00:00:00Z', 'second'],
+    ['from the future', '2099-01-01T00:00:00Z', 'second'],
+  ] as const) {
+    t.match(await tell({ pods: [made(uid, time)] }), { code: 201 })
+    t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: left } })
+  }
+})
+
+test('what a node cannot tell whole does not stand in the way, and costs nothing that is there', async (t) => {
+  const { tell, get } = await fleet(t)
+  const made = (creationTimestamp: string): Pod => ({ ...web, metadata: { ...web.metadata, creationTimestamp } })
+  t.match(await tell({ pods: [made('2024-01-01T00:00:00Z')] }), { code: 201 })
+  // A node knows no annotations of a Secret.
+  const account = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'hidden', namespace: 'shop' },
+    type: 'kubernetes.io/service-account-token',
+  }
+  t.match(await tell({ secrets: [account] }), { code: 201 })
+  t.match((await get('/api/v1/namespaces/shop/secrets/hidden')).body, { type: account.type })
+  const later = made('2024-01-02T00:00:00Z')
+  const wrong = { ...later, metadata: { ...later.metadata, uid: 'later' }, spec: { ...later.spec, containers: [] } }
+  t.match(await tell({ pods: [wrong] }), { code: 422 })
   t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'uid-web' } })
 })
 

@@ -10,6 +10,7 @@ import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import { configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
+import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
@@ -72,7 +73,8 @@ async function learn(resource: ResourceName, object: AnyObject, requester: Ident
   const { store, clock } = needs
   const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
-  if ((await store.get(resource, { namespace, name })) !== undefined) return
+  const present = await store.get(resource, { namespace, name })
+  if (present !== undefined && !isLaterPod(object, present, clock.wallMs())) return
   const { ownerReferences: _, resourceVersion: __, ...own } = object.metadata
   const prepared = prepareForCreate(
     resources[resource],
@@ -88,7 +90,15 @@ async function learn(resource: ResourceName, object: AnyObject, requester: Ident
     ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
   }
   const ended = object.kind === 'Pod' && isFinished(object) && { status: object.status }
+  if (present !== undefined) await removeIfThere(store, resource, present)
   await createIfAbsent(resource, { ...prepared, ...ended, metadata } as AnyObject, needs)
+}
+
+/** One name had two pods, one after the other: the later one is what was wanted last. */
+function isLaterPod(told: AnyObject, present: AnyObject, nowMs: number): boolean {
+  if (told.kind !== 'Pod' || told.metadata.uid === present.metadata.uid) return false
+  const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')
+  return madeMs(told) > madeMs(present) && madeMs(told) <= nowMs
 }
 
 async function ensureNamespace(name: string, requester: Identity, needs: ResourceNeeds): Promise<void> {

@@ -1,15 +1,6 @@
 import { test } from 'tap'
-import { isApiError } from '../../api/api-error.ts'
+import { refusal } from '../testing/refusal.ts'
 import { jsonPatch, mergePatch } from './patch.ts'
-
-const refusal = (act: () => unknown): string => {
-  try {
-    return `no refusal: ${JSON.stringify(act())}`
-  } catch (error) {
-    if (isApiError(error)) return error.reason
-    throw error
-  }
-}
 
 test('a merge patch lays fields over, and null removes them', async (t) => {
   const target = { metadata: { name: 'a', labels: { app: 'web', tier: 'front' } }, list: [1, 2] }

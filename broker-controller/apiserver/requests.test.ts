@@ -34,6 +34,17 @@ test('an object is created, read, listed and deleted', async (t) => {
   })
 })
 
+test('a list of revoked certificates that cannot be understood is refused', async (t) => {
+  const { ask } = await anApi(t)
+  const path = '/api/v1/namespaces/kube-system/configmaps'
+  const list = (revoked: string) => ({ body: aMap({ data: { revoked } }, { name: 'bramble-revoked-certificates' }) })
+  t.match(await ask('POST', path, list('yesterday system:node:pi-3')), {
+    code: 422,
+    body: { message: /data\[revoked\].*not \\?"TIME USER REASON/ },
+  })
+  t.match(await ask('POST', path, list('2026-01-01T00:00:00Z system:node:pi-3 Stolen')), { code: 201 })
+})
+
 test('a body may be YAML', async (t) => {
   const { ask } = await anApi(t)
   const body = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: "1"}\n'
@@ -95,7 +106,7 @@ test('nothing is created where there is no namespace, nor in one that is going',
   const going = await ask('DELETE', '/api/v1/namespaces/team')
   t.match(going, { code: 200, body: { status: { phase: 'Terminating' }, metadata: { deletionTimestamp: /Z$/ } } })
   const late = await ask('POST', '/api/v1/namespaces/team/configmaps', { body: aMap() })
-  t.match(late, { code: 403, body: { message: /it is being terminated/ } })
+  t.match(late, { code: 403, body: { message: /^configmaps ".+" is forbidden: .* it is being terminated/ } })
   t.match(await ask('DELETE', '/api/v1/namespaces/kube-system'), { code: 403 })
 })
 
@@ -402,6 +413,10 @@ test('beside the objects there are a few paths, and nothing else', async (t) => 
   t.match(await ask('GET', '/openapi/v3'), {
     code: 404,
     body: { reason: 'NotFound', message: 'the server could not find the requested resource' },
+  })
+  t.match(await ask('GET', '/api/v1/namespaces/default/pods/web/log'), {
+    code: 404,
+    body: { message: /^pods\/log is not served: on its node, .*pod\.name=web'/ },
   })
   t.match(await ask('POST', '/version'), { code: 405, body: { reason: 'MethodNotAllowed' } })
   t.match(await ask('GET', '/'), { body: { paths: /./ } })

@@ -42,9 +42,14 @@ export function successStatus(details?: StatusDetails): Status {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...(details && { details }) }
 }
 
-/** Nothing of ours lives at this path. */
-export function unknownPath(): ApiError {
-  return new ApiError('NotFound', 'the server could not find the requested resource', {})
+const intoContainers = /^\/api\/v1\/namespaces\/[^/]+\/pods\/([^/]+)\/(log|exec|attach|portforward)$/
+
+/** Nothing of ours lives at this path. Who wants to look into a container is told how. */
+export function unknownPath(path: string): ApiError {
+  const [, pod, what] = intoContainers.exec(path) ?? []
+  if (what === undefined) return new ApiError('NotFound', 'the server could not find the requested resource', {})
+  const remedy = `on its node, find the container with 'docker ps --filter label=io.kubernetes.pod.name=${pod}'; then use docker logs, or docker exec`
+  return new ApiError('NotFound', `pods/${what} is not served: ${remedy}`, {})
 }
 
 export function methodNotAllowed(): ApiError {

@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import { isApiError } from '../../api/api-error.ts'
 import type { JsonObject } from '../../api/json.ts'
 import { NodeSchema } from '../../api/node.ts'
 import { PodSchema } from '../../api/pod.ts'
+import { refusal } from '../testing/refusal.ts'
 import { strategicMergePatch } from './strategic-merge-patch.ts'
 
 const named = (...names: string[]) => names.map((name) => ({ name }))
@@ -12,15 +12,6 @@ const patched = (spec: JsonObject, patch: JsonObject) => {
   return (pod as { spec: JsonObject }).spec
 }
 const containerNames = (spec: JsonObject) => (spec['containers'] as { name: string }[]).map(({ name }) => name)
-
-const refusal = (act: () => unknown): string => {
-  try {
-    return `no refusal: ${JSON.stringify(act())}`
-  } catch (error) {
-    if (isApiError(error)) return error.reason
-    throw error
-  }
-}
 
 test('maps merge, null deletes, plain lists are replaced', async (t) => {
   const spec = patched(

@@ -30,7 +30,7 @@ export type SystemRequest = {
 export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<Answer> {
   const { verb, path, query, accept } = request
   const answer = await answerAt(path, query, accept, needs)
-  if (answer === undefined) throw unknownPath()
+  if (answer === undefined) throw unknownPath(path)
   if (verb !== 'get') throw methodNotAllowed()
   return answer
 }

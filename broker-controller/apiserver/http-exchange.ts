@@ -1,0 +1,102 @@
+/** One HTTP request and its answer, as bytes of a connection; what they mean is decided in `requests.ts`. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ApiError } from '../../api/api-error.ts'
+import type { Log } from '../../daemon/log.ts'
+import { writeAnswer } from './answer-writer.ts'
+import type { Connections } from './connections.ts'
+import type { RequestCounters } from './request-counters.ts'
+import { type ApiRequest, answerRequest, type RequestNeeds } from './requests.ts'
+
+export type HttpExchangeNeeds = {
+  readonly requests: RequestNeeds
+  readonly certificateOf: Connections['certificateOf']
+  readonly counters: RequestCounters
+  readonly log: Log
+  /** The server ends: what goes on for long is broken off. */
+  readonly closing: AbortSignal
+}
+
+const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
+
+/** Never rejects: who asked hears of it, or is gone. */
+export async function httpExchange(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { requests, certificateOf, counters, log, closing }: HttpExchangeNeeds,
+): Promise<void> {
+  const { clock } = requests
+  const startedMs = clock.monotonicMs()
+  const gone = new AbortController()
+  const leave = () => gone.abort()
+  outgoing.once('close', leave)
+  outgoing.on('error', leave)
+  closing.addEventListener('abort', leave, { once: true })
+  if (closing.aborted) leave()
+  try {
+    const answered = await answerRequest(requestOf(incoming, certificateOf, gone.signal), requests)
+    const { answer } = answered
+    const isWatch = answer.kind === 'stream'
+    const code = isWatch ? 200 : answer.code
+    if (isWatch) counters.watches.inc()
+    else counters.seen(answered, code, clock.monotonicMs() - startedMs)
+    try {
+      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, clock)
+    } finally {
+      if (isWatch) {
+        counters.watches.dec()
+        counters.seen(answered, code)
+      }
+    }
+    const { method, url } = incoming
+    log.debug('Request answered', { method, url, code, user: answered.user })
+  } catch (error) {
+    log.error('Answer cut short', { method: incoming.method, url: incoming.url, error })
+    outgoing.destroy()
+  } finally {
+    closing.removeEventListener('abort', leave)
+  }
+}
+
+function requestOf(
+  incoming: IncomingMessage,
+  certificateOf: Connections['certificateOf'],
+  signal: AbortSignal,
+): ApiRequest {
+  const [path = '/', query = ''] = splitOnce(incoming.url ?? '/', '?')
+  return {
+    method: incoming.method ?? 'GET',
+    path,
+    query: new URLSearchParams(query),
+    certificate: certificateOf(incoming.socket),
+    headers: incoming.headers,
+    readBody: () => bodyOf(incoming),
+    signal,
+  }
+}
+
+function splitOnce(text: string, at: string): [string, string?] {
+  const index = text.indexOf(at)
+  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
+}
+
+/** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
+function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    incoming.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maxBodyBytes) {
+        chunks.push(chunk)
+        return
+      }
+      chunks.length = 0
+      reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
+    })
+    incoming.once('end', () => resolve(Buffer.concat(chunks)))
+    incoming.once('close', () => reject(new ApiError('BadRequest', 'the body of the request ended early')))
+    incoming.once('error', (cause) => {
+      reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
+    })
+  })
+}
