@@ -116,7 +116,8 @@ async function bringBack(file: string, dataDir: string, replace: boolean, { nowM
   const before = aside === undefined ? '' : `What was there before is in ${aside}.\n`
   return `Restored ${basename(file)}, made ${restored.made}: ${contents(restored)}.
 ${before}Start the controller: it asks every node that connects what it runs, so pods made since are learnt back, and nothing is ended
-before its node was asked. Pods deleted since come back: delete them again.
+before its node was asked. Pods deleted since come back: delete them again. Nodes that were revoked or deleted since are let in
+again: revoke and delete them again.
 `
 }
 

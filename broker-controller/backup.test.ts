@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chown, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
-import { keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
+import { giveToOwner, keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
 import { restoreCommand } from './backup-command.ts'
 import { askForBackup, doorPath, localDoor } from './local-door.ts'
 import { readBackup } from './store/sqlite-backup.ts'
@@ -116,6 +116,25 @@ test('a backup that cannot be written where it shall be leaves nothing behind', 
   await t.rejects(take(), { message: `${target} is there already: give another name, or remove it` })
   t.equal(await readFile(target, 'utf8'), 'older')
   await t.rejects(open(`${target}.part`), { code: 'ENOENT' })
+})
+
+test('what root makes becomes the owner’s, whatever leads to the directory or out of it', {
+  skip: process.getuid?.() !== 0 && 'only root can give files away',
+}, async (t) => {
+  const folder = await temporaryFolder(t)
+  const [dataDir, link, outside] = ['data', 'link', 'outside'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]
+  for (const path of [join(dataDir, 'authority'), outside]) await mkdir(path, { recursive: true })
+  for (const path of [join(dataDir, 'authority', 'ca.key'), join(outside, 'file')]) await writeFile(path, '')
+  await symlink(dataDir, link)
+  await symlink(outside, join(dataDir, 'leads-out'))
+  await chown(dataDir, 12_345, 12_345)
+  await giveToOwner(link)
+  t.equal((await stat(join(dataDir, 'authority', 'ca.key'))).uid, 12_345)
+  t.equal((await stat(join(outside, 'file'))).uid, 0)
 })
 
 test('nobody behind the door is no error, and what the controller cannot do is said', async (t) => {

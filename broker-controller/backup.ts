@@ -1,7 +1,21 @@
 /** Backups of a controller: made of a running one or of one that is stopped, and brought back. */
 import { constants } from 'node:fs'
-import { access, chmod, copyFile, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import {
+  access,
+  chmod,
+  copyFile,
+  lchown,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { replaceFile } from '../daemon/durable-file.ts'
 import { type AuthorityFiles, type Backup, readBackup, sealBackup, unsealBackup } from './store/sqlite-backup.ts'
 
@@ -28,10 +42,20 @@ export async function makeBackup({ dataDir, copyStore, now, version }: BackupSou
   return path
 }
 
+/** Read until two looks agree: a rollover that is under way moves one file after the other. */
 async function authorityFiles(folder: string): Promise<AuthorityFiles> {
-  const entries = await readdir(folder, { withFileTypes: true })
-  const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
-  return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)))
+  const look = async (): Promise<AuthorityFiles> => {
+    const entries = await readdir(folder, { withFileTypes: true })
+    const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+    return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)))
+  }
+  let before = await look()
+  for (let tries = 10; tries > 0; tries--) {
+    const now = await look()
+    if (isDeepStrictEqual(now, before)) return now
+    before = now
+  }
+  throw new Error(`The files in ${folder} change all the time`)
 }
 
 /** Why no controller may start on this directory now; undefined when it may. */
@@ -72,6 +96,7 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   if (present.length > 0) await mkdir(aside, { recursive: true, mode: 0o700 })
   for (const name of present) await rename(join(dataDir, name), join(aside, name))
   for (const name of [authorityFolderName, storeFileName]) await rename(join(restoring, name), join(dataDir, name))
+  await giveToOwner(dataDir)
   await rm(restoring, { recursive: true })
   await flush(dataDir)
   return { backup, ...(present.length > 0 && { aside }) }
@@ -105,6 +130,25 @@ async function flush(path: string): Promise<void> {
     await file.sync()
   } finally {
     await file.close()
+  }
+}
+
+/** What root has made in the data directory becomes its owner's: the packaged controller runs without root. */
+export async function giveToOwner(dataDir: string): Promise<void> {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = await stat(dataDir)
+  for await (const path of pathsIn(dataDir)) {
+    const has = await lstat(path).catch(() => undefined) // a running controller's files come and go
+    if (has?.uid === 0 && uid !== 0) await lchown(path, uid, gid)
+  }
+}
+
+/** Links are not followed: what they lead to is not the controller's. */
+async function* pathsIn(folder: string): AsyncGenerator<string> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    yield path
+    if (entry.isDirectory()) yield* pathsIn(path)
   }
 }
 

@@ -6,15 +6,16 @@ import { parseArgs } from 'node:util'
 import { type ConfigMap, ConfigMapSchema } from '../api/config-map.ts'
 import { decode } from '../api/decode.ts'
 import { trustedAuthoritiesAnnotation } from '../api/hardware-identity.ts'
-import { nodeIdentity } from '../api/identity.ts'
+import { administrator, nodeIdentity } from '../api/identity.ts'
 import { type Lease, nodeLeaseNamespace } from '../api/lease.ts'
 import type { Node } from '../api/node.ts'
 import { caHash } from '../certs/ca-hash.ts'
 import { beginRollover, changeOver, finishRollover, type Rollover, rolloverIn } from '../certs/rollover.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
+import { systemClock } from '../daemon/clock.ts'
 import { formatDuration } from '../daemon/duration.ts'
 import { storyOf } from '../daemon/log.ts'
-import { authorityFolderName } from './backup.ts'
+import { authorityFolderName, giveToOwner } from './backup.ts'
 import type { BackupCommandNeeds } from './backup-command.ts'
 import { columns } from './columns.ts'
 import { type ApiAccess, readKubeconfig } from './kubeconfig.ts'
@@ -165,23 +166,45 @@ async function nodesOf(client: ApiClient, signal: AbortSignal): Promise<readonly
 async function revoke(subject: string, reason: string, place: Place, { nowMs, signal }: BackupCommandNeeds) {
   if (/\s/.test(reason)) throw new Error(`--reason must be one word, as Stolen, not ${JSON.stringify(reason)}`)
   const { client } = await access(place)
-  const isUser = subject.includes(':') || subject === 'kubernetes-admin'
-  const user = isUser ? subject : nodeIdentity(subject).user
+  const isOurselves = subject === administrator.user
+  const user = isOurselves || subject.includes(':') ? subject : nodeIdentity(subject).user
   const present = await revocations(client, signal)
   const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationsKey } }
   const wanted = withRevoked(present ?? none, user, reason, nowMs)
   const collection = `/api/v1/namespaces/${revocationsKey.namespace}/configmaps`
-  const answer =
+  const answering =
     present === undefined
-      ? await client.post(collection, wanted, signal)
-      : await client.patch(
+      ? client.post(collection, wanted, signal)
+      : client.patch(
           `${collection}/${revocationsKey.name}`,
           { metadata: { resourceVersion: present.metadata.resourceVersion }, data: wanted.data },
           'application/merge-patch+json',
           signal,
         )
-  expectSuccess(`Cannot revoke the certificates of ${user}`, answer)
+  const refused = `Cannot revoke the certificates of ${user}`
+  if (isOurselves) {
+    const answer = await answering.catch(() => undefined) // our own connection is cut, too
+    if (answer !== undefined) expectSuccess(refused, answer)
+    await untilRevoked(user, revocationsIn(wanted).get(user)?.beforeMs ?? nowMs, place, signal)
+    return `All kubeconfigs of administrators that were made until now are good no more: the new one is ${place.kubeconfig}.\n`
+  }
+  expectSuccess(refused, await answering)
   return `All certificates that ${user} was issued until now are revoked; its connections are cut. To let it in again, let it join again.\n`
+}
+
+/** The controller writes another kubeconfig, which shows that it was done. */
+async function untilRevoked(user: string, beforeMs: number, place: Place, signal: AbortSignal): Promise<void> {
+  for (let tries = 100; ; tries--) {
+    try {
+      const { client } = await access(place)
+      if ((revocationsIn(await revocations(client, signal)).get(user)?.beforeMs ?? 0) >= beforeMs) return
+    } catch (cause) {
+      if (tries === 0) throw new Error(`Revoked or not, ${place.kubeconfig} is good no more`, { cause })
+    }
+    if (tries === 0) throw new Error(`Cannot revoke the certificates of ${user}`)
+    await systemClock.sleep(200, signal)
+    signal.throwIfAborted()
+  }
 }
 
 async function begin({ dataDir }: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
@@ -225,6 +248,7 @@ function refuseLate(late: readonly NodeCertificate[], force: boolean, what: stri
 }
 
 async function takeOver(dataDir: string, signal: AbortSignal): Promise<void> {
+  await giveToOwner(dataDir)
   await askToReload(doorPath(dataDir), signal)
 }
 

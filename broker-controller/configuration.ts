@@ -2,11 +2,14 @@
 import { isIP } from 'node:net'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
-import { ConfigurationError } from '../daemon/configuration-file.ts'
+import { ConfigurationError, type FieldOf } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
 import type { Flags } from './command-line.ts'
+import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
+import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './controllers/node-lifecycle-settings.ts'
+import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
 export const ControllerConfigurationSchema = object({
@@ -61,26 +64,7 @@ export type ControllerConfiguration = {
   /** Names and addresses beyond those of this machine. */
   readonly hosts: readonly string[]
   readonly log: { readonly format: LogFormat; readonly level: LogLevel }
-  readonly nodeLifecycle: {
-    readonly nodeMonitorPeriodMs: number
-    readonly nodeMonitorGracePeriodMs: number
-    readonly nodeStartupGracePeriodMs: number
-    readonly nodeConnectionLossDebounceMs: number
-    readonly nodeEvictionRate: number
-    readonly secondaryNodeEvictionRate: number
-    readonly unhealthyZoneThreshold: number
-    readonly largeClusterSizeThreshold: number
-    readonly plannedAbsenceLimitMs: number
-    readonly linkSuspicionPatienceMs: number
-    readonly linkSuspicionWindowMs: number
-    readonly linkSuspicionShare: number
-    readonly linkSuspicionNodes: number
-    readonly flappingLosses: number
-    readonly flappingWindowMs: number
-    readonly flappingSettleTimeMs: number
-    /** Conditions that keep new pods away from a node. */
-    readonly conditionTaints: readonly string[]
-  }
+  readonly nodeLifecycle: NodeLifecycleSettings
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
   readonly eventLifetimeMs: number
@@ -124,7 +108,7 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
     const where = typed === undefined ? name : flag
     return check(value, value >= 0 && value <= 65_535, `${where}: ${typed ?? value} must be a port, 0 to 65535`)
   }
-  const span = (name: DurationName, otherwiseMs: number, leastMs: number) => {
+  const span = (name: FieldOf<ControllerConfigurationFile, string>, otherwiseMs: number, leastMs: number) => {
     const written = file[name]
     const ms = written === undefined ? otherwiseMs : (parseDuration(written) ?? Number.NaN)
     const least = leastMs > 0 ? ` of at least ${leastMs}ms` : ''
@@ -134,19 +118,12 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
       `${name}: ${JSON.stringify(written)} must be a length of time${least} (like 10s or 5m)`,
     )
   }
-  const share = (
-    name: 'nodeEvictionRate' | 'secondaryNodeEvictionRate' | 'unhealthyZoneThreshold' | 'linkSuspicionShare',
-    otherwise: number,
-  ) => {
+  const share = (name: FieldOf<ControllerConfigurationFile, number>, otherwise: number) => {
     const value = file[name] ?? otherwise
     const most = name === 'nodeEvictionRate' || name === 'secondaryNodeEvictionRate' ? 1000 : 1
     return check(value, value >= 0 && value <= most, `${name}: ${value} must be between 0 and ${most}`)
   }
-  const count = (
-    name: 'largeClusterSizeThreshold' | 'terminatedPodGCThreshold' | 'linkSuspicionNodes' | 'flappingLosses',
-    otherwise: number,
-    least = 0,
-  ) => {
+  const count = (name: FieldOf<ControllerConfigurationFile, number>, otherwise: number, least = 0) => {
     const value = file[name] ?? otherwise
     return check(value, value >= least, `${name}: ${value} must be ${least} or more`)
   }
@@ -172,6 +149,7 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
   for (const host of hosts)
     check(host, isIP(host) > 0 || isName(host), `host ${JSON.stringify(host)} must be an IP address or a host name`)
 
+  const usual = defaultNodeLifecycleSettings
   const configuration: ControllerConfiguration = {
     listen: {
       apiPort: port('apiPort', '--api-port', 6443),
@@ -186,22 +164,22 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
       level: oneOfWords('--log-level', flags.logLevel, ['error', 'warn', 'info', 'debug']) ?? file.logLevel ?? 'info',
     },
     nodeLifecycle: {
-      nodeMonitorPeriodMs: span('nodeMonitorPeriod', 5_000, 100),
-      nodeMonitorGracePeriodMs: span('nodeMonitorGracePeriod', 50_000, 1_000),
-      nodeStartupGracePeriodMs: span('nodeStartupGracePeriod', 60_000, 1_000),
-      nodeConnectionLossDebounceMs: span('nodeConnectionLossDebounce', 5_000, 0),
-      nodeEvictionRate: share('nodeEvictionRate', 0.1),
-      secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', 0.01),
-      unhealthyZoneThreshold: share('unhealthyZoneThreshold', 0.55),
-      largeClusterSizeThreshold: count('largeClusterSizeThreshold', 50),
-      plannedAbsenceLimitMs: span('plannedAbsenceLimit', 30 * 60_000, 0),
-      linkSuspicionPatienceMs: span('linkSuspicionPatience', 15 * 60_000, 0),
-      linkSuspicionWindowMs: span('linkSuspicionWindow', 20_000, 0),
-      linkSuspicionShare: share('linkSuspicionShare', 0.5),
-      linkSuspicionNodes: count('linkSuspicionNodes', 5, 2),
-      flappingLosses: count('flappingLosses', 4),
-      flappingWindowMs: span('flappingWindow', 15 * 60_000, 1_000),
-      flappingSettleTimeMs: span('flappingSettleTime', 5 * 60_000, 0),
+      nodeMonitorPeriodMs: span('nodeMonitorPeriod', usual.nodeMonitorPeriodMs, 100),
+      nodeMonitorGracePeriodMs: span('nodeMonitorGracePeriod', usual.nodeMonitorGracePeriodMs, 1_000),
+      nodeStartupGracePeriodMs: span('nodeStartupGracePeriod', usual.nodeStartupGracePeriodMs, 1_000),
+      nodeConnectionLossDebounceMs: span('nodeConnectionLossDebounce', usual.nodeConnectionLossDebounceMs, 0),
+      nodeEvictionRate: share('nodeEvictionRate', usual.nodeEvictionRate),
+      secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', usual.secondaryNodeEvictionRate),
+      unhealthyZoneThreshold: share('unhealthyZoneThreshold', usual.unhealthyZoneThreshold),
+      largeClusterSizeThreshold: count('largeClusterSizeThreshold', usual.largeClusterSizeThreshold),
+      plannedAbsenceLimitMs: span('plannedAbsenceLimit', usual.plannedAbsenceLimitMs, 0),
+      linkSuspicionPatienceMs: span('linkSuspicionPatience', usual.linkSuspicionPatienceMs, 0),
+      linkSuspicionWindowMs: span('linkSuspicionWindow', usual.linkSuspicionWindowMs, 0),
+      linkSuspicionShare: share('linkSuspicionShare', usual.linkSuspicionShare),
+      linkSuspicionNodes: count('linkSuspicionNodes', usual.linkSuspicionNodes, 2),
+      flappingLosses: count('flappingLosses', usual.flappingLosses),
+      flappingWindowMs: span('flappingWindow', usual.flappingWindowMs, 1_000),
+      flappingSettleTimeMs: span('flappingSettleTime', usual.flappingSettleTimeMs, 0),
       conditionTaints: (file.conditionTaints ?? []).map((type) =>
         check(
           type,
@@ -210,8 +188,8 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
         ),
       ),
     },
-    terminatedPodGCThreshold: count('terminatedPodGCThreshold', 12_500),
-    eventLifetimeMs: span('eventTTL', 3_600_000, 1_000),
+    terminatedPodGCThreshold: count('terminatedPodGCThreshold', defaultTerminatedPodGCThreshold),
+    eventLifetimeMs: span('eventTTL', defaultEventCleanup.lifetimeMs, 1_000),
     certificates: {
       signingMs: span('clusterSigningDuration', 365 * dayMs, 600_000),
       servingMs: span('servingCertificateDuration', 5 * 365 * dayMs, 600_000),
@@ -223,21 +201,6 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration
 }
-
-type DurationName =
-  | 'nodeMonitorPeriod'
-  | 'nodeMonitorGracePeriod'
-  | 'nodeStartupGracePeriod'
-  | 'nodeConnectionLossDebounce'
-  | 'plannedAbsenceLimit'
-  | 'linkSuspicionPatience'
-  | 'linkSuspicionWindow'
-  | 'flappingWindow'
-  | 'flappingSettleTime'
-  | 'eventTTL'
-  | 'clusterSigningDuration'
-  | 'servingCertificateDuration'
-  | 'expiredCertificateWindow'
 
 function isName(text: string): boolean {
   return dnsSubdomainProblem(text.toLowerCase()) === undefined

@@ -5,11 +5,12 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { administrator } from '../api/identity.ts'
+import { certificatesIn } from '../api/pem.ts'
 import { type Authority, openAuthority, wrongDate } from '../certs/authority.ts'
 import { checkNodeCSR, signNodeCSR } from '../certs/csr.ts'
-import { type Issued, issueAdmin, issueServer } from '../certs/issue.ts'
+import { type Issued, issueAdmin, issueServer, yearMs } from '../certs/issue.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
-import { alarm } from '../daemon/alarm.ts'
 import type { Clock } from '../daemon/clock.ts'
 import { replaceFile } from '../daemon/durable-file.ts'
 import type { Log } from '../daemon/log.ts'
@@ -27,6 +28,8 @@ export type OwnCertificateNeeds = {
   readonly servingMs: number
   /** The longest a node's certificate is good for. */
   readonly signingMs: number
+  /** Certificates of this user whose life began before are revoked; undefined: none is. */
+  readonly revokedBefore: (user: string) => number | undefined
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -43,6 +46,8 @@ export interface OwnCertificates extends Loop {
   onChange(told: () => Promise<void> | void): void
   /** Writes the administrator's kubeconfig for this server, now and whenever it changes; gives its path. */
   writeKubeconfig(server: string): Promise<string>
+  /** Another administrator's kubeconfig is written where the last one's certificate was revoked. */
+  revoked(): Promise<void>
   /** Reads the authority's folder again and makes everything anew. */
   reload(): Promise<void>
 }
@@ -50,50 +55,72 @@ export interface OwnCertificates extends Loop {
 const serverFiles = { key: 'server.key', certificate: 'server.crt' }
 /** A clock may jump: no sleep is trusted for longer. */
 const lookMs = 3600_000
+/** While it is wrong, and more is to be made than is there. */
+const soonMs = 60_000
 
 export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<OwnCertificates> {
   const { dataDir, names, servingMs, signingMs, clock, random, log } = needs
   const folder = join(dataDir, authorityFolderName)
+  const kubeconfigPath = join(dataDir, 'kubeconfig')
   const listeners: (() => Promise<void> | void)[] = []
-  const wake = alarm(clock)
   let authority = await openFleetAuthority(folder, clock, log)
   let server = await serverCertificate()
   let kubeconfigServer: string | undefined
-  let dueMs = dueFrom(server)
+  let administratorSinceMs: number | undefined
+  let share = random()
 
-  function dueFrom({ certificate }: Issued): number {
-    const { validFrom, validTo } = new X509Certificate(certificate)
+  function dateProblem(): string | undefined {
+    return wrongDate(clock.wallMs(), authority)
+  }
+
+  /** How long until it is to be made anew. One made by a clock that was wrong is due when the clock is right. */
+  const dueInMs = (): number => {
+    const { validFrom, validTo } = new X509Certificate(server.certificate)
+    const sinceMs = Date.parse(validFrom)
     // The administrator's is made with it, and is good for a year.
-    const untilMs = Math.min(Date.parse(validTo), Date.parse(validFrom) + 365 * 24 * 3600_000)
-    return renewalDueMs({ sinceMs: Date.parse(validFrom), untilMs }, random())
+    const untilMs = Math.min(Date.parse(validTo), sinceMs + yearMs)
+    const nowMs = clock.wallMs()
+    return server.isKept || nowMs < sinceMs ? 0 : Math.max(0, renewalDueMs({ sinceMs, untilMs }, share) - nowMs)
   }
 
   /** Made anew, for addresses change; by a clock that is wrong, the one from before. */
-  async function serverCertificate(): Promise<Issued> {
-    const nowMs = clock.wallMs()
-    const wrong = wrongDate(nowMs, authority)
+  async function serverCertificate(): Promise<Issued & { readonly isKept: boolean }> {
+    const wrong = dateProblem()
     if (wrong !== undefined) {
       const kept = await keptServer(dataDir)
       if (kept === undefined) throw new Error(wrong)
       log.warn('Certificates are made when the clock is right; the server goes on with the one it has', {
         because: wrong,
       })
-      return kept
+      return { ...kept, isKept: true }
     }
-    const issued = issueServer(authority, { names, nowMs, lifeMs: servingMs })
+    const issued = issueServer(authority, { names, nowMs: clock.wallMs(), lifeMs: servingMs })
     const whole = { ...issued, certificate: `${issued.certificate.trimEnd()}\n${authority.certificate}` }
     await replaceFile(join(dataDir, serverFiles.key), whole.key, 0o600)
     await replaceFile(join(dataDir, serverFiles.certificate), whole.certificate, 0o644)
-    return whole
+    return { ...whole, isKept: false }
   }
 
   const makeAnew = async () => {
     server = await serverCertificate()
-    dueMs = dueFrom(server)
-    if (kubeconfigServer !== undefined && wrongDate(clock.wallMs(), authority) === undefined) {
-      await writeKubeconfigs(needs, authority, kubeconfigServer)
-    }
+    share = random()
+    await writeKubeconfigs()
     for (const tell of listeners) await tell()
+  }
+
+  /** In the data directory, and where else it is wanted. */
+  const writeKubeconfigs = async () => {
+    if (kubeconfigServer === undefined || dateProblem() !== undefined) return
+    const revokedMs = needs.revokedBefore(administrator.user)
+    const admin = issueAdmin(authority, {
+      nowMs: clock.wallMs(),
+      ...(revokedMs !== undefined && { notBeforeMs: revokedMs }),
+    })
+    const text = kubeconfigText({ server: kubeconfigServer, ca: authority.trusted, ...admin })
+    for (const wanted of new Set([kubeconfigPath, needs.kubeconfig ?? kubeconfigPath])) {
+      await replaceFile(wanted, text, 0o600)
+    }
+    administratorSinceMs = Date.parse(new X509Certificate(admin.certificate).validFrom)
   }
 
   return {
@@ -103,7 +130,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     signer: {
       check: checkNodeCSR,
       sign(pem, { expirationSeconds = Number.POSITIVE_INFINITY, ...terms }) {
-        const wrong = wrongDate(clock.wallMs(), authority)
+        const wrong = dateProblem()
         if (wrong !== undefined) throw new Error(wrong)
         return signNodeCSR(authority, pem, {
           nowMs: clock.wallMs(),
@@ -115,23 +142,27 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     onChange: (told) => void listeners.push(told),
     async writeKubeconfig(url) {
       kubeconfigServer = url
-      const path = needs.kubeconfig ?? join(dataDir, 'kubeconfig')
-      if (wrongDate(clock.wallMs(), authority) === undefined) await writeKubeconfigs(needs, authority, url)
-      else wake.ring()
-      return path
+      await writeKubeconfigs()
+      return needs.kubeconfig ?? kubeconfigPath
+    },
+    async revoked() {
+      const beforeMs = needs.revokedBefore(administrator.user)
+      if (beforeMs === undefined || administratorSinceMs === undefined || administratorSinceMs >= beforeMs) return
+      await writeKubeconfigs()
+      log.warn('The certificate of administrators was revoked; there is another kubeconfig', { path: kubeconfigPath })
     },
     async reload() {
       authority = await openFleetAuthority(folder, clock, log)
       await makeAnew()
-      log.info('Authority read anew', { caHash: authority.hash, trusted: authority.trusted.split('BEGIN').length - 1 })
+      log.info('Authority read anew', { caHash: authority.hash, trusted: certificatesIn(authority.trusted).length })
     },
     async run(signal) {
       while (!signal.aborted) {
-        await wake.sleep(Math.max(0, Math.min(lookMs, dueMs - clock.wallMs())), signal)
-        if (signal.aborted || clock.wallMs() < dueMs) continue
+        await clock.sleep(dateProblem() === undefined ? Math.min(lookMs, dueInMs()) : soonMs, signal)
+        if (signal.aborted || dateProblem() !== undefined || dueInMs() > 0) continue
         try {
           await makeAnew()
-          log.info('Own certificates renewed', { until: new Date(dueMs).toISOString() })
+          log.info('Own certificates renewed', { until: new X509Certificate(server.certificate).validTo })
         } catch (error) {
           log.error('Own certificates not renewed, trying again in an hour', { error })
           await clock.sleep(lookMs, signal)
@@ -152,16 +183,4 @@ async function openFleetAuthority(folder: string, clock: Clock, log: Log): Promi
   if (authority.created) log.info('Authority made', { folder, caHash: authority.hash })
   for (const path of authority.tightened) log.warn('File was readable by others', { path })
   return authority
-}
-
-/** In the data directory, and where else it is wanted. */
-async function writeKubeconfigs(
-  { dataDir, kubeconfig, clock }: OwnCertificateNeeds,
-  authority: Authority,
-  server: string,
-): Promise<void> {
-  const admin = issueAdmin(authority, { nowMs: clock.wallMs() })
-  const text = kubeconfigText({ server, ca: authority.trusted, ...admin })
-  const path = join(dataDir, 'kubeconfig')
-  for (const wanted of new Set([path, kubeconfig ?? path])) await replaceFile(wanted, text, 0o600)
 }

@@ -1,0 +1,123 @@
+import { X509Certificate } from 'node:crypto'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { administrator } from '../api/identity.ts'
+import { fakeClock } from '../daemon/testing/fake-clock.ts'
+import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { readKubeconfig } from './kubeconfig.ts'
+import { openOwnCertificates } from './own-certificates.ts'
+
+const dayMs = 24 * 3600_000
+
+test('certificates are renewed in time, and who uses them is told', async (t) => {
+  const { clock, open } = aController(t)
+  const own = await open()
+  const first = sinceMs(own.tls().certificate)
+  await clock.advance(7 * dayMs)
+  t.equal(own.changes(), 0)
+  await clock.advance(2 * dayMs)
+  await own.changed()
+  t.ok(sinceMs(own.tls().certificate) > first + 7 * dayMs)
+  t.ok((await own.administratorSinceMs()) > first + 7 * dayMs)
+})
+
+test('a controller that starts in 1970 goes on with what it has, and makes everything anew when its clock is set', async (t) => {
+  const { clock, open, log } = aController(
+    t,
+    'Certificates are made when the clock is right; the server goes on with the one it has',
+  )
+  const rightMs = clock.wallMs()
+  const before = (await open()).tls()
+  clock.setWall(1_000)
+  const own = await open()
+  t.same(own.tls(), before)
+  await clock.advance(3600_000)
+  t.equal(own.changes(), 0)
+  clock.setWall(rightMs + dayMs)
+  await clock.advance(60_000)
+  await own.changed()
+  t.ok(sinceMs(own.tls().certificate) > sinceMs(before.certificate))
+  t.ok((await own.administratorSinceMs()) > rightMs)
+  t.equal(log.messages('warn').length, 1)
+})
+
+test('what was made by a clock that was ahead is made anew when that is set back', async (t) => {
+  const { clock, open } = aController(t)
+  const rightMs = clock.wallMs()
+  await open()
+  clock.setWall(rightMs + 1000 * dayMs)
+  const own = await open()
+  clock.setWall(rightMs)
+  await clock.advance(3600_000)
+  await own.changed()
+  t.ok(sinceMs(own.tls().certificate) <= clock.wallMs())
+})
+
+test('an administrator whose certificate was revoked finds another one', async (t) => {
+  const { clock, open, revoke } = aController(
+    t,
+    'The certificate of administrators was revoked; there is another kubeconfig',
+  )
+  const own = await open()
+  await own.revoked()
+  t.ok((await own.administratorSinceMs()) < clock.wallMs())
+  revoke(clock.wallMs())
+  await own.revoked()
+  t.equal(await own.administratorSinceMs(), clock.wallMs())
+})
+
+function sinceMs(pem: string): number {
+  return Date.parse(new X509Certificate(pem).validFrom)
+}
+
+function aController(t: Test, ...expected: readonly string[]) {
+  const dataDir = t.testdir({})
+  const clock = fakeClock()
+  clock.setWall(Date.UTC(2026, 5, 1))
+  const log = quietLog(t, ...expected)
+  let revokedMs: number | undefined
+  const open = async () => {
+    const own = await openOwnCertificates({
+      dataDir,
+      names: ['localhost'],
+      kubeconfig: undefined,
+      servingMs: 10 * dayMs,
+      signingMs: 365 * dayMs,
+      revokedBefore: (user) => (user === administrator.user ? revokedMs : undefined),
+      clock,
+      random: () => 0.5,
+      log,
+    })
+    let changes = 0
+    let tell = () => {}
+    const changed = new Promise<void>((resolve) => {
+      tell = resolve
+    })
+    own.onChange(() => {
+      changes++
+      tell()
+    })
+    await own.writeKubeconfig('https://localhost:6443')
+    const stop = new AbortController()
+    const running = own.run(stop.signal)
+    t.teardown(async () => {
+      stop.abort()
+      await running
+    })
+    return {
+      ...own,
+      changes: () => changes,
+      /** Once. Files are written meanwhile. */
+      changed: () => changed,
+      administratorSinceMs: async () => sinceMs((await readKubeconfig(join(dataDir, 'kubeconfig'))).certificate ?? ''),
+    }
+  }
+  return {
+    clock,
+    log,
+    open,
+    revoke: (beforeMs: number) => {
+      revokedMs = beforeMs
+    },
+  }
+}
