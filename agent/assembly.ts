@@ -1,11 +1,8 @@
 /** Configuration and identity → adapters → managers, running until told to stop. */
-import { createHash } from 'node:crypto'
-import { realpath } from 'node:fs/promises'
 import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
 import { shutdownProblem } from '../api/node-shutdown.ts'
-import { aborted } from '../daemon/aborted.ts'
-import { systemClock } from '../daemon/clock.ts'
+import { sinceBootMs, systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { loopWatch } from '../daemon/loop-watch.ts'
 import { runLoops } from '../daemon/run.ts'
@@ -21,7 +18,7 @@ import { hostPlatform } from './adapters/host-platform.ts'
 import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
-import { openKnownTime } from './adapters/known-time.ts'
+import { knownTimePath, openKnownTime } from './adapters/known-time.ts'
 import { logind } from './adapters/logind.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
 import { manifestFolder } from './adapters/manifest-folder.ts'
@@ -30,7 +27,8 @@ import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
 import { podUsage } from './adapters/pod-usage.ts'
 import { isUpgrading, systemJobs } from './adapters/system-jobs.ts'
-import { volumeStore } from './adapters/volume-store.ts'
+import { timeService } from './adapters/time-service.ts'
+import { volumeFolders, volumeStore } from './adapters/volume-store.ts'
 import { assembleLocalView } from './assembly/local-view.ts'
 import { assembleMachineHealth } from './assembly/machine-health.ts'
 import { assembleMembership } from './assembly/membership.ts'
@@ -51,15 +49,13 @@ import type { MachineDevices } from './pods/devices.ts'
 import { garbageCollector } from './pods/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 import { staticPodManager } from './pods/static-pod-manager.ts'
+import type { GoingDown } from './shutdown/departure.ts'
 import { type Goodbye, goodbyeFor } from './shutdown/goodbye.ts'
 import { shutdownManager } from './shutdown/shutdown-manager.ts'
 import { containerRoster } from './usage/roster.ts'
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
 const hangsAfterMs = 3 * 60_000
-
-/** When the machine goes down it does not wait for a link that is slow. */
-const lastReportsMs = 1_000
 
 export type Assembly = {
   readonly request: RunRequest
@@ -87,14 +83,14 @@ export async function runAgent(
   const random = Math.random
   const watch = loopWatch(systemClock, hangsAfterMs)
   const knownTime = await openKnownTime({
-    path: join(dataDir, 'last-known-time'),
+    path: knownTimePath(dataDir),
     certificate: identity.certificate,
     isClockRight: () => sensors.time().synchronized === true,
     clock: systemClock,
     log,
   })
   const controlPlane = mqttControlPlane(
-    { clock: systemClock, random, log, leave: () => goodbye() },
+    { clock: systemClock, random, log, leave: () => goodbye(shutdown.goingDown()) },
     { ...identity, agentVersion: version, bootID: system.bootID, knownTime },
   )
   const engine = dockerRuntime({
@@ -138,8 +134,9 @@ export async function runAgent(
       stallWarnings: new Map(configuration.pressureStallWarning),
     },
   )
-  const sensors = machineSensors({ root, kernel })
-  const theirTime = controllerTime(systemClock)
+  const otherTimeService = timeService({ root, clock: systemClock })
+  const sensors = machineSensors({ root, kernel, otherTimeService })
+  const theirTime = controllerTime({ sinceBootMs, wallMs: systemClock.wallMs })
   const heardTime = (wallMs: number) => theirTime.heard(wallMs, true)
   const dateKnown = () =>
     likelyDate({
@@ -148,6 +145,8 @@ export async function runAgent(
       synchronized: sensors.time().synchronized,
       controller: theirTime.difference(),
     })
+  /** Where nobody can tell: the clock, but never before what is known. */
+  const dateGuessed = () => dateKnown() ?? Math.max(systemClock.wallMs(), knownTime.earliestMs())
   const machineHealth = await assembleMachineHealth({
     request,
     configuration,
@@ -164,14 +163,15 @@ export async function runAgent(
     tell: tellOfNode,
     changed: () => status.wake(),
   })
-  const bootTime = await openBootTime(dataDir)
-  const goodbye = async (): Promise<Goodbye> =>
-    goodbyeFor({
-      jobs: await systemJobs(root),
-      goingDown: shutdown.goingDown(),
-      isUpgrading: isUpgrading(root),
-      bootMs: bootTime.ms,
-    })
+  const bootTime = await openBootTime({
+    dataDirectory: dataDir,
+    rebooted,
+    isConnected: () => controlPlane.connected,
+    uptimeMs: () => sensors.time().uptimeMs,
+    clock: systemClock,
+  })
+  const goodbye = async (goingDown: GoingDown | undefined): Promise<Goodbye> =>
+    goodbyeFor({ jobs: await systemJobs(root), goingDown, isUpgrading: isUpgrading(root), bootMs: bootTime.ms })
   const shutdown = shutdownManager(
     {
       inhibitor: logind({ root }),
@@ -181,12 +181,12 @@ export async function runAgent(
         endPod: (uid, ending) => pods.endPod(uid, ending),
         goOn: () => pods.goOn(),
       },
-      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye())),
-      async reported() {
-        const untilMs = systemClock.monotonicMs() + lastReportsMs
+      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye(goingDown))),
+      async reported(withinMs) {
+        const untilMs = systemClock.monotonicMs() + withinMs
         while (!controlPlane.settled && systemClock.monotonicMs() < untilMs) await systemClock.sleep(20)
       },
-      clock: systemClock,
+      clock: watch.clockFor('shutdown'),
       random,
       log,
       tell: tellOfNode,
@@ -244,6 +244,7 @@ export async function runAgent(
       gate: boot.startGate({ clock: systemClock, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       node: {
+        isKnown: () => status.status() !== undefined,
         hostIP: () => status.status()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
         allocatable: () => status.status()?.allocatable ?? {},
         memoryCapacityBytes: () => machine.memoryBytes,
@@ -284,8 +285,10 @@ export async function runAgent(
     controlPlane,
     knownTime,
     heardTime,
+    nowMs: dateGuessed,
     status,
     pods,
+    watch,
     clock: systemClock,
     random,
     log,
@@ -358,6 +361,7 @@ export async function runAgent(
       teller,
       certificates,
       knownTime,
+      otherTimeService,
       ...(staticPodPath === '' ? [] : [staticPods]),
       mirrors,
       { name: 'kernel-log', run: kernel.run },
@@ -370,16 +374,7 @@ export async function runAgent(
       pods,
       garbage,
       { name: 'shutdown', run: shutdown.run },
-      {
-        name: 'boot-time',
-        async run(signal) {
-          const waits = () => !controlPlane.connected && sensors.time().uptimeMs < bootTime.longestMs
-          while (waits() && !signal.aborted) await systemClock.sleep(1_000, signal)
-          if (!signal.aborted && (rebooted || bootTime.ms === undefined))
-            await bootTime.measured(sensors.time().uptimeMs)
-          await aborted(signal)
-        },
-      },
+      bootTime,
       ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
       { name: 'usage', run: sampler.run },
       { name: 'local-endpoint', run: endpoint.run },
@@ -394,13 +389,6 @@ export async function runAgent(
 function keptDead({ garbage }: AgentConfiguration): number {
   const { maxPerPodContainer } = garbage.containers
   return maxPerPodContainer < 0 ? Number.POSITIVE_INFINITY : Math.max(1, maxPerPodContainer)
-}
-
-/** Memory of its own for each data directory: more than one agent may run on a machine. */
-async function volumeFolders(dataDir: string) {
-  const dataDirectory = await realpath(dataDir)
-  const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
-  return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
 }
 
 function counted(devices: MachineDevices) {

@@ -16,7 +16,7 @@ import {
   optional,
   text,
 } from '../api/schema.ts'
-import { ConfigurationError } from '../daemon/configuration-file.ts'
+import { ConfigurationError, type FieldOf } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { GarbagePolicy } from './pods/garbage-collector.ts'
@@ -113,81 +113,64 @@ export const emptyConfiguration: AgentConfigurationFile = {
 /** Throws ConfigurationError with everything that is wrong. `where` names the file in the message. */
 export function agentConfiguration(file: AgentConfigurationFile, where = 'the defaults'): AgentConfiguration {
   const problems: string[] = []
-  const span = (name: keyof AgentConfigurationFile, value: string | undefined, otherwiseMs: number, leastMs = 1) => {
-    const ms = value === undefined ? otherwiseMs : parseDuration(value)
+  const span = (name: FieldOf<AgentConfigurationFile, string>, otherwiseMs: number, leastMs = 1) => {
+    const written = file[name]
+    const ms = written === undefined ? otherwiseMs : parseDuration(written)
     if (ms !== undefined && ms >= leastMs) return ms
     const least = leastMs > 1 ? ` of at least ${leastMs / 1000}s` : ''
-    problems.push(`${name}: ${JSON.stringify(value)} must be a span of time${least} (like 10s or 5m)`)
+    problems.push(`${name}: ${JSON.stringify(written)} must be a span of time${least} (like 10s or 5m)`)
     return otherwiseMs
   }
-  const whole = (
-    name: keyof AgentConfigurationFile,
-    value: number | undefined,
-    otherwise: number,
-    least: number,
-    most: number,
-  ) => {
-    const number = value ?? otherwise
+  const whole = (name: FieldOf<AgentConfigurationFile, number>, otherwise: number, least: number, most: number) => {
+    const number = file[name] ?? otherwise
     if (number >= least && number <= most) return number
     problems.push(`${name}: ${number} must be between ${least} and ${most}`)
     return otherwise
   }
 
-  const updateMs = span('nodeStatusUpdateFrequency', file.nodeStatusUpdateFrequency, 10_000, 1_000)
+  const updateMs = span('nodeStatusUpdateFrequency', 10_000, 1_000)
   // As the kubelet: who sets how often to look, and nothing else, wants it reported as often.
   const reportMs = file.nodeStatusUpdateFrequency === undefined ? 5 * 60_000 : updateMs
   const configuration: AgentConfiguration = {
     nodeStatusUpdateMs: updateMs,
-    nodeStatusReportMs: span('nodeStatusReportFrequency', file.nodeStatusReportFrequency, reportMs, 1_000),
-    nodeLeaseDurationSeconds: whole('nodeLeaseDurationSeconds', file.nodeLeaseDurationSeconds, 40, 4, 3600),
-    maxPods: whole('maxPods', file.maxPods, 110, 0, 10_000),
-    podsPerCore: whole('podsPerCore', file.podsPerCore, 0, 0, 10_000),
+    nodeStatusReportMs: span('nodeStatusReportFrequency', reportMs, 1_000),
+    nodeLeaseDurationSeconds: whole('nodeLeaseDurationSeconds', 40, 4, 3600),
+    maxPods: whole('maxPods', 110, 0, 10_000),
+    podsPerCore: whole('podsPerCore', 0, 0, 10_000),
     podPidsLimit: pidsLimitOf(file.podPidsLimit ?? -1, problems),
     ...evictionThresholds(file, problems),
-    evictionMaxPodGraceSeconds: whole('evictionMaxPodGracePeriod', file.evictionMaxPodGracePeriod, 0, 0, 86_400),
-    evictionPressureTransitionMs: span(
-      'evictionPressureTransitionPeriod',
-      file.evictionPressureTransitionPeriod,
-      5 * 60_000,
-    ),
+    evictionMaxPodGraceSeconds: whole('evictionMaxPodGracePeriod', 0, 0, 86_400),
+    evictionPressureTransitionMs: span('evictionPressureTransitionPeriod', 5 * 60_000),
     systemReserved: amountsOf('systemReserved', file.systemReserved ?? {}, problems),
     kubeReserved: amountsOf('kubeReserved', file.kubeReserved ?? {}, problems),
     registerNode: file.registerNode ?? true,
     registerWithTaints: file.registerWithTaints ?? [],
     nodeLabels: labelsOf(file.nodeLabels ?? {}, problems),
     nodeIP: addressOf('nodeIP', file.nodeIP, problems),
-    healthzPort: whole('healthzPort', file.healthzPort, 10248, 0, 65535),
+    healthzPort: whole('healthzPort', 10248, 0, 65535),
     healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
     highTemperatureCelsius:
-      file.highTemperatureCelsius === undefined
-        ? undefined
-        : whole('highTemperatureCelsius', file.highTemperatureCelsius, 0, 30, 120),
+      file.highTemperatureCelsius === undefined ? undefined : whole('highTemperatureCelsius', 0, 30, 120),
     restartDocker: file.restartDocker ?? true,
     staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
-    fileCheckMs: span('fileCheckFrequency', file.fileCheckFrequency, 20_000, 1_000),
+    fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),
     devices: devicesOf(file.devices ?? [], problems),
     imagePulls: {
-      parallel: parallelPulls(file, whole('maxParallelImagePulls', file.maxParallelImagePulls, 2, 1, 1000)),
-      stallMs: span('imagePullProgressDeadline', file.imagePullProgressDeadline, 60_000, 1_000),
+      parallel: parallelPulls(file, whole('maxParallelImagePulls', 2, 1, 1000)),
+      stallMs: span('imagePullProgressDeadline', 60_000, 1_000),
     },
     garbage: {
       containers: {
-        minAgeMs: span('minimumContainerTTLDuration', file.minimumContainerTTLDuration, 0, 0),
-        maxPerPodContainer: whole(
-          'maximumDeadContainersPerContainer',
-          file.maximumDeadContainersPerContainer,
-          1,
-          -1,
-          10_000,
-        ),
-        maxContainers: whole('maximumDeadContainers', file.maximumDeadContainers, -1, -1, 1_000_000),
+        minAgeMs: span('minimumContainerTTLDuration', 0, 0),
+        maxPerPodContainer: whole('maximumDeadContainersPerContainer', 1, -1, 10_000),
+        maxContainers: whole('maximumDeadContainers', -1, -1, 1_000_000),
       },
       images: {
-        highPercent: whole('imageGCHighThresholdPercent', file.imageGCHighThresholdPercent, 85, 0, 100),
-        lowPercent: whole('imageGCLowThresholdPercent', file.imageGCLowThresholdPercent, 80, 0, 100),
-        minAgeMs: span('imageMinimumGCAge', file.imageMinimumGCAge, 2 * 60_000, 0),
-        maxAgeMs: span('imageMaximumGCAge', file.imageMaximumGCAge, 0, 0),
+        highPercent: whole('imageGCHighThresholdPercent', 85, 0, 100),
+        lowPercent: whole('imageGCLowThresholdPercent', 80, 0, 100),
+        minAgeMs: span('imageMinimumGCAge', 2 * 60_000, 0),
+        maxAgeMs: span('imageMaximumGCAge', 0, 0),
       },
     },
   }

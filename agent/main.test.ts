@@ -123,7 +123,7 @@ test('an agent starts without controller, network and Docker, is asked how it is
   t.notMatch(agent.output(), /Warning/)
   t.same(
     readdirSync(directory).toSorted(),
-    ['boot-id', 'identity.json', 'last-known-time'],
+    ['boot-id', 'identity.json', 'identity.json.copy', 'last-known-time'],
     'no lock and no litter stays',
   )
 })

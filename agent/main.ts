@@ -20,7 +20,7 @@ import {
   agentConfiguration,
   emptyConfiguration,
 } from './configuration.ts'
-import { type Identity, readIdentity } from './join/identity.ts'
+import { type FoundIdentity, findIdentity, mendIdentity } from './join/identity.ts'
 
 /** sysexits.h: wrong usage; wrong configuration, which systemd is told not to start again. */
 const exitUsage = 64
@@ -149,7 +149,9 @@ async function run(request: RunRequest): Promise<number> {
     process.stderr.write(`${ready.problem}\n`)
     return exitConfiguration
   }
-  if (request.check) return said(`Everything is there to run as node ${ready.identity.nodeName}\n`, 0)
+  const { configuration, found } = ready
+  const { identity } = found
+  if (request.check) return said(`Everything is there to run as node ${identity.nodeName}\n`, 0)
   try {
     await mkdir(request.dataDir, { recursive: true, mode: 0o700 })
     const lock = await lockDirectory(request.dataDir)
@@ -157,12 +159,13 @@ async function run(request: RunRequest): Promise<number> {
     if (lock.unmarked !== undefined) log.warn('Disk takes no writes, going on', { dataDir, error: lock.unmarked })
     try {
       await removeUnfinished(dataDir)
+      await mendIdentity(dataDir, found, log)
       const service = await openServiceManager(process.env, log)
-      await runAgent({ request, ...ready, log, service }, stopping.signal)
+      await runAgent({ request, configuration, identity, log, service }, stopping.signal)
     } finally {
       await lock.release()
     }
-    log.info('Agent stopped', { node: ready.identity.nodeName })
+    log.info('Agent stopped', { node: identity.nodeName })
     return 0
   } catch (error) {
     const remedy = error instanceof AlreadyRunning ? { remedy: 'Stop it first, or give another --data-dir' } : {}
@@ -172,7 +175,7 @@ async function run(request: RunRequest): Promise<number> {
 }
 
 type Prepared =
-  | { readonly configuration: AgentConfiguration; readonly identity: Identity }
+  | { readonly configuration: AgentConfiguration; readonly found: FoundIdentity }
   | { readonly problem: string }
 
 async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<Prepared> {
@@ -180,14 +183,15 @@ async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<P
     const file =
       configPath === undefined ? undefined : await readConfigurationFile(configPath, AgentConfigurationSchema)
     const configuration = agentConfiguration(file ?? emptyConfiguration, configPath)
-    const identity = await readIdentity(dataDir)
-    if (identity === undefined) return { problem: notJoined(dataDir) }
-    if (nodeName !== undefined && nodeName !== identity.nodeName) {
-      return { problem: `This machine joined as node ${identity.nodeName}, not ${nodeName}; to rename it, join again` }
+    const found = await findIdentity(dataDir)
+    if (found === undefined) return { problem: notJoined(dataDir) }
+    const joinedAs = found.identity.nodeName
+    if (nodeName !== undefined && nodeName !== joinedAs) {
+      return { problem: `This machine joined as node ${joinedAs}, not ${nodeName}; to rename it, join again` }
     }
     const later = await laterFormat(checkpointPath(dataDir))
     if (later !== undefined) return { problem: later }
-    return { configuration, identity }
+    return { configuration, found }
   } catch (error) {
     return { problem: error instanceof ConfigurationError ? error.message : storyOf(error) }
   }

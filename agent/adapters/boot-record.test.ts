@@ -6,6 +6,8 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openBootRecord } from './boot-record.ts'
 import { recordStart } from './start-record.ts'
 
+const lasting = 600_000
+
 test('a new boot is noticed once, a first start and a restart are none', async (t) => {
   const directory = t.testdir({})
   const rebooted = async (bootID: string) => (await openBootRecord(directory, bootID)).rebooted
@@ -19,15 +21,15 @@ test('boots that did not last are counted, back to the last one that did', async
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
   const boot = (name: string) => openBootRecord(directory, name)
-  await (await boot('boot-1')).lasts()
+  await (await boot('boot-1')).goesOn(lasting)
   t.equal((await boot('boot-1')).shortBoots, 1, 'of one before nobody knows that it lasted')
   t.equal((await boot('boot-2')).shortBoots, 0)
   t.equal((await boot('boot-3')).shortBoots, 1)
   for (const name of ['boot-4', 'boot-5']) await boot(name)
   const last = await boot('boot-5')
   t.equal(last.shortBoots, 3)
-  await last.lasts()
-  await last.lasts()
+  await last.goesOn(lasting)
+  await last.goesOn(lasting)
   t.equal((await boot('boot-6')).shortBoots, 0)
   for (let more = 7; more < 30; more++) await boot(`boot-${more}`)
   t.ok(readFileSync(join(directory, 'boot-id'), 'utf8').length < 200, 'the file stays small')
@@ -67,17 +69,17 @@ test('a pod that takes the machine down is found among others, held back, and le
   const { record, clock, gate, started } = await oneBoot()
   t.same([...started.keys()], ['a', 'c'], 'the others run')
   t.match(gate.hold('bad'), { reason: 'BootLoop', isNews: false, message: /held back.*tried again after an hour/ })
-  await record.lasts()
+  await record.goesOn(lasting)
   t.match(readFileSync(path, 'utf8'), /^boot-7 lasted\n[\s\S]*held bad\n$/)
   t.equal(gate.hold('bad made anew'), undefined)
 
   await clock.advance(3600_000)
   t.equal(gate.hold('bad'), undefined)
   await gate.starting('bad')
-  await record.lasts()
+  await record.goesOn(lasting)
   t.match(readFileSync(path, 'utf8'), /held bad/, 'as long as it may still do harm')
   await clock.advance(600_000)
-  await record.lasts()
+  await record.goesOn(lasting)
   t.notMatch(readFileSync(path, 'utf8'), /held/)
 })
 
@@ -101,6 +103,31 @@ test('cuts of power at any moment, and shutdowns, blame no pod', async (t) => {
   t.notMatch(readFileSync(join(directory, 'boot-id'), 'utf8'), /held/)
 })
 
+test('cuts of power in every boot, but minutes after the pods were started, blame no pod', async (t) => {
+  const directory = t.testdir({})
+  const log = quietLog(t)
+  for (let boot = 0; boot < 8; boot++) {
+    const record = await openBootRecord(directory, `boot-${boot}`)
+    const clock = fakeClock()
+    const gate = record.startGate({ clock, log })
+    for (let second = 0; second < 180; second += 10) {
+      if (gate.hold('only') === undefined) await gate.starting('only')
+      await clock.advance(10_000)
+      await record.goesOn(second * 1_000)
+    }
+  }
+  t.notMatch(readFileSync(join(directory, 'boot-id'), 'utf8'), /held/)
+})
+
+test('of pods that start at once the last one is on record, and the file is whole', async (t) => {
+  const directory = t.testdir({})
+  writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
+  const record = await openBootRecord(directory, 'boot-1')
+  const gate = record.startGate({ clock: fakeClock(), log: quietLog(t) })
+  await Promise.all(['a-pod-with-a-long-name', 'b', 'a-pod-with-another-name', 'd'].map(gate.starting))
+  t.equal(readFileSync(join(directory, 'boot-id'), 'utf8'), 'boot-1 last=d\nboot-0\n')
+})
+
 test('an agent that is started again in the same boot goes on with its record', async (t) => {
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
@@ -120,7 +147,7 @@ test('an agent that is started again in the same boot goes on with its record', 
 test('a folder that takes no writes is no failure', async (t) => {
   const record = await openBootRecord('/nowhere/at/all', 'boot-1')
   t.equal(record.rebooted, false)
-  await record.lasts()
+  await record.goesOn(lasting)
 })
 
 test("the agent's starts are remembered until the machine is restarted, as far as they matter", async (t) => {

@@ -1,14 +1,14 @@
 /**
  * Was the machine started anew since we last ran, do its boots last, and does one pod break them off? One small file, written
  * twice a boot: at the first start of the agent and once the boot has lasted. After a boot that broke off it is written
- * for each pod that is started, until one lasts. It names boots and no times: the clock may have been wrong in any of them.
+ * for each pod that is started, and once the suspect has done no harm, until one lasts. It names boots and no times: the clock may have been wrong in any of them.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../daemon/clock.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 import type { Log } from '../../daemon/log.ts'
-import { type BootNote, type BootVerdict, guiltyAfter, judgeBoots } from '../health/boot-loop.ts'
+import { type BootNote, type BootVerdict, bootLastsMs, guiltyAfter, judgeBoots } from '../health/boot-loop.ts'
 import type { StartGate } from '../pods/start-gate.ts'
 
 export interface BootRecord {
@@ -16,8 +16,11 @@ export interface BootRecord {
   readonly rebooted: boolean
   /** How many boots before this one did not last, in a row. */
   readonly shortBoots: number
-  /** This one does: put on record, once; said again and again, who was held back and does no harm is forgotten. A card that takes no writes is no reason to fail. */
-  lasts(): Promise<void>
+  /**
+   * Said again and again while this boot goes on. Put on record are that it has lasted, that a suspect did no harm, and who need not be held
+   * back any more. A card that takes no writes is no reason to fail.
+   */
+  goesOn(uptimeMs: number): Promise<void>
   /** We are told to stop: what comes is no power cut. */
   ends(): Promise<void>
   /** Holds back a pod that takes the machine down. */
@@ -29,6 +32,8 @@ type BootFile = { readonly boots: readonly BootNote[]; readonly held: readonly s
 const kept = 8
 /** A suspect waits so long for the machine to go down without it; a pod is to be back within half a minute. */
 const quietMs = 10_000
+/** Who takes the machine down does so within this time; later it is the supply, or somebody's hand. */
+const harmMs = 2 * 60_000
 const heldMs = 3600_000
 const clearedMs = 10 * 60_000
 
@@ -40,10 +45,15 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
   let held: readonly string[] = file.held
   const verdict: BootVerdict = judgeBoots(earlier, new Set(held))
   let current: BootNote = (isKnown ? file.boots[0] : undefined) ?? { bootID }
-  const write = async () => {
-    if (bootID === '') return
-    const text = bootFileText({ boots: [current, ...earlier].slice(0, kept), held: held.slice(-kept) })
-    await replaceFile(path, text).catch(() => undefined)
+  let written: Promise<void> = Promise.resolve()
+  /** One after the other: several pods start at once. */
+  const write = () => {
+    written = written.then(async () => {
+      if (bootID === '') return
+      const text = bootFileText({ boots: [current, ...earlier].slice(0, kept), held: held.slice(-kept) })
+      await replaceFile(path, text).catch(() => undefined)
+    })
+    return written
   }
   if (!isKnown) {
     if (verdict.guilty !== undefined) held = [...held, verdict.guilty]
@@ -54,15 +64,15 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
     current = goesOn
     await write()
   }
-  let lookAtHeld = async (): Promise<void> => undefined
+  let lookAtPods = async (): Promise<void> => undefined
   const firstLasting = earlier.findIndex(({ lasted }) => lasted)
 
   return {
     rebooted: !isKnown && file.boots.length > 0,
     shortBoots: firstLasting === -1 ? earlier.length : firstLasting,
-    async lasts() {
-      await lookAtHeld()
-      if (current.lasted || bootID === '') return
+    async goesOn(uptimeMs) {
+      await lookAtPods()
+      if (uptimeMs < bootLastsMs || current.lasted || bootID === '') return
       current = { bootID, lasted: true }
       await write()
     },
@@ -73,16 +83,20 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
     },
     startGate({ clock, log }) {
       const bornMs = clock.monotonicMs()
-      const begun = new Set<string>()
       const told = new Set<string>()
-      const triedMs = new Map<string, number>()
+      const startedMs = new Map<string, number>()
       let quietUntilMs: number | undefined
       if (held.length > 0) log.warn('Pods that took the machine down are held back', { held })
 
-      lookAtHeld = async () => {
-        const harmless = held.filter(
-          (uid) => (triedMs.get(uid) ?? Number.POSITIVE_INFINITY) + clearedMs <= clock.monotonicMs(),
-        )
+      const goesOnAfter = (uid: string, ms: number) =>
+        (startedMs.get(uid) ?? Number.POSITIVE_INFINITY) + ms <= clock.monotonicMs()
+      lookAtPods = async () => {
+        const { trial, began, ...rest } = current
+        if (trial !== undefined && began && goesOnAfter(trial, harmMs)) {
+          current = { ...rest, trial }
+          await write()
+        }
+        const harmless = held.filter((uid) => goesOnAfter(uid, clearedMs))
         if (harmless.length === 0) return
         held = held.filter((uid) => !harmless.includes(uid))
         await write()
@@ -98,16 +112,16 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
             told.add(uid)
             return { reason: 'BootLoop', message, againInMs: untilMs - nowMs, isNews }
           }
-          if (begun.has(uid)) return undefined
+          if (startedMs.has(uid)) return undefined
           if (held.includes(uid)) return wait(bornMs + heldMs, heldMessage)
           if (current.trial !== uid || current.began || current.lasted) return undefined
           quietUntilMs ??= nowMs + quietMs
           return wait(quietUntilMs, trialMessage(verdict.brokenOff))
         },
         async starting(uid) {
-          if (begun.has(uid)) return
-          begun.add(uid)
-          if (held.includes(uid)) return void triedMs.set(uid, clock.monotonicMs())
+          if (startedMs.has(uid)) return
+          startedMs.set(uid, clock.monotonicMs())
+          if (held.includes(uid)) return
           if (!verdict.watch || current.lasted || verdict.acquitted.has(uid)) return
           current = current.trial === uid ? { ...current, began: true } : { ...current, last: uid }
           await write()
@@ -117,7 +131,7 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
   }
 }
 
-const heldMessage = `The machine went down ${guiltyAfter} times in a row within ten minutes of this pod's start, and not before it: it is held back so that the others can run. Mend the pod and make it anew (delete it, or change its file); as it is, it is tried again after an hour`
+const heldMessage = `The machine went down ${guiltyAfter} times in a row within two minutes of this pod's start, and not before it: it is held back so that the others can run. Mend the pod and make it anew (delete it, or change its file); as it is, it is tried again after an hour`
 
 function trialMessage(times: number): string {
   return `The machine went down ${times} times in a row soon after its start, without a shutdown: this pod waits ${quietMs / 1000} s to see whether it does so without it`

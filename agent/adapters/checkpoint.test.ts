@@ -1,4 +1,5 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -59,6 +60,28 @@ test('a damaged file is set aside, and never believed', async (t) => {
     await checkpoint.save(remembered())
     t.same(await open().load(), remembered())
   }
+})
+
+test('a pod that a later agent wrote in words of its own takes no other with it, and is still wanted', async (t) => {
+  const { path, open } = place(t)
+  const { desired, endings } = remembered()
+  const strange = { ...aPod({ name: 'strange' }), spec: { containers: 'none' } }
+  const content = JSON.stringify({ desired: { ...desired, pods: [strange, ...desired.pods] }, endings })
+  const sha256 = createHash('sha256').update(content).digest('hex')
+  await writeFile(path, `${JSON.stringify({ format: 1, sha256 })}\n${content}\n`)
+  const found = await open().load()
+  t.match(found, { desired: { pods: [{ metadata: { name: 'web' } }], misread: [{ uid: 'uid-of-strange' }] }, endings })
+  t.equal(found?.desired.pods.length, 1)
+  if (found === undefined) return
+  await open().save(found)
+  t.same(await open().load(), found)
+})
+
+test('a file that cannot even be read is told, and left where it is', async (t) => {
+  const { path, open } = place(t)
+  await mkdir(path)
+  t.equal(await open('Checkpoint of wanted pods cannot be read').load(), undefined)
+  t.ok((await stat(path)).isDirectory())
 })
 
 test('a folder that cannot be written is told', async (t) => {

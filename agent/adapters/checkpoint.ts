@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
+import { decodeDesired } from '../../api/desired.ts'
 import { PodStatusSchema } from '../../api/pod.ts'
-import { mapOf, object } from '../../api/schema.ts'
-import { DesiredMessageSchema } from '../../api/topics.ts'
+import { mapOf } from '../../api/schema.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
@@ -15,17 +15,17 @@ const steps: readonly Step[] = []
 type Step = (content: unknown) => unknown
 /** Of the file that is written. */
 const format = steps.length + 1
+const EndingsSchema = mapOf(PodStatusSchema)
 
 /**
  * Why this agent must not touch the file: a later one wrote it, and could read it no more. Undefined when there is no such
  * reason, whatever else may be wrong with it.
  */
 export async function laterFormat(path: string): Promise<string | undefined> {
-  const found = formatOf((await readText(path)) ?? '')
+  const found = formatOf(await readFile(path, 'utf8').catch(() => ''))
   if (found === undefined || found <= format) return undefined
   return `${path} was written by a later bramble-agent (format ${found}; this one knows ${format}). Install that version again; or move the file away: pods go on running, and the controller says again what is wanted.`
 }
-const RememberedSchema = object({ desired: DesiredMessageSchema, endings: mapOf(PodStatusSchema) })
 
 export function checkpointPath(dataDir: string): string {
   return join(dataDir, 'desired.json')
@@ -37,8 +37,13 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
 
   return {
     async load() {
-      const text = await readText(path)
-      if (text === undefined) return undefined
+      let text: string
+      try {
+        text = await readFile(path, 'utf8')
+      } catch (error) {
+        if (!isAbsent(error)) log.error('Checkpoint of wanted pods cannot be read', { path, error })
+        return undefined
+      }
       try {
         const remembered = read(text)
         written = essence(remembered)
@@ -60,12 +65,8 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
   }
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch {
-    return undefined // None yet; or a disk that will say so when it is written.
-  }
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 /** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */
@@ -79,9 +80,12 @@ export function read(text: string, upgrades: readonly Step[] = steps): Remembere
   const content = text.slice(end + 1, -1)
   if (sha256(content) !== sum) throw new Error('The checksum does not fit the content')
   const upgraded = upgrades.slice(version - 1).reduce<unknown>((before, step) => step(before), JSON.parse(content))
-  const decoded = decode(RememberedSchema, upgraded)
-  if (!decoded.ok) throw new Error(`The content is not what it should be: ${JSON.stringify(decoded.problems[0])}`)
-  return decoded.value
+  const parts = (upgraded ?? {}) as { readonly [part: string]: unknown }
+  const desired = decodeDesired(parts['desired'])
+  const endings = decode(EndingsSchema, parts['endings'])
+  if (desired.ok && endings.ok) return { desired: desired.value, endings: endings.value }
+  const [problem] = [desired, endings].flatMap((one) => (one.ok ? [] : one.problems))
+  throw new Error(`The content is not what it should be: ${JSON.stringify(problem)}`)
 }
 
 function formatOf(text: string): number | undefined {
@@ -95,8 +99,9 @@ function formatOf(text: string): number | undefined {
 }
 
 /** What is worth a write: not the number of the message that said it. */
-function essence({ desired: { pods, configMaps = [], secrets = [], podCIDR }, endings }: Remembered): string {
-  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR]))
+function essence({ desired, endings }: Remembered): string {
+  const { pods, configMaps = [], secrets = [], podCIDR, misread = [] } = desired
+  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread]))
 }
 
 function sha256(text: string): string {

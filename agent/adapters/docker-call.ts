@@ -2,6 +2,10 @@
 import { longestTimerMs } from '../../daemon/clock.ts'
 import { failureOf, runtimeError } from './docker-errors.ts'
 
+export const askMs = 30_000
+/** Making and starting may wait for a slow card. */
+export const actMs = 120_000
+
 /**
  * Ends within `ms`, whatever becomes of the answer: dockerode waits for ever for the rest of one that was cut off.
  * The statuses in `fine` say that the work was done before: the answer is then undefined.

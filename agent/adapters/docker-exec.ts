@@ -1,13 +1,13 @@
 /** A command in a container that runs: what it wrote, and how it ended. */
+import { readFile } from 'node:fs/promises'
 import type Dockerode from 'dockerode'
 import type { ExecResult } from '../pods/runtime.ts'
-import { call } from './docker-call.ts'
+import { askMs, call } from './docker-call.ts'
 
-const askMs = 30_000
 /** As the kubelet cuts what a probe or a hook says. */
 const mostBytes = 10 * 1024
 
-/** Docker cannot end what it runs so: a command that takes too long goes on until its container ends. */
+/** A command that takes too long is killed, soon afterwards. */
 export async function execute(
   docker: Dockerode,
   id: string,
@@ -31,9 +31,26 @@ export async function execute(
     if (!late.aborted) throw error
   }
   const output = textOf(Buffer.concat(frames)).slice(0, mostBytes)
-  if (late.aborted) return { exitCode: undefined, output }
+  if (late.aborted) {
+    void end(exec, id)
+    return { exitCode: undefined, output }
+  }
   const { ExitCode } = await call(tried, askMs, (abortSignal) => exec.inspect({ abortSignal }))
   return { exitCode: ExitCode ?? undefined, output }
+}
+
+/** Docker cannot end what it runs so. The kernel can, where the process is surely one of this container. */
+async function end(exec: Dockerode.Exec, id: string): Promise<void> {
+  try {
+    const { Running, Pid } = await call('Cannot look at a command', askMs, (abortSignal) =>
+      exec.inspect({ abortSignal }),
+    )
+    if (!Running || Pid <= 1) return
+    const groups = await readFile(`/proc/${Pid}/cgroup`, 'utf8')
+    if (groups.includes(id)) process.kill(Pid, 'SIGKILL')
+  } catch {
+    // It has ended, or its processes are not ours to see: it goes on until it ends or its container does.
+  }
 }
 
 /** Standard output and error in frames: eight bytes of head each, the last four of them its length. */

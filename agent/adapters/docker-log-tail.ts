@@ -1,8 +1,7 @@
 /** The end of what a container wrote, as Docker kept it. */
 import type Dockerode from 'dockerode'
-import { call } from './docker-call.ts'
+import { askMs, call } from './docker-call.ts'
 
-const askMs = 30_000
 const headBytes = 8
 
 /** However much it wrote, little of it is held at a time. */

@@ -2,7 +2,7 @@
 import type Dockerode from 'dockerode'
 import { cidrsOverlap, formatCidr, parseCidr } from '../../api/cidr.ts'
 import { RuntimeError } from '../pods/runtime.ts'
-import { call } from './docker-call.ts'
+import { askMs, call } from './docker-call.ts'
 import { nodeLabel } from './docker-labels.ts'
 import type { Route } from './host-routes.ts'
 
@@ -12,8 +12,6 @@ export interface PodNetwork {
   /** It may have been removed: look again the next time. */
   doubt(): void
 }
-
-const askMs = 30_000
 
 /** `routes`: the machine's. */
 export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Promise<readonly Route[]>): PodNetwork {

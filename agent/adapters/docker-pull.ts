@@ -3,6 +3,7 @@
  * fetching again a layer that was finished.
  */
 import type Dockerode from 'dockerode'
+import { withOwnSignal } from '../../daemon/aborted.ts'
 import { longestTimerMs } from '../../daemon/clock.ts'
 import { type PullOptions, type PullProgress, type RegistryCredentials, RuntimeError } from '../pods/runtime.ts'
 import { type Message, messages } from './docker-call.ts'
@@ -16,12 +17,21 @@ const worthKeepingMs = 10_000
 
 export type PullSource = { readonly fromImage: string; readonly tag: string }
 
-export async function pull(docker: Dockerode, image: string, source: PullSource, options: PullOptions): Promise<void> {
+export function pull(docker: Dockerode, image: string, source: PullSource, options: PullOptions): Promise<void> {
+  return withOwnSignal(options.signal, (stop) => pullUntil(stop, docker, image, source, options))
+}
+
+/** `stop` aborts when the pull is called off, and is aborted here when it stalls. */
+async function pullUntil(
+  stop: AbortController,
+  docker: Dockerode,
+  image: string,
+  source: PullSource,
+  options: PullOptions,
+): Promise<void> {
   const { signal, credentials, stallMs, progress } = options
   const tried = `Cannot pull image ${image}`
   const partial = partialImage(docker, image)
-  const stalled = new AbortController()
-  const stop = AbortSignal.any([signal, stalled.signal])
   const layers = layerCount()
   const beganMs = performance.now()
   let kept = 0
@@ -47,13 +57,13 @@ export async function pull(docker: Dockerode, image: string, source: PullSource,
   let watchdog: NodeJS.Timeout | undefined
   const watch = () => {
     clearTimeout(watchdog)
-    const giveUp = () => keep().finally(() => stalled.abort())
+    const giveUp = () => keep().finally(() => stop.abort())
     const patienceMs = layers.allFetched() ? Math.max(unpackMs, stallMs) : stallMs
     watchdog = setTimeout(giveUp, Math.min(patienceMs, longestTimerMs))
   }
   watch()
   try {
-    const stream = await docker.createImage(authOf(credentials), { ...source, abortSignal: stop })
+    const stream = await docker.createImage(authOf(credentials), { ...source, abortSignal: stop.signal })
     for await (const message of messages(stream)) {
       if (typeof message['error'] === 'string') throw new Error(message['error'])
       const news = layers.take(message)
@@ -66,7 +76,7 @@ export async function pull(docker: Dockerode, image: string, source: PullSource,
   } catch (error) {
     const { status, text } = failureOf(error)
     if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('It was called off') })
-    if (stalled.signal.aborted) {
+    if (stop.signal.aborted) {
       const cause = new Error(`No progress for ${stallMs / 1000} s`)
       throw new RuntimeError('ImagePull', tried, { cause })
     }

@@ -96,7 +96,8 @@ export function containerRequest(
         Source: source,
         Target: target,
         ReadOnly: readOnly,
-        BindOptions: { Propagation: propagation },
+        // Private is the engine's own choice, and said aloud it refuses what its own folders lie in: `/`, or `/var/lib`.
+        ...(propagation === 'rprivate' ? {} : { BindOptions: { Propagation: propagation } }),
       })),
       LogConfig: logs,
       RestartPolicy: noRestart,

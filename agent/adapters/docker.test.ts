@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer as httpServer, type ServerResponse } from 'node:http'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
 import { startDockerd, whyNoDockerd } from '../../test/support/dockerd.ts'
+import { freePort } from '../testing/free-port.ts'
 import { runtimeContract } from '../testing/runtime-contract.ts'
 import { dockerRuntime } from './docker.ts'
 
@@ -52,12 +52,3 @@ test('a call costs the same however many others are under way', async (t) => {
   t.same(new Set(answers), new Set([undefined]))
   t.ok(user < 2_000_000, `${calls} calls took ${Math.round(user / 1000)} ms of the processor`)
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0)
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
-}

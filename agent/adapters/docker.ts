@@ -3,28 +3,25 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
-import { parseImageName } from '../pods/images.ts'
 import {
   type ContainerIdentity,
   type ContainerRuntime,
-  type ImageReference,
   isUnreachable,
   type RuntimeContainer,
   RuntimeError,
   type SandboxOptions,
 } from '../pods/runtime.ts'
-import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../pods/sandbox-image.ts'
+import { sandboxImage } from '../pods/sandbox-image.ts'
 import { containerOf, infoOf } from './docker-answers.ts'
-import { call, messages } from './docker-call.ts'
+import { actMs, askMs, call, messages } from './docker-call.ts'
 import { runtimeError } from './docker-errors.ts'
 import { execute } from './docker-exec.ts'
+import { dockerImages } from './docker-images.ts'
 import { containerName, identityOf, labelFilter } from './docker-labels.ts'
 import { logTail } from './docker-log-tail.ts'
 import { podNetwork } from './docker-network.ts'
-import { pull } from './docker-pull.ts'
 import { containerRequest, sandboxRequest } from './docker-requests.ts'
 import { readRoutes } from './host-routes.ts'
 
@@ -37,10 +34,6 @@ export type DockerSettings = {
   /** Where the kernel shows the machine's routes. */
   readonly root?: string
 }
-
-const askMs = 30_000
-/** Making and starting may wait for a slow card. */
-const actMs = 120_000
 
 export function dockerRuntime({
   socketPath,
@@ -62,7 +55,7 @@ export function dockerRuntime({
   const docker = new Dockerode(link)
   const network = podNetwork(docker, nodeName, () => readRoutes(root))
   const inspected = new Map<string, { readonly state: string; readonly container: RuntimeContainer }>()
-  const imageNames = new Map<string, string>()
+  const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
   let protects: boolean | undefined
 
   const create = async (tried: string, identity: ContainerIdentity, options: Dockerode.ContainerCreateOptions) => {
@@ -90,16 +83,6 @@ export function dockerRuntime({
     await call(`Cannot remove container ${id}`, actMs, (signal) => container.remove(options(signal)), 404, 409)
   }
 
-  const imageIDOf = async (id: string) => {
-    const known = imageNames.get(id)
-    if (known !== undefined) return known
-    const image = await call(`Cannot look at image ${id}`, askMs, () => docker.getImage(id).inspect(), 404)
-    const [digest] = image?.RepoDigests ?? []
-    const name = digest === undefined ? `docker://${id}` : `docker-pullable://${digest}`
-    imageNames.set(id, name)
-    return name
-  }
-
   const look = async (row: Dockerode.ContainerInfo): Promise<readonly RuntimeContainer[]> => {
     const known = inspected.get(row.Id)
     if (known?.state === row.State) return [known.container]
@@ -111,26 +94,6 @@ export function dockerRuntime({
     const container = containerOf(found, identity, await imageIDOf(found.Image))
     inspected.set(row.Id, { state: found.State.Status, container })
     return [container]
-  }
-
-  const makeSandboxImage = async () => {
-    const version = await call('Cannot ask Docker for its version', askMs, () => docker.version())
-    const architecture = version.Arch
-    if (!isSandboxArchitecture(architecture)) throw new RuntimeError('Failed', `No sandbox image for ${architecture}`)
-    const colon = sandboxImage.lastIndexOf(':')
-    const stream = await call(`Cannot make ${sandboxImage}`, actMs, (abortSignal) =>
-      docker.importImage(Readable.from([sandboxLayer(architecture)]), {
-        repo: sandboxImage.slice(0, colon),
-        tag: sandboxImage.slice(colon + 1),
-        changes: ['ENTRYPOINT ["/pause"]'],
-        abortSignal,
-      }),
-    )
-    for await (const progress of messages(stream)) {
-      if (typeof progress['error'] === 'string') {
-        throw new RuntimeError('Failed', `Cannot make ${sandboxImage}`, { cause: new Error(progress['error']) })
-      }
-    }
   }
 
   const createSandbox = async (options: SandboxOptions) => {
@@ -167,6 +130,8 @@ export function dockerRuntime({
   }
 
   return {
+    ...images,
+
     async info() {
       return infoOf(await call('Cannot ask Docker how it is', askMs, () => docker.info()))
     },
@@ -227,50 +192,11 @@ export function dockerRuntime({
 
     removeContainer: remove,
 
-    async findImage(image) {
-      const found = await call(`Cannot look for image ${image}`, askMs, () => docker.getImage(image).inspect(), 404)
-      if (found === undefined) return undefined
-      const { Id, Size, Os, Architecture, Variant = '' } = found as typeof found & { readonly Variant?: string }
-      return { id: Id, sizeBytes: Size, platform: { os: Os, architecture: Architecture, variant: Variant } }
-    },
-
-    async imageUser(image) {
-      const found = await call(`Cannot look at image ${image}`, askMs, () => docker.getImage(image).inspect())
-      return found.Config.User ?? ''
-    },
-
-    async pullImage(image, options) {
-      const name = parseImageName(image)
-      if (name === undefined) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
-      await pull(docker, image, { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' }, options)
-    },
-
-    async listImages() {
-      const images = await call('Cannot list images', askMs, (abortSignal) => docker.listImages({ abortSignal }))
-      return images.map(
-        ({ Id, RepoDigests, RepoTags, Size }): ImageReference => ({
-          id: Id,
-          digests: RepoDigests ?? [],
-          tags: (RepoTags ?? []).filter((tag) => tag !== '<none>:<none>'),
-          sizeBytes: Size,
-        }),
-      )
-    },
-
     async imagesInUse() {
       const rows = await call('Cannot list all containers', askMs, (abortSignal) =>
         docker.listContainers({ all: true, abortSignal }),
       )
       return new Set(rows.map(({ ImageID }) => ImageID))
-    },
-
-    async removeImage({ id, tags, digests }) {
-      // By its id Docker removes no image that has several names. The digests go with the last tag; or are the names.
-      const names = tags.length > 0 ? tags : digests.length > 1 ? digests : [id]
-      for (const name of names) {
-        await call(`Cannot remove image ${name}`, actMs, () => docker.getImage(name).remove(), 404)
-      }
-      imageNames.delete(id)
     },
 
     async watch({ opened, changed }, signal) {

@@ -1,5 +1,4 @@
 /** The way to the controller, tried step by step as the agent would go it. Each failure with what its code tells. */
-import { X509Certificate } from 'node:crypto'
 import { connect } from 'node:net'
 import { decode } from '../../api/decode.ts'
 import {
@@ -10,35 +9,42 @@ import {
 import { mapOf, object, optional, text } from '../../api/schema.ts'
 import { apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { storyOf } from '../../daemon/log.ts'
-import { connectToServer } from '../../daemon/server-check.ts'
+import { connectToServer, judgingMs, type KnownTime } from '../../daemon/server-check.ts'
 import type { ApiSaid, ControllerReading, Failure } from '../doctor/controller.ts'
 import type { Identity } from '../join/identity.ts'
-import { troubleOf } from './link-trouble.ts'
+import { lifeOf, troubleOf } from './link-trouble.ts'
 
 /** Of one step; the port and the API come one after the other. */
 const stepMs = 1_800
 
 const NodeSchema = object({ metadata: object({ annotations: optional(mapOf(text)) }) })
 
+export type DoctorTime = {
+  /** What certificates are judged by. */
+  readonly knownTime: KnownTime
+  /** This machine's clock. */
+  readonly nowMs: () => number
+}
+
 export async function lookAtController(
   identity: Identity,
   hardware: HardwareIdentity,
-  nowMs: () => number,
+  time: DoctorTime,
 ): Promise<ControllerReading> {
   const [api, mqtt] = [new URL(identity.apiUrl), new URL(identity.mqttUrl)]
-  const failed = (error: unknown): Failure => failureOf(error, identity, nowMs())
+  const failed = (error: unknown): Failure => failureOf(error, identity, judgingMs(time.knownTime, time.nowMs()))
   const reachApi = async (): Promise<Pick<ControllerReading, 'port' | 'api'>> => {
     try {
       await openPort(addressOf(api, 443))
     } catch (error) {
       return { port: failed(error), api: undefined }
     }
-    return { port: 'open', api: await askApi(identity, nowMs).catch(failed) }
+    return { port: 'open', api: await askApi(identity, time).catch(failed) }
   }
   const reachMqtt = async (): Promise<'open' | Failure> => {
     const { ca, certificate: cert, key } = identity
     try {
-      const address = { ...addressOf(mqtt, 8883), ca, cert, key }
+      const address = { ...addressOf(mqtt, 8883), ca, cert, key, knownTime: time.knownTime }
       const late = new AbortController()
       const timer = setTimeout(() => late.abort(noAnswer()), stepMs)
       const socket = await connectToServer(address, late.signal).finally(() => clearTimeout(timer))
@@ -52,9 +58,9 @@ export async function lookAtController(
   return { nodeName: identity.nodeName, apiHost: api.host, mqttHost: mqtt.host, ...reached, mqtt: broker, hardware }
 }
 
-async function askApi(identity: Identity, nowMs: () => number): Promise<ApiSaid> {
+async function askApi(identity: Identity, { knownTime, nowMs }: DoctorTime): Promise<ApiSaid> {
   const { apiUrl: url, ca, certificate, key, nodeName } = identity
-  const client = apiClient({ url, ca, certificate, key, deadlineMs: stepMs })
+  const client = apiClient({ url, ca, certificate, key, knownTime, deadlineMs: stepMs })
   const { status, body, dateHeader } = await client.get(`/api/v1/nodes/${nodeName}`)
   const thereMs = Date.parse(dateHeader ?? '')
   return {
@@ -79,19 +85,8 @@ function hardwareIn(body: unknown): HardwareIdentity | undefined {
 
 function failureOf(thrown: unknown, identity: Identity, nowMs: number): Failure {
   const error = firstOf(thrown)
-  const own = ownTimes(identity)
-  const { remedy } = troubleOf(error, own, nowMs)
+  const { remedy } = troubleOf(error, lifeOf(identity.certificate), nowMs)
   return { error: storyOf(error), remedy }
-}
-
-/** A spoiled certificate is another finding's matter. */
-function ownTimes({ certificate }: Identity) {
-  try {
-    const { validFrom, validTo } = new X509Certificate(certificate)
-    return { validFrom: new Date(validFrom), validTo: new Date(validTo) }
-  } catch {
-    return { validFrom: new Date(Number.NaN), validTo: new Date(Number.NaN) }
-  }
 }
 
 /** Of a name with several addresses there is one error for each. */

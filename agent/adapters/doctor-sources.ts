@@ -17,6 +17,7 @@ import { doctorSystemd } from './doctor-systemd.ts'
 import { filesystemState } from './filesystem-state.ts'
 import { readHardwareIdentity } from './host-identity.ts'
 import { kernelLog } from './kernel-log.ts'
+import { knownTimePath, openKnownTime } from './known-time.ts'
 import { listeningPorts } from './listening-ports.ts'
 import { machineSensors } from './machine-sensors.ts'
 import { agentOn } from './single-instance.ts'
@@ -42,9 +43,10 @@ export function doctorSources({ request, defaults, readConfiguration }: DoctorSe
   const systemd = doctorSystemd(root)
   const agent = agentState({ dataDir, dataPath, dockerSocket, isLive })
   const nowMs = () => systemClock.wallMs()
+  const machine = machineBelow(root, dataDir, systemd.timeSynchronized)
   return {
-    machine: machineBelow(root, dataDir, systemd.timeSynchronized),
-    live: isLive ? liveMachine({ dataDir, dockerSocket, systemd, nowMs }) : undefined,
+    machine,
+    live: isLive ? liveMachine({ dataDir, dockerSocket, systemd, isClockRight: machine.timeSynchronized }) : undefined,
     agent,
     configuration: once(readConfiguration),
     nowMs,
@@ -63,7 +65,6 @@ function machineBelow(
   timeSynchronized: () => Promise<boolean | undefined>,
 ): Machine {
   const files = machineFiles(root)
-  const silent = openLog({ level: 'error', format: 'json', write: () => undefined })
   const plain = machineSensors({ root })
   return {
     files,
@@ -121,14 +122,17 @@ function deviceOf(mountinfo: string, path: string): string | undefined {
   return found
 }
 
+const silent = openLog({ level: 'error', format: 'json', write: () => undefined })
+
 type LiveNeeds = {
   readonly dataDir: string
   readonly dockerSocket: string
   readonly systemd: ReturnType<typeof doctorSystemd>
-  readonly nowMs: () => number
+  /** Undefined: nobody can tell. */
+  readonly isClockRight: () => Promise<boolean | undefined>
 }
 
-function liveMachine({ dataDir, dockerSocket, systemd, nowMs }: LiveNeeds): LiveMachine {
+function liveMachine({ dataDir, dockerSocket, systemd, isClockRight }: LiveNeeds): LiveMachine {
   return {
     space: async (paths) => {
       const readings = await Promise.all(paths.map((path) => spaceOf(path)))
@@ -144,7 +148,18 @@ function liveMachine({ dataDir, dockerSocket, systemd, nowMs }: LiveNeeds): Live
     logindDelaySeconds: systemd.logindDelaySeconds,
     agentPid: () => agentOn(dataDir),
     agentHealth,
-    controller: (identity, hardware) => lookAtController(identity, hardware, nowMs),
+    async controller(identity, hardware) {
+      // As the agent judges it: else a clock that is wrong would be told as a certificate that is.
+      const isRight = (await isClockRight()) === true
+      const knownTime = await openKnownTime({
+        path: knownTimePath(dataDir),
+        certificate: identity.certificate,
+        isClockRight: () => isRight,
+        clock: systemClock,
+        log: silent,
+      })
+      return lookAtController(identity, hardware, { knownTime, nowMs: systemClock.wallMs })
+    },
   }
 }
 

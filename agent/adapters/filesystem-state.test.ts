@@ -33,7 +33,7 @@ function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\
       }
     },
     say: (text: string, ageMs = 0) => {
-      for (const listener of hear) listener({ text, ageMs, level: 3, facility: 0, sequence: 1 })
+      for (const listener of hear) listener({ text, ageMs })
     },
     finding: async () => readOnlyFilesystem(await filesystems.look()),
   }

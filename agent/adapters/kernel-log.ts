@@ -99,15 +99,19 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
   }
 }
 
-/** `6,339,5140900,-;text`; lines that begin with a blank belong to the record before and say what device it was. */
+/** Of a priority: what is above its level says who wrote. The kernel lets nobody else write as 0. */
+const levels = 8
+
+/**
+ * `6,339,5140900,-;text`; lines that begin with a blank belong to the record before and say what device it was. Undefined
+ * also when a program wrote it.
+ */
 export function parseRecord(line: string, uptimeMs: number): KernelLine | undefined {
-  const match = /^(\d+),(\d+),(\d+),[^;]*;(.*)$/.exec(line)
+  const match = /^(\d+),\d+,(\d+),[^;]*;(.*)$/.exec(line)
   if (match === null) return undefined
-  const [, priority, sequence, microseconds, text = ''] = match
+  const [, priority, microseconds, text = ''] = match
+  if (Number(priority) >= levels) return undefined
   return {
-    level: Number(priority) & 7,
-    facility: Number(priority) >> 3,
-    sequence: Number(sequence),
     text: text.replace(/\\x([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
     ageMs: Math.max(0, uptimeMs - Number(microseconds) / 1000),
   }

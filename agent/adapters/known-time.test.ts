@@ -83,7 +83,7 @@ test('it is never earlier than what the machine knows for certain', async (t) =>
   const path = join(folder, 'last-known-time')
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs })
-  const written = () => Date.parse(readFileSync(path, 'utf8').trim())
+  const written = () => Date.parse(readFileSync(path, 'utf8').split(' ')[0] ?? '')
   const clock = fakeClock(0)
   let isRight = false
   const log = quietLog(t, 'The clock is behind the last known time; pods run, certificates are judged by that time')
@@ -110,6 +110,9 @@ test('it is never earlier than what the machine knows for certain', async (t) =>
   stopping.abort()
   await running
   t.ok(written() > kept + 19 * day, 'written when it stops')
+  t.ok((await open('spoiled')).earliestMs() > kept + 19 * day, 'and known by the next agent')
+  writeFileSync(path, readFileSync(path, 'utf8').replace(/^2/, '6'))
+  t.equal((await open('spoiled')).earliestMs(), 0, 'a flipped bit makes it no later')
 
   writeFileSync(path, rfc3339(nowMs + 4000 * day))
   const misled = await open('spoiled')

@@ -2,13 +2,15 @@
  * How late is it at least? A board without a battery wakes up in the past, and knows better: by its own certificate, by those
  * it was shown, and by a small file, written when the agent stops and otherwise once in thirty days.
  */
-import { X509Certificate } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
+import { lifeOf } from './link-trouble.ts'
 
 export type KnownTimeNeeds = {
   readonly path: string
@@ -30,10 +32,15 @@ const writeMs = 30 * 24 * 3600_000
 /** Worth a write when the agent stops. */
 const worthMs = 3600_000
 
+export function knownTimePath(dataDir: string): string {
+  return join(dataDir, 'last-known-time')
+}
+
+/** Nothing is written but by its loop. */
 export async function openKnownTime(needs: KnownTimeNeeds): Promise<KnownTimeKeeper> {
   const { path, isClockRight, clock, log } = needs
   let saved = await readTime(path)
-  let known = { ms: Math.max(saved, begunMs(needs.certificate)), atMs: clock.monotonicMs() }
+  let known = { ms: Math.max(saved, lifeOf(needs.certificate).validFrom.getTime() || 0), atMs: clock.monotonicMs() }
 
   const earliestMs = () => known.ms + clock.monotonicMs() - known.atMs
   const learn = (wallMs: number) => {
@@ -48,7 +55,8 @@ export async function openKnownTime(needs: KnownTimeNeeds): Promise<KnownTimeKee
     const nowMs = earliestMs()
     if (Math.abs(nowMs - saved) < leastMs) return
     try {
-      await replaceFile(path, `${rfc3339(nowMs)}\n`)
+      const time = rfc3339(nowMs)
+      await replaceFile(path, `${time} ${checksum(time)}\n`)
       saved = nowMs
     } catch (error) {
       log.debug('Last known time not written down', { error })
@@ -78,14 +86,13 @@ export async function openKnownTime(needs: KnownTimeNeeds): Promise<KnownTimeKee
   }
 }
 
+/** One flipped bit makes another century of a year, and no certificate good: without its right sum a time counts for nothing. */
 async function readTime(path: string): Promise<number> {
-  return Date.parse((await readFile(path, 'utf8').catch(() => '')).trim()) || 0
+  const [time = '', sum] = (await readFile(path, 'utf8').catch(() => '')).trim().split(' ')
+  // Earlier agents wrote none.
+  return sum === undefined || sum === checksum(time) ? Date.parse(time) || 0 : 0
 }
 
-function begunMs(pem: string): number {
-  try {
-    return Date.parse(new X509Certificate(pem).validFrom) || 0
-  } catch {
-    return 0 // Spoiled: connecting will say so, and meanwhile the pods run.
-  }
+function checksum(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8)
 }

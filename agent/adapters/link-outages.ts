@@ -1,8 +1,7 @@
 /** The log of an outage: its first moment, each reason someone must act on once, and its end. Not every try. */
-import { X509Certificate } from 'node:crypto'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import { troubleOf } from './link-trouble.ts'
+import { lifeOf, troubleOf } from './link-trouble.ts'
 
 export interface LinkOutages {
   /** A try to connect failed. */
@@ -15,7 +14,17 @@ export interface LinkOutages {
 
 type Outage = { readonly sinceMs: number; readonly told: Set<string>; tries: number }
 
-export function linkOutages(url: string, certificate: () => string, clock: Clock, log: Log): LinkOutages {
+export type LinkOutageNeeds = {
+  readonly url: string
+  /** Our own, PEM. */
+  readonly certificate: () => string
+  /** The date that it is judged by. */
+  readonly nowMs: () => number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageNeeds): LinkOutages {
   let outage: Outage | undefined
   const current = (): Outage => {
     outage ??= { sinceMs: clock.monotonicMs(), told: new Set(), tries: 0 }
@@ -26,7 +35,7 @@ export function linkOutages(url: string, certificate: () => string, clock: Clock
       const error = cause instanceof Error ? cause : new Error(String(cause))
       const now = current()
       now.tries++
-      const { kind, remedy } = troubleOf(error, lifeOf(certificate()), clock.wallMs())
+      const { kind, remedy } = troubleOf(error, lifeOf(certificate()), nowMs())
       if (now.told.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
       now.told.add(kind)
       log.warn('Cannot connect to the control plane, trying until it works', { url, error, remedy })
@@ -45,15 +54,5 @@ export function linkOutages(url: string, certificate: () => string, clock: Clock
       log.info('Connected to the control plane', { url, ...(tries === 0 ? {} : { failedTries: tries, outSeconds }) })
       outage = undefined
     },
-  }
-}
-
-function lifeOf(pem: string): { readonly validFrom: Date; readonly validTo: Date } {
-  try {
-    const { validFrom, validTo } = new X509Certificate(pem)
-    return { validFrom: new Date(validFrom), validTo: new Date(validTo) }
-  } catch {
-    // Spoiled: connecting will say so, and meanwhile the pods run.
-    return { validFrom: new Date(Number.NaN), validTo: new Date(Number.NaN) }
   }
 }

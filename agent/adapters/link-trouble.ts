@@ -1,4 +1,5 @@
 /** Why a connection to the control plane failed, and what whoever runs the fleet can do about it. */
+import { X509Certificate } from 'node:crypto'
 
 export type Trouble = {
   /** Troubles of one kind are told once as long as they last. */
@@ -8,6 +9,7 @@ export type Trouble = {
 
 export type OwnCertificate = { readonly validFrom: Date; readonly validTo: Date }
 
+const asksAnew = 'The agent asks for a new one by itself; if the controller refuses, the log says why and what to do'
 const joinAgain = 'Join again with a new token: bramble-agent join …'
 
 /** TLS alerts and checks by OpenSSL's and Node's codes. */
@@ -37,7 +39,7 @@ const byCode: { readonly [code: string]: Trouble } = {
   },
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: {
     kind: 'own certificate expired',
-    remedy: `The controller finds this node's certificate expired. ${joinAgain}`,
+    remedy: `The controller finds this node's certificate expired. ${asksAnew}`,
   },
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED: {
     kind: 'own certificate revoked',
@@ -74,12 +76,22 @@ const spoiled: Trouble = {
 
 const network: Trouble = { kind: 'network', remedy: 'Is the controller running, and does the network reach it?' }
 
+/** Of a PEM. One that is spoiled has no dates: connecting will say so. */
+export function lifeOf(pem: string): OwnCertificate {
+  try {
+    const { validFrom, validTo } = new X509Certificate(pem)
+    return { validFrom: new Date(validFrom), validTo: new Date(validTo) }
+  } catch {
+    return { validFrom: new Date(Number.NaN), validTo: new Date(Number.NaN) }
+  }
+}
+
 /** Our own certificate is looked at first: a server that finds it expired may just hang up. */
 export function troubleOf(error: Error, own: OwnCertificate, nowMs: number): Trouble {
   const { code } = error as { readonly code?: unknown }
   if (typeof code === 'string' && code.startsWith('ERR_OSSL_')) return spoiled
   if (nowMs > own.validTo.getTime()) {
-    const remedy = `This node's certificate expired on ${day(own.validTo)}, if the clock (${day(new Date(nowMs))}) is right. ${joinAgain}`
+    const remedy = `This node's certificate expired on ${day(own.validTo)}, if the clock (${day(new Date(nowMs))}) is right. ${asksAnew}`
     return { kind: 'own certificate expired', remedy }
   }
   if (nowMs < own.validFrom.getTime()) {

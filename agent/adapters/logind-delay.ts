@@ -3,11 +3,13 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { replaceFile } from '../../daemon/durable-file.ts'
+import type { GrantedDelay } from '../shutdown/inhibitor.ts'
 import type { SystemBus } from './system-bus.ts'
+import { rereadLogindFiles } from './systemd-bus.ts'
 
 /** Of all drop-ins the one whose name sorts last wins: letters after digits, so `99-…` does not beat unattended-upgrades'. */
 const ownName = 'zzz-bramble.conf'
-export const ownDropIn = `etc/systemd/logind.conf.d/${ownName}`
+const ownDropIn = `etc/systemd/logind.conf.d/${ownName}`
 
 /** The first of one name hides the others. */
 const folders = ['etc', 'run', 'usr/local/lib', 'usr/lib'].map((folder) => `${folder}/systemd/logind.conf.d`)
@@ -18,9 +20,8 @@ export type DelayNeeds = {
   readonly delayMs: () => Promise<number>
 }
 
-/** logind reads its files anew a moment after the signal. */
+/** After the signal. */
 const appliedMs = 2_000
-const hangup = 1
 
 export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
   const path = join(root, ownDropIn)
@@ -28,16 +29,7 @@ export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
   let refused: number | undefined
 
   const apply = async (isSo: (ms: number) => boolean) => {
-    const systemd = { destination: 'org.freedesktop.systemd1', path: '/org/freedesktop/systemd1' }
-    const body = ['systemd-logind.service', 'main', hangup]
-    const call = {
-      ...systemd,
-      interface: 'org.freedesktop.systemd1.Manager',
-      member: 'KillUnit',
-      signature: 'ssi',
-      body,
-    }
-    await bus.call(call)
+    await rereadLogindFiles(bus)
     const untilMs = performance.now() + appliedMs
     let grantedMs = await delayMs()
     while (!isSo(grantedMs) && performance.now() < untilMs) {
@@ -48,24 +40,29 @@ export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
   }
 
   return {
-    async ask(wantedMs: number | undefined) {
+    async ask(wantedMs: number | undefined): Promise<GrantedDelay> {
       const before = await delayMs()
       const own = await readFile(path, 'utf8').catch(() => undefined)
-      if (wantedMs === undefined) {
-        if (own === undefined) return { grantedMs: before, by: undefined }
-        await rm(path, { force: true })
-        return { grantedMs: await apply((ms) => ms !== before), by: undefined }
+      const text = wantedMs === undefined ? undefined : dropIn(wantedMs)
+      const isGranted = wantedMs === undefined || before >= wantedMs
+      if (isGranted && (own === undefined || own === text)) return { grantedMs: before, because: undefined }
+      if (own === text && refused === wantedMs) return { grantedMs: before, because: await lastWord(root) }
+      try {
+        if (text === undefined) await rm(path)
+        else if (own !== text) await write(path, text)
+      } catch {
+        return { grantedMs: before, because: `/${ownDropIn} cannot be written` }
       }
-      const text = dropIn(wantedMs)
-      if (before >= wantedMs && (own === undefined || own === text)) return { grantedMs: before, by: undefined }
-      if (own === text && refused === wantedMs) return { grantedMs: before, by: await lastWord(root) }
-      await mkdir(dirname(path), { recursive: true })
-      if (own !== text) await replaceFile(path, text, 0o644)
-      const grantedMs = await apply((ms) => ms >= wantedMs)
-      refused = grantedMs < wantedMs ? wantedMs : undefined
-      return { grantedMs, by: refused === undefined ? undefined : await lastWord(root) }
+      const grantedMs = await apply((ms) => (isGranted ? ms !== before : ms >= wantedMs))
+      refused = wantedMs !== undefined && grantedMs < wantedMs ? wantedMs : undefined
+      return { grantedMs, because: refused === undefined ? undefined : await lastWord(root) }
     },
   }
+}
+
+async function write(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await replaceFile(path, text, 0o644)
 }
 
 function dropIn(ms: number): string {
@@ -89,7 +86,7 @@ async function lastWord(root: string): Promise<string | undefined> {
     const path = found.get(name)
     if (path === undefined || name <= ownName) return undefined
     const text = await readFile(join(root, path), 'utf8').catch(() => '')
-    if (/^\s*InhibitDelayMaxSec\s*=/m.test(text)) return path
+    if (/^\s*InhibitDelayMaxSec\s*=/m.test(text)) return `${path} grants less`
   }
   return undefined
 }

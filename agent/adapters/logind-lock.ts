@@ -1,12 +1,13 @@
 /**
  * A delay lock of logind: an open file, and as long as anybody has it open the lock is held, whatever becomes of the bus or of
- * logind. Where the native code that takes it is missing, a child process holds it for us.
+ * logind. Without the native code that takes it, or without the rights to keep it from our children, a child process holds it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import type { ShutdownLock } from '../shutdown/inhibitor.ts'
-import { type BusCall, BusError, openSystemBus } from './system-bus.ts'
+import { BusError, onSystemBus } from './system-bus.ts'
+import { logindManager } from './systemd-bus.ts'
 import { within } from './within.ts'
 
 export const lockName = 'bramble-agent'
@@ -15,53 +16,46 @@ const why = 'Pods are stopped in order'
 export type LockNeeds = {
   readonly socketPath: string
   readonly deadlineMs: number
-  readonly manager: Pick<BusCall, 'destination' | 'path' | 'interface'>
 }
 
-/** `pid`: of the child that holds it. */
-export type DelayLock = ShutdownLock & { readonly pid: number | undefined }
-
-export async function takeDelayLock(needs: LockNeeds): Promise<DelayLock> {
+export async function takeDelayLock(needs: LockNeeds): Promise<ShutdownLock> {
   try {
-    return await takeDescriptor(needs)
+    return await lockByDescriptor(needs)
   } catch (error) {
     try {
-      return await lockByChild(needs.deadlineMs)
+      return await lockByChild(needs)
     } catch {
       throw error
     }
   }
 }
 
-async function takeDescriptor({ socketPath, deadlineMs, manager }: LockNeeds): Promise<DelayLock> {
-  const bus = await openSystemBus({ socketPath, deadlineMs, withDescriptors: true })
-  try {
+/** The lock outlives the connection, whose socket would be open in every child, too. */
+async function lockByDescriptor(needs: LockNeeds): Promise<ShutdownLock> {
+  const own = await onSystemBus({ ...needs, withDescriptors: true }, async (bus) => {
     const body = ['shutdown', lockName, why, 'delay']
-    const [passed] = await bus.call({ ...manager, member: 'Inhibit', signature: 'ssss', body })
+    const [passed] = await bus.call({ ...logindManager, member: 'Inhibit', signature: 'ssss', body })
     if (typeof passed !== 'number') throw new BusError('logind gave no open file', '')
-    // Passed files stay open in every child, and the lock with them: opened anew it does not.
-    const own = openSync(`/proc/self/fd/${passed}`, 'a')
-    closeSync(passed)
-    let isHeld = true
-    return {
-      how: 'descriptor',
-      pid: undefined,
-      release() {
-        if (isHeld) closeSync(own)
-        isHeld = false
-      },
-    }
+    return openedAnew(passed)
+  })
+  return { how: 'descriptor', pid: process.pid, release: () => closeSync(own) }
+}
+
+/** Passed files stay open in every child, and the lock with them: opened anew, as only root may, it does not. */
+function openedAnew(passed: number): number {
+  try {
+    return openSync(`/proc/self/fd/${passed}`, 'a')
   } finally {
-    // Its socket would be open in every child, too. The lock needs it no longer.
-    bus.close()
+    closeSync(passed)
   }
 }
 
 /** It ends with us, however we end: its input is ours to close. */
-export async function lockByChild(deadlineMs: number): Promise<DelayLock> {
+async function lockByChild({ socketPath, deadlineMs }: LockNeeds): Promise<ShutdownLock> {
+  const command = ['systemd-inhibit', '--what=shutdown', '--mode=delay', `--who=${lockName}`, `--why=${why}`]
   const child = spawn(
-    'systemd-inhibit',
-    ['--what=shutdown', '--mode=delay', `--who=${lockName}`, `--why=${why}`, 'sh', '-c', 'echo held; exec cat'],
+    'env',
+    [`DBUS_SYSTEM_BUS_ADDRESS=unix:path=${socketPath}`, ...command, 'sh', '-c', 'echo held; exec cat'],
     { stdio: ['pipe', 'pipe', 'ignore'] },
   )
   child.on('error', () => undefined)
@@ -71,7 +65,7 @@ export async function lockByChild(deadlineMs: number): Promise<DelayLock> {
     child.kill('SIGKILL')
     throw new Error('Cannot hold a delay lock by systemd-inhibit', { cause })
   }
-  return { how: 'process', pid: child.pid, release: () => void child.stdin?.end() }
+  return { how: 'process', pid: child.pid ?? 0, release: () => void child.stdin.destroy() }
 }
 
 async function held(child: ChildProcess): Promise<void> {

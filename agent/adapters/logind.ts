@@ -11,7 +11,8 @@ import type {
 } from '../shutdown/inhibitor.ts'
 import { logindDelay } from './logind-delay.ts'
 import { lockName, takeDelayLock } from './logind-lock.ts'
-import { openSystemBus, type SystemBus, systemBusSocket } from './system-bus.ts'
+import { openSystemBus, type SystemBus } from './system-bus.ts'
+import { isSystemdHere, logindManager, systemBusPath } from './systemd-bus.ts'
 
 export type LogindSettings = {
   /** `/`, or a folder with another machine's `run/` and `etc/`. */
@@ -19,30 +20,24 @@ export type LogindSettings = {
   readonly deadlineMs?: number
 }
 
-const destination = 'org.freedesktop.login1'
-const managerInterface = 'org.freedesktop.login1.Manager'
-const manager = { destination, path: '/org/freedesktop/login1', interface: managerInterface }
-const properties = 'org.freedesktop.DBus.Properties'
 /** Shorter than the bus' own: a shutdown may begin meanwhile. */
 const defaultDeadlineMs = 5_000
 
 export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings): ShutdownInhibitor {
-  const socketPath = join(root, systemBusSocket)
+  const socketPath = systemBusPath(root)
   return {
-    // sd_booted(3), and a logind that is installed: on a machine without one the bus cannot start it.
-    isHere: () =>
-      existsSync(join(root, 'run/systemd/system')) &&
-      existsSync(socketPath) &&
-      logindUnits.some((unit) => existsSync(join(root, unit))),
+    // And a logind that is installed: on a machine without one the bus cannot start it.
+    isHere: () => isSystemdHere(root) && logindUnits.some((unit) => existsSync(join(root, unit))),
     async open(listener) {
       const bus = await openSystemBus({ socketPath, deadlineMs })
       try {
-        await bus.listen({ sender: destination, interface: managerInterface }, ({ member, body }) =>
+        await bus.listen({ sender: logindName, interface: logindManager.interface }, ({ member, body }) =>
           hear(listener, member, body),
         )
         // Another logind under that name.
-        await bus.listen({ sender: 'org.freedesktop.DBus', interface: 'org.freedesktop.DBus' }, ({ member, body }) => {
-          if (member === 'NameOwnerChanged' && body[0] === destination && body[2] !== '') listener.changed()
+        const names = { sender: 'org.freedesktop.DBus', interface: 'org.freedesktop.DBus', first: logindName }
+        await bus.listen(names, ({ member, body }) => {
+          if (member === 'NameOwnerChanged' && body[0] === logindName && body[2] !== '') listener.changed()
         })
       } catch (error) {
         bus.close()
@@ -53,9 +48,10 @@ export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings)
   }
 }
 
+const logindName = logindManager.destination
 const logindUnits = ['usr/lib/systemd/system/systemd-logind.service', 'lib/systemd/system/systemd-logind.service']
 
-/** From systemd 255 on there is a second signal that says what comes after; it comes with the first. */
+/** From systemd 255 on there is a second signal that says what comes after; it comes just before the first. */
 function hear(listener: ShutdownListener, member: string, [isPreparing, more]: readonly unknown[]): void {
   if (member === 'PrepareForShutdown') listener.preparing(isPreparing === true, undefined)
   if (member === 'PrepareForShutdownWithMetadata') listener.preparing(isPreparing === true, actionIn(more))
@@ -70,28 +66,17 @@ function sessionOn(
   bus: SystemBus,
   { root, socketPath, deadlineMs }: Required<LogindSettings> & { readonly socketPath: string },
 ): ShutdownSession {
-  const property = async (name: string): Promise<unknown> => {
-    const call = { ...manager, interface: properties, member: 'Get', signature: 'ss', body: [managerInterface, name] }
-    const [variant] = await bus.call(call)
-    return (variant as { readonly value?: unknown } | undefined)?.value
-  }
+  const property = (name: string) => bus.property(logindManager, name)
   const delayMs = async () => Number(await property('InhibitDelayMaxUSec')) / 1000
-  const delay = logindDelay({ root, bus, delayMs })
-  let child: number | undefined
   return {
-    delayMs,
     isPreparing: async () => (await property('PreparingForShutdown')) === true,
     scheduled: async () => scheduledIn(await property('ScheduledShutdown')),
-    async locks() {
-      const [rows] = await bus.call({ ...manager, member: 'ListInhibitors' })
-      return locksIn(rows, [process.pid, child])
+    async locks(own) {
+      const [rows] = await bus.call({ ...logindManager, member: 'ListInhibitors' })
+      return locksIn(rows, own?.pid)
     },
-    askDelay: delay.ask,
-    async takeLock() {
-      const lock = await takeDelayLock({ socketPath, deadlineMs, manager })
-      child = lock.pid
-      return lock
-    },
+    askDelay: logindDelay({ root, bus, delayMs }).ask,
+    takeLock: () => takeDelayLock({ socketPath, deadlineMs }),
     ended: bus.ended,
     close: bus.close,
   }
@@ -106,13 +91,13 @@ function scheduledIn(value: unknown): ScheduledShutdown | undefined {
 }
 
 /** Rows of what (a list with colons), who, why, mode, uid, pid. */
-function locksIn(rows: unknown, pids: readonly (number | undefined)[]): Locks {
-  let ours = false
+function locksIn(rows: unknown, ownPid: number | undefined): Locks {
+  let isHeld = false
   const others: OtherLock[] = []
   for (const [what, who, why, mode, , pid] of Array.isArray(rows) ? (rows as unknown[][]) : []) {
     if (!String(what).split(':').includes('shutdown')) continue
-    if (who === lockName && pids.includes(Number(pid))) ours = true
+    if (who === lockName && Number(pid) === ownPid) isHeld = true
     else others.push({ who: String(who), why: String(why), mode: String(mode) })
   }
-  return { ours, others }
+  return { isHeld, others }
 }

@@ -38,9 +38,11 @@ export type MachineSensorsNeeds = {
   /** `/`, or a saved tree. */
   readonly root: string
   readonly kernel?: Pick<KernelLog, 'subscribe'>
+  /** Where systemd-timesyncd does not run. */
+  readonly otherTimeService?: { synchronized(): true | undefined }
 }
 
-export function machineSensors({ root, kernel }: MachineSensorsNeeds): MachineSensors {
+export function machineSensors({ root, kernel, otherTimeService }: MachineSensorsNeeds): MachineSensors {
   const files = filesBelow(root)
   let underVoltageSeen = false
   let throttlingSeen = false
@@ -91,7 +93,7 @@ export function machineSensors({ root, kernel }: MachineSensorsNeeds): MachineSe
     time: () => {
       const timesync = 'run/systemd/timesync'
       return {
-        synchronized: files.has(timesync) ? files.has(`${timesync}/synchronized`) : undefined,
+        synchronized: files.has(timesync) ? files.has(`${timesync}/synchronized`) : otherTimeService?.synchronized(),
         uptimeMs: uptimeMs(files),
       }
     },

@@ -1,12 +1,11 @@
 /** ControlPlane on MQTT over mutual TLS: what this node says and hears, and the loop that keeps the link. */
-import { decode } from '../../api/decode.ts'
+import { type Decoded, decode } from '../../api/decode.ts'
+import { decodeDesired } from '../../api/desired.ts'
 import { problemText } from '../../api/problem.ts'
-import type { Described, TSchema } from '../../api/schema.ts'
 import {
   CallMessageSchema,
   type ConnectionMessage,
   ControllerMessageSchema,
-  DesiredMessageSchema,
   type NodeTopic,
   topicName,
 } from '../../api/topics.ts'
@@ -14,7 +13,7 @@ import { unlessAborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { KnownTime } from '../../daemon/server-check.ts'
+import { judgingMs, type KnownTime } from '../../daemon/server-check.ts'
 import type { NodeCredentials } from '../node/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener, Leave } from '../node/control-plane.ts'
 import { linkOutages } from './link-outages.ts'
@@ -79,7 +78,13 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   let credentials: NodeCredentials = settings
   /** Ends the present connection for a new one. */
   let reconnect: () => void = () => undefined
-  const outages = linkOutages(settings.mqttUrl, () => credentials.certificate, clock, log)
+  const outages = linkOutages({
+    url: settings.mqttUrl,
+    certificate: () => credentials.certificate,
+    nowMs: () => judgingMs(settings.knownTime, clock.wallMs()),
+    clock,
+    log,
+  })
   const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
   let link: MqttLink | undefined
   let epoch: string | undefined
@@ -100,16 +105,16 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
   const hear = (listener: ControlPlaneListener, topic: string, body: string, isRetained: boolean) => {
     if (topic === topics.desired) {
-      const message = understood(DesiredMessageSchema, topic, body, log)
+      const message = understood(decodeDesired(parsed(body)), topic, log)
       if (message !== undefined) listener.desired(message)
     } else if (topic === topics.calls) {
-      const message = understood(CallMessageSchema, topic, body, log)
+      const message = understood(decode(CallMessageSchema, parsed(body)), topic, log)
       if (message === undefined) return
       if (message.call === 'stats') return listener.stats?.(message)
       log.debug('Asked to report everything', { reason: message.reason })
       outbox.sayEverything()
     } else if (topic === topics.controller) {
-      const message = understood(ControllerMessageSchema, topic, body, log)
+      const message = understood(decode(ControllerMessageSchema, parsed(body)), topic, log)
       if (message === undefined || message.state === 'lost') return
       // Behind a broker of its own a controller may start anew while our link stands.
       if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
@@ -194,8 +199,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       await within(goodbyeMs, 'The broker did not take our goodbye', said).catch((error) =>
         log.warn('Could not say goodbye', { error }),
       )
-      // A sign of life, by which who was away is known to be back.
-      if (leave === undefined) renewLease()
+      // No sign of life yet: that one comes in its turn, once the node is Ready again. Who is back and is not would lose its pods.
     },
     reportNodeStatus: (status) => outbox.say(topics.status, JSON.stringify(status)),
     reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),
@@ -254,13 +258,7 @@ function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['wi
 }
 
 /** A message that is not understood is dropped and told of: an older or newer controller is better than none. */
-function understood<const S extends TSchema>(
-  schema: S,
-  topic: string,
-  body: string,
-  log: Log,
-): Described<S> | undefined {
-  const decoded = decode(schema, parsed(body))
+function understood<T>(decoded: Decoded<T>, topic: string, log: Log): T | undefined {
   if (decoded.ok) return decoded.value
   log.warn('A message was not understood', { topic, problems: decoded.problems.slice(0, 10).map(problemText) })
   return undefined

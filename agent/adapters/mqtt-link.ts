@@ -2,9 +2,11 @@
  * One MQTT 3.1.1 connection over mutual TLS, from its opening to its end. Each connection gets a client of its own, so
  * nothing of the library's queues, retries and stores outlives a link: what must be said again its owner knows.
  */
+import { setMaxListeners } from 'node:events'
 import type { TLSSocket } from 'node:tls'
 import mqtt from 'mqtt/lib/client'
 import { writeToStream } from 'mqtt-packet'
+import { unlessAborted, withDeadline } from '../../daemon/aborted.ts'
 import { connectToServer, type KnownTime } from '../../daemon/server-check.ts'
 import { within } from './within.ts'
 
@@ -97,11 +99,8 @@ export async function openLink(
 /** Nothing is said to a server before it has proved who it is. */
 async function connectSocket(settings: LinkSettings, signal: AbortSignal): Promise<TLSSocket> {
   const { host, port, ca, certificate, key, knownTime } = settings
-  const late = AbortSignal.timeout(connectMs)
-  const socket = await connectToServer(
-    { host, port, ca, cert: certificate, key, knownTime },
-    AbortSignal.any([signal, late]),
-  )
+  const server = { host, port, ca, cert: certificate, key, knownTime }
+  const socket = await withDeadline(connectMs, signal, (deadline) => connectToServer(server, deadline))
   socket.setNoDelay(true)
   return socket
 }
@@ -117,11 +116,13 @@ function endOf(socket: TLSSocket): Promise<Error> {
 }
 
 function linkOf(client: InstanceType<typeof mqtt.default>, socket: TLSSocket, ended: Promise<Error>): MqttLink {
-  const untilEnded = <T>(what: string, work: Promise<T>): Promise<T> => {
-    const end = ended.then((cause): never => {
-      throw new Error(`Cannot ${what}: the link has ended`, { cause })
-    })
-    return within(answerMs, `Cannot ${what}: no answer`, Promise.race([work, end]))
+  // Not the promise itself: each message that raced it would stay on it.
+  const end = new AbortController()
+  setMaxListeners(0, end.signal) // all that is said again on a new link is under way at once: many is no leak
+  void ended.then((cause) => end.abort(cause))
+  const untilEnded = async (what: string, work: Promise<void>): Promise<void> => {
+    await within(answerMs, `Cannot ${what}: no answer`, unlessAborted(work, end.signal))
+    if (end.signal.aborted) throw new Error(`Cannot ${what}: the link has ended`, { cause: end.signal.reason })
   }
   return {
     ended,

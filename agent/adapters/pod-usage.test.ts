@@ -4,43 +4,23 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeContainer } from '../pods/runtime.ts'
+import { aContainer } from '../testing/builders.ts'
 import { savedTree } from '../testing/saved-trees.ts'
 import { folderUsage } from './folder-usage.ts'
 import { podUsage } from './pod-usage.ts'
 
-const identity = {
-  podNamespace: 'default',
-  podName: 'web',
-  podUID: 'u1',
-  attempt: 0,
-  specHash: '',
-  gracePeriodSeconds: 30,
-} as const
-
-function container(more: Partial<RuntimeContainer> = {}): RuntimeContainer {
-  return {
+const container = ({ attempt = 0, ...more }: Partial<RuntimeContainer> & { attempt?: number } = {}) =>
+  aContainer({
     id: '5a'.repeat(32),
-    identity: { ...identity, kind: 'container', containerName: 'server' },
+    identity: { containerName: 'server', podUID: 'u1', attempt },
     sandboxID: 'b0'.repeat(32),
-    image: 'web:1',
-    imageID: '',
-    state: 'running',
-    exitCode: 0,
-    oomKilled: false,
-    error: '',
-    createdAt: '2026-01-01T00:00:00Z',
-    startedAt: '2026-01-01T00:00:01Z',
-    finishedAt: undefined,
-    ip: undefined,
     pid: 4242,
     ...more,
-  }
-}
+  })
 
-const sandbox = container({
+const sandbox = aContainer({
   id: 'b0'.repeat(32),
-  identity: { ...identity, kind: 'sandbox', containerName: '' },
-  sandboxID: undefined,
+  identity: { containerName: '', podUID: 'u1' },
   ip: '172.17.0.2',
   pid: 4200,
 })
@@ -116,7 +96,7 @@ test('a pod’s disk: the newest writable layer, all logs, its volumes; walked a
   const clock = fakeClock()
   const older = container({ id: 'old', state: 'exited', layerPath: place('layers/old') })
   const newer = container({
-    identity: { ...identity, kind: 'container', containerName: 'server', attempt: 1 },
+    attempt: 1,
     layerPath: place('layers/new'),
     logPath: place('logs/a/x-json.log'),
   })

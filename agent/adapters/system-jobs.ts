@@ -2,20 +2,18 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SystemJob } from '../shutdown/goodbye.ts'
-import { callOnce, systemBusSocket } from './system-bus.ts'
-
-const systemd = { destination: 'org.freedesktop.systemd1', path: '/org/freedesktop/systemd1' }
-const listJobs = { ...systemd, interface: 'org.freedesktop.systemd1.Manager', member: 'ListJobs' }
+import { onSystemBus } from './system-bus.ts'
+import { isSystemdHere, systemBusPath, systemdManager } from './systemd-bus.ts'
 
 /** Whoever asks is being stopped. */
 const deadlineMs = 1_000
 
 /** None where there is no systemd, or it does not answer in time. */
 export async function systemJobs(root: string): Promise<readonly SystemJob[]> {
-  const socketPath = join(root, systemBusSocket)
-  if (!existsSync(socketPath)) return []
+  if (!isSystemdHere(root)) return []
   try {
-    const [rows] = await callOnce({ socketPath, deadlineMs }, listJobs)
+    const settings = { socketPath: systemBusPath(root), deadlineMs }
+    const [rows] = await onSystemBus(settings, (bus) => bus.call({ ...systemdManager, member: 'ListJobs' }))
     return (Array.isArray(rows) ? (rows as unknown[][]) : []).map(([, unit, type]) => ({
       unit: String(unit),
       type: String(type),

@@ -3,8 +3,9 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { noDBus, systemdDouble } from '../testing/systemd-double.ts'
-import { BusError, callOnce, openSystemBus } from './system-bus.ts'
+import { noDBus } from '../testing/private-bus.ts'
+import { systemdDouble } from '../testing/systemd-double.ts'
+import { BusError, openSystemBus } from './system-bus.ts'
 import { systemdServices } from './systemd-services.ts'
 
 test("a service is asked after and restarted through systemd's own interface", { skip: noDBus }, async (t) => {
@@ -38,7 +39,6 @@ test('without a bus, or with one that is silent, there is an error in time', asy
   const socketPath = join(folder, 's')
   const mute = createServer((socket) => socket.on('error', () => undefined).resume())
   await new Promise<void>((resolve) => mute.listen(socketPath, resolve))
-  const call = { destination: 'a.b', path: '/', interface: 'a.b', member: 'C' }
-  await t.rejects(callOnce({ socketPath, deadlineMs: 200 }, call), /Cannot connect to the system bus/)
+  await t.rejects(openSystemBus({ socketPath, deadlineMs: 200 }), /Cannot connect to the system bus/)
   await new Promise((resolve) => mute.close(resolve))
 })

@@ -2,6 +2,7 @@
  * Pods' volumes on this machine. Scratch folders are in the agent's data directory; what holds secrets, and everything
  * else that is only copied, is in memory, below a folder that does not outlive a boot.
  */
+import { createHash } from 'node:crypto'
 import {
   chmod,
   chown,
@@ -26,6 +27,13 @@ export type VolumeFolders = {
   readonly dataDirectory: string
   /** Becomes a file system in memory of its own. */
   readonly memoryDirectory: string
+}
+
+/** Of the agent with this data directory, which is there. More than one agent may run on a machine. */
+export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
+  const dataDirectory = await realpath(dataDir)
+  const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
+  return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
 }
 
 export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): VolumeStore {

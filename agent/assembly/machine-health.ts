@@ -11,6 +11,7 @@ import { recordStart } from '../adapters/start-record.ts'
 import { systemdServices } from '../adapters/systemd-services.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
+import { bootLastsMs } from '../health/boot-loop.ts'
 import { sensorChecks, serviceChecks } from '../health/checks.ts'
 import type { ControllerTime } from '../health/clock.ts'
 import { dockerKeeper } from '../health/docker-keeper.ts'
@@ -20,9 +21,6 @@ import { kernelTroubles } from '../health/kernel-trouble.ts'
 import { startCounter } from '../health/restarts.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import type { RuntimeHealth } from '../node/runtime-health.ts'
-
-/** A boot that ends earlier counts as short. */
-const bootLastsMs = 10 * 60_000
 
 export type MachineHealthParts = {
   readonly request: RunRequest
@@ -68,7 +66,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
         }),
         restarts: () => {
           const { uptimeMs } = sensors.time()
-          if (uptimeMs >= bootLastsMs) void boot.lasts()
+          void boot.goesOn(uptimeMs)
           return {
             agentStartsAgoMs: starts?.map((startMs) => uptimeMs - startMs),
             dockerStartsAgoMs: dockerStarts.look(),

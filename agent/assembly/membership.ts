@@ -1,14 +1,16 @@
 /** This machine as a member of its fleet: its certificate, its Node object, and what a controller must be told of it. */
+import { certificatesIn } from '../../api/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { LoopWatch } from '../../daemon/loop-watch.ts'
 import { readHardwareIdentity } from '../adapters/host-identity.ts'
 import { describeMachine, type Inventory } from '../adapters/host-inventory.ts'
 import type { KnownTimeKeeper } from '../adapters/known-time.ts'
 import type { MqttControlPlane } from '../adapters/mqtt-control-plane.ts'
 import type { AgentConfiguration } from '../configuration.ts'
-import { authoritiesOf, blocksOf } from '../join/authorities.ts'
+import { authoritiesOf } from '../join/authorities.ts'
 import { type Identity, writeIdentity } from '../join/identity.ts'
 import { type CertificateManager, certificateManager, type NodeCredentials } from '../node/certificate-manager.ts'
 import { type CheckpointTeller, checkpointTeller } from '../node/checkpoint-teller.ts'
@@ -28,8 +30,11 @@ export type MembershipParts = {
   readonly knownTime: KnownTimeKeeper
   /** The controller said what time it has. */
   readonly heardTime: (wallMs: number) => void
+  /** The date, by whoever knows it best. */
+  readonly nowMs: () => number
   readonly status: NodeStatusManager
   readonly pods: PodManager
+  readonly watch: LoopWatch
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -43,12 +48,17 @@ export type Membership = {
 }
 
 export function assembleMembership(parts: MembershipParts): Membership {
-  const { dataDir, root, hostname, configuration, identity, controlPlane, knownTime, heardTime } = parts
-  const { status, pods, clock, random, log } = parts
+  const { dataDir, root, hostname, configuration, identity, controlPlane, knownTime, nowMs } = parts
+  const { status, pods, watch, clock, random, log } = parts
   const { nodeName } = identity
   const { system } = parts.inventory
   let credentials: NodeCredentials = identity
+  const heardTime = (wallMs: number) => {
+    parts.heardTime(wallMs)
+    certificates.dateHeard()
+  }
   const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime, heardTime }))
+  const certificateClock = watch.clockFor('certificate')
   const certificates = certificateManager({
     credentials: () => credentials,
     async keep(next) {
@@ -61,10 +71,15 @@ export function assembleMembership(parts: MembershipParts): Membership {
       // Loaded here: it brings the certificate code, which a running agent does without.
       const { renewedCertificate } = await import('../join/renewal.ts')
       const hardware = await readHardwareIdentity(root)
-      return renewedCertificate({ nodeName, hardware, trusted: credentials.ca }, { api, clock }, signal)
+      return renewedCertificate(
+        { nodeName, hardware, trusted: credentials.ca },
+        { api, clock: certificateClock },
+        signal,
+      )
     },
     authorities: (signal) => authoritiesOf(api, signal),
-    clock,
+    nowMs,
+    clock: certificateClock,
     random,
     log,
   })
@@ -81,7 +96,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       annotations: described(description ?? {}),
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
-      trusted: blocksOf(credentials.ca).map(caHash),
+      trusted: certificatesIn(credentials.ca).map(caHash),
     }),
     status: status.first,
     registered() {
@@ -94,7 +109,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
         registering.again()
       })
     },
-    clock,
+    clock: watch.clockFor('registration'),
     random,
     log,
   })

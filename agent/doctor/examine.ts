@@ -1,5 +1,7 @@
 /** Every check at once, each within its time: sources → findings. */
+
 import { storyOf } from '../../daemon/log.ts'
+import { timeServices } from '../health/clock.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { aptSettings } from './apt-settings.ts'
 import { marksFindings } from './clones.ts'
@@ -200,14 +202,8 @@ function agentLooks(sources: DoctorSources, { healthzPort, ports }: Wishes): rea
 }
 
 async function timeService(files: MachineFiles): Promise<string | undefined> {
-  const marks = [
-    ['/run/systemd/timesync', 'systemd-timesyncd'],
-    ['/run/chrony', 'chrony'],
-    ['/run/ntpd.pid', 'ntpd'],
-    ['/run/ntpsec', 'ntpd'],
-    ['/run/openntpd.pid', 'openntpd'],
-  ] as const
-  for (const [path, name] of marks) if (await files.has(path)) return name
+  const known = [{ name: 'systemd-timesyncd', mark: 'run/systemd/timesync' }, ...timeServices]
+  for (const { name, mark } of known) if (await files.has(`/${mark}`)) return name
   return undefined
 }
 

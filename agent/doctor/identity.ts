@@ -1,5 +1,6 @@
 /** Does this machine have what proves who it is, and is that good for long enough? */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { certificatesIn } from '../../api/pem.ts'
 import type { Identity } from '../join/identity.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
@@ -22,7 +23,7 @@ export function identityFindings(identity: Identity | undefined, nowMs: number):
   let isKeyOurs: boolean
   try {
     certificate = new X509Certificate(identity.certificate)
-    authorities = certificatesIn(identity.ca)
+    authorities = authoritiesIn(identity.ca)
     isKeyOurs = certificate.checkPrivateKey(createPrivateKey(identity.key))
   } catch {
     return [problem('identity', 'The certificate, the key or the authority in identity.json is spoiled', joinAgain)]
@@ -96,8 +97,8 @@ function timesOf({ validFrom, validTo }: X509Certificate) {
 }
 
 /** Throws when there is none, or one is spoiled. */
-function certificatesIn(pem: string): readonly X509Certificate[] {
-  const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+function authoritiesIn(pem: string): readonly X509Certificate[] {
+  const found = certificatesIn(pem)
   if (found.length === 0) throw new Error('There is no certificate')
   return found.map((one) => new X509Certificate(one))
 }

@@ -18,7 +18,7 @@ const earliestMs = Date.UTC(2024, 0)
 export function clockFinding({ nowMs, uptimeMs, service, synchronized }: TimeReading): Finding {
   const check = 'clock'
   if (nowMs < earliestMs) {
-    const found = `The clock says ${new Date(nowMs).toISOString().slice(0, 10)}, which is long over: certificates look invalid`
+    const found = `The clock says ${new Date(nowMs).toISOString().slice(0, 10)}, which is long over: certificates are judged by the last time known`
     return problem(
       check,
       found,

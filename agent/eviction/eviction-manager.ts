@@ -5,6 +5,7 @@
 import { isCriticalPod } from '../../api/critical-pod.ts'
 import type { PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
+import { withDeadline } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
@@ -101,10 +102,9 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   ): Promise<Observations | undefined> => {
     const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
     if (works.length === 0) return observations
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(reclaimMs)])
-    for (const work of works) {
-      await work(deadline).catch((error) => tellFailure('Disk not freed', error))
-    }
+    await withDeadline(reclaimMs, signal, async (deadline) => {
+      for (const work of works) await work(deadline).catch((error) => tellFailure('Disk not freed', error))
+    })
     const now = await signals.observe()
     return thresholdsMet(thresholds, now.observed, true).length === 0 ? undefined : now
   }

@@ -45,8 +45,8 @@ export function oomWatch({ kernel, event, clock, log }: OomWatchNeeds): OomWatch
   const startedMs = clock.monotonicMs()
   const containers = new Set<string>()
 
-  kernel.subscribe(({ facility, text, ageMs }) => {
-    const kill = facility === 0 && text.startsWith('oom-kill:') ? parseOomKill(text) : undefined
+  kernel.subscribe(({ text, ageMs }) => {
+    const kill = text.startsWith('oom-kill:') ? parseOomKill(text) : undefined
     if (kill === undefined) return
     const id = containerOf(kill.group)
     if (id !== undefined) containers.add(id)

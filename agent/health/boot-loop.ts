@@ -3,6 +3,9 @@
  * started last and alone: whoever the machine then dies with, three times in a row, is held back.
  */
 
+/** A boot that goes on for so long did not break off. */
+export const bootLastsMs = 10 * 60_000
+
 /** One boot, as put on record while it went on. */
 export type BootNote = {
   readonly bootID: string
@@ -14,7 +17,7 @@ export type BootNote = {
   readonly last?: string
   /** The pod that was to be started after all others. */
   readonly trial?: string
-  /** It was. */
+  /** It was, and has not been harmless for long enough since. */
   readonly began?: boolean
 }
 
@@ -24,7 +27,7 @@ export type BootVerdict = {
   readonly trial: string | undefined
   /** Found out: to be held back from now on. */
   readonly guilty: string | undefined
-  /** The machine went down without them. */
+  /** The machine went down without them, or long after their start. */
   readonly acquitted: ReadonlySet<string>
   /** Boots in a row that broke off. */
   readonly brokenOff: number

@@ -45,7 +45,7 @@ test("a clock that is not the controller's is told, with how far it is off", asy
 
 test('what an old message proves is that it is not earlier now, and a clock that is set is right at once', async (t) => {
   const clock = fakeClock(0)
-  const time = controllerTime(clock)
+  const time = controllerTime({ sinceBootMs: clock.monotonicMs, wallMs: clock.wallMs })
   t.equal(time.difference(), undefined)
   time.heard(Date.parse('2026-05-05T10:00:00Z'), false)
   await clock.advance(60_000)

@@ -1,8 +1,16 @@
 /** Is this machine's clock right? A board without a battery wakes up in the past. */
 import { type Finding, fine, wrong } from './finding.ts'
 
+/** Who sets clocks beside systemd-timesyncd, and what below the root shows that it runs. */
+export const timeServices = [
+  { name: 'chrony', mark: 'run/chrony' },
+  { name: 'ntpd', mark: 'run/ntpd.pid' },
+  { name: 'ntpd', mark: 'run/ntpsec' },
+  { name: 'openntpd', mark: 'run/openntpd.pid' },
+] as const
+
 export type ClockReading = {
-  /** What systemd-timesyncd says of itself; undefined where it does not run. */
+  /** What systemd-timesyncd says of itself, or of another service the kernel; undefined: nobody tells. */
   readonly synchronized: boolean | undefined
   readonly uptimeMs: number
   readonly controller: Difference | undefined
@@ -87,21 +95,24 @@ export interface ControllerTime {
   difference(): Difference | undefined
 }
 
-/** What is known of the controller's clock. Holds when ours is set: it is measured on from when it was heard. */
-export function controllerTime(clock: { monotonicMs(): number; wallMs(): number }): ControllerTime {
+/**
+ * What is known of the controller's clock. Holds when ours is set: it is measured on from when it was heard, through a time in
+ * which the machine was suspended too.
+ */
+export function controllerTime(clock: { sinceBootMs(): number; wallMs(): number }): ControllerTime {
   let live: Heard | undefined
   let old: Heard | undefined
   return {
     heard(controllerMs, isLive) {
       if (!Number.isFinite(controllerMs)) return
-      const heard = { controllerMs, atMs: clock.monotonicMs() }
+      const heard = { controllerMs, atMs: clock.sinceBootMs() }
       if (isLive) live = heard
       else old = heard
     },
     difference() {
       const heard = live ?? old
       if (heard === undefined) return undefined
-      const controllerNowMs = heard.controllerMs + clock.monotonicMs() - heard.atMs
+      const controllerNowMs = heard.controllerMs + clock.sinceBootMs() - heard.atMs
       return { aheadMs: clock.wallMs() - controllerNowMs, isExact: live !== undefined }
     },
   }

@@ -3,7 +3,7 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import { runtimeHealth } from '../node/runtime-health.ts'
-import type { RuntimeInfo } from '../pods/runtime.ts'
+import { engineInfo } from '../testing/builders.ts'
 import { type DockerSilence, dockerHealth } from './docker.ts'
 import { dockerKeeper } from './docker-keeper.ts'
 import { healthManager } from './health-manager.ts'
@@ -23,23 +23,13 @@ test('a Docker that is away for a moment is well, one that is down or hangs is n
 })
 
 test('a Docker that hangs is told of within twenty seconds, whenever it began to', async (t) => {
-  const info: RuntimeInfo = {
-    version,
-    rootDirectory: '/var/lib/docker',
-    cgroupVersion: '2',
-    memoryLimit: true,
-    swapLimit: true,
-    pidsLimit: true,
-    cpuCfsQuota: true,
-    storageDriver: 'overlay2',
-  }
   const hangingAt = async (startMs: number, lateMs: number) => {
     const [clock, log] = [fakeClock(), quietLog(t)]
     const stopping = new AbortController()
     let hangs = false
     const health = runtimeHealth({
       runtime: {
-        info: () => (hangs ? new Promise(() => undefined) : Promise.resolve(info)),
+        info: () => (hangs ? new Promise(() => undefined) : Promise.resolve(engineInfo)),
         listImages: async () => [],
       },
       clock,

@@ -1,12 +1,6 @@
-/** What parts of the agent need of the kernel's log: its lines, as they come. */
+/** What parts of the agent need of the kernel's log: what the kernel itself says, as it comes. Programs may write there, too: not heard. */
 
 export type KernelLine = {
-  /** 0 (emergency) to 7 (debug). */
-  readonly level: number
-  /** 0: the kernel itself; anything else was written by a program. */
-  readonly facility: number
-  /** Rises by one with each line since boot. */
-  readonly sequence: number
   readonly text: string
   /** How long ago it was written. Lines from before the agent's start are told too: judge them by this. */
   readonly ageMs: number

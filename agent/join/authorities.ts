@@ -1,6 +1,7 @@
 /** The authorities that the fleet trusts, as the controller says. */
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
+import { certificatesIn } from '../../api/pem.ts'
 import type { ApiClient } from '../../daemon/api-client.ts'
 
 /** PEM, the one that signs first; undefined where the controller does not say. Rejects when nobody answers. */
@@ -8,10 +9,5 @@ export async function authoritiesOf(api: Pick<ApiClient, 'get'>, signal: AbortSi
   const answer = await api.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', signal)
   const decoded = answer.status === 200 ? decode(ConfigMapSchema, answer.body) : undefined
   const authorities = decoded?.ok ? decoded.value.data?.['authorities'] : undefined
-  return authorities !== undefined && blocksOf(authorities).length > 0 ? authorities : undefined
-}
-
-/** Each certificate of a PEM text by itself. */
-export function blocksOf(pem: string): readonly string[] {
-  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  return authorities !== undefined && certificatesIn(authorities).length > 0 ? authorities : undefined
 }

@@ -80,25 +80,14 @@ function connectionTrouble(url: URL, code: string): { message: string; remedy: s
   }
 }
 
-/** Undefined when this machine's clock is within the times of these certificates. */
+/** By this machine's clock one of these certificates has ended; undefined: none has. */
 export function clockTrouble(chain: readonly X509Certificate[], nowMs: number): JoinError | undefined {
-  for (const { validFrom, validTo } of chain) {
-    const clock = `this machine's clock says ${instant(nowMs)}`
-    const remedy = "Set this machine's clock ('timedatectl set-ntp true', or 'date -s'), then join again."
-    if (nowMs < Date.parse(validFrom)) {
-      return new JoinError(
-        `A certificate of the controller is not yet valid: it begins at ${instant(Date.parse(validFrom))}, but ${clock}`,
-        remedy,
-      )
-    }
-    if (nowMs > Date.parse(validTo)) {
-      return new JoinError(
-        `A certificate of the controller has expired: it ended at ${instant(Date.parse(validTo))}, and ${clock}`,
-        `${remedy} If the clock is right, restart the controller: it renews its certificate then.`,
-      )
-    }
-  }
-  return undefined
+  const endedMs = chain.map(({ validTo }) => Date.parse(validTo)).find((toMs) => nowMs > toMs)
+  if (endedMs === undefined) return undefined
+  return new JoinError(
+    `A certificate of the controller has expired: it ended at ${instant(endedMs)}, and this machine's clock says ${instant(nowMs)}`,
+    "Set this machine's clock ('timedatectl set-ntp true', or 'date -s'), then join again. If the clock is right, restart the controller: it renews its certificate then.",
+  )
 }
 
 export function tokenRefused(id: string, body: unknown, skewMs: number | undefined): JoinError {

@@ -1,10 +1,15 @@
-/** What joining leaves behind: one file that says who this machine is in which fleet, and proves it. */
-import { mkdir, readFile } from 'node:fs/promises'
+/**
+ * What joining leaves behind: one file that says who this machine is in which fleet, and proves it; and a copy of it, for a
+ * card that spoils the first. Each is written whole or not at all, one after the other: one of them is always good.
+ */
+import { createHash } from 'node:crypto'
+import { copyFile, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { problemText } from '../../api/problem.ts'
-import { type Described, object, text } from '../../api/schema.ts'
+import { type Described, object, optional, text } from '../../api/schema.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
+import type { Log } from '../../daemon/log.ts'
 
 const IdentitySchema = object({
   nodeName: text,
@@ -19,29 +24,101 @@ const IdentitySchema = object({
 })
 export type Identity = Described<typeof IdentitySchema>
 
+/** Of all that is in the file. Earlier agents wrote none. */
+const SumSchema = object({ sha256: optional(text) })
+
+/** `spoiled`: what is wrong with the file itself; this is what its copy says. */
+export type FoundIdentity = { readonly identity: Identity; readonly spoiled?: unknown }
+
 export function identityPath(dataDir: string): string {
   return join(dataDir, 'identity.json')
 }
 
-/** Undefined when the machine has not joined. Throws when the file cannot be read or is none of ours. */
-export async function readIdentity(dataDir: string): Promise<Identity | undefined> {
-  const path = identityPath(dataDir)
-  let content: unknown
-  try {
-    content = JSON.parse(await readFile(path, 'utf8'))
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
-    throw new Error(`Cannot read ${path}${cause instanceof SyntaxError ? joinAgain : ''}`, { cause })
-  }
-  const decoded = decode(IdentitySchema, content)
-  if (decoded.ok) return decoded.value
-  throw new Error(`Cannot read ${path}${joinAgain}: ${decoded.problems.map(problemText).join(', ')}`)
+function copyPath(dataDir: string): string {
+  return `${identityPath(dataDir)}.copy`
 }
 
-const joinAgain = ' (it is spoiled: join again with a new token)'
+/** Undefined when the machine has not joined. Throws when the file cannot be read or is none of ours. */
+export async function readIdentity(dataDir: string): Promise<Identity | undefined> {
+  const found = await findIdentity(dataDir)
+  if (found?.spoiled === undefined) return found?.identity
+  throw new Error('Restart the agent, the copy of its identity is good', { cause: found.spoiled })
+}
 
-/** Replaces any earlier identity in one step; for its owner alone. */
+/** The same, or what the copy says where the file is of no use. Throws when neither is. */
+export async function findIdentity(dataDir: string): Promise<FoundIdentity | undefined> {
+  try {
+    const identity = await readFrom(identityPath(dataDir))
+    return identity && { identity }
+  } catch (spoiled) {
+    const identity = await readFrom(copyPath(dataDir)).catch(() => undefined)
+    if (identity !== undefined) return { identity, spoiled }
+    throw spoiled instanceof Spoiled ? new Error('Join again with a new token', { cause: spoiled }) : spoiled
+  }
+}
+
+/** Makes both files say what was found; one that is spoiled is set aside. A disk that takes no writes is told of, and all. */
+export async function mendIdentity(dataDir: string, { identity, spoiled }: FoundIdentity, log: Log): Promise<void> {
+  const path = identityPath(dataDir)
+  if (spoiled !== undefined) {
+    const aside = `${path}.unreadable`
+    log.error('The identity of this node was spoiled, its copy is used', { path, aside, error: spoiled })
+    // Not moved: where there is no such file a machine has not joined.
+    await copyFile(path, aside).catch((error) => log.warn('Cannot set a file aside', { path, error }))
+  }
+  const wanted = fileText(identity)
+  for (const file of [path, copyPath(dataDir)]) {
+    if ((await readFile(file, 'utf8').catch(() => '')) === wanted) continue
+    await replaceFile(file, wanted, 0o600).catch((error) => log.warn('Identity not written down', { error }))
+  }
+}
+
+/** Replaces any earlier identity in one step; for its owner alone. A copy that cannot be written is made at the next start. */
 export async function writeIdentity(dataDir: string, identity: Identity): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  await replaceFile(identityPath(dataDir), `${JSON.stringify(identity, null, 2)}\n`, 0o600)
+  await replaceFile(identityPath(dataDir), fileText(identity), 0o600)
+  await replaceFile(copyPath(dataDir), fileText(identity), 0o600).catch(() => undefined)
+}
+
+function fileText(identity: Identity): string {
+  return `${JSON.stringify({ ...identity, sha256: sumOf(identity) }, null, 2)}\n`
+}
+
+function sumOf({ nodeName, apiUrl, mqttUrl, ca, certificate, key }: Identity): string {
+  const content = JSON.stringify([nodeName, apiUrl, mqttUrl, ca, certificate, key])
+  return createHash('sha256').update(content).digest('hex')
+}
+
+/** The disk gives it, and it is not what we wrote. */
+class Spoiled extends Error {
+  constructor(path: string, why: string) {
+    super(`${path} is spoiled: ${why}`)
+  }
+}
+
+async function readFrom(path: string): Promise<Identity | undefined> {
+  let written: string
+  try {
+    written = await readFile(path, 'utf8')
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
+    throw new Error(`Cannot read ${path}`, { cause })
+  }
+  const content = parsed(written)
+  if (content === undefined) throw new Spoiled(path, 'it is no JSON')
+  const decoded = decode(IdentitySchema, content)
+  if (!decoded.ok) throw new Spoiled(path, decoded.problems.map(problemText).join(', '))
+  const sum = decode(SumSchema, content)
+  if (sum.ok && sum.value.sha256 !== undefined && sum.value.sha256 !== sumOf(decoded.value)) {
+    throw new Spoiled(path, 'the checksum does not fit the content')
+  }
+  return decoded.value
+}
+
+function parsed(written: string): unknown {
+  try {
+    return JSON.parse(written)
+  } catch {
+    return undefined
+  }
 }

@@ -1,5 +1,5 @@
 /** Joining a fleet: make sure it is the right one, ask for a certificate, wait for it, keep it. */
-import { type KeyObject, X509Certificate } from 'node:crypto'
+import type { KeyObject, X509Certificate } from 'node:crypto'
 import { formatToken, type TokenParts } from '../../api/bootstrap-token.ts'
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
@@ -9,6 +9,7 @@ import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable, apiClient } from '../../daemon/api-client.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import type { KnownTime } from '../../daemon/server-check.ts'
 import {
   clockSkewMs,
   clockTrouble,
@@ -58,12 +59,12 @@ const polling = { firstMs: 500, maxMs: 2_000 }
  */
 export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Identity> {
   const { url, nodeName } = request
-  const authority = await trustedAuthority(request, needs)
+  const { authority, knownTime } = await trustedAuthority(request, needs)
   const ca = authority.toString()
   needs.tell(`The authority of ${url.host} is the expected one`)
 
   const key = newKey()
-  const client = apiClient({ url: url.origin, ca, token: formatToken(request.token) })
+  const client = apiClient({ url: url.origin, ca, knownTime, token: formatToken(request.token) })
   const certificate = await certificateFor(request, key, client, needs)
   const problem = certificateProblem(certificate, { key, nodeName, authority })
   if (problem !== undefined) {
@@ -72,18 +73,18 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Iden
       'Look at the log of the controller; joining again does no harm.',
     )
   }
-  const early = clockTrouble([new X509Certificate(certificate)], needs.clock.wallMs())
-  if (early !== undefined) throw early
   needs.tell(`This machine has its certificate as node ${nodeName}`)
 
   const ours = { certificate, key: keyText(key) }
-  const mqttPort = await mqttPortOf(url, apiClient({ url: url.origin, ca, ...ours }), needs.signal)
+  const mqttPort = await mqttPortOf(url, apiClient({ url: url.origin, ca, knownTime, ...ours }), needs.signal)
   const identity = { nodeName, apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${mqttPort}`, ca, ...ours }
   await writeIdentity(request.dataDir, identity)
   return identity
 }
 
-async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNeeds): Promise<X509Certificate> {
+type Trusted = { readonly authority: X509Certificate; readonly knownTime: KnownTime }
+
+async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNeeds): Promise<Trusted> {
   const { url } = request
   const chain = await readServerChain(url, signal).catch((error: unknown) => {
     signal.throwIfAborted()
@@ -93,7 +94,14 @@ async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNee
   if (authority === undefined) throw wrongHash(url.host, request.caHash, chain.map(caHash))
   const trouble = clockTrouble(chain, clock.wallMs()) // before OpenSSL says it without the times
   if (trouble !== undefined) throw trouble
-  return authority
+  // A clock that shows a time before the authority we were told of is wrong: it is then at least as late as that.
+  const begunMs = Math.max(...chain.map(({ validFrom }) => Date.parse(validFrom)))
+  const knownTime = {
+    isClockRight: () => clock.wallMs() >= begunMs,
+    earliestMs: () => begunMs,
+    learn: () => undefined,
+  }
+  return { authority, knownTime }
 }
 
 async function certificateFor(request: JoinRequest, key: KeyObject, client: ApiClient, needs: JoinNeeds) {

@@ -1,10 +1,10 @@
 /** A new certificate for a node that has one, or had one: asked for with it, for a key of its own. */
 import { X509Certificate } from 'node:crypto'
 import type { HardwareIdentity } from '../../api/hardware-identity.ts'
+import { certificatesIn } from '../../api/pem.ts'
 import { keyText, newKey } from '../../certs/authority.ts'
-import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { blocksOf } from './authorities.ts'
 import { certificateProblem, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
 
 export type RenewalRequest = {
@@ -58,12 +58,23 @@ export async function renewedCertificate(
     // At once most are signed; one that an operator must look at is not asked for every second.
     await clock.sleep(Math.min(60_000, pollMs * 1.5 ** Math.min(waits, 10)), signal)
     signal.throwIfAborted()
-    answer = await api.get(path, signal)
+    answer = (await newAnswer(api, path, signal)) ?? answer
+  }
+}
+
+/** Undefined: nobody says anything now. The request waits on, and whoever looks at it knows it by its name. */
+async function newAnswer(api: RenewalNeeds['api'], path: string, signal: AbortSignal): Promise<ApiAnswer | undefined> {
+  try {
+    const answer = await api.get(path, signal)
+    return answer.status >= 500 || answer.status === 429 ? undefined : answer
+  } catch (error) {
+    if (error instanceof ApiUnreachable) return undefined
+    throw error
   }
 }
 
 function problemOf(pem: string, key: ReturnType<typeof newKey>, nodeName: string, trusted: string): string | undefined {
-  const problems = blocksOf(trusted).map((one) =>
+  const problems = certificatesIn(trusted).map((one) =>
     certificateProblem(pem, { key, nodeName, authority: new X509Certificate(one) }),
   )
   return problems.includes(undefined) ? undefined : (problems[0] ?? 'no authority is trusted')

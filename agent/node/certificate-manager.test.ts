@@ -67,6 +67,32 @@ test('a clock that jumps years ahead renews what it can, and one that wakes up i
   t.ok(world.renewals >= 1)
 })
 
+test('a date that is heard of is enough to find out that the certificate has ended', async (t) => {
+  const { clock, world, manager } = node(t, { lifeMs: 300 * dayMs })
+  clock.setWall(1000)
+  await clock.settle()
+  manager.dateHeard()
+  await clock.settle()
+  t.equal(world.renewals, 0)
+  world.date = startMs + 320 * dayMs
+  manager.dateHeard()
+  await clock.settle()
+  t.equal(world.renewals, 1)
+  world.date = startMs + 4000 * dayMs
+  manager.dateHeard()
+  await clock.settle()
+  t.equal(world.renewals, 1, 'not again with each answer')
+})
+
+test('a certificate from the future, of a controller whose clock was ahead, is renewed once the date is known', async (t) => {
+  const { clock, world, manager } = node(t, { lifeMs: 300 * dayMs })
+  await clock.settle()
+  world.date = startMs - 10 * dayMs
+  manager.dateHeard()
+  await clock.settle()
+  t.equal(world.renewals, 1)
+})
+
 test('a spoiled certificate is nothing to renew', async (t) => {
   const { clock, world } = node(t, { certificate: 'spoiled' })
   await clock.advance(dayMs)
@@ -83,6 +109,8 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
   }
   const world = {
     renewals: 0,
+    /** In place of what the clock says. */
+    date: undefined as number | undefined,
     kept: [] as NodeCredentials[],
     authorities: first.certificate,
     signer: first as typeof second,
@@ -100,6 +128,7 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
       return issueNode(world.signer, { nodeName: 'pi-1', nowMs: Math.min(clock.wallMs(), startMs + 3000 * dayMs) })
     },
     authorities: async () => world.authorities,
+    nowMs: () => world.date ?? Math.max(clock.wallMs(), startMs),
     clock,
     random: () => 0.5,
     log,

@@ -3,6 +3,7 @@
  * are trusted is kept up with the fleet's. Nothing is started again for it.
  */
 import { X509Certificate } from 'node:crypto'
+import { certificatesIn } from '../../api/pem.ts'
 import { caHash, trustHash } from '../../certs/ca-hash.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -22,6 +23,8 @@ export type CertificateManagerNeeds = {
   readonly renew: (signal: AbortSignal) => Promise<Pick<NodeCredentials, 'certificate' | 'key'>>
   /** The authorities the fleet trusts, PEM, the one that signs first; undefined where the controller does not say. */
   readonly authorities: (signal: AbortSignal) => Promise<string | undefined>
+  /** The date, by whoever knows it best: this machine's clock may be years off. */
+  readonly nowMs: () => number
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -30,6 +33,8 @@ export type CertificateManagerNeeds = {
 export interface CertificateManager extends Loop {
   /** The controller trusts these: a hash of its authorities. */
   trust(hash: string): void
+  /** The date may be known better now. */
+  dateHeard(): void
 }
 
 /** A clock may jump: no sleep is trusted for longer. */
@@ -40,13 +45,15 @@ const retry = { firstMs: 2_000, maxMs: 32_000 }
 const changeOverMs = 60_000
 
 export function certificateManager(needs: CertificateManagerNeeds): CertificateManager {
-  const { credentials, clock, random, log } = needs
+  const { credentials, nowMs, clock, random, log } = needs
   const wake = alarm(clock)
   const share = random()
   let wantedTrust: string | undefined
-  /** The authority that signs, when it was first seen to be another than ours. */
+  /** The authority that signs, since it was seen to be another than ours; monotonic. */
   let other: { readonly hash: string; readonly dueMs: number } | undefined
   let failures = 0
+  /** Nothing was to be done by the date that was known. */
+  let isIdle = false
 
   const lookAtTrust = async (signal: AbortSignal) => {
     if (wantedTrust === undefined || wantedTrust === trustHash(credentials().ca)) return
@@ -56,7 +63,7 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
     log.info('Authorities of the fleet taken over', { trusted: certificatesIn(authorities).map(caHash) })
   }
 
-  const dueMs = (): number => {
+  const dueInMs = (): number => {
     const own = certificateIn(credentials().certificate)
     // Spoiled: connecting says so, and joining again mends it.
     if (own === undefined) return Number.POSITIVE_INFINITY
@@ -64,9 +71,12 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
     const hash = first === undefined ? undefined : caHash(first)
     const isCurrent = first === undefined || own.verify(new X509Certificate(first).publicKey)
     if (isCurrent) other = undefined
-    else if (other?.hash !== hash) other = { hash: hash ?? '', dueMs: clock.wallMs() + share * changeOverMs }
+    else if (other?.hash !== hash) other = { hash: hash ?? '', dueMs: clock.monotonicMs() + share * changeOverMs }
     const life = { sinceMs: Date.parse(own.validFrom), untilMs: Date.parse(own.validTo) }
-    return Math.min(renewalDueMs(life, share), other?.dueMs ?? Number.POSITIVE_INFINITY)
+    // Made while the controller's clock was ahead.
+    if (nowMs() < life.sinceMs) return 0
+    const otherInMs = (other?.dueMs ?? Number.POSITIVE_INFINITY) - clock.monotonicMs()
+    return Math.min(renewalDueMs(life, share) - nowMs(), otherInMs)
   }
 
   const renew = async (signal: AbortSignal) => {
@@ -76,15 +86,18 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
   }
 
   const pass = async (signal: AbortSignal): Promise<number> => {
+    isIdle = false
     await lookAtTrust(signal)
-    if (clock.wallMs() < dueMs()) return dueMs() - clock.wallMs()
+    const inMs = dueInMs()
+    isIdle = inMs > 0
+    if (isIdle) return inMs
     await renew(signal)
-    // By a clock that is years ahead the new one would be due at once.
+    // By a clock that is years ahead of the controller's the new one would be due at once.
     return lookMs
   }
 
   const tellFailure = (error: unknown, retryInMs: number) => {
-    const leftMs = Date.parse(certificateIn(credentials().certificate)?.validTo ?? '') - clock.wallMs()
+    const leftMs = Date.parse(certificateIn(credentials().certificate)?.validTo ?? '') - nowMs()
     const left = leftMs > 0 ? formatDuration(leftMs) : 'none: it has ended, if the clock is right'
     const facts = { error, retryInMs, left }
     if (failures === 1) log.warn('Certificate of this node not renewed, trying until it works', facts)
@@ -96,6 +109,9 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
     trust(hash) {
       wantedTrust = hash
       if (hash !== trustHash(credentials().ca)) wake.ring()
+    },
+    dateHeard() {
+      if (isIdle && dueInMs() <= 0) wake.ring()
     },
     async run(signal) {
       while (!signal.aborted) {
@@ -120,8 +136,4 @@ function certificateIn(pem: string): X509Certificate | undefined {
   } catch {
     return undefined
   }
-}
-
-function certificatesIn(pem: string): readonly string[] {
-  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
 }

@@ -3,10 +3,10 @@
  * here, part by part. Until it knows, what it wants counts for nothing, and everything runs on.
  */
 import type { ConfigMap } from '../../api/config-map.ts'
+import type { Desired } from '../../api/desired.ts'
 import type { NodeCheckpoint } from '../../api/node-checkpoint.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
-import type { DesiredMessage } from '../../api/topics.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
@@ -18,9 +18,9 @@ export type CheckpointTellerNeeds = {
   readonly api: Pick<ApiClient, 'post'>
   readonly nodeName: string
   /** What was last wanted of this node, once that is known; undefined: nothing was. */
-  readonly remembered: () => Promise<DesiredMessage | undefined>
+  readonly remembered: () => Promise<Desired | undefined>
   /** Hears what is wanted by a controller that knows us. */
-  readonly desired: (message: DesiredMessage) => void
+  readonly desired: (message: Desired) => void
   /** The controller knows our pods: what was said of them before is lost. */
   readonly told: () => void
   readonly clock: Clock
@@ -29,7 +29,7 @@ export type CheckpointTellerNeeds = {
 }
 
 export interface CheckpointTeller extends Loop {
-  desired(message: DesiredMessage): void
+  desired(message: Desired): void
 }
 
 type Part = Pick<NodeCheckpoint, 'pods' | 'configMaps' | 'secrets'>

@@ -1,7 +1,8 @@
 /** What the managers of a node need of the control plane. On the wire it is MQTT: `adapters/mqtt-control-plane.ts`. */
+import type { Desired } from '../../api/desired.ts'
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
-import type { CallMessage, DesiredMessage, PodMessage, StatsMessage } from '../../api/topics.ts'
+import type { CallMessage, PodMessage, StatsMessage } from '../../api/topics.ts'
 
 /** Why the node goes, and when it is back; left out: nobody knows. */
 export type Leave = { readonly reason: string; readonly expectedBackSeconds?: number }
@@ -31,7 +32,7 @@ export interface ControlPlane {
 
 /** What the control plane tells a node. */
 export interface ControlPlaneListener {
-  desired(message: DesiredMessage): void
+  desired(message: Desired): void
   /** Somebody wants to know who uses how much. */
   readonly stats?: (asked: CallMessage) => void
   /** Which store the controller has: another one than before may not know this node. */

@@ -2,20 +2,9 @@ import { type Test, test } from 'tap'
 import type { PressureType } from '../../api/node.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import type { RuntimeInfo } from '../pods/runtime.ts'
+import { engineInfo } from '../testing/builders.ts'
 import { fakeControlPlane } from '../testing/fake-control-plane.ts'
 import { nodeStatusManager } from './node-status-manager.ts'
-
-const engine: RuntimeInfo = {
-  version: 'docker://20.10.24',
-  rootDirectory: '/var/lib/docker',
-  cgroupVersion: '2',
-  memoryLimit: true,
-  swapLimit: true,
-  pidsLimit: true,
-  cpuCfsQuota: true,
-  storageDriver: 'overlay2',
-}
 
 function node(t: Test, { rebooted = false, looked = true } = {}) {
   const [clock, log, controlPlane] = [fakeClock(), quietLog(t), fakeControlPlane()]
@@ -45,7 +34,7 @@ function node(t: Test, { rebooted = false, looked = true } = {}) {
       runtime: {
         looked: () => world.looked,
         problems: () => world.problems,
-        info: () => engine,
+        info: () => engineInfo,
         images: () => [],
       },
       controlPlane,

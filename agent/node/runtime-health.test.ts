@@ -1,19 +1,9 @@
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { RuntimeError, type RuntimeInfo } from '../pods/runtime.ts'
+import { RuntimeError } from '../pods/runtime.ts'
+import { engineInfo as info } from '../testing/builders.ts'
 import { runtimeHealth } from './runtime-health.ts'
-
-const info: RuntimeInfo = {
-  version: 'docker://20.10.24',
-  rootDirectory: '/var/lib/docker',
-  cgroupVersion: '2',
-  memoryLimit: true,
-  swapLimit: true,
-  pidsLimit: true,
-  cpuCfsQuota: true,
-  storageDriver: 'overlay2',
-}
 
 function engine(t: Test, up: boolean) {
   const [clock, log] = [fakeClock(), quietLog(t)]
@@ -22,7 +12,7 @@ function engine(t: Test, up: boolean) {
     runtime: {
       async info() {
         world.asked++
-        if (world.hangs) return new Promise<RuntimeInfo>(() => undefined)
+        if (world.hangs) return new Promise<never>(() => undefined)
         if (!world.up) throw new RuntimeError('Unreachable', 'Cannot ask Docker how it is')
         return info
       },

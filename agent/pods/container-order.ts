@@ -32,7 +32,7 @@ export function chooseInOrder(pod: Pod, found: PodContainers, facts: PodFacts): 
 }
 
 /** A regular container was started in the sandbox there is: whatever had to come before has come. */
-export function isInitialized(pod: Pod, { sandbox, histories }: PodContainers): boolean {
+function isInitialized(pod: Pod, { sandbox, histories }: PodContainers): boolean {
   if (sandbox === undefined || !isRunning(sandbox)) return false
   return pod.spec.containers
     .flatMap(({ name }) => histories.get(name) ?? [])

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { aContainer } from '../testing/builders.ts'
 import { type DeadContainerFacts, type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
@@ -8,24 +9,15 @@ const noon = Date.parse('2026-01-01T12:00:00Z')
 /** `pod/name#attempt`, made so many minutes ago; `pod/#1` is a sandbox. */
 function dead(text: string, minutesAgo: number, over: Partial<RuntimeContainer> = {}): RuntimeContainer {
   const [, podUID = '', containerName = '', attempt = ''] = /(.+)\/(.*)#(\d+)/.exec(text) ?? []
-  const kind = containerName === '' ? 'sandbox' : 'container'
-  const who = { podNamespace: 'default', podName: podUID, podUID, containerName, specHash: '', gracePeriodSeconds: 30 }
-  return {
+  return aContainer({
     id: text,
-    identity: { ...who, kind, attempt: Number(attempt) },
-    sandboxID: kind === 'sandbox' ? undefined : `${podUID}/#0`,
-    image: '',
-    imageID: '',
+    identity: { podName: podUID, podUID, containerName, attempt: Number(attempt) },
+    sandboxID: containerName === '' ? undefined : `${podUID}/#0`,
     state: 'exited',
-    exitCode: 0,
-    oomKilled: false,
-    error: '',
     createdAt: new Date(noon - minutesAgo * 60_000).toISOString(),
     startedAt: undefined,
-    finishedAt: undefined,
-    ip: undefined,
     ...over,
-  }
+  })
 }
 
 function removed(

@@ -1,19 +1,39 @@
 /** What the control plane wants on this node, as last heard. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Desired, Misread } from '../../api/desired.ts'
 import type { Pod } from '../../api/pod.ts'
 import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../api/static-pod.ts'
-import type { DesiredMessage } from '../../api/topics.ts'
 
 /**
  * A message is the whole of what is wanted. Within one epoch of the controller an older one is late and counts for
  * nothing; a new epoch is always news, even when it wants nothing: the controller may have been set up anew.
  */
-export function isNews(known: DesiredMessage | undefined, message: DesiredMessage): boolean {
+export function isNews(known: Desired | undefined, message: Desired): boolean {
   return known === undefined || known.epoch !== message.epoch || known.version < message.version
 }
 
+/** What is not understood of it stays as it was wanted before: nothing is ended for words that are not known. */
+export function withKnown(message: Desired, before: Desired | undefined): Desired {
+  if (message.misread === undefined || before === undefined) return message
+  const uids = (kind: Misread['kind']) =>
+    new Set(message.misread?.flatMap((one) => (one.kind === kind ? [one.uid] : [])))
+  const [pods, configMaps, secrets] = [uids('Pod'), uids('ConfigMap'), uids('Secret')]
+  return {
+    ...message,
+    pods: [...message.pods, ...before.pods.filter(({ metadata }) => pods.has(metadata.uid ?? ''))],
+    configMaps: [
+      ...(message.configMaps ?? []),
+      ...(before.configMaps ?? []).filter(({ metadata }) => configMaps.has(metadata.uid ?? '')),
+    ],
+    secrets: [
+      ...(message.secrets ?? []),
+      ...(before.secrets ?? []).filter(({ metadata }) => secrets.has(metadata.uid ?? '')),
+    ],
+  }
+}
+
 /** The pods to run, by UID. One without a UID or a name cannot be run; a mirror shows what runs already. */
-function podsByUID({ pods }: DesiredMessage): ReadonlyMap<string, Pod> {
+function podsByUID({ pods }: Desired): ReadonlyMap<string, Pod> {
   return new Map(
     pods.flatMap((pod) => {
       const { uid, name } = pod.metadata
@@ -23,7 +43,7 @@ function podsByUID({ pods }: DesiredMessage): ReadonlyMap<string, Pod> {
 }
 
 /** What others say of a static pod's readiness they write on its mirror. */
-function withGates(pod: Pod, desired: DesiredMessage | undefined): Pod {
+function withGates(pod: Pod, desired: Desired | undefined): Pod {
   if ((pod.spec.readinessGates ?? []).length === 0) return pod
   const status = desired?.pods.find((one) => mirroredHash(one) === pod.metadata.uid)?.status
   return status === undefined ? pod : { ...pod, status }
@@ -36,7 +56,7 @@ function notOwn(pod: Pod): Pod {
   return { ...pod, metadata: { ...pod.metadata, annotations } }
 }
 
-export function mirrorsIn({ pods }: DesiredMessage): readonly Pod[] {
+export function mirrorsIn({ pods }: Desired): readonly Pod[] {
   return pods.filter(isMirrorPod)
 }
 
@@ -45,7 +65,7 @@ export function mirrorsIn({ pods }: DesiredMessage): readonly Pod[] {
  * two of it running. `here`: what there is on the machine, by UID, with its namespace and name.
  */
 export function wantedHere(
-  desired: DesiredMessage | undefined,
+  desired: Desired | undefined,
   own: readonly Pod[],
   here: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, Pod> {
@@ -61,7 +81,7 @@ export function pathOf({ metadata }: Pod): string {
 }
 
 /** UIDs of the pods for which the two want something else, what they name included. */
-export function changedPods(before: DesiredMessage | undefined, after: DesiredMessage): readonly string[] {
+export function changedPods(before: Desired | undefined, after: Desired): readonly string[] {
   if (before === undefined) return [...podsByUID(after).keys()]
   const [old, now] = [podsByUID(before), podsByUID(after)]
   const all = [...new Set([...old.keys(), ...now.keys()])]

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { aContainer } from '../testing/builders.ts'
 import { chooseDevices } from './devices.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
@@ -9,14 +10,7 @@ const present = new Map([
 ])
 
 function uses(podUID: string, state: RuntimeContainer['state'], ...devices: string[]): RuntimeContainer {
-  const identity = {
-    kind: 'container',
-    ...{ podNamespace: 'default', podName: 'p', podUID, containerName: 'main' },
-    ...{ attempt: 0, specHash: '', gracePeriodSeconds: 30 },
-  } as const
-  const times = { createdAt: '', startedAt: undefined, finishedAt: undefined }
-  const rest = { sandboxID: '', image: '', imageID: '', exitCode: 0, oomKilled: false, error: '', ip: undefined }
-  return { id: podUID, identity, state, devices, ...rest, ...times }
+  return aContainer({ id: podUID, identity: { podUID }, state, devices })
 }
 
 const choose = (asked: [string, number][], containers: RuntimeContainer[] = [], held: string[] = []) =>

@@ -31,6 +31,17 @@ export function fieldValue({ metadata, spec }: Pod, path: string, { hostIP, podI
   return path in fields ? { value: fields[path] ?? '' } : { missing: `unsupported fieldPath: ${path}` }
 }
 
+/** Is it told what only the node knows: its address, or what it can give to pods? */
+export function asksOfNode({ spec }: Pod, { env = [] }: Container): boolean {
+  const ofNode = spec.hostNetwork ? /^status\.(host|pod)IPs?$/ : /^status\.hostIPs?$/
+  const inFiles = (spec.volumes ?? []).flatMap(({ downwardAPI, projected }) =>
+    [downwardAPI, ...(projected?.sources ?? []).map((source) => source.downwardAPI)].flatMap((one) => one?.items ?? []),
+  )
+  return [...env.flatMap(({ valueFrom }) => valueFrom ?? []), ...inFiles].some(
+    ({ fieldRef, resourceFieldRef }) => resourceFieldRef !== undefined || ofNode.test(fieldRef?.fieldPath ?? ''),
+  )
+}
+
 /** For a file: also all labels, or all annotations, one `key="value"` a line. */
 export function fieldText(pod: Pod, path: string, sources: DownwardSources): Found<string> {
   if (path === 'metadata.labels') return { value: linesOf(pod.metadata.labels) }

@@ -27,7 +27,8 @@ export interface EngineWatch {
   run(signal: AbortSignal): Promise<void>
 }
 
-const retry = { firstMs: 200, maxMs: 30_000 }
+/** One that starts late keeps its pods waiting no longer than that; asking a socket nobody listens on costs nothing. */
+const retry = { firstMs: 200, maxMs: 2_000 }
 
 export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): EngineWatch {
   const { runtime, clock, random, log, resyncMs } = needs

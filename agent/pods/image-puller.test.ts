@@ -38,6 +38,30 @@ test('no more are pulled at once than may be; the others wait in line, and that 
   t.same(puller.timesOf({ image: 'c:1', credentials: [] }), { tookMs: 2_000, waitedMs: 5_000 })
 })
 
+test('how long no registry has said a word', async (t) => {
+  const { clock, runtime, puller, pull } = world(t, 1)
+  const letGo = runtime.holdPulls('silent')
+  const silentMs = (image: string) => {
+    const state = puller.stateOf({ image, credentials: [] }, 0)
+    return state.state === 'pulling' ? state.silentMs : undefined
+  }
+  pull('a:1')
+  await clock.advance(5_000)
+  pull('b:1')
+  await clock.advance(1_000)
+  t.equal(silentMs('a:1'), 6_000)
+  t.equal(silentMs('b:1'), 6_000, 'behind one that is silent it is no use to wait longer')
+  const letGoOfNext = runtime.holdPulls()
+  letGo()
+  await clock.advance(2_000)
+  t.equal(silentMs('a:1'), undefined)
+  pull('c:1')
+  await clock.advance(20_000)
+  t.same([silentMs('b:1'), silentMs('c:1')], [0, 0], 'one that fetches is waited for')
+  letGoOfNext()
+  await clock.settle()
+})
+
 test('a long pull is told to who waits, every three minutes', async (t) => {
   const { clock, runtime, pull, told } = world(t)
   const letGo = runtime.holdPulls()
@@ -50,6 +74,16 @@ test('a long pull is told to who waits, every three minutes', async (t) => {
   await clock.advance(600_000)
   t.equal(told.length, 2)
   t.equal(clock.sleepers, 0)
+})
+
+test('of many pulls the last ones are known', async (t) => {
+  const { clock, puller, pull } = world(t)
+  const stateOf = (image: string) => puller.stateOf({ image, credentials: [] }, 0).state
+  for (let image = 0; image <= 500; image++) pull(`a:${image}`)
+  await clock.settle()
+  t.equal(stateOf('a:0'), 'none')
+  t.equal(stateOf('a:1'), 'pulled')
+  t.equal(stateOf('a:500'), 'pulled')
 })
 
 test('spans and sizes are told as Kubernetes tells them', async (t) => {

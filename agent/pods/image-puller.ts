@@ -1,5 +1,7 @@
 /** Pulls images beside everything else: a few at a time, each once however many pods wait for it, failures further apart. */
 import { createHash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { PullState } from './images.ts'
@@ -51,16 +53,21 @@ const firstWaitMs = 10_000
 const maxWaitMs = 300_000
 const forgetAfterMs = 600_000
 const logEveryMs = 30_000
+/** Of pulls that have ended the last ones are known: more than the pods of a machine have images. */
+const mostEnded = 500
 /** Every event is a message over a thin link: one in so many logs. */
 const logsPerEvent = 6
 
 type History = {
   readonly waiting: readonly PullWaiter[]
-  readonly pulling: boolean
+  readonly pulling?: Pulling
   readonly pulledAtMs?: number
   readonly times?: PullTimes
   readonly failure?: { readonly atMs: number; readonly waitMs: number; readonly message: string }
 }
+
+/** Waits in line, waits for the registry's first word, or has heard it. */
+type Pulling = { readonly sinceMs: number; readonly is: 'inLine' | 'asking' | 'heard' }
 
 type InLine = { readonly wanted: WantedImage; readonly sinceMs: number }
 
@@ -69,6 +76,7 @@ export function imagePuller(
   { parallel, stallMs }: ImagePullerSettings,
 ): ImagePuller {
   const calledOff = new AbortController()
+  setMaxListeners(0, calledOff.signal) // every pull listens: many is no leak
   const images = new Map<string, History>()
   let line: readonly InLine[] = []
   let busy = 0
@@ -80,8 +88,10 @@ export function imagePuller(
     let progress: PullProgress | undefined
     const over = new AbortController()
     const noted = (last: PullProgress) => {
+      if (progress === undefined) change(key, { sinceMs, is: 'heard' })
       progress = last
     }
+    change(key, { sinceMs, is: 'asking' })
     const telling = tell(wanted, () => progress, over.signal)
     try {
       await pullWithAny(runtime, wanted, { signal: calledOff.signal, stallMs, progress: noted })
@@ -112,8 +122,23 @@ export function imagePuller(
 
   const settle = (key: string, result: Pick<History, 'pulledAtMs' | 'times' | 'failure'>) => {
     const waiting = images.get(key)?.waiting ?? []
-    images.set(key, { waiting: [], pulling: false, ...result })
+    // Newest last.
+    images.delete(key)
+    images.set(key, { waiting: [], ...result })
+    const oldest = [...images].find(([, { pulling }]) => pulling === undefined)
+    if (images.size > mostEnded && oldest !== undefined) images.delete(oldest[0])
     for (const { ended } of waiting) ended()
+  }
+
+  const change = (key: string, pulling: Pulling) => images.set(key, { waiting: [], ...images.get(key), pulling })
+
+  /** Who waits in line behind one that fetches waits for that, and for no registry. */
+  const silentMs = (own: Pulling): number => {
+    const all = [...images.values()].flatMap(({ pulling }) => pulling ?? [])
+    const isFetching = own.is === 'heard' || (own.is === 'inLine' && all.some(({ is }) => is === 'heard'))
+    if (isFetching) return 0
+    const askedMs = all.flatMap(({ is, sinceMs }) => (is === 'asking' ? [sinceMs] : []))
+    return clock.monotonicMs() - Math.min(own.sinceMs, ...askedMs)
   }
 
   const work = async () => {
@@ -130,15 +155,16 @@ export function imagePuller(
     pull(wanted, waiter) {
       const key = keyOf(wanted)
       const history = images.get(key)
+      const sinceMs = clock.monotonicMs()
       const waiting = [...(history?.waiting ?? []), waiter]
-      images.set(key, { ...history, waiting, pulling: true })
-      if (history?.pulling) return
-      line = [...line, { wanted, sinceMs: clock.monotonicMs() }]
+      images.set(key, { pulling: { sinceMs, is: 'inLine' }, ...history, waiting })
+      if (history?.pulling !== undefined) return
+      line = [...line, { wanted, sinceMs }]
       void work()
     },
     stateOf(wanted, sinceMs) {
-      const { pulling, pulledAtMs, failure } = images.get(keyOf(wanted)) ?? { pulling: false }
-      if (pulling) return { state: 'pulling' }
+      const { pulling, pulledAtMs, failure } = images.get(keyOf(wanted)) ?? {}
+      if (pulling !== undefined) return { state: 'pulling', silentMs: silentMs(pulling) }
       const nowMs = clock.monotonicMs()
       if (pulledAtMs !== undefined) {
         return pulledAtMs >= sinceMs ? { state: 'pulled', agoMs: nowMs - pulledAtMs } : { state: 'none' }
@@ -149,7 +175,7 @@ export function imagePuller(
     },
     timesOf: (wanted) => images.get(keyOf(wanted))?.times,
     async run(signal) {
-      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      await aborted(signal)
       line = []
       calledOff.abort()
     },

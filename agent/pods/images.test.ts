@@ -35,7 +35,10 @@ test('a policy decides whether what is there is good enough', async (t) => {
   t.match(answer('IfNotPresent', {}), { answer: 'pull' })
   t.match(answer('Always', { present: true }), { answer: 'pull' })
   t.match(answer('Always', { present: true, pull: { state: 'pulled', agoMs: 0 } }), { answer: 'ready', pulled: true })
-  t.match(answer('Always', { pull: { state: 'pulling' } }), { answer: 'wait', reason: 'ContainerCreating' })
+  t.match(answer('Always', { pull: { state: 'pulling', silentMs: 0 } }), {
+    answer: 'wait',
+    reason: 'ContainerCreating',
+  })
   t.match(answer('Never', { present: true }), { answer: 'ready' })
   t.match(answer('Never', {}), {
     reason: 'ErrImageNeverPull',
@@ -58,7 +61,9 @@ test('an image for other machines is fetched anew, then waited for with the reme
   const found = { present: true, unfit }
   const waits = { answer: 'wait', reason: 'ImagePlatformMismatch', message: unfit }
   t.match(answer('IfNotPresent', found), { answer: 'pull' }, 'the registry may have the right one')
-  t.match(answer('IfNotPresent', { ...found, pull: { state: 'pulling' } }), { reason: 'ContainerCreating' })
+  t.match(answer('IfNotPresent', { ...found, pull: { state: 'pulling', silentMs: 0 } }), {
+    reason: 'ContainerCreating',
+  })
   t.match(answer('Always', { ...found, pull: { state: 'pulled', agoMs: 1_000 } }), { ...waits, retryInMs: 299_000 })
   t.match(answer('Always', { ...found, pull: { state: 'pulled', agoMs: 300_000 } }), { answer: 'pull' })
   t.match(answer('IfNotPresent', { ...found, pull: failure }), { ...waits, retryInMs: 9_000 }, 'not that it failed')
@@ -69,4 +74,8 @@ test('an image for other machines is fetched anew, then waited for with the reme
 test('a container that ran here comes back without its registry', async (t) => {
   t.match(answer('Always', { present: true, pull: failure }, true), { answer: 'ready', pulled: false })
   t.match(answer('Always', { present: true, pull: failure }, false), { answer: 'wait' }, 'a new one must be asked for')
+  const silent = (silentMs: number) => ({ present: true, pull: { state: 'pulling', silentMs } as const })
+  t.match(answer('Always', silent(4_000), true), { answer: 'wait', retryInMs: 6_000 }, 'one that may answer yet')
+  t.match(answer('Always', silent(10_000), true), { answer: 'ready', pulled: false }, 'one that says nothing')
+  t.match(answer('Always', silent(10_000), false), { answer: 'wait', retryInMs: undefined })
 })

@@ -42,7 +42,8 @@ export type ImageFacts = {
 
 export type PullState =
   | { readonly state: 'none' }
-  | { readonly state: 'pulling' }
+  /** `silentMs`: how long nobody who was asked for an image has said a word. */
+  | { readonly state: 'pulling'; readonly silentMs: number }
   | { readonly state: 'pulled'; readonly agoMs: number }
   | {
       readonly state: 'failed'
@@ -56,9 +57,12 @@ export type ImageAnswer =
   | { readonly answer: 'pull' }
   | { readonly answer: 'wait'; readonly reason: string; readonly message: string; readonly retryInMs?: number }
 
+/** A registry at the end of a bad link has said its first word by then. */
+const silenceMs = 10_000
+
 /**
  * `ranBefore`: a container of this pod and name ran here already. It is then started from the image at hand when the
- * registry cannot be reached: after a power cut a node comes back from what it has.
+ * registry cannot be reached, or says nothing: after a power cut a node comes back from what it has.
  */
 export function answerImage(
   { image, policy, ranBefore }: { readonly image: string; readonly policy: PullPolicy; readonly ranBefore: boolean },
@@ -77,14 +81,19 @@ export function answerImage(
   switch (facts.pull.state) {
     case 'none':
       return { answer: 'pull' }
-    case 'pulling':
-      return { answer: 'wait', reason: 'ContainerCreating', message: '' }
+    case 'pulling': {
+      if (!facts.present || !ranBefore) return creating
+      const leftMs = silenceMs - facts.pull.silentMs
+      return leftMs > 0 ? { ...creating, retryInMs: leftMs } : { answer: 'ready', pulled: false }
+    }
     case 'pulled':
       return facts.present ? { answer: 'ready', pulled: true } : { answer: 'pull' }
     case 'failed':
       return facts.present && ranBefore ? { answer: 'ready', pulled: false } : failed(image, facts.pull)
   }
 }
+
+const creating = { answer: 'wait', reason: 'ContainerCreating', message: '' } as const
 
 /** The registry may have it for this machine too, or later. */
 const unfitRetryMs = 300_000
@@ -96,7 +105,7 @@ function answerUnfit(message: string, policy: PullPolicy, pull: PullState): Imag
     case 'none':
       return { answer: 'pull' }
     case 'pulling':
-      return { answer: 'wait', reason: 'ContainerCreating', message: '' }
+      return creating
     case 'pulled':
       return pull.agoMs < unfitRetryMs ? { ...wait, retryInMs: unfitRetryMs - pull.agoMs } : { answer: 'pull' }
     case 'failed':

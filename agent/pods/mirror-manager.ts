@@ -1,15 +1,16 @@
 /** Loop: for each static pod a mirror in the API, so that kubectl shows it; for none, none. */
+
+import type { Desired } from '../../api/desired.ts'
 import type { OwnerReference } from '../../api/meta.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import { mirroredHash } from '../../api/static-pod.ts'
-import type { DesiredMessage } from '../../api/topics.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import type { ControlPlaneListener } from '../node/control-plane.ts'
-import { isNews, mirrorsIn, pathOf } from './desired-pods.ts'
+import { isNews, mirrorsIn, pathOf, withKnown } from './desired-pods.ts'
 
 export type MirrorManagerNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'delete'>
@@ -36,7 +37,7 @@ export function mirrorStep(pod: Pod | undefined, mirror: Pod | undefined, isHere
 }
 
 /** The copy that the API is given. The Node owns it: it goes when the node goes. */
-export function mirrorOf({ apiVersion, kind, metadata, spec }: Pod, node: Pick<OwnerReference, 'name' | 'uid'>): Pod {
+function mirrorOf({ apiVersion, kind, metadata, spec }: Pod, node: Pick<OwnerReference, 'name' | 'uid'>): Pod {
   const { name, namespace, labels, annotations, uid = '' } = metadata
   return {
     apiVersion,
@@ -59,7 +60,7 @@ const waitForEndMs = 1_000
 export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonly nodeName: string }): MirrorManager {
   const { api, isHere, clock, random, log } = needs
   const queue = workQueue(clock, random)
-  let desired: DesiredMessage | undefined
+  let desired: Desired | undefined
   let mirrors: ReadonlyMap<string, Pod> = new Map()
   let own: ReadonlyMap<string, Pod> | undefined
   const told = new Map<string, string>()
@@ -123,8 +124,8 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     name: 'mirror-pods',
     desired(message) {
       if (!isNews(desired, message)) return
-      desired = message
-      mirrors = new Map(mirrorsIn(message).map((pod) => [pathOf(pod), pod]))
+      desired = withKnown(message, desired)
+      mirrors = new Map(mirrorsIn(desired).map((pod) => [pathOf(pod), pod]))
       lookAtAll()
     },
     staticPods(pods) {

@@ -8,8 +8,8 @@ import type { ControlPlane } from '../node/control-plane.ts'
 type Reports = Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
 
 export interface MirrorReports extends Reports {
-  /** A pod of this UID is the machine's own. */
-  own(uid: string): void
+  /** All UIDs of the machine's own pods, those that something is left of included. */
+  own(uids: ReadonlySet<string>): void
   /** All mirrors that there are now. */
   mirrors(pods: readonly Pod[]): void
 }
@@ -28,8 +28,9 @@ export function mirrorReports(controlPlane: Reports): MirrorReports {
   }
 
   return {
-    own(uid) {
-      if (!own.has(uid)) own.set(uid, { events: [] })
+    own(uids) {
+      for (const uid of own.keys()) if (!uids.has(uid)) own.delete(uid)
+      for (const uid of uids) if (!own.has(uid)) own.set(uid, { events: [] })
     },
     reportPod(message) {
       const said = own.get(message.uid)

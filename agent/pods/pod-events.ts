@@ -13,7 +13,13 @@ export type PodNews = {
 }
 
 /** `unique` tells apart events of one moment. */
-export function podEvent({ metadata }: Pod, news: PodNews, nodeName: string, nowWallMs: number, unique: number): Event {
+export function podEvent(
+  { metadata }: Pick<Pod, 'metadata'>,
+  news: PodNews,
+  nodeName: string,
+  nowWallMs: number,
+  unique: number,
+): Event {
   const { name = '', namespace = 'default', uid, resourceVersion } = metadata
   const { type, reason, message, containerName } = news
   const involvedObject = {
@@ -28,6 +34,12 @@ export function podEvent({ metadata }: Pod, news: PodNews, nodeName: string, now
   const serial = (unique % 65_536).toString(16).padStart(4, '0')
   const own = { name: `${name}.${nowWallMs.toString(16)}${serial}`, namespace }
   return eventOfAgent(nodeName, { metadata: own, involvedObject, type, reason, message }, rfc3339(nowWallMs))
+}
+
+/** `why`: which fields. */
+export function notUnderstood(why: string): PodNews {
+  const message = `This node's agent does not know what is wanted of the pod, and leaves it as it is until it does (update it, or change the pod): ${why}`
+  return { type: 'Warning', reason: 'NotUnderstood', message }
 }
 
 /** What is told when a container begins to wait for this reason. */

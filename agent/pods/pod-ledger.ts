@@ -4,7 +4,7 @@ import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ControlPlane } from '../node/control-plane.ts'
 import { pathOf } from './desired-pods.ts'
-import { isFinal } from './pod-status.ts'
+import { isFinal } from './pod-phase.ts'
 import type { PodWorker } from './pod-worker.ts'
 
 export type Known = {

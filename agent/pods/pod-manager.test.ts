@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import { shutdownEnding } from '../../api/node-shutdown.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { fakeRuntime } from '../testing/fake-runtime.ts'
@@ -60,6 +61,67 @@ test('a wanted pod runs, and says so', async (t) => {
     involvedObject: { name: 'web', fieldPath: 'spec.containers{main}' },
     source: { host: 'pi-01' },
   })
+})
+
+test('a container that asks for the node’s address waits for the first look at the machine, and for nothing else', async (t) => {
+  let isNodeKnown = false
+  const { clock, runtime, world } = aNode(t, { isNodeKnown: () => isNodeKnown })
+  const asking = (fieldPath: string) => ({
+    containers: [{ name: 'main', image, env: [{ name: 'IP', valueFrom: { fieldRef: { fieldPath } } }] }],
+  })
+  world.want(running('asks', listening, asking('status.hostIP')), running('other', listening, asking('metadata.name')))
+  await clock.advance(2_000)
+  t.equal(world.status('asks')?.phase, 'Pending')
+  t.equal(world.status('other')?.phase, 'Running')
+  isNodeKnown = true
+  await clock.advance(1_000)
+  t.equal(world.status('asks')?.phase, 'Running')
+  t.notMatch(world.told(), /Failed/)
+  const made = runtime.containers.find(({ identity }) => identity.podName === 'asks' && identity.kind === 'container')
+  t.same(runtime.optionsOf(made?.id ?? '')?.env.find(({ name }) => name === 'IP')?.value, '192.0.2.11')
+})
+
+test('a pod that is wanted in words nobody knows is told of, and left as it is', async (t) => {
+  const { clock, runtime, log, checkpoint, world, start, running: runs } = aNode(t)
+  const misread = ['old', 'fresh'].map((name) => ({
+    kind: 'Pod' as const,
+    namespace: 'default',
+    name,
+    uid: `uid-of-${name}`,
+    why: 'spec.x: Unsupported value',
+  }))
+  world.want(running('old'), running('other'))
+  await clock.advance(1_000)
+  const before = runs().map(({ id }) => id)
+  world.say({ pods: [running('more')], misread })
+  await clock.advance(90_000)
+  t.same(world.gone, ['uid-of-other'])
+  t.equal(world.status('old')?.phase, 'Running')
+  t.equal(world.status('more')?.phase, 'Running', 'the others are taken')
+  t.equal(world.status('fresh'), undefined, 'what was never known cannot be run')
+  const told = world.told().filter((one) => one.startsWith('NotUnderstood'))
+  t.equal(told.length, 2)
+  t.match(told, [/spec\.x: Unsupported value/])
+  t.equal(log.messages('warn').length, 2)
+  t.ok(runs().filter(({ id }) => before.includes(id)).length >= 2, 'nothing of the old one was made anew')
+  const main = runs().find(({ identity }) => identity.podName === 'old' && identity.kind === 'container')
+  runtime.exit(main?.id ?? '', 1)
+  await clock.advance(30_000)
+  t.equal(world.status('old')?.containerStatuses?.[0]?.restartCount, 1, 'it is started again as it was')
+
+  // Where only its containers are left of it nothing is removed either.
+  await world.stop()
+  await checkpoint.save({ desired: { epoch: 'one', version: 9, pods: [], misread }, endings: {} })
+  const next = start()
+  await clock.advance(90_000)
+  t.match(
+    runs().map(({ identity }) => identity.podName),
+    ['old', 'old'],
+  )
+  t.equal(next.manager.needOf('uid-of-old'), 'needed')
+  next.say({ epoch: 'two' })
+  await clock.advance(60_000)
+  t.same(runs(), [], 'until it is wanted no more')
 })
 
 test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) => {
@@ -186,6 +248,30 @@ test('after a power cut a node with nobody to ask runs what it ran', async (t) =
     up().map(({ identity }) => identity.podName),
     ['web', 'web'],
   )
+})
+
+test('a deadline runs by no date: a pod that begins in 1970 has its time, before and after the agent is told the date', async (t) => {
+  let dateMs: number | undefined
+  const { clock, start, world } = aNode(t, { date: { nowMs: () => dateMs, uptimeMs: () => 3600_000 } })
+  const bornMs = clock.wallMs()
+  clock.setWall(1_000)
+  const spec = { activeDeadlineSeconds: 600 }
+  const late = running('late')
+  world.want({
+    ...late,
+    spec: { ...late.spec, ...spec },
+    metadata: { ...late.metadata, creationTimestamp: rfc3339(bornMs) },
+  })
+  await clock.advance(1_000)
+  dateMs = bornMs + 60_000
+  await clock.advance(300_000)
+  t.equal(world.status('late')?.phase, 'Running')
+  await world.stop()
+  const next = start()
+  await clock.advance(1_000)
+  t.equal(next.status('late')?.phase, 'Running', 'by the date it is a minute old')
+  await clock.advance(600_000)
+  t.match(next.status('late'), { reason: 'DeadlineExceeded' })
 })
 
 test('an agent that starts again takes over and starts nothing', async (t) => {
@@ -649,6 +735,37 @@ test('pods stopped with the machine are over as Kubernetes says it, and run agai
   if (work !== undefined) runtime.exit(work.id, 0)
   await clock.advance(3_000)
   t.match(next.status('work'), { phase: 'Succeeded' })
+})
+
+test('a shutdown finds pods in whatever they are about, and each is over in its time', async (t) => {
+  const { clock, runtime, running: up, world } = aNode(t)
+  const [deaf, forLong] = [['sleep', '1000'], { deletionGracePeriodSeconds: 300 }]
+  const leaving = { metadata: { deletionTimestamp: '2026-01-01T00:05:00Z', ...forLong } }
+  const lifecycle = { preStop: { sleep: { seconds: 600 } } }
+  runtime.registry.add('slow:1')
+  const release = runtime.holdPulls()
+  const others = [
+    mirrorOf('a', 'mirror'),
+    running('pulls', listening, { containers: [{ name: 'main', image: 'slow:1' }] }),
+    running('hook', listening, { containers: [{ name: 'main', image, command: listening, lifecycle }] }),
+  ]
+  world.manager.staticPods([fromFile('a')])
+  world.want(...others, running('deleted', deaf))
+  await clock.advance(1_000)
+  world.want(...others, running('deleted', deaf, leaving))
+  await clock.advance(1_000)
+  t.equal(up().length, 7, 'of the one that pulls the sandbox')
+  stopAllFor(world)
+  await clock.advance(1_000)
+  const holds = () => ['a', 'uid-of-pulls', 'uid-of-hook', 'uid-of-deleted'].filter((uid) => world.manager.holds(uid))
+  t.same(holds(), ['uid-of-hook', 'uid-of-deleted'])
+  for (const name of ['web-pi-01', 'pulls']) t.match(world.status(name), { phase: 'Failed', reason: 'Terminated' })
+  await clock.advance(4_100)
+  t.same(holds(), [], 'a hook that hangs ends with the share, and so does the time a deletion gave')
+  t.same(world.gone, ['uid-of-deleted'])
+  release()
+  await clock.advance(10_000)
+  t.same(up(), [], 'what was pulled meanwhile is not run')
 })
 
 test('a shutdown that is called off gives the pods back', async (t) => {

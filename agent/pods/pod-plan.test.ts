@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { Container, Pod } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { aContainer } from '../testing/builders.ts'
 import type { ImageFacts } from './images.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import { nothingRemembered, type PodFacts, type PodPlan, type PodStep } from './pod-steps.ts'
@@ -26,32 +27,13 @@ function found(
   over: Partial<RuntimeContainer> & { attempt?: number; hash?: string } = {},
 ): RuntimeContainer {
   const { attempt = 0, hash = containerHash({ name: containerName, image }), ...rest } = over
-  const kind = containerName === '' ? 'sandbox' : 'container'
-  return {
+  return aContainer({
     id: `${containerName || 'sandbox'}-${attempt}-${++made}`,
-    identity: {
-      kind,
-      containerName,
-      podName: 'web',
-      podNamespace: 'default',
-      podUID: 'uid-of-web',
-      attempt,
-      specHash: hash,
-      gracePeriodSeconds: 7,
-    },
-    sandboxID: kind === 'sandbox' ? undefined : 'sandbox-0',
+    identity: { containerName, attempt, specHash: hash, gracePeriodSeconds: 7 },
+    sandboxID: containerName === '' ? undefined : 'sandbox-0',
     image,
-    imageID: '',
-    state: 'running',
-    exitCode: 0,
-    oomKilled: false,
-    error: '',
-    createdAt: '2026-01-01T00:00:00Z',
-    startedAt: '2026-01-01T00:00:01Z',
-    finishedAt: undefined,
-    ip: undefined,
     ...rest,
-  }
+  })
 }
 
 const sandbox = found('', { id: 'sandbox-0' })
@@ -93,7 +75,7 @@ test('an image is looked for, pulled when it is missing, and waited for', async 
   const absent = (pull: ImageFacts['pull']) =>
     facts([sandbox], { images: new Map([['main', { present: false, pull }]]) })
   t.same(told(planPod(wanted(), absent({ state: 'none' }))), ['pullImage busybox:1.36'])
-  const pulling = planPod(wanted(), absent({ state: 'pulling' }))
+  const pulling = planPod(wanted(), absent({ state: 'pulling', silentMs: 0 }))
   t.same(told(pulling), [])
   t.same([...pulling.waiting], [['main', { reason: 'ContainerCreating', message: '' }]], 'while it pulls')
   const failed = planPod(

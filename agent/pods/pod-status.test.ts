@@ -1,7 +1,9 @@
 import { test } from 'tap'
 import type { Container, PodStatus } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
-import { endedStatus, podStatus, refusedStatus, type StatusFacts } from './pod-status.ts'
+import { aContainer } from '../testing/builders.ts'
+import { endedStatus, refusedStatus } from './pod-endings.ts'
+import { podStatus, type StatusFacts } from './pod-status.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 const nowWallMs = Date.parse('2026-01-02T00:00:00Z')
@@ -26,32 +28,15 @@ function facts(containers: readonly RuntimeContainer[], over: Partial<StatusFact
 
 function found(containerName: string, over: Partial<RuntimeContainer> & { attempt?: number } = {}): RuntimeContainer {
   const { attempt = 0, ...rest } = over
-  const kind = containerName === '' ? 'sandbox' : 'container'
-  return {
+  return aContainer({
     id: `${containerName}${attempt}`,
-    identity: {
-      kind,
-      containerName,
-      podName: 'web',
-      podNamespace: 'default',
-      podUID: 'uid-of-web',
-      attempt,
-      specHash: '',
-      gracePeriodSeconds: 30,
-    },
-    sandboxID: '0',
-    image: 'app:1',
+    identity: { containerName, attempt },
     imageID: 'docker://sha256:1',
-    state: 'running',
-    exitCode: 0,
-    oomKilled: false,
-    error: '',
     createdAt: '2026-01-01T00:00:00.123456789Z',
     startedAt: '2026-01-01T00:00:01.5Z',
-    finishedAt: undefined,
-    ip: kind === 'sandbox' ? '10.1.0.5' : undefined,
+    ip: containerName === '' ? '10.1.0.5' : undefined,
     ...rest,
-  }
+  })
 }
 
 const sandbox = found('')

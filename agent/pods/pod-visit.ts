@@ -7,10 +7,12 @@ import type { Log } from '../../daemon/log.ts'
 import { agoByDate, type DateSource } from './date-source.ts'
 import type { ImageFacts } from './images.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
+import { begunAgain, endedStatus } from './pod-endings.ts'
 import type { PodNews } from './pod-events.ts'
 import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
+import { isFinal } from './pod-phase.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
-import { begunAgain, endedStatus, isFinal, podStatus } from './pod-status.ts'
+import { podStatus } from './pod-status.ts'
 import type { PodPlan } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import { restartPolicyOf } from './restarts.ts'
@@ -59,6 +61,9 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       return undefined
     }
     ledger.change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
+    // It begins now, whatever the date.
+    const begins = containers.length === 0 && ledger.of(uid).status === undefined
+    if (begins) ledger.change(uid, { activeSinceMs: needs.clock.monotonicMs() })
     const known = ledger.of(uid)
     known.worker.observe(containers)
     const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
@@ -135,7 +140,10 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
   return known.length === 0 ? undefined : Math.min(...known)
 }
 
-/** Until its deadline. Counted from its start time at first sight, and on the monotonic clock from then on. */
+/**
+ * Until its deadline, on the monotonic clock: from its first container, or by dates where that was before us. It did not
+ * start before it was made, whatever the clock said.
+ */
 function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): number | undefined {
   const { ledger, clock } = needs
   const { activeDeadlineSeconds } = pod.spec
@@ -145,7 +153,9 @@ function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): nu
     return undefined
   }
   const nowMs = clock.monotonicMs()
-  const agoMs = agoByDate(startTime, needs.date, runs)
+  const { creationTimestamp = '' } = pod.metadata
+  const sinceTime = [startTime, creationTimestamp].sort().at(-1) ?? startTime
+  const agoMs = agoByDate(sinceTime, needs.date, runs)
   // Until the date is known its time runs from when it was first seen.
   const activeSinceMs = known.activeSinceMs ?? nowMs - (agoMs ?? 0)
   if (known.activeSinceMs === undefined || (known.dateUnknown && agoMs !== undefined)) {
@@ -214,7 +224,7 @@ function tellStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { ledger, hostIP, clock, ended }: VisitNeeds,
+  { ledger, hostIP, clock, date, ended }: VisitNeeds,
 ): void {
   const known = ledger.of(uid)
   const over = isOver(pod, known)
@@ -232,7 +242,7 @@ function tellStatus(
     messages: known.worker.messages,
     last,
     hostIP: hostIP(),
-    nowWallMs: clock.wallMs(),
+    nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
   const status = over ? endedStatus(found, last ?? {}) : found
   ledger.report(uid, pod, status)

@@ -1,13 +1,14 @@
 /** What must survive a restart of the agent, and the loop that writes it down. */
+
+import type { Desired } from '../../api/desired.ts'
 import type { PodStatus } from '../../api/pod.ts'
-import type { DesiredMessage } from '../../api/topics.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 
 /** What is wanted, and the pods that are over, by UID. */
 export type Remembered = {
-  readonly desired: DesiredMessage
+  readonly desired: Desired
   readonly endings: { readonly [uid: string]: PodStatus }
 }
 

@@ -1,4 +1,5 @@
 /** Why do we go, and when are we back? In the words of the goodbye. */
+import type { GoingDown } from './departure.ts'
 
 export type Goodbye = {
   readonly reason: 'reboot' | 'power-off' | 'shutdown' | 'agent-restart' | 'agent-upgrade' | 'agent-stopped'
@@ -12,8 +13,8 @@ export type SystemJob = { readonly unit: string; readonly type: string }
 export type GoodbyeFacts = {
   /** What systemd is about; none when it could not be asked. */
   readonly jobs: readonly SystemJob[]
-  /** The machine goes down. `action`: in logind's words, where it said what comes after. */
-  readonly goingDown: { readonly action: string | undefined; readonly leftMs: number } | undefined
+  /** The machine goes down. */
+  readonly goingDown: GoingDown | undefined
   /** Our package is being replaced. */
   readonly isUpgrading: boolean
   /** How long the machine took, last time, from power on to a connection to the controller. */

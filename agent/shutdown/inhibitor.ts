@@ -4,8 +4,8 @@
 export type OtherLock = { readonly who: string; readonly why: string; readonly mode: string }
 
 export type Locks = {
-  /** logind knows the lock that we hold. */
-  readonly ours: boolean
+  /** logind knows the one that was asked for. */
+  readonly isHeld: boolean
   readonly others: readonly OtherLock[]
 }
 
@@ -15,9 +15,14 @@ export type ScheduledShutdown = {
   readonly atWallMs: number
 }
 
+/** `because`: why it is less than was asked for, where that is known: `FILE grants less`. */
+export type GrantedDelay = { readonly grantedMs: number; readonly because: string | undefined }
+
 export interface ShutdownLock {
   /** How it is held: by an open file of ours, or by a child process. */
   readonly how: 'descriptor' | 'process'
+  /** Who holds it, as logind lists it. */
+  readonly pid: number
   release(): void
 }
 
@@ -30,16 +35,14 @@ export type ShutdownListener = {
 
 /** A connection to logind. Every call ends within its deadline, or throws. */
 export interface ShutdownSession {
-  /** How long logind waits for who holds a delay lock. */
-  delayMs(): Promise<number>
   isPreparing(): Promise<boolean>
   scheduled(): Promise<ScheduledShutdown | undefined>
-  locks(): Promise<Locks>
+  locks(own: ShutdownLock | undefined): Promise<Locks>
   /**
-   * Asks for such a delay by a drop-in of ours; undefined takes ours away. Gives what was granted, and the file that has the
-   * last word where it is not ours. Nothing is written when nothing has to change.
+   * Asks logind to wait so long for who holds a delay lock, by a drop-in of ours; undefined takes ours away. Nothing is
+   * written when nothing has to change.
    */
-  askDelay(ms: number | undefined): Promise<{ readonly grantedMs: number; readonly by: string | undefined }>
+  askDelay(ms: number | undefined): Promise<GrantedDelay>
   takeLock(): Promise<ShutdownLock>
   /** Resolves when the connection is known to have ended; that it hangs only a call can tell. */
   readonly ended: Promise<void>

@@ -9,8 +9,8 @@ export type Readiness = {
   readonly held: { readonly delayMs: number; readonly how: 'descriptor' | 'process' } | undefined
   readonly trouble: string | undefined
   readonly shares: readonly Share[]
-  /** What was configured where it was not granted, and the file that has the last word. */
-  readonly denied: { readonly wantedMs: number; readonly by: string | undefined } | undefined
+  /** What was configured where it was not granted, and why, where that is known. */
+  readonly denied: { readonly wantedMs: number; readonly because: string | undefined } | undefined
   readonly others: readonly OtherLock[]
   readonly scheduled: ScheduledShutdown | undefined
 }
@@ -24,16 +24,14 @@ export function shutdownReadiness({ held, trouble, shares, denied, others, sched
   const parts = shares.map(({ priority, graceMs }) => `${secondsText(graceMs)} from priority ${priority}`).join(', ')
   const message = [
     `logind waits up to ${secondsText(held.delayMs)} for us; pods have ${parts}`,
-    ...(denied === undefined ? [] : [`${secondsText(denied.wantedMs)} were configured${lastWord(denied.by)}`]),
+    ...(denied === undefined
+      ? []
+      : [`${secondsText(denied.wantedMs)} were configured, and ${denied.because ?? 'not granted'}`]),
     ...(held.how === 'process' ? ['the lock is held by a child process'] : []),
     ...(scheduled === undefined ? [] : [`a ${scheduled.action} is scheduled for ${rfc3339(scheduled.atWallMs)}`]),
     ...(others.length === 0 ? [] : [`locks are also held by ${others.map(otherText).join(', ')}`]),
   ].join('; ')
   return { type, status: 'True', reason: denied === undefined ? 'DelayLockHeld' : 'DelayShortened', message }
-}
-
-function lastWord(by: string | undefined): string {
-  return by === undefined ? ', and not granted' : `, and ${by} grants less`
 }
 
 function otherText({ who, why, mode }: OtherLock): string {

@@ -22,6 +22,14 @@ export type StopGroup = {
 /** The kubelet's own example: 10 s of 30 are for critical pods. */
 const criticalPart = 1 / 3
 
+/** Of what logind grants this is for us: to see that all have ended, to say it, and to take leave. */
+export const ownMs = 1_000
+
+/** For the pods. Never nothing of a short delay: also 2 s are worth to be shared. */
+export function usableMs(grantedMs: number): number {
+  return Math.max(grantedMs / 2, grantedMs - ownMs)
+}
+
 export function isShutdownOff({ graceMs, byPriority }: ShutdownSettings): boolean {
   return byPriority.length > 0 ? totalMs(byPriority) === 0 : graceMs === 0
 }
@@ -31,17 +39,17 @@ export function wantedMs({ graceMs, byPriority }: ShutdownSettings): number | un
   return byPriority.length > 0 ? totalMs(byPriority) : graceMs
 }
 
-/** The lowest first. What is configured for longer than `usableMs` is shortened alike, in whole seconds. */
-export function sharesOf(settings: ShutdownSettings, usableMs: number): readonly Share[] {
-  const wanted = wantedShares(settings, usableMs)
+/** The lowest first. What is configured for longer than `haveMs` is shortened alike, in whole seconds. */
+export function sharesOf(settings: ShutdownSettings, haveMs: number): readonly Share[] {
+  const wanted = wantedShares(settings, haveMs)
   const sum = totalMs(wanted)
-  if (sum <= usableMs) return wanted
-  return wanted.map(({ priority, graceMs }) => ({ priority, graceMs: wholeSeconds((graceMs * usableMs) / sum) }))
+  if (sum <= haveMs) return wanted
+  return wanted.map(({ priority, graceMs }) => ({ priority, graceMs: wholeSeconds((graceMs * haveMs) / sum) }))
 }
 
-function wantedShares({ graceMs, criticalMs, byPriority }: ShutdownSettings, usableMs: number): readonly Share[] {
+function wantedShares({ graceMs, criticalMs, byPriority }: ShutdownSettings, haveMs: number): readonly Share[] {
   if (byPriority.length > 0) return byPriority.toSorted((a, b) => a.priority - b.priority)
-  const allMs = graceMs ?? wholeSeconds(usableMs)
+  const allMs = graceMs ?? wholeSeconds(haveMs)
   const forCriticalMs = Math.min(allMs, criticalMs ?? wholeSeconds(allMs * criticalPart))
   return [
     { priority: 0, graceMs: allMs - forCriticalMs },

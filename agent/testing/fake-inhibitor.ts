@@ -1,12 +1,19 @@
 /** logind as a test wants it: it grants what it is told to grant, and goes down, calls off and hangs up when it is told to. */
-import type { OtherLock, ShutdownInhibitor, ShutdownListener, ShutdownSession } from '../shutdown/inhibitor.ts'
+import type {
+  OtherLock,
+  ScheduledShutdown,
+  ShutdownInhibitor,
+  ShutdownListener,
+  ShutdownSession,
+} from '../shutdown/inhibitor.ts'
 
 export interface FakeInhibitor extends ShutdownInhibitor {
   delayMs: number
   /** The longest delay that it may be asked for. */
   mostDelayMs: number
   readonly others: OtherLock[]
-  readonly locks: { held: number }
+  readonly locks: { held: number; taken: number }
+  scheduled: ScheduledShutdown | undefined
   /** Nobody answers. */
   isAway: boolean
   prepare(isPreparing: boolean, action?: string): void
@@ -21,7 +28,7 @@ export function fakeInhibitor(): FakeInhibitor {
   let known = false
   let listener: ShutdownListener | undefined
   let hangUp: () => void = () => undefined
-  const locks = { held: 0 }
+  const locks = { held: 0, taken: 0 }
   const answer = () => {
     if (fake.isAway) throw new Error('No answer')
   }
@@ -30,6 +37,7 @@ export function fakeInhibitor(): FakeInhibitor {
     mostDelayMs: Number.POSITIVE_INFINITY,
     others: [],
     locks,
+    scheduled: undefined,
     isAway: false,
     isHere: () => true,
     prepare(next, action) {
@@ -45,29 +53,29 @@ export function fakeInhibitor(): FakeInhibitor {
       answer()
       listener = heard
       return {
-        async delayMs() {
-          answer()
-          return fake.delayMs
-        },
         async isPreparing() {
           answer()
           return isPreparing
         },
-        scheduled: async () => undefined,
-        async locks() {
+        scheduled: async () => fake.scheduled,
+        async locks(own) {
           answer()
-          return { ours: known && locks.held > 0, others: fake.others }
+          return { isHeld: known && own !== undefined, others: fake.others }
         },
         async askDelay(ms) {
           answer()
           fake.delayMs = Math.min(Math.max(fake.delayMs, ms ?? 0), fake.mostDelayMs)
-          return { grantedMs: fake.delayMs, by: fake.delayMs < (ms ?? 0) ? '/etc/other.conf' : undefined }
+          return {
+            grantedMs: fake.delayMs,
+            because: fake.delayMs < (ms ?? 0) ? '/etc/other.conf grants less' : undefined,
+          }
         },
         async takeLock() {
           answer()
           locks.held++
+          locks.taken++
           known = true
-          return { how: 'descriptor', release: () => void locks.held-- }
+          return { how: 'descriptor', pid: process.pid, release: () => void locks.held-- }
         },
         ended: new Promise((resolve) => {
           hangUp = resolve

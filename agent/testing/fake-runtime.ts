@@ -1,4 +1,5 @@
 /** A container engine in memory that works: programs run, end, take no notice of SIGTERM, and calls can be made to fail. */
+import { unlessAborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import {
   type ContainerIdentity,
@@ -39,7 +40,7 @@ export interface FakeRuntime extends ContainerRuntime {
   /** The kernel cannot hold containers to these. */
   lacks(...limits: readonly (keyof KernelLimits)[]): void
   /** Pulls wait until they are let go. */
-  holdPulls(): () => void
+  holdPulls(silent?: 'silent'): () => void
   /** The machine loses power: nothing runs any more. */
   powerCut(): void
 }
@@ -63,6 +64,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   let reachable = true
   let missingLimits: Partial<KernelLimits> = {}
   let pullGate: Promise<void> = Promise.resolve()
+  let silentPulls = false
   let counter = 0
 
   const now = () => new Date(clock.wallMs()).toISOString()
@@ -223,11 +225,8 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     async pullImage(image, { signal, progress }) {
       await begin('pullImage', image)
       if (/[A-Z ]/.test(image)) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
-      progress?.({ layers: 2, layersDone: 1, fetchedBytes: 500_000, knownBytes: 1_000_000 })
-      await Promise.race([
-        pullGate,
-        new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
-      ])
+      if (!silentPulls) progress?.({ layers: 2, layersDone: 1, fetchedBytes: 500_000, knownBytes: 1_000_000 })
+      await unlessAborted(pullGate, signal)
       if (signal.aborted) throw new RuntimeError('ImagePull', `Cannot pull image ${image}: it was called off`)
       if (!registry.has(image)) throw new RuntimeError('ImagePull', `manifest for ${image} not found`)
       images.add(image)
@@ -291,7 +290,8 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
     lacks(...limits) {
       missingLimits = Object.fromEntries(limits.map((limit) => [limit, false]))
     },
-    holdPulls() {
+    holdPulls(silent) {
+      silentPulls = silent !== undefined
       let release: () => void = () => undefined
       pullGate = new Promise((resolve) => {
         release = resolve

@@ -50,7 +50,7 @@ export function aPodReading(uid: string, cpuNanoSeconds = 0): PodReading {
   }
 }
 
-export function aDiskReading(uid: string): PodDiskReading {
+function aDiskReading(uid: string): PodDiskReading {
   return {
     uid,
     containers: [

@@ -1,8 +1,9 @@
 /** A node's pod half in a test: a pod manager on some engine, and a control plane that listens. */
+import type { Desired } from '../../api/desired.ts'
 import type { Event } from '../../api/event.ts'
 import type { PressureType } from '../../api/node.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
-import type { DesiredMessage, PodMessage } from '../../api/topics.ts'
+import type { PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { MachineDevices } from '../pods/devices.ts'
@@ -23,7 +24,7 @@ export type PodWorld = {
   readonly manager: PodManager
   /** As the controller would say it: the whole of what is wanted. */
   want(...pods: readonly Pod[]): void
-  say(message: Partial<DesiredMessage>): void
+  say(message: Partial<Desired>): void
   /** The newest status of a pod by its name. */
   status(name: string): PodStatus | undefined
   /** Every status of it that was ever told, oldest first: none is too short to be seen. */
@@ -41,6 +42,8 @@ export type PodWorldNeeds = {
   readonly runtime: ContainerRuntime
   readonly clock: Clock
   readonly log: Log
+  /** Left out: the clock is right. */
+  readonly date?: PodManagerNeeds['date']
   readonly checkpoint?: PodCheckpoint
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
@@ -49,6 +52,8 @@ export type PodWorldNeeds = {
   readonly podPidsLimit?: number
   readonly pressures?: () => readonly PressureType[]
   readonly isShuttingDown?: () => boolean
+  /** Left out: it is. */
+  readonly isNodeKnown?: () => boolean
   readonly epoch?: string
   readonly platformProblem?: PodManagerNeeds['platformProblem']
   readonly pulls?: PodManagerSettings['pulls']
@@ -77,6 +82,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       devices: async () => needs.devices ?? new Map(),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       clock,
+      ...(needs.date && { date: needs.date }),
       log,
       checkpoint,
       network: needs.network ?? { ask: async () => ({ result: 'success', message: '' }) },
@@ -90,7 +96,8 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
         reportEvent: (event) => events.push(event),
       },
       node: {
-        hostIP: () => '192.0.2.11',
+        isKnown: () => needs.isNodeKnown?.() ?? true,
+        hostIP: () => ((needs.isNodeKnown?.() ?? true) ? '192.0.2.11' : undefined),
         allocatable: () => needs.allocatable ?? { cpu: '4', memory: '4Gi', pods: '110' },
         memoryCapacityBytes: () => 4 * 1024 ** 3,
         pressures: () => needs.pressures?.() ?? [],
@@ -107,7 +114,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
   )
   const stopping = new AbortController()
   const running = manager.run(stopping.signal)
-  const say = (message: Partial<DesiredMessage>) =>
+  const say = (message: Partial<Desired>) =>
     manager.desired({ epoch: needs.epoch ?? 'one', version: ++version, pods: [], ...message })
   return {
     manager,

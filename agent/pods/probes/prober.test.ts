@@ -3,6 +3,7 @@ import type { Container } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { aContainer } from '../../testing/builders.ts'
 import type { RuntimeContainer } from '../runtime.ts'
 import { prober } from './prober.ts'
 import type { Answer } from './targets.ts'
@@ -11,30 +12,8 @@ const well: Answer = { result: 'success', message: '' }
 const ill: Answer = { result: 'failure', message: 'no' }
 
 function found(id: string, clock: { wallMs(): number }): RuntimeContainer {
-  return {
-    id,
-    identity: {
-      kind: 'container',
-      podNamespace: 'default',
-      podName: 'web',
-      podUID: 'uid',
-      containerName: 'main',
-      attempt: 0,
-      specHash: '',
-      gracePeriodSeconds: 30,
-    },
-    sandboxID: 'sandbox',
-    image: 'app:1',
-    imageID: '',
-    state: 'running',
-    exitCode: 0,
-    oomKilled: false,
-    error: '',
-    createdAt: new Date(clock.wallMs()).toISOString(),
-    startedAt: new Date(clock.wallMs()).toISOString(),
-    finishedAt: undefined,
-    ip: undefined,
-  }
+  const now = new Date(clock.wallMs()).toISOString()
+  return aContainer({ id, identity: { podUID: 'uid' }, createdAt: now, startedAt: now })
 }
 
 test('a container is asked in its rhythm, and a change is told once, at once', async (t) => {

@@ -1,0 +1,115 @@
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { findIdentity, type Identity, mendIdentity, readIdentity, writeIdentity } from './identity.ts'
+
+const told = 'The identity of this node was spoiled, its copy is used'
+
+function identity(key = 'key'): Identity {
+  const [apiUrl, mqttUrl] = ['https://hub.example:6443', 'mqtts://hub.example:8883']
+  return { nodeName: 'pi-1', apiUrl, mqttUrl, ca: 'authority', certificate: `of ${key}`, key }
+}
+
+test('who this machine is, is written twice, for its owner alone', async (t) => {
+  const folder = join(t.testdir(), 'agent')
+  t.equal(await findIdentity(folder), undefined, 'it has not joined')
+  await writeIdentity(folder, identity())
+  t.same(await findIdentity(folder), { identity: identity() })
+  for (const name of await readdir(folder)) t.equal((await stat(join(folder, name))).mode & 0o777, 0o600, name)
+  const before = await stat(join(folder, 'identity.json'))
+  await mendIdentity(folder, { identity: identity() }, quietLog(t))
+  t.equal((await stat(join(folder, 'identity.json'))).ino, before.ino, 'what is as it should be is not written again')
+})
+
+test('a file that a card spoiled is set aside, and made anew of its copy', async (t) => {
+  for (const damage of [
+    (text: string) => text.replace('hub', 'hvb'),
+    (text: string) => text.replace('"key": "key"', '"key": "kez"'),
+    (text: string) => text.replace('"ca"', '"cb"'),
+    (text: string) => text.slice(0, text.length / 2),
+    () => '',
+    () => '\0'.repeat(100),
+    () => 'null',
+  ]) {
+    const folder = t.testdir()
+    const path = join(folder, 'identity.json')
+    await writeIdentity(folder, identity())
+    const damaged = damage(await readFile(path, 'utf8'))
+    await writeFile(path, damaged)
+    await t.rejects(readIdentity(folder), {
+      message: 'Restart the agent, the copy of its identity is good',
+      cause: { message: /identity.json is spoiled/ },
+    })
+    const found = await findIdentity(folder)
+    t.match(found, { identity: identity(), spoiled: Error })
+    if (found !== undefined) await mendIdentity(folder, found, quietLog(t, told))
+    t.same(await findIdentity(folder), { identity: identity() }, 'from now on it is whole')
+    t.equal(await readFile(`${path}.unreadable`, 'utf8'), damaged)
+  }
+})
+
+test('a copy that was spoiled is made anew, too', async (t) => {
+  const folder = t.testdir()
+  await writeIdentity(folder, identity())
+  const copy = join(folder, 'identity.json.copy')
+  const whole = await readFile(copy, 'utf8')
+  await writeFile(copy, whole.slice(9))
+  await mendIdentity(folder, { identity: identity() }, quietLog(t))
+  t.equal(await readFile(copy, 'utf8'), whole)
+})
+
+test('wherever a renewal is cut off, there is a key with its certificate', async (t) => {
+  const [before, after] = [t.testdir({ before: {}, after: {} })].flatMap((one) => [`${one}/before`, `${one}/after`])
+  await writeIdentity(before ?? '', identity('old'))
+  await writeIdentity(after ?? '', identity('new'))
+  const files = async (name: string) =>
+    Promise.all([before, after].map((folder) => readFile(join(folder ?? '', name), 'utf8')))
+  const [oldFile = '', newFile = ''] = await files('identity.json')
+  const [oldCopy = '', newCopy = ''] = await files('identity.json.copy')
+  const halfOf = (text: string) => text.slice(0, text.length / 2)
+  for (const [file, copy, expected] of [
+    [halfOf(newFile), oldCopy, 'old'], // on a card that says too early that it has it
+    [newFile, oldCopy, 'new'],
+    [newFile, halfOf(newCopy), 'new'],
+    [oldFile, newCopy, 'old'],
+  ] as const) {
+    const folder = t.testdir({ 'identity.json': file, 'identity.json.copy': copy })
+    t.same((await findIdentity(folder))?.identity, identity(expected))
+  }
+})
+
+test('what an earlier agent wrote has no checksum and no copy, and gets them', async (t) => {
+  const folder = t.testdir({ 'identity.json': JSON.stringify(identity()) })
+  const found = await findIdentity(folder)
+  t.same(found, { identity: identity() })
+  await mendIdentity(folder, { identity: identity() }, quietLog(t))
+  const [file, copy] = await Promise.all(
+    ['identity.json', 'identity.json.copy'].map((name) => readFile(join(folder, name), 'utf8')),
+  )
+  t.match(file, /"sha256"/)
+  t.equal(file, copy)
+})
+
+test('without a copy one that is spoiled is an error, not a machine that has not joined', async (t) => {
+  const folder = t.testdir({ 'identity.json': '{"nodeName": "pi"}' })
+  await t.rejects(findIdentity(folder), {
+    message: 'Join again with a new token',
+    cause: { message: /identity.json is spoiled: apiUrl: Required/ },
+  })
+  t.ok(await readFile(join(folder, 'identity.json')), 'it is left as it was')
+  await writeIdentity(folder, identity())
+  await rm(join(folder, 'identity.json'))
+  t.equal(await findIdentity(folder), undefined, 'one that was taken away is not put back')
+})
+
+test('a disk that takes no writes is told of, and the copy is used', async (t) => {
+  const folder = t.testdir()
+  await writeIdentity(folder, identity())
+  await rm(join(folder, 'identity.json'))
+  await mkdir(join(folder, 'identity.json'))
+  const found = await findIdentity(folder)
+  t.match(found, { identity: identity(), spoiled: { message: /Cannot read/ } })
+  if (found === undefined) return
+  await mendIdentity(folder, found, quietLog(t, told, 'Cannot set a file aside', 'Identity not written down'))
+})

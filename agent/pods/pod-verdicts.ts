@@ -1,0 +1,117 @@
+/** Who of the wanted pods may run here: lets in, refuses, ends by decision, and takes back what a shutdown decided. */
+import type { PressureType } from '../../api/node.ts'
+import { comesBack } from '../../api/node-shutdown.ts'
+import type { Pod } from '../../api/pod.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Ending } from '../eviction/evictable-pods.ts'
+import { type Allocatable, admit } from './admission.ts'
+import { appArmorRefusal } from './kernel-limits.ts'
+import { refusedStatus, withDisruption } from './pod-endings.ts'
+import type { PodNews } from './pod-events.ts'
+import { isLeaving, isOver, type PodLedger } from './pod-ledger.ts'
+import type { KernelLimits } from './runtime.ts'
+import type { WantedPods } from './wanted-pods.ts'
+
+/** What the verdicts ask of the machine, as it is now. */
+export type Host = {
+  allocatable(): Allocatable
+  /** What it is short of. */
+  pressures(): readonly PressureType[]
+  /** It takes no new pods. */
+  isShuttingDown(): boolean
+  /** What its kernel can hold containers to; undefined until the engine said so. */
+  kernelLimits(): KernelLimits | undefined
+}
+
+export type VerdictNeeds = {
+  readonly wanted: Pick<WantedPods, 'all' | 'oldestFirst'>
+  readonly ledger: PodLedger
+  readonly node: Host
+  readonly event: (pod: Pod, news: PodNews) => void
+  /** A pod is over: worth remembering. */
+  readonly ended: () => void
+  readonly visit: (uid: string) => void
+  readonly clock: Clock
+}
+
+export interface PodVerdicts {
+  /** Who comes new is let in, or refused: over before it began. */
+  admitNew(): void
+  /** Stops the pod for good. Nothing happens when it is over, or not wanted. */
+  endPod(uid: string, ending: Ending): void
+  /** The shutdown is called off: what it ended, or refused, is to run again. */
+  goOn(): void
+}
+
+/** As the kubelet makes room for a pod the machine needs. */
+const preempted: Ending = {
+  reason: 'Preempting',
+  message: 'Preempted in order to admit critical pod',
+  event: 'Warning',
+  disruption: 'Pod was preempted by Kubelet to accommodate a critical pod.',
+}
+
+export function podVerdicts({ wanted, ledger, node, event, ended, visit, clock }: VerdictNeeds): PodVerdicts {
+  const admitNew = () => {
+    for (const uid of wanted.oldestFirst(wanted.all.keys())) {
+      const pod = wanted.all.get(uid)
+      const known = ledger.of(uid)
+      if (pod === undefined || known.admitted || isLeaving(pod) || isOver(pod, known)) continue
+      const unguarded = appArmorRefusal(pod, node.kernelLimits())
+      if (unguarded !== undefined) {
+        refuse(uid, pod, unguarded)
+        continue
+      }
+      const answer = admit(pod, running(), node.allocatable(), node.pressures(), node.isShuttingDown())
+      if (!answer.admit) {
+        refuse(uid, pod, answer)
+        continue
+      }
+      ledger.change(uid, { admitted: true })
+      for (const other of answer.preempt ?? []) endPod(other.metadata.uid ?? '', preempted)
+    }
+  }
+
+  /** Whatever takes room here: what nobody wants any more does until it is gone. */
+  const running = () =>
+    [...ledger.entries]
+      .filter(([, { admitted, ended }]) => admitted && ended === undefined)
+      .flatMap(([uid, { pod: last }]) => wanted.all.get(uid) ?? last ?? [])
+
+  const refuse = (uid: string, pod: Pod, why: { readonly reason: string; readonly message: string }) => {
+    const { reason, message } = why
+    event(pod, { type: 'Warning', reason, message })
+    const status = refusedStatus(pod, { reason, message }, clock.wallMs())
+    ledger.report(uid, pod, status)
+    ledger.change(uid, { ended: status })
+    ended()
+  }
+
+  const endPod: PodVerdicts['endPod'] = (uid, ending) => {
+    const pod = wanted.all.get(uid)
+    if (pod === undefined) return
+    const known = ledger.of(uid)
+    if (isOver(pod, known)) return
+    const { reason, message, gracePeriodSeconds, event: type } = ending
+    if (type !== undefined) event(pod, { type, reason, message })
+    const conditions = withDisruption(known.status?.conditions ?? [], ending.disruption, clock.wallMs())
+    const status = { ...known.status, phase: 'Failed', reason, message, conditions } as const
+    ledger.change(uid, {
+      ended: status,
+      ...(gracePeriodSeconds === undefined ? {} : { graceSeconds: gracePeriodSeconds }),
+    })
+    ended()
+    visit(uid)
+  }
+
+  return {
+    admitNew,
+    endPod,
+    goOn() {
+      for (const [uid, { ended: verdict, pod: last }] of ledger.entries) {
+        const pod = wanted.all.get(uid) ?? last
+        if (pod !== undefined && verdict !== undefined && comesBack(pod, verdict)) ledger.goesOn(uid, verdict)
+      }
+    },
+  }
+}

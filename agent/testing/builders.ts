@@ -1,0 +1,42 @@
+/** What an engine gives, for tests: each says only what matters to it. */
+import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime.ts'
+
+/** A container that runs for the pod default/web; with the name '' a sandbox. */
+export function aContainer({
+  identity = {},
+  ...over
+}: Partial<Omit<RuntimeContainer, 'identity'>> & {
+  readonly identity?: Partial<ContainerIdentity>
+} = {}): RuntimeContainer {
+  const { containerName = 'main' } = identity
+  const kind = containerName === '' ? 'sandbox' : 'container'
+  const who = { podNamespace: 'default', podName: 'web', podUID: 'uid-of-web', containerName, attempt: 0 }
+  return {
+    id: containerName || 'sandbox',
+    identity: { kind, ...who, specHash: '', gracePeriodSeconds: 30, ...identity },
+    sandboxID: kind === 'sandbox' ? undefined : 'sandbox',
+    image: 'app:1',
+    imageID: '',
+    state: 'running',
+    exitCode: 0,
+    oomKilled: false,
+    error: '',
+    createdAt: '2026-01-01T00:00:00Z',
+    startedAt: '2026-01-01T00:00:01Z',
+    finishedAt: undefined,
+    ip: undefined,
+    ...over,
+  }
+}
+
+/** An engine whose kernel enforces every limit. */
+export const engineInfo: RuntimeInfo = {
+  version: 'docker://20.10.24',
+  rootDirectory: '/var/lib/docker',
+  cgroupVersion: '2',
+  memoryLimit: true,
+  swapLimit: true,
+  pidsLimit: true,
+  cpuCfsQuota: true,
+  storageDriver: 'overlay2',
+}
