@@ -195,26 +195,39 @@ runtime() {
   place unix-dgram unix_dgram.node lib
 }
 
+# program NAME WHAT
 program() {
   install -m 644 "$work/bundle/$1.mjs" "$library/$1.mjs"
   install -m 755 "scripts/$1" "$library/$1"
   ln -s "../lib/$package/$1" "$root/usr/bin/$1"
+  manual "$1" "$2"
+}
+
+# manual PROGRAM WHAT: what --help says, as a page for man; its modules must be there. Run by this machine's Node.js: that of the package may be for another.
+manual() {
+  local page=$root/usr/share/man/man8/$1.8.gz
+  mkdir -p "${page%/*}"
+  {
+    printf '.TH %s 8 "" "Bramble %s"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n' "${1^^}" "$version" "$1" "$2"
+    node "$library/$1.mjs" --help | sed "s/[\\-]/\\\\&/g; s/^[.']/\\\\\&&/"
+    printf '.fi\n.SH FILES\n/usr/share/doc/%s/operating.md: what to do when, and what is seen then\n' "$package"
+  } | gzip -9 -n >"$page"
 }
 
 bramble_agent() {
   folder=agent
-  program bramble-agent
   place usocket uwrap.node index.js
   plain_module debug ms
+  program bramble-agent "runs this machine's pods in Docker"
   install -m 644 systemd/bramble-agent.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
   install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
 }
 
 bramble_controller() {
   folder=broker-controller
-  program bramble-controller
-  program bramble-certs
   place better-sqlite3 better_sqlite3.node lib
+  program bramble-controller 'control plane of a fleet'
+  program bramble-certs 'shows and issues the certificates of a fleet'
   install -m 644 systemd/bramble-controller.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"
   install -m 644 scripts/packages/bramble-controller/controller.yaml "$root/etc/bramble/controller.yaml"
@@ -265,16 +278,31 @@ licensed_modules() {
 }
 
 control() {
-  local from=scripts/packages/$package file
+  local from=scripts/packages/$package file needed
+  needed=$(libraries)
   {
     sed -n '1p' "$from/control"
     printf 'Version: %s\nArchitecture: %s\nMaintainer: %s\n' "$version" "$arch" "$maintainer"
     printf 'Section: admin\nPriority: optional\nInstalled-Size: %s\n' "$(du -sk -- "$root" | cut -f 1)"
-    sed '1d' "$from/control"
+    sed "1d; s/^Depends: .*/&, $needed/" "$from/control"
   } >"$root/DEBIAN/control"
   for file in postinst prerm postrm; do install -m 755 "$from/$file" "$root/DEBIAN/$file"; done
   (cd "$root" && find etc -type f -printf '/%p\n') >"$root/DEBIAN/conffiles"
   (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+}
+
+# What node and the compiled modules ask of the C and C++ libraries, which depends on those they were compiled with.
+libraries() {
+  local symbols minor version
+  symbols=$(find "$library" -name '*.node' -print0 | xargs -0 "${strip%strip}objdump" --private-headers "$library/node")
+  # A version of libstdc++'s symbols, and the GCC that brought it: https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html
+  minor=$(grep -o 'GLIBCXX_3\.4\.[0-9]*' <<<"$symbols" | sort -V | tail -n 1)
+  for version in 21:5 22:6 24:7 25:8 28:9 29:11 30:12 32:13 33:14 34:15; do
+    [ "${minor##*.}" -gt "${version%:*}" ] || break
+  done
+  [ "${minor##*.}" -le "${version%:*}" ] || fail "No version of libstdc++ is known for $minor" 'Add it to scripts/build-packages.sh.'
+  printf 'libc6 (>= %s), libstdc++6 (>= %s), libgcc-s1' \
+    "$(grep -o 'GLIBC_[0-9.]*' <<<"$symbols" | sort -V | tail -n 1 | cut -d _ -f 2)" "${version#*:}"
 }
 
 main
