@@ -8,8 +8,8 @@ Usage: scripts/boot-arm64.sh [--yes]
 
 Flashes an emulated card (Debian 12 for arm64, Docker, the bramble-agent package, bramble.yaml on the boot partition), switches a
 machine on with it under qemu (two Cortex-A72, 1 GB), and looks on with kubectl from a controller on this host: the machine joins by
-itself, is Ready, runs a pod, and is powered off with grace. Says how long each step takes. Not part of the tests: five minutes, and
-two more the first time. Needs root.
+itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Says how long
+each step takes. Not part of the tests: seven minutes, and two more the first time. Needs root.
 
   --yes      do not ask before installing what is missing
   --help
@@ -28,26 +28,16 @@ for argument in "$@"; do
 done
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
-# shellcheck source=scripts/support/packages.sh
-. scripts/support/packages.sh
-# shellcheck source=scripts/support/processes.sh
-. scripts/support/processes.sh
-# shellcheck source=scripts/support/door.sh
-. scripts/support/door.sh
+# shellcheck source=scripts/support/machine.sh
+. scripts/support/machine.sh
 # shellcheck source=scripts/support/arm64-root.sh
 . scripts/support/arm64-root.sh
 
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-mkdir -p dist
-tools=$PWD/dist/tools
-install_log=$PWD/dist/boot-arm64.log
 cache=${BRAMBLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bramble}
 handlers=/proc/sys/fs/binfmt_misc
 # This host as a machine behind qemu's own network sees it.
 host_seen_from_machine=10.0.2.2
-machine='' door_host=127.0.0.1 handler='' handlers_mounted=''
+door_host=127.0.0.1 handler='' handlers_mounted=''
 
 main() {
   [ "$(id -u)" = 0 ] || fail 'Only root can make a root file system' 'Run this as root.'
@@ -57,13 +47,13 @@ main() {
   trap 'exit 130' INT TERM
   step 'What is needed'
   install_needed
-  use_fetched_node
+  ensure_modules run
   ensure_bundles
   run_foreign_programs
   timed 'the Debian for arm64' arm64_root
   step 'Package and card'
   timed 'the package' build_package
-  start_controller
+  start_controller "$host_seen_from_machine" --bind-address 127.0.0.1
   timed 'the card' flash_card
   step 'The machine'
   switch_on
@@ -78,6 +68,8 @@ main() {
   kube get pods --output wide
   say "    In the pod: $(in_machine 'docker exec $(docker ps --quiet --filter ancestor=boot-arm64:1) /bin/busybox uname -m')"
   say "    The agent: $(in_machine 'systemctl show --property=MemoryCurrent,NRestarts,StatusText bramble-agent | tr "\n" " "')"
+  step 'Suspended'
+  suspend
   step 'Power-off'
   in_machine 'systemctl poweroff' >/dev/null || true
   timed 'from systemctl poweroff to power down' wait_for 180 machine_is_off || fail 'The machine does not power down' 'The end of its console is above.' "$data/console"
@@ -86,6 +78,7 @@ main() {
 }
 
 install_needed() {
+  plan_node
   want qemu-system-arm 'the emulated machine'
   want qemu-user-static 'to install packages for arm64'
   want mmdebstrap 'to make a Debian for arm64'
@@ -93,11 +86,13 @@ install_needed() {
   want dosfstools 'the boot partition'
   want mtools 'to put a file on it'
   want cpio 'the first file system'
+  want device-tree-compiler 'to give it an idle state'
   want kmod 'to know what the kernel must load for it'
   want g++-aarch64-linux-gnu 'to compile native parts for arm64'
   command -v kubectl >/dev/null || want kubernetes-client 'kubectl'
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
   install_missing
+  ensure_node
 }
 
 # Programs for arm64 run through qemu while the script does, unless the host has that set up for good.
@@ -109,14 +104,6 @@ run_foreign_programs() {
 }
 
 build_package() { quietly 'Building bramble-agent for arm64' "$install_log" scripts/build-packages.sh --arch arm64 --yes --out "$data" bramble-agent; }
-
-start_controller() {
-  start controller "$data/controller.log" scripts/bramble-controller run --data-dir "$data/controller" --kubeconfig "$data/kubeconfig" \
-    --bind-address 127.0.0.1 --advertise-address "$host_seen_from_machine" --api-port 0 --mqtt-port 0 --log-format json
-  wait_for 60 grep 'Controller ready' "$data/controller.log" || fail 'The controller does not start' 'Its log says why.' "$data/controller.log"
-}
-
-kube() { kubectl --kubeconfig "$data/kubeconfig" --cache-dir "$data/kube-cache" "$@"; }
 
 flash_card() {
   local merged=$data/merged
@@ -131,7 +118,7 @@ flash_card() {
   quietly 'Writing the card' "$install_log" mke2fs -q -t ext4 -d "$merged" "$data/card" 3G
   umount "$merged"
   local line
-  line=$(scripts/bramble-controller token create --kubeconfig "$data/kubeconfig" --print-join-command | grep -o 'bramble-agent join .*')
+  line=$(join_line)
   printf 'join: %s\n' "$line" >"$data/bramble.yaml"
   truncate -s 64M "$data/boot"
   mkfs.vfat "$data/boot" >>"$install_log"
@@ -140,7 +127,9 @@ flash_card() {
 
 switch_on() {
   door=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
-  nice qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 1024 -accel tcg,thread=multi -display none -monitor none -no-reboot \
+  local board=(-cpu cortex-a72 -smp 2 -m 1024 -display none)
+  quietly 'Describing the board' "$install_log" describe_board "${board[@]}" || fail 'The board cannot be described' 'qemu or dtc said why.' "$install_log"
+  nice qemu-system-aarch64 -M virt "${board[@]}" -dtb "$data/board" -accel tcg,thread=multi -monitor none -no-reboot \
     -kernel "$kernel" -initrd "$initramfs" -append 'root=/dev/vda rw console=ttyAMA0 apparmor=0' \
     -drive "file=$data/card,format=raw,if=virtio,cache=unsafe" -drive "file=$data/boot,format=raw,if=virtio,cache=unsafe" \
     -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$door-:2222" -device virtio-net-pci,netdev=net,romfile= \
@@ -148,7 +137,35 @@ switch_on() {
   machine=$!
 }
 
-node_is_ready() { [ "$(kube get node raspberrypi --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = True ]; }
+# describe_board OPTION…: qemu's own, and an idle state of its processors. Without one a suspended kernel lets its clock run on.
+describe_board() {
+  qemu-system-aarch64 -M "virt,dumpdtb=$data/board" "$@" -nic none
+  {
+    dtc --in-format dtb "$data/board"
+    cat <<'DTS'
+/ {
+  cpus {
+    idle-states {
+      entry-method = "psci";
+      standby: standby {
+        compatible = "arm,idle-state";
+        arm,psci-suspend-param = <0>;
+        entry-latency-us = <1>;
+        exit-latency-us = <1>;
+        min-residency-us = <100>;
+      };
+    };
+    cpu@0 { cpu-idle-states = <&standby>; };
+    cpu@1 { cpu-idle-states = <&standby>; };
+  };
+};
+DTS
+  } >"$data/board.dts"
+  dtc --in-format dts --out-format dtb --out "$data/board" "$data/board.dts"
+}
+
+node_is_ready() { [ "$(ready_status raspberrypi)" = True ]; }
+node_is_unknown() { [ "$(ready_status raspberrypi)" = Unknown ]; }
 pod_is_running() { [ "$(kube get pod hello --output 'jsonpath={.status.phase}' 2>/dev/null)" = Running ]; }
 
 import_image() {
@@ -167,8 +184,33 @@ spec:
       image: boot-arm64:1
       imagePullPolicy: Never
       args: [sh, -c, 'trap "exit 0" TERM; while :; do sleep 1 & wait $!; done']
+      livenessProbe: { exec: { command: [/bin/busybox, 'true'] }, periodSeconds: 10, timeoutSeconds: 30, failureThreshold: 1 }
 YAML
   wait_or_fail 300 'The pod does not run' pod_is_running
+}
+
+# For longer than a node may be silent (40 s), with an alarm to wake it up. Nothing may have noticed but the controller.
+suspend() {
+  local before after events
+  before=$(who_runs)
+  in_machine 'systemd-run --quiet --on-active=1 rtcwake --mode freeze --seconds 75' || fail 'The machine cannot be suspended' 'Its own words are above.'
+  timed 'until its controller misses it' wait_or_fail 90 'The node is not missed' node_is_unknown
+  timed '… until it wakes up' wait_or_fail 90 'The machine does not wake up' grep -q 'PM: suspend exit' "$data/console"
+  timed '… until it is Ready' wait_or_fail 60 'The node is not Ready again' node_is_ready
+  # Its own clocks are looked at twice a minute; meanwhile the pod is probed a few times.
+  pause 40
+  after=$(who_runs)
+  [ "$before" = "$after" ] || fail 'Something was started anew' "Before: $before; after: $after"
+  events=$(kube get events --output 'jsonpath={range .items[*]}{.reason}{"\n"}{end}')
+  ! grep -E 'Unhealthy|Killing|Evict|BackOff|Clock|Rebooted' <<<"$events" || fail 'Somebody took notice of it' "See the Events above."
+  say "    The same as before: $after"
+  in_machine 'journalctl --boot --unit bramble-agent --since -3min --output cat'
+}
+
+# The container and since when, and the agent's process.
+who_runs() {
+  in_machine 'docker ps --quiet | xargs docker inspect --format "{{.Id}} {{.State.StartedAt}}"; systemctl show --property=MainPID,NRestarts bramble-agent'
+  kube get pod hello --output 'jsonpath={.status.containerStatuses[0].restartCount} restarts'
 }
 
 # What a shutdown with grace leaves behind.

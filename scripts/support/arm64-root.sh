@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# Sourced by boot-arm64.sh: a Debian 12 for arm64 to boot from, made once. Needs say.sh, door.sh, and these: cache, install_log.
+# Sourced by boot-arm64.sh: a Debian 12 for arm64 to boot from, made once. Needs machine.sh, and these: cache, install_log.
 
 root_packages=systemd,systemd-sysv,dbus,libpam-systemd,udev,iproute2,iptables,docker.io,procps,kmod
 root_packages+=,libstdc++6,busybox-static

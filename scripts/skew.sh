@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# Runs two versions of the programs against each other: see --help.
+set -euo pipefail
+
+usage() {
+  cat <<'TXT'
+Usage: scripts/skew.sh --old REF [--yes]
+
+Builds the agent and the controller of an older commit beside those of this tree, in a temporary folder, and changes first the agent
+and then the controller from old to this and back again, each with the data of the one before, on a dockerd of its own. After each
+change: the node is Ready, the container that ran before is untouched, another pod comes, is described and goes, a further agent
+joins, is Ready and says goodbye. What was written by a later version is taken or refused with the remedy, and never spoiled. Says what
+it saw. Not part of the tests: five minutes. Needs root.
+
+  --old REF  a commit or tag that has scripts/bramble-agent
+  --yes      do not ask before installing what is missing
+  --help
+TXT
+}
+
+assume_yes='' old_ref=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --old) old_ref=${2:?'--old: which commit?'} && shift 2 ;;
+    --yes) assume_yes=yes && shift ;;
+    --help) usage && exit 0 ;;
+    *) echo "skew.sh: unknown argument $1; see --help" >&2 && exit 64 ;;
+  esac
+done
+[ -n "$old_ref" ] || { usage >&2 && exit 64; }
+
+cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
+# shellcheck source=scripts/support/say.sh
+. scripts/support/say.sh
+# shellcheck source=scripts/support/packages.sh
+. scripts/support/packages.sh
+# shellcheck source=scripts/support/processes.sh
+. scripts/support/processes.sh
+
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+mkdir -p dist
+tools=$PWD/dist/tools
+install_log=$PWD/dist/skew.log
+data=$(mktemp -d /var/tmp/bramble-skew.XXXXXX)
+logs=$data
+socket=$data/docker.sock
+started=()
+dockerd_mark=$data/docker
+# shellcheck source=scripts/support/docker.sh
+. scripts/support/docker.sh
+
+declare -A tree=([this]=$PWD [old]=$data/old)
+declare -A folder=([controller]=$data/controller [agent]=$data/agent)
+declare -A ready=([controller]='Controller ready' [agent]='Node status posted')
+image=skew:1
+findings=() rounds=0
+
+main() {
+  [ "$(id -u)" = 0 ] || fail 'Only root can start a dockerd' 'Run this as root.'
+  trap clean_up EXIT
+  trap 'exit 130' INT TERM
+  local commit
+  commit=$(git rev-parse --verify --quiet "$old_ref^{commit}") || fail "There is no commit $old_ref here" 'Name a tag or a commit of this repository.'
+  step 'What is needed'
+  install_needed
+  step "The programs of this tree, and of $(git log -1 --format='%h, %cs: %s' "$commit")"
+  ensure_modules run
+  ensure_bundles
+  build_old "$commit"
+  step 'Docker'
+  start_dockerd
+  tar -C / -c bin/busybox | in_docker import --change 'ENTRYPOINT ["/bin/busybox"]' - "$image" >/dev/null
+  choose_ports
+
+  step 'Both of the old version'
+  run_or_fail controller old
+  join_fleet old skew "${folder[agent]}"
+  run_or_fail agent old
+  run_pod stays
+  container=$(containers_of stays)
+  look_at old old
+  step 'The agent of this tree'
+  change agent old this || fail 'This agent refuses what an older one wrote' 'It must bring it forward.' "$data/agent.log"
+  look_at this old
+  step 'The controller of this tree'
+  change controller old this || fail 'This controller refuses what an older one wrote' 'It must bring it forward.' "$data/controller.log"
+  look_at this this
+  step 'The old agent again'
+  if change agent this old; then look_at old this; fi
+  step 'The old controller again'
+  if change controller this old; then look_at old old; fi
+
+  [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were" 'See docker ps.'
+
+  step "$(git rev-parse --short "$commit") is old"
+  printf '%s\n' "${findings[@]}"
+}
+
+install_needed() {
+  plan_node
+  want docker.io 'the pods run in it'
+  want iptables 'Docker needs it'
+  want iproute2 'a network for the pods'
+  want busybox-static 'an image without a network'
+  want git 'the old version'
+  command -v kubectl >/dev/null || want kubernetes-client 'kubectl'
+  [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
+  install_missing
+  ensure_node
+}
+
+# A copy of its files with packages of its own: nothing of this tree is touched.
+build_old() {
+  mkdir "${tree[old]}"
+  git archive "$1" | tar -x -C "${tree[old]}"
+  (cd "${tree[old]}" && quietly 'Installing its packages' "$install_log" npm_here ci --ignore-scripts --omit=dev) ||
+    fail 'Its packages cannot be installed' 'Look at the network and the npm registry.' "$install_log"
+  # What is compiled here already need not be again; where it is of another version, it is.
+  local module
+  for module in better-sqlite3 usocket unix-dgram; do
+    if cmp -s {,"${tree[old]}/"}"node_modules/$module/package.json"; then cp -R "node_modules/$module/build" "${tree[old]}/node_modules/$module/"; fi
+  done
+  (cd "${tree[old]}" && ensure_modules run && ensure_bundles)
+}
+
+choose_ports() {
+  read -r api_port mqtt_port < <(node -e '
+    const { createServer } = require("net"), servers = [createServer(), createServer()]
+    Promise.all(servers.map((one) => new Promise((done) => one.listen(0, "127.0.0.1", () => done(one.address().port)))))
+      .then((ports) => { console.log(...ports); servers.forEach((one) => one.close()) })')
+}
+
+probe() { node dist/bundle/quickstart-probe.mjs "$@"; }
+size_of() { stat -c %s -- "$1" 2>/dev/null || echo 0; }
+in_docker() { docker --host "unix://$socket" "$@"; }
+kube() { kubectl --kubeconfig "$data/kubeconfig" --cache-dir "$data/kube-cache" "$@"; }
+
+# Ids and starts: what changes when a container is touched. A network's holder counts, too.
+containers_of() {
+  in_docker ps --quiet --no-trunc --filter "label=io.kubernetes.pod.name=$1" | xargs --no-run-if-empty docker --host "unix://$socket" \
+    inspect --format '{{.Id}} {{.State.StartedAt}} {{.RestartCount}}' | sort
+}
+
+
+controller_command() {
+  printf '%s\n' "${tree[$1]}/scripts/bramble-controller" run --data-dir "${folder[controller]}" --kubeconfig "$data/kubeconfig" \
+    --bind-address 127.0.0.1 --advertise-address 127.0.0.1 --api-port "$api_port" --mqtt-port "$mqtt_port" --log-format json
+}
+
+agent_command() {
+  printf '%s\n' "${tree[$1]}/scripts/bramble-agent" run --data-dir "${2:-${folder[agent]}}" --docker-socket "$socket" --healthz-port 0 --log-format json
+}
+
+# run PROGRAM VERSION: fails when it ends before it is ready.
+run() {
+  local program=$1 log=$data/$1.log command
+  mapfile -t command < <("${1}_command" "$2")
+  : >"$log"
+  start "$program" "$log" "${command[@]}"
+  wait_for 60 is_ready_or_ended "$program" || true
+  says_ready "$program"
+}
+says_ready() { grep "${ready[$1]}" "$data/$1.log" >/dev/null; }
+is_ready_or_ended() { says_ready "$1" || ! pid_of "$1" "${folder[$1]}"; }
+
+run_or_fail() { run "$1" "$2" || fail "The $1 ($2) does not start" 'Its log says why.' "$data/$1.log"; }
+
+# change PROGRAM FROM TO: another version on the same data. Fails when that refuses it; then the one before runs again.
+change() {
+  local program=$1
+  stop "$program" "${folder[$program]}" 40
+  if run "$program" "$3"; then
+    findings+=("| the $program of $3 on what the one of $2 wrote | takes it over |")
+    return
+  fi
+  grep -E 'newer|later' "$data/$program.log" || fail "The $program of $3 does not start on the data of $2" 'Its log says why.' "$data/$program.log"
+  run_or_fail "$program" "$2"
+  findings+=("| the $program of $3 on what the one of $2 wrote | refuses it and says what to do; the one of $2 goes on with it |")
+  return 1
+}
+
+# join_fleet VERSION NAME FOLDER: by a token that the running controller gives.
+join_fleet() {
+  local line
+  line=$("${tree[this]}/scripts/bramble-controller" token create --kubeconfig "$data/kubeconfig" --print-join-command | grep -o 'bramble-agent join .*')
+  read -ra line <<<"$line"
+  "${tree[$1]}/scripts/bramble-agent" "${line[@]:1}" --no-run --node-name "$2" --data-dir "$3" >>"$data/join.log" 2>&1 ||
+    fail "The agent of $1 cannot join" 'Its own words:' "$data/join.log"
+}
+
+# look_at AGENT CONTROLLER: all that a user does with the two.
+look_at() {
+  local with="the agent of $1, the controller of $2"
+  wait_for 60 is_ready skew || fail "Not Ready: $with" 'The log of the agent:' "$data/agent.log"
+  kube get nodes --output wide
+  [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were: $with" "Before: $container; now: $(containers_of stays)"
+  kube get pod stays | grep -E ' Running +0 ' || fail "The pod that stays is not seen as it was: $with" 'See kubectl describe.'
+  run_pod comes
+  kube describe pod comes | grep -E 'Started +.*Started container' >/dev/null || fail "Nothing is told of a pod: $with" 'The log of the agent:' "$data/agent.log"
+  kube delete pod comes --timeout=60s || fail "A pod does not go: $with" 'The log of the agent:' "$data/agent.log"
+  [ -z "$(containers_of comes)" ] || fail "A pod's containers stay: $with" 'See docker ps.'
+  come_and_go "$1" "$with"
+  findings+=("| $with | Ready; a pod ran on, another came, was described and went; a further agent joined and said goodbye |")
+}
+
+# A further machine with an agent of that version, on the same Docker.
+come_and_go() {
+  local name=further-$((++rounds)) command
+  join_fleet "$1" "$name" "$data/$name"
+  mapfile -t command < <(agent_command "$1" "$data/$name")
+  start further "$data/further.log" "${command[@]}"
+  wait_for 60 is_ready "$name" || fail "A further node is not Ready: $2" 'Its log:' "$data/further.log"
+  stop further "$data/$name" 40
+  wait_for 30 said_goodbye "$name" || fail "No goodbye was heard: $2" 'The log of the agent:' "$data/further.log"
+  kube delete node "$name"
+}
+
+is_ready() { [ "$(kube get node "$1" --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
+said_goodbye() { kube get lease "$1" --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}' | grep '"bramble.dev/connection":"goodbye"'; }
+
+run_pod() {
+  kube create --filename - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: { name: $1 }
+spec:
+  nodeName: skew
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: main
+      image: $image
+      imagePullPolicy: Never
+      args: [sleep, '100000']
+YAML
+  kube wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout=60s || fail "A pod does not run" 'The log of the agent:' "$data/agent.log"
+}
+
+clean_up() {
+  stop further "$data/further-$rounds" 20
+  stop agent "${folder[agent]}" 40
+  stop controller "${folder[controller]}" 20
+  [ ! -S "$socket" ] || in_docker ps --all --quiet | xargs --no-run-if-empty docker --host "unix://$socket" rm --force >/dev/null
+  stop_dockerd
+  rm -rf --one-file-system -- "$data"
+}
+
+main
