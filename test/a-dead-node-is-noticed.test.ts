@@ -1,31 +1,17 @@
 /** A node that is killed is noticed by its last will; what its pods tolerate decides their fate; and it may come back. */
-import { join } from 'node:path'
 import { test } from 'tap'
-import { startDockerd } from './support/dockerd.ts'
-import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
+import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
-
 test('one of two nodes is killed: noticed early, tainted, its pod evicted, and welcome back', async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, {
-    dataDir: join(folder, 'controller'),
-    settings: { nodeMonitorGracePeriod: '20s' },
+  const { controller, startReady } = await joinedFleet(t, {
+    names: ['pi-1', 'pi-2'],
+    controller: { nodeMonitorGracePeriod: '20s' },
+    agents: { nodeLeaseDurationSeconds: 8 },
   })
-  const start = (name: string) =>
-    startAgent(t, {
-      dataDir: join(folder, name),
-      dockerSocket: docker.socket,
-      settings: { nodeLeaseDurationSeconds: 8 },
-    })
-  for (const name of ['pi-1', 'pi-2']) await joinFleet(controller, name, join(folder, name))
-  const [victim, other] = await Promise.all([start('pi-1'), start('pi-2')])
-  await Promise.all([victim, other].map((agent) => agent.said('Node status posted')))
-  await controller.nodesReady('pi-1', 'pi-2')
+  const [victim] = await startReady()
 
   const tolerations = ['not-ready', 'unreachable'].map((key) => ({
     key: `node.kubernetes.io/${key}`,
@@ -64,8 +50,7 @@ test('one of two nodes is killed: noticed early, tainted, its pod evicted, and w
   )
   const container = waiting.status.containerStatuses[0]
 
-  await start('pi-1')
-  await controller.nodesReady('pi-1')
+  await startReady('pi-1')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/patient', '--timeout=80s')
   const after = JSON.parse(await controller.kubectl('get', 'pod', 'patient', '-o', 'json')).status.containerStatuses[0]
   t.same(after, container, 'the same container still runs, with the same start time')

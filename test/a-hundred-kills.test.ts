@@ -1,10 +1,11 @@
 /** The agent is killed a hundred times at random moments, while the pods of its node start, stop and crash. */
-import { createHash, randomInt } from 'node:crypto'
-import { readdir, readFile, realpath } from 'node:fs/promises'
+import { randomInt } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import tap, { type Test, test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker.ts'
+import { volumeFolders } from '../agent/adapters/volume-store.ts'
 import type { ContainerRuntime } from '../agent/pods/runtime.ts'
 import type { Container, Pod } from '../api/pod.ts'
 import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
@@ -112,7 +113,7 @@ test('a hundred SIGKILLs of the agent lose nothing, leave nothing, and restart n
   const custom = await docker.listNetworks({ filters: JSON.stringify({ type: ['custom'] }) })
   t.equal(custom.length, 1, 'one network')
   t.same((await docker.listVolumes()).Volumes ?? [], [], 'no volume of the engine')
-  const memory = await memoryFolder(dataDir)
+  const { memoryDirectory: memory } = await volumeFolders(dataDir)
   for (const place of [join(dataDir, 'pods'), join(memory, 'pods'), join(memory, 'messages')]) {
     t.same((await readdir(place)).sort(), uids, `volumes in ${place}`)
   }
@@ -225,13 +226,6 @@ async function follow(t: Test, { docker }: TestDockerd) {
         .map(({ name }) => name)
     },
   }
-}
-
-async function memoryFolder(dataDir: string): Promise<string> {
-  const id = createHash('sha256')
-    .update(await realpath(dataDir))
-    .digest('hex')
-  return join('/run/bramble', id.slice(0, 12))
 }
 
 /** The same numbers for the same seed (mulberry32). */

@@ -1,24 +1,15 @@
 /** One pod's whole life on real parts: kubectl, controller, MQTT, agent, Docker and back, and through every restart. */
-import { join } from 'node:path'
 import { test } from 'tap'
-import { startDockerd, type TestDockerd } from './support/dockerd.ts'
-import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import type { TestDockerd } from './support/dockerd.ts'
+import type { Controller } from './support/fleet.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
+import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
-
 test('a pod runs, and outlives the agent, the controller and both', async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controllerDir = join(folder, 'controller')
-  const first = await startController(t, { dataDir: controllerDir })
-  const dataDir = join(folder, 'agent')
-  await joinFleet(first, 'pi-1', dataDir)
-  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await agent.said('Node status posted')
-  await first.nodesReady('pi-1')
+  const { docker, controller: first, controllerAgain, startAgent, startReady } = await joinedFleet(t)
+  const [agent] = await startReady()
 
   await first.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
   await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
@@ -33,15 +24,12 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
 
   agent.kill('SIGKILL')
   await agent.ended
-  const second = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await second.said('Node status posted')
-  await first.nodesReady('pi-1')
+  const [second] = await startReady()
   t.same(await containerOf(first, 'web'), before, 'an agent killed and started again adopts it')
 
-  const ports = { apiPort: Number(new URL(first.apiUrl).port), mqttPort: first.mqttPort }
   first.program.kill('SIGKILL')
   await first.program.ended
-  const back = await startController(t, { dataDir: controllerDir, ...ports })
+  const back = await controllerAgain()
   await eventually('the node reports to the new controller', async () => {
     const lease = await back.tryKubectl('get', 'lease', 'pi-1', '-n', 'kube-node-lease')
     return lease.code === 0
@@ -52,12 +40,12 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   await back.program.stop()
   await second.stop()
   await removeAll(docker)
-  const alone = await startAgent(t, { dataDir, dockerSocket: docker.socket })
+  const alone = await startAgent()
   await eventually('the pod is back with no controller to ask', async () =>
     (await runningNames(docker)).some((name) => name.includes('_web_')),
   )
 
-  const last = await startController(t, { dataDir: controllerDir, ...ports })
+  const last = await controllerAgain()
   await eventually('the controller learns of the new container', async () => {
     const now = await containerOf(last, 'web')
     return now.ready && now.containerID !== before.containerID
@@ -70,15 +58,8 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
 })
 
 test('what a pod asks for is what it gets', async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, { dataDir: join(folder, 'controller') })
-  const dataDir = join(folder, 'agent')
-  await joinFleet(controller, 'pi-1', dataDir)
-  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await agent.said('Node status posted')
-  await controller.nodesReady('pi-1')
+  const { docker, controller, startReady } = await joinedFleet(t)
+  await startReady()
   const apply = (text: string) => controller.kubectlWith(text, 'apply', '-f', '-')
 
   await apply(podManifest({ name: 'once', image, command: ['true'], spec: { restartPolicy: 'Never' } }))

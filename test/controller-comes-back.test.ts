@@ -1,22 +1,18 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { whyNoDockerd } from './support/dockerd.ts'
+import type { Controller } from './support/fleet.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
 test('a controller’s machine is lost', { skip: whyNoDockerd(), timeout: 300_000 }, async (t) => {
-  const dockerd = await startDockerd(t)
-  await dockerd.importImage(image)
-  const folder = await temporaryFolder(t)
-  const dataDir = join(folder, 'controller')
-  let controller = await startController(t, { dataDir })
-  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
-  const agentDir = join(folder, 'pi-1')
-  await joinFleet(controller, 'pi-1', agentDir)
-  const agent = await startAgent(t, { dataDir: agentDir, dockerSocket: dockerd.socket })
+  const { folder, docker, controllerAgain, ...fleet } = await joinedFleet(t)
+  let { controller } = fleet
+  const { dataDir } = controller
+  const agent = await fleet.startAgent()
 
   const started = (name: string) =>
     eventually(
@@ -51,7 +47,7 @@ test('a controller’s machine is lost', { skip: whyNoDockerd(), timeout: 300_00
     t.match(refused, { code: 1, stderr: /already .*give --replace/ })
     const restored = await command('restore', kept, '--data-dir', dataDir, '--replace')
     t.equal(restored.code, 0, restored.stderr)
-    controller = await startController(t, { dataDir, ...ports })
+    controller = await controllerAgain()
     t.equal(await started('early'), early)
     t.equal(await started('late'), late)
     const word = await controller.kubectl('get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}')
@@ -64,12 +60,12 @@ test('a controller’s machine is lost', { skip: whyNoDockerd(), timeout: 300_00
     await rename(dataDir, `${dataDir}.lost`)
     await mkdir(join(dataDir, 'authority'), { recursive: true })
     await rename(join(`${dataDir}.lost`, 'authority', 'ca.key'), join(dataDir, 'authority', 'ca.key'))
-    controller = await startController(t, { dataDir, ...ports })
+    controller = await controllerAgain()
     t.equal(await started('early'), early)
     t.equal(await started('late'), late)
     t.equal((await controller.tryKubectl('wait', '--for=condition=Ready', 'node/pi-1', '--timeout=60s')).code, 0)
-    await controller.kubectl('delete', 'pod', 'late', '--wait=true', '--timeout=60s')
-    const left = await dockerd.docker.listContainers()
+    await controller.kubectl('delete', 'pod', 'late', '--grace-period=1', '--timeout=60s')
+    const left = await docker.docker.listContainers()
     t.notOk(
       left.some(({ Labels }) => Object.values(Labels).includes('late')),
       'and it is obeyed again',

@@ -4,7 +4,8 @@ import { test } from 'tap'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd } from './support/dockerd.ts'
 import { container, image, isReady } from './support/pods.ts'
-import { smallDisk, smallMachine, whyNoSmallMachine } from './support/small-machine.ts'
+import { smallDisk } from './support/small-disk.ts'
+import { smallMachine, whyNoSmallMachine } from './support/small-machine.ts'
 
 const resident = 'while :; do sleep 0.1; done'
 
@@ -31,7 +32,7 @@ test('a machine short of disk, with a real one', { skip: whyNoSmallMachine() }, 
     await node.within('modest', 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=5')
     await node.within('greedy', 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=50')
     await node.untilCondition('DiskPressure', 'True')
-    const evicted = await node.until('greedy', ({ phase }) => phase === 'Failed')
+    const evicted = await node.evicted('greedy')
     t.match(evicted, {
       reason: 'Evicted',
       message:
@@ -55,7 +56,7 @@ test('a machine short of disk, with a real one', { skip: whyNoSmallMachine() }, 
     for (const name of ['few', 'many']) await node.until(name, isReady)
     await node.within('few', 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=20')
     await node.within('many', 'main', 'for i in $(seq 900); do : > /scratch/$i; done')
-    t.match(await node.until('many', ({ phase }) => phase === 'Failed'), {
+    t.match(await node.evicted('many'), {
       reason: 'Evicted',
       message: /^The node was low on resource: inodes\. Threshold quantity: \d+, available: \d+\. $/,
     })

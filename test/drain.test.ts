@@ -1,13 +1,10 @@
 /** A node is emptied for maintenance: its pods leave as fast as their disruption budget allows, and it takes pods again. */
-import { join } from 'node:path'
 import { test } from 'tap'
-import { startDockerd } from './support/dockerd.ts'
-import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import type { Controller } from './support/fleet.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
+import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
-
-const image = 'test.local/busybox:1'
-const names = ['pi-1', 'pi-2', 'pi-3']
 
 type PodView = {
   readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }
@@ -15,16 +12,8 @@ type PodView = {
 }
 
 test('kubectl drain waits for what a budget protects, then goes on; uncordon opens the node again', async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, { dataDir: join(folder, 'controller') })
-  for (const name of names) await joinFleet(controller, name, join(folder, name))
-  const agents = await Promise.all(
-    names.map((name) => startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket })),
-  )
-  await Promise.all(agents.map((agent) => agent.said('Node status posted')))
-  await controller.nodesReady(...names)
+  const { controller, startReady } = await joinedFleet(t, { names: ['pi-1', 'pi-2', 'pi-3'] })
+  await startReady()
   const ranges = (await controller.kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}')).split(' ')
   t.equal(new Set(ranges).size, 3, 'each node has addresses of its own for pods')
 

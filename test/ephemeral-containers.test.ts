@@ -1,28 +1,19 @@
 /** What comes to a pod while it lives: a container to look into it, and what others say of its readiness. */
-import { join } from 'node:path'
 import { test } from 'tap'
 import type { Pod } from '../api/pod.ts'
-import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { whyNoDockerd } from './support/dockerd.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
-import { outputOf } from './support/pods.ts'
+import { image, outputOf } from './support/pods.ts'
 import { eventually as within } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
 const eventually: typeof within = (what, look) => within(what, look, { withinMs: 60_000 })
 
 test('kubectl debug adds a container that sees its target’s processes; gates hold a pod’s readiness', {
   skip: whyNoDockerd(),
 }, async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, { dataDir: join(folder, 'controller') })
-  const dataDir = join(folder, 'agent')
-  await joinFleet(controller, 'pi-1', dataDir)
-  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await agent.said('Node status posted')
-  await controller.nodesReady('pi-1')
+  const { docker, controller, startReady } = await joinedFleet(t)
+  await startReady()
   const { kubectl, kubectlWith, tryKubectl } = controller
   const podIn = async (name: string): Promise<Pod> => JSON.parse(await kubectl('get', 'pod', name, '-o', 'json'))
 
@@ -50,6 +41,16 @@ test('kubectl debug adds a container that sees its target’s processes; gates h
     ],
   })
   t.equal(status?.ephemeralContainerStatuses?.[0]?.restartCount, 0, 'what has ended is not started again')
+
+  const label = [`io.kubernetes.pod.uid=${uid}`, 'io.kubernetes.container.name=stay']
+  const [staying] = await docker.docker.listContainers({ filters: { label } })
+  await docker.docker.getContainer(staying?.Id ?? '').remove({ force: true })
+  await eventually(
+    'one that was removed by hand has ended',
+    async () => (await stateOf('stay'))?.state?.terminated?.exitCode === 137,
+  )
+  t.match((await podIn('web')).status, { phase: 'Running', containerStatuses: [{ ready: true, restartCount: 0 }] })
+  t.same(await docker.docker.listContainers({ all: true, filters: { label } }), [], 'and is not run again')
 
   const removed = await tryKubectl(
     'patch',

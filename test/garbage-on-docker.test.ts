@@ -1,23 +1,22 @@
-import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { promisify } from 'node:util'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker.ts'
 import { labelsOf } from '../agent/adapters/docker-labels.ts'
 import { hostSignals } from '../agent/adapters/host-signals.ts'
 import type { PodNeed } from '../agent/pods/dead-containers.ts'
 import { garbageCollector } from '../agent/pods/garbage-collector.ts'
 import { sandboxImage } from '../agent/pods/sandbox-image.ts'
+import type { ImagePolicy } from '../agent/pods/unused-images.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { eventually } from './support/pods.ts'
 import { busyboxLayer, fillerLayer } from './support/registry.ts'
+import { smallDisk } from './support/small-disk.ts'
 
-const run = promisify(execFile)
 const megabyte = 1024 * 1024
 const never = new AbortController().signal
 const minutes = 60_000
@@ -25,7 +24,7 @@ const minutes = 60_000
 test('what nobody needs goes from a small disk, and nothing else', {
   skip: whyNoDockerd(),
 }, async (t) => {
-  const dataRoot = await smallDisk(t, 160 * megabyte)
+  const dataRoot = await smallDisk(t, 160)
   const dockerd = await startDockerd(t, { dataRoot })
   const { docker } = dockerd
   const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
@@ -75,26 +74,29 @@ test('what nobody needs goes from a small disk, and nothing else', {
   const full = await used()
   t.ok(full.percent > 60, `the disk is ${full.percent} % full`)
 
-  const collector = garbageCollector(
-    {
-      runtime,
-      pods: { needOf: (uid) => needs.get(uid) ?? 'needed' },
-      signals,
-      event: ({ reason, message }) => told.push(`${reason}: ${message}`),
-      clock,
-      log: quietLog(t),
-    },
-    {
-      containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
-      images: { highPercent: full.percent, lowPercent: full.percent - 15, minAgeMs: 2 * minutes, maxAgeMs: 0 },
-    },
-  )
-  const stopping = new AbortController()
-  const running = collector.run(stopping.signal)
-  t.teardown(async () => {
-    stopping.abort()
-    await running
-  })
+  const collect = (images: ImagePolicy) => {
+    const collector = garbageCollector(
+      {
+        runtime,
+        pods: { needOf: (uid) => needs.get(uid) ?? 'needed' },
+        signals,
+        event: ({ reason, message }) => told.push(`${reason}: ${message}`),
+        clock,
+        log: quietLog(t),
+      },
+      { containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 }, images },
+    )
+    const stopping = new AbortController()
+    const running = collector.run(stopping.signal)
+    const stop = async () => {
+      stopping.abort()
+      await running
+    }
+    t.teardown(stop)
+    return { ...collector, stop }
+  }
+  const marks = { highPercent: full.percent, lowPercent: full.percent - 15, minAgeMs: 2 * minutes }
+  const collector = collect({ ...marks, maxAgeMs: 0 })
 
   t.test('dead containers but the last of each go; what is another’s or was started by hand stays', async (t) => {
     for (const attempt of [0, 1, 2]) await container(`pod-${attempt}`, 'test/used:1', ours('pod', attempt))
@@ -158,6 +160,17 @@ test('what nobody needs goes from a small disk, and nothing else', {
       t.same((await tags()).sort(), ['test/byhand:1', 'test/used:1'])
     },
   )
+
+  t.test('an image that nobody used for longer than the greatest age goes, whatever room there is', async (t) => {
+    await collector.stop()
+    await make('test/old:1', megabyte)
+    collect({ highPercent: 100, lowPercent: 99, minAgeMs: 2 * minutes, maxAgeMs: 12 * minutes })
+    await passOfImages(clock, 12)
+    t.ok((await tags()).includes('test/old:1'))
+    await passOfImages(clock, 6)
+    await eventually(async () => !(await tags()).includes('test/old:1'))
+    t.same((await tags()).sort(), ['test/byhand:1', 'test/used:1'])
+  })
 })
 
 /** So many minutes, each of them looked at. */
@@ -167,22 +180,6 @@ async function passOfImages(clock: ReturnType<typeof fakeClock>, count: number):
     await clock.advance(minutes)
   }
   await eventually(() => clock.sleepers === 1)
-}
-
-/** An ext4 file system of its own, as a card would be. */
-async function smallDisk(t: Test, bytes: number): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'bramble-disk-'))
-  const path = join(folder, 'data')
-  await writeFile(join(folder, 'disk'), '')
-  await truncate(join(folder, 'disk'), bytes)
-  await mkdir(path)
-  await run('mkfs.ext4', ['-q', '-F', '-m', '0', join(folder, 'disk')])
-  await run('mount', ['-o', 'loop', join(folder, 'disk'), path])
-  t.teardown(async () => {
-    await run('umount', ['--lazy', path])
-    await rm(folder, { recursive: true, force: true })
-  })
-  return path
 }
 
 async function importImage({ docker }: TestDockerd, name: string, parts: readonly Buffer[]): Promise<void> {

@@ -146,6 +146,38 @@ test('what pods are given on a real engine', { skip: whyNoDockerd() }, async (t)
     t.match(waiting(escapes)?.message, /failed to prepare subPath .* leads out of the volume/)
     t.ok(await stat(join(folder, 'file')))
   })
+
+  t.test('a device, a socket and all of the host are what they are called', async (t) => {
+    const volumes = await testVolumes(t)
+    const node = nodeOnDocker(t, dockerd, { volumes: volumes.store })
+    const file = join(volumes.folder, 'disk')
+    await writeFile(file, ' '.repeat(4096))
+    const device = (await run('losetup', ['--find', '--show', file])).stdout.trim()
+    t.teardown(() => run('losetup', ['--detach', device]))
+    const kinds = [
+      { type: 'BlockDevice', path: device, called: 'block device', look: 'test -b' },
+      { type: 'CharDevice', path: '/dev/null', called: 'character device', look: 'test -c' },
+      { type: 'Socket', path: dockerd.socket, called: 'socket file', look: 'test -S' },
+      { type: 'File', path: file, called: 'file', look: 'test -f' },
+      // Dockerd's own folder is in it.
+      { type: 'Directory', path: '/', called: 'directory', look: 'test -d' },
+    ]
+    const looks = kinds.map(({ type, look }) => `${look} /${type} && echo ${type}`)
+    const volumesOf = kinds.map(({ type, path }) => ({ name: type.toLowerCase(), hostPath: { path, type } }))
+    const volumeMounts = kinds.map(({ type }) => ({ name: type.toLowerCase(), mountPath: `/${type}` }))
+    const wrong = kinds.map(({ type, called }, i) => {
+      const path = kinds[(i + 1) % kinds.length]?.path ?? ''
+      const mounts = { volumeMounts: [{ name: 'other', mountPath: '/x' }] }
+      const message = `${path} is not a ${called}`
+      return { message, pod: pod(`no-${i}`, 'true', [{ name: 'other', hostPath: { path, type } }], mounts) }
+    })
+    node.want(pod('kinds', looks.join('; '), volumesOf, { volumeMounts }), ...wrong.map((one) => one.pod))
+    await shows('uid-kinds', 'main', kinds.map(({ type }) => `${type}\n`).join(''))
+    for (const { pod, message } of wrong) {
+      const status = await node.until(pod.metadata.name ?? '', (one) => waiting(one)?.message !== undefined)
+      t.match(waiting(status)?.message, `hostPath type check failed: ${message}`)
+    }
+  })
 })
 
 function waiting({ containerStatuses }: PodStatus) {

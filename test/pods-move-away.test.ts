@@ -1,32 +1,21 @@
 /** Three machines, one dies: the pod that was placed there is asked to leave, and the one made in its stead runs elsewhere. */
-import { join } from 'node:path'
 import { test } from 'tap'
-import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { whyNoDockerd } from './support/dockerd.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
+import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
 const names = ['pi-1', 'pi-2', 'pi-3']
 
 test('a killed node loses its pod, and its successor lands on another', { skip: whyNoDockerd() }, async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, {
-    dataDir: join(folder, 'controller'),
-    settings: { nodeMonitorPeriod: '1s', nodeMonitorGracePeriod: '20s', nodeConnectionLossDebounce: '1s' },
+  const { controller, startReady } = await joinedFleet(t, {
+    names,
+    controller: { nodeMonitorPeriod: '1s', nodeMonitorGracePeriod: '20s', nodeConnectionLossDebounce: '1s' },
+    agents: { nodeLeaseDurationSeconds: 8 },
   })
   const { kubectl, kubectlWith } = controller
-  for (const name of names) await joinFleet(controller, name, join(folder, name))
-  const started = names.map(async (name) => {
-    const settings = { nodeLeaseDurationSeconds: 8 }
-    const agent = await startAgent(t, { dataDir: join(folder, name), dockerSocket: docker.socket, settings })
-    await agent.said('Node status posted')
-    return [name, agent] as const
-  })
-  const agents = new Map(await Promise.all(started))
-  await kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=80s')
+  const agents = await startReady()
 
   const tolerations = ['not-ready', 'unreachable'].map((key) => ({
     key: `node.kubernetes.io/${key}`,
@@ -41,7 +30,7 @@ test('a killed node loses its pod, and its successor lands on another', { skip: 
   const lost = await homeOf('web-1')
   t.ok(names.includes(lost), `placed on ${lost}`)
 
-  agents.get(lost)?.kill('SIGKILL')
+  agents[names.indexOf(lost)]?.kill('SIGKILL')
   await kubectl('wait', '--for=condition=Ready=Unknown', `node/${lost}`, '--timeout=80s')
   await eventually('the pod is asked to leave', async () => {
     const pod = JSON.parse(await kubectl('get', 'pod', 'web-1', '-o', 'json'))

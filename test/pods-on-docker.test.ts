@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { get } from 'node:http'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { fileCheckpoint } from '../agent/adapters/checkpoint.ts'
+import { freePort } from '../agent/testing/free-port.ts'
 import type { Container, Pod, PodStatus } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
@@ -235,15 +235,6 @@ async function textOf(url: string): Promise<string> {
       await delay(25)
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0)
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 /** The shell has set its trap: signal 15 is in the mask of those it catches. */

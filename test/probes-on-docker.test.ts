@@ -100,6 +100,8 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
     const id = statusOf(status, 'main')?.containerID?.slice('docker://'.length) ?? ''
     const { State } = await dockerd.docker.getContainer(id).inspect()
     t.equal(State.Health, undefined)
+    t.match(await pods.runtime.exec(id, ['sleep', '4321'], 1_000), { exitCode: undefined }, 'what takes too long')
+    await eventually(async () => !(await pods.runtime.exec(id, ['ps'], 60_000)).output.includes('sleep 4321'))
     const probes = async () =>
       Number((await pods.runtime.exec(id, ['sh', '-c', 'cat /dev/shm/* 2>/dev/null | wc -l'], 60_000)).output)
     const asked = async (times: number) => {

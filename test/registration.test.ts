@@ -1,26 +1,26 @@
 /** Who makes a Node, and what becomes of one that is taken away: by hand, deleted, registered again; certificates by hand. */
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
-import { startDockerd } from './support/dockerd.ts'
-import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import type { Pod } from '../api/pod.ts'
+import { joinFleet, startController, temporaryFolder } from './support/fleet.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
+import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
 const run = promisify(execFile)
 
 test('a Node made by hand, deleted, and registered again', async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, { dataDir: join(folder, 'controller') })
-  const dataDir = join(folder, 'agent')
-  await joinFleet(controller, 'pi-1', dataDir)
-  const start = (registerNode: boolean) =>
-    startAgent(t, { dataDir, dockerSocket: docker.socket, settings: { registerNode, nodeLeaseDurationSeconds: 8 } })
+  const { folder, docker, controller, dataDir, startAgent } = await joinedFleet(t, {
+    agents: { nodeLeaseDurationSeconds: 8 },
+  })
+  const staticPodPath = join(folder, 'manifests')
+  await mkdir(staticPodPath)
+  await writeFile(join(staticPodPath, 'own.json'), podManifest({ name: 'own', image }))
+  const start = (registerNode: boolean) => startAgent('pi-1', { registerNode, staticPodPath })
 
   const byHand = await start(false)
   await byHand.said('Node status posted')
@@ -48,6 +48,15 @@ test('a Node made by hand, deleted, and registered again', async (t) => {
   await controller.kubectl('taint', 'node', 'pi-1', 'bramble.dev/new-')
   await controller.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
+  const mirror = async () => {
+    const { code, stdout } = await controller.tryKubectl('get', 'pod', 'own-pi-1', '-o', 'json')
+    const { metadata, status }: Pod = code === 0 ? JSON.parse(stdout) : { metadata: {} }
+    return { uid: metadata.uid, containerID: status?.containerStatuses?.[0]?.containerID }
+  }
+  const before = await eventually('the machine’s own pod has a mirror', async () => {
+    const now = await mirror()
+    return now.containerID !== undefined && now
+  })
 
   await controller.kubectl('delete', 'node', 'pi-1')
   await eventually(
@@ -60,6 +69,7 @@ test('a Node made by hand, deleted, and registered again', async (t) => {
     'NotFound',
     'a running agent does not bring it back',
   )
+  t.equal((await mirror()).uid, undefined, 'the mirror went with it')
   t.ok((await docker.docker.listContainers()).length > 0, 'it hears of nothing any more, and goes on with what it has')
   await agent.stop()
 
@@ -68,14 +78,21 @@ test('a Node made by hand, deleted, and registered again', async (t) => {
   t.match(refused['remedy'], /Join again with a new token/)
   t.match(JSON.stringify(refused), /was revoked \(NodeDeleted\)/)
   await again.stop()
-  await joinFleet(controller, 'pi-1', dataDir)
+  await joinFleet(controller, 'pi-1', dataDir())
   const back = await start(true)
   await back.said('Node registered')
   await controller.nodesReady('pi-1')
   await eventually('it ends what the pod left running', async () => {
     const left = await docker.docker.listContainers()
-    return left.length === 0
+    return left.every(({ Labels }) => Labels['io.kubernetes.pod.name'] === 'own-pi-1')
   })
+  await eventually(
+    'and what is the machine’s own has another mirror, of the container that ran all the time',
+    async () => {
+      const { uid, containerID } = await mirror()
+      return uid !== before.uid && containerID === before.containerID
+    },
+  )
 })
 
 test('certificates that nobody answers by themselves are answered by an administrator', async (t) => {

@@ -3,35 +3,21 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import type { Pod } from '../api/pod.ts'
-import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
+import type { Controller } from './support/fleet.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
+import { image } from './support/pods.ts'
 import { eventually as within } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
 const eventually: typeof within = (what, look) => within(what, look, { withinMs: 60_000 })
 
 async function aMachine(t: Test) {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controllerDir = join(folder, 'controller')
-  const controller = await startController(t, { dataDir: controllerDir })
-  const dataDir = join(folder, 'agent')
-  await joinFleet(controller, 'pi-1', dataDir)
+  const { folder, startAgent, ...fleet } = await joinedFleet(t)
   const manifests = join(folder, 'manifests')
   await mkdir(manifests)
   return {
-    docker,
-    controller,
-    manifests,
-    start: () =>
-      startAgent(t, {
-        dataDir,
-        dockerSocket: docker.socket,
-        settings: { staticPodPath: manifests, fileCheckFrequency: '2s' },
-      }),
-    startController: (ports: { apiPort: number; mqttPort: number }) =>
-      startController(t, { dataDir: controllerDir, ...ports }),
+    ...fleet,
+    start: () => startAgent('pi-1', { staticPodPath: manifests, fileCheckFrequency: '2s' }),
     /** As an editor does: aside first, then in place. */
     async write(name: string, content: string) {
       await writeFile(join(manifests, `.${name}.part`), content)
@@ -59,7 +45,6 @@ test('a static pod runs with no controller ever seen, and has a mirror once ther
   skip: whyNoDockerd(),
 }, async (t) => {
   const { docker, controller: first, ...machine } = await aMachine(t)
-  const ports = { apiPort: Number(new URL(first.apiUrl).port), mqttPort: first.mqttPort }
   await first.program.stop()
 
   await machine.write('web.yaml', manifest('web', listening))
@@ -71,7 +56,7 @@ test('a static pod runs with no controller ever seen, and has a mirror once ther
   const before = await eventually('it runs, with nobody to ask', () => running(docker, 'web-pi-1'))
   t.match((await agent.said('Static pod file not used'))['because'], /spec\.containers\[0\]\.image: Required value/)
 
-  const controller = await machine.startController(ports)
+  const controller = await machine.controllerAgain()
   await controllerSees(controller, 'web-pi-1')
   const mirror = await podIn(controller, 'web-pi-1')
   t.match(mirror.metadata.annotations, {

@@ -1,12 +1,11 @@
 /** Who uses how much, on real parts: the kernel's files, Docker's own figures beside them, and kubectl top in front. */
-import { join } from 'node:path'
 import { test } from 'tap'
 import { readMetrics } from '../daemon/testing/prometheus-parser.ts'
-import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
-import { joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
+import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
-const image = 'test.local/busybox:1'
 const heldMi = 40
 const Mi = 2 ** 20
 
@@ -59,16 +58,9 @@ const pod = {
 }
 
 test('what a pod uses is known on its machine and to kubectl top', { skip: whyNoDockerd() }, async (t) => {
-  const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
-  await docker.importImage(image)
-  const controller = await startController(t, { dataDir: join(folder, 'controller') })
-  const dataDir = join(folder, 'agent')
-  await joinFleet(controller, 'pi-1', dataDir)
-  const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await agent.said('Node status posted')
+  const { docker, controller, startReady } = await joinedFleet(t)
+  const [agent] = await startReady()
   const { url } = await agent.said('Local endpoint open')
-  await controller.nodesReady('pi-1')
   await controller.kubectlWith(JSON.stringify(pod), 'apply', '-f', '-')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/holder', '--timeout=60s')
 

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type LogLine, type Program, startProgram } from './program.ts'
+import { endOfAgent } from './volumes.ts'
 import { eventually } from './wait.ts'
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
@@ -144,7 +145,7 @@ export async function startAgent(
       ...['--data-dir', dataDir, '--config', config, '--docker-socket', dockerSocket],
       ...['--healthz-port', '0', '--log-format', 'json'],
     ],
-    (end) => t.teardown(end),
+    endOfAgent(t, dataDir),
   )
 }
 

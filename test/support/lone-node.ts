@@ -14,6 +14,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { TestDockerd } from './dockerd.ts'
 import { temporaryFolder } from './fleet.ts'
 import { type Program, startProgram } from './program.ts'
+import { endOfAgent } from './volumes.ts'
 
 const agentProgram = fileURLToPath(new URL('../../agent/main.js', import.meta.url))
 const nodeName = 'pi-01'
@@ -64,7 +65,7 @@ export async function loneNode(t: Test, dockerd: TestDockerd): Promise<LoneNode>
           ...[process.execPath, agentProgram, 'run', `--data-dir=${dataDir}`, `--docker-socket=${dockerSocket}`],
           ...[`--root=${root}`, `--config=${config}`, '--healthz-port=0', '--log-format=json'],
         ],
-        (end) => t.teardown(end),
+        endOfAgent(t, dataDir),
       )
     },
   }

@@ -14,8 +14,11 @@ export type Plug = {
   readonly address: string
   /** A network name space in the state in which a machine finds it when it is switched on. */
   fresh(): Promise<string>
+  /** The cable: out until `put`, over boots, too; a machine that starts without it has no address. */
   pull(): Promise<void>
   put(): Promise<void>
+  /** All that goes beyond this network is lost without a word, over boots, too, until `put`. */
+  lose(): Promise<void>
   remove(): Promise<void>
 }
 
@@ -57,10 +60,25 @@ type PlugOptions = {
 }
 
 function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
+  let cable: 'in' | 'out' | 'losing' = 'in'
+  let isThere = false
   const remove = async () => {
     // Its cable goes with the name space, but only some time later.
     await tryIp('link', 'delete', id)
     await tryIp('netns', 'delete', id)
+    isThere = false
+  }
+  const set = async (to: typeof cable) => {
+    cable = to
+    if (!isThere) return
+    await ip('link', 'set', id, cable === 'out' ? 'down' : 'up')
+    if (cable === 'out') return
+    await ip('-n', id, 'address', 'replace', `${address}/24`, 'dev', 'host0')
+    await ip('-n', id, 'route', 'replace', 'default', 'via', gateway)
+    const neighbour = [gateway, 'dev', 'host0']
+    if (cable === 'losing') {
+      await ip('-n', id, 'neighbour', 'replace', ...neighbour, 'lladdr', nobody, 'nud', 'permanent')
+    } else await tryIp('-n', id, 'neighbour', 'delete', ...neighbour)
   }
   return {
     address,
@@ -68,15 +86,19 @@ function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
       await remove()
       await ip('netns', 'add', id)
       await ip('link', 'add', id, 'type', 'veth', 'peer', 'name', 'host0', 'netns', id)
-      await ip('link', 'set', id, 'master', bridge, 'up')
+      await ip('link', 'set', id, 'master', bridge)
       await ip('-n', id, 'link', 'set', 'lo', 'up')
-      await ip('-n', id, 'address', 'add', `${address}/24`, 'dev', 'host0')
       await ip('-n', id, 'link', 'set', 'host0', 'up')
-      await ip('-n', id, 'route', 'add', 'default', 'via', gateway)
+      isThere = true
+      await set(cable)
       return `/run/netns/${id}`
     },
-    pull: async () => void (await ip('link', 'set', id, 'down')),
-    put: async () => void (await ip('link', 'set', id, 'up')),
+    pull: () => set('out'),
+    put: () => set('in'),
+    lose: () => set('losing'),
     remove,
   }
 }
+
+/** Of no machine: what is sent there is lost. */
+const nobody = '02:00:00:00:00:01'

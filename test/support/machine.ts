@@ -74,9 +74,11 @@ export type Machine = {
   cutPower(): Promise<void>
   /** Boots it after `powerOff` or `cutPower`, and waits until it has. */
   powerOn(): Promise<void>
-  /** Takes its network cable out, and puts it in again. */
+  /** Takes its network cable out, also for the boots that follow, and puts it in again. */
   unplug(): Promise<void>
   plugIn(): Promise<void>
+  /** From now on all that it sends beyond its own network is lost without a word, until `plugIn`. */
+  losePackets(): Promise<void>
 }
 
 /** What is needed of a tap test. */
@@ -296,6 +298,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
     },
     unplug: () => plug.pull(),
     plugIn: () => plug.put(),
+    losePackets: () => plug.lose(),
   }
 }
 

@@ -3,11 +3,9 @@
  * for the whole of it, with real limits; the data directory may be a small filesystem of its own. Time runs faster for
  * whoever looks at pressure.
  */
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, symlink, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { Test } from 'tap'
 import { dockerRuntime } from '../../agent/adapters/docker.ts'
 import { readInventory } from '../../agent/adapters/host-inventory.ts'
@@ -27,13 +25,13 @@ import type { ContainerRuntime } from '../../agent/pods/runtime.ts'
 import { fakeControlPlane } from '../../agent/testing/fake-control-plane.ts'
 import { containerRoster } from '../../agent/usage/roster.ts'
 import type { NodeCondition, NodeStatus } from '../../api/node.ts'
+import type { PodStatus } from '../../api/pod.ts'
 import { type Clock, systemClock } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { type Ending, type TestDockerd, whyNoDockerd } from './dockerd.ts'
 import { temporaryFolder } from './fleet.ts'
 import { eventually, type NodeOnDocker, nodeOnDocker } from './pods.ts'
 
-const run = promisify(execFile)
 const groups = '/sys/fs/cgroup'
 
 /** Why the control group of containers cannot stand for a machine here, or false. */
@@ -46,6 +44,8 @@ export type SmallMachine = NodeOnDocker & {
   condition(type: string): NodeCondition['status'] | undefined
   /** Of the node: `Reason: message`, in order. */
   toldOfNode(): readonly string[]
+  /** What is said of the pod in the end, once it is the first to be chosen; how long it then took to stop goes to the test's output. */
+  evicted(name: string): Promise<PodStatus>
   /** Until the condition was told with this status, since the one that was waited for before. */
   untilCondition(type: string, status: NodeCondition['status']): Promise<void>
 }
@@ -152,6 +152,13 @@ export async function smallMachine(
     dataDirectory: data,
     condition,
     toldOfNode,
+    async evicted(name) {
+      await eventually(() => node.told().some((line) => line.startsWith('Evicted: ')))
+      const chosenMs = performance.now()
+      const status = await node.until(name, ({ phase }) => phase === 'Failed')
+      t.comment(`${name} was stopped ${Math.round(performance.now() - chosenMs)} ms after it was chosen`)
+      return status
+    },
     untilCondition: (type, wanted) =>
       eventually(
         () => {
@@ -169,21 +176,6 @@ export async function limitMachine(dockerd: TestDockerd, file: string, limit: nu
   const folder = join(groups, file.split('.')[0] ?? '', dockerd.cgroup)
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, file), String(limit))
-}
-
-/** A filesystem of its own, unmounted at the end. */
-export async function smallDisk(t: Ending, mebibytes: number, inodes: number): Promise<string> {
-  const folder = await temporaryFolder({ teardown: (end) => void t.teardown(async () => void (await end())) })
-  const [file, mount] = [join(folder, 'disk'), join(folder, 'mount')]
-  await writeFile(file, '')
-  await truncate(file, mebibytes * 2 ** 20)
-  await mkdir(mount)
-  await run('mkfs.ext4', ['-q', '-F', '-m', '0', '-N', String(inodes), '-O', '^has_journal', file])
-  await run('mount', ['-o', 'loop', file, mount])
-  t.teardown(async () => {
-    await run('umount', ['--lazy', mount])
-  })
-  return mount
 }
 
 /** All of this machine, but for the two hierarchies whose root the containers' group shall be. */

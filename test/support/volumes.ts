@@ -1,9 +1,10 @@
 /** Real volumes in a test: in a folder of their own, unmounted and removed when it ends. Needs root. */
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mountPoints, mountsAt, unmount } from '../../agent/adapters/mounts.ts'
-import { volumeStore } from '../../agent/adapters/volume-store.ts'
+import { volumeFolders, volumeStore } from '../../agent/adapters/volume-store.ts'
 import type { VolumeStore } from '../../agent/pods/volumes/volume-store.ts'
 import type { Ending } from './dockerd.ts'
 
@@ -17,10 +18,24 @@ export type TestVolumes = {
 export async function testVolumes(t: Ending): Promise<TestVolumes> {
   const folder = await mkdtemp(join(tmpdir(), 'bv-'))
   const [dataDirectory, memoryDirectory] = [join(folder, 'data'), join(folder, 'memory')]
-  t.teardown(async () => {
-    const mounted = async () => mountsAt(await mountPoints(), folder)
-    for (const { path } of [...(await mounted())].reverse()) await unmount(path)
-    if ((await mounted()).length === 0) await rm(folder, { recursive: true, force: true })
-  })
+  t.teardown(() => removeMounted(folder))
   return { folder, dataDirectory, memoryDirectory, store: volumeStore({ dataDirectory, memoryDirectory }) }
+}
+
+/** Ends an agent with the test, and then what it left in memory for the one that comes after it. */
+export function endOfAgent(t: Ending, dataDir: string): (end: () => Promise<unknown>) => void {
+  return (end) =>
+    t.teardown(async () => {
+      await end()
+      if (!existsSync(dataDir)) return
+      const { memoryDirectory } = await volumeFolders(dataDir)
+      await removeMounted(memoryDirectory)
+      await rm(`${memoryDirectory}.starts`, { force: true })
+    })
+}
+
+async function removeMounted(folder: string): Promise<void> {
+  const mounted = async () => mountsAt(await mountPoints(), folder)
+  for (const { path } of [...(await mounted())].reverse()) await unmount(path)
+  if ((await mounted()).length === 0) await rm(folder, { recursive: true, force: true })
 }

@@ -1,0 +1,67 @@
+/** A fleet to begin with: a controller, machines that have joined it, and one engine for them all, with `image` in it. */
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { startDockerd, type TestDockerd } from './dockerd.ts'
+import {
+  type AgentOptions,
+  type Controller,
+  type ControllerOptions,
+  joinFleet,
+  startAgent,
+  startController,
+  temporaryFolder,
+} from './fleet.ts'
+import { image } from './pods.ts'
+import type { Program } from './program.ts'
+
+export type FleetOptions = {
+  /** Of its nodes; one by the name pi-1 when left out. */
+  readonly names?: readonly string[]
+  readonly controller?: ControllerOptions['settings']
+  /** Of every agent. */
+  readonly agents?: AgentOptions['settings']
+}
+
+export type JoinedFleet = {
+  readonly folder: string
+  readonly docker: TestDockerd
+  /** The first one. */
+  readonly controller: Controller
+  /** Another in its place, once it has ended: the same data and ports. */
+  controllerAgain(): Promise<Controller>
+  /** Where this node's agent keeps its state. */
+  dataDir(name?: string): string
+  /** With these settings beside those of every agent. */
+  startAgent(name?: string, settings?: AgentOptions['settings']): Promise<Program>
+  /** Starts these nodes' agents, all of them when left out, and waits until the controller calls them Ready. */
+  startReady(...names: readonly string[]): Promise<readonly [Program, ...Program[]]>
+}
+
+export async function joinedFleet(t: Test, options: FleetOptions = {}): Promise<JoinedFleet> {
+  const { names = ['pi-1'], agents = {} } = options
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const served = { dataDir: join(folder, 'controller'), settings: options.controller ?? {} }
+  const controller = await startController(t, served)
+  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
+  const dataDir = (name = 'pi-1') => join(folder, name)
+  for (const name of names) await joinFleet(controller, name, dataDir(name))
+  const start = (name?: string, settings: AgentOptions['settings'] = {}) =>
+    startAgent(t, { dataDir: dataDir(name), dockerSocket: docker.socket, settings: { ...agents, ...settings } })
+  return {
+    folder,
+    docker,
+    controller,
+    controllerAgain: () => startController(t, { ...served, ...ports }),
+    dataDir,
+    startAgent: start,
+    async startReady(...some) {
+      const [first, ...others] = some.length === 0 ? names : some
+      const programs = await Promise.all([start(first), ...others.map((name) => start(name))] as const)
+      await Promise.all(programs.map((program) => program.said('Node status posted')))
+      await controller.nodesReady(...(some.length === 0 ? names : some))
+      return programs
+    },
+  }
+}
