@@ -58,6 +58,16 @@ test('packages on a machine', { timeout: 240_000 }, async (t) => {
     t.match(await machine.run('cat /etc/bramble/agent.yaml'), /maxPods: 50/, 'what was configured is kept')
   })
 
+  await t.test('what root does with the controller’s files is the controller’s', async (t) => {
+    const folder = '/var/lib/bramble/controller'
+    await machine.run('bramble-controller certificates rollover begin && bramble-controller backup /root/kept')
+    await machine.run('systemctl stop bramble-controller && bramble-controller restore /root/kept --replace')
+    t.equal(await machine.run(`find ${folder} ! -user bramble`), '')
+    await machine.run('systemctl start bramble-controller')
+    await eventually('the node is back', () => isNodeReady(hub, 'pi-01'), { withinMs: 90_000 })
+    t.equal(await started(), pod)
+  })
+
   await t.test('an agent that stands still is killed and started again by systemd', async (t) => {
     await machine.write(
       '/etc/systemd/system/bramble-agent.service.d/soon.conf',
@@ -75,6 +85,17 @@ test('packages on a machine', { timeout: 240_000 }, async (t) => {
     )
     t.match(await machine.journal('bramble-agent'), /Watchdog timeout/)
     t.equal(await started(), pod)
+  })
+
+  await t.test('what was stopped by hand stays so over an upgrade', async (t) => {
+    await machine.run('systemctl stop bramble-agent bramble-controller')
+    await machine.copyIn(packages.laterAgent, '/var/tmp/agent.deb')
+    await machine.copyIn(packages.laterController, '/var/tmp/controller.deb')
+    await machine.run('dpkg --install /var/tmp/agent.deb /var/tmp/controller.deb', { withinMs: 120_000 })
+    t.same(
+      [await property('bramble-agent', 'ActiveState'), await property('bramble-controller', 'ActiveState')],
+      ['inactive', 'inactive'],
+    )
   })
 
   await t.test('pods stay when the agent is removed, and the state until it is purged', async (t) => {

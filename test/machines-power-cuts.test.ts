@@ -1,4 +1,7 @@
-/** A machine whose power is cut again and again, with no controller and no network: its pods come back each time. */
+/**
+ * A machine whose power is cut again and again, with no controller and no network, be it that no packet comes back or that the
+ * cable is out: its pods come back each time.
+ */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -21,7 +24,13 @@ const moments = seeded(4711)
 
 test('power cuts', { timeout: 280_000 }, async (t) => {
   const packages = await testPackages()
-  const machine = await flashMachine(t, { name: 'pi-01', prepare: (disk) => installOnDisk(disk, packages.agent) })
+  const machine = await flashMachine(t, {
+    name: 'pi-01',
+    async prepare(disk) {
+      await installOnDisk(disk, packages.agent)
+      await writeFile(`${disk}/etc/resolv.conf`, 'nameserver 192.0.2.53\n')
+    },
+  })
   await giveIdentity(machine, t.testdir({}))
   const pods = ['a', 'b', 'c'].map((name) => aPod(name, 'trap "exit 0" TERM; while :; do sleep 1; done'))
   const want = (wanted: readonly Pod[], version: number) =>
@@ -39,12 +48,25 @@ test('power cuts', { timeout: 280_000 }, async (t) => {
     const { sinceBootS, sinceDockerS } = await comeBack(machine, pods)
     t.comment(`All pods run ${sinceBootS.toFixed(1)} s after the start, ${sinceDockerS.toFixed(1)} s after Docker`)
     t.ok(sinceDockerS < 30)
+    const [first] = (await machine.run('docker ps --quiet --filter label=io.kubernetes.container.name=main')).split(
+      '\n',
+    )
+    t.equal(
+      (await machine.run(`docker exec ${first} sh -c 'echo $HOST_IP'`)).trim(),
+      machine.address,
+      'told from the first',
+    )
   })
+
+  // They ran: where the registry says nothing they are run from what is here.
+  await want(pods.map(pulledAlways), 2)
+  await machine.losePackets()
 
   await t.test('and after each of many cuts at any moment', async (t) => {
     const seconds: number[] = []
     for (let cut = 1; cut <= cuts; cut++) {
       if (machine.initPid !== undefined) await machine.cutPower()
+      if (cut === cuts) await machine.unplug()
       if (cut % 10 === 0) {
         const { sinceDockerS } = await comeBack(machine, pods)
         seconds.push(sinceDockerS)
@@ -64,6 +86,22 @@ test('power cuts', { timeout: 280_000 }, async (t) => {
     t.notMatch(await readFile(machine.disk(`${dataDir}/boot-id`), 'utf8'), /held/, 'no pod is blamed for it')
   })
 
+  await t.test('what a card spoiled is set aside and told, and what runs is left alone', async (t) => {
+    const running = () => machine.run('docker ps --quiet --no-trunc')
+    const before = await running()
+    await machine.run(
+      `systemctl stop bramble-agent; cd ${dataDir}; printf x | dd of=desired.json bs=1 seek=300 conv=notrunc
+      truncate -s 300 identity.json; systemctl start bramble-agent`,
+    )
+    const said = async () => (await machine.journal('bramble-agent')).split('Agent starting').at(-1) ?? ''
+    await eventually('the machine was looked at', async () => /reason=NodeReady/.test(await said()))
+    await machine.run('systemctl stop bramble-agent')
+    t.equal(await running(), before, 'no container was stopped, removed or added')
+    t.match(await agentFiles(machine), /desired\.json\.unreadable,.*identity\.json,.*identity\.json\.unreadable/)
+    t.match(await said(), /Checkpoint of wanted pods cannot be used .*checksum does not fit/)
+    t.match(await machine.journal('bramble-agent'), /The identity of this node was spoiled, its copy is used/)
+  })
+
   await t.test('a pod that takes the machine down is held back, the others run', async (t) => {
     if (machine.initPid !== undefined) await machine.cutPower()
     // The call ends the name space of processes it is made in, as a kernel that panics ends a machine.
@@ -72,7 +110,7 @@ test('power cuts', { timeout: 280_000 }, async (t) => {
       capabilities: { add: ['SYS_BOOT'] },
     })
     const uid = bad.metadata.uid ?? ''
-    await want([...pods, bad], 2)
+    await want([...pods, bad], 3)
     const earlier = ['boot-4', 'boot-3'].map((boot) => `${boot} trial=${uid} began`)
     await writeFile(machine.disk(`${dataDir}/boot-id`), [...earlier, `boot-2 last=${uid}`, 'boot-1', ''].join('\n'))
     const before = machine.boots
@@ -132,11 +170,17 @@ function aPod(
           image,
           imagePullPolicy: 'IfNotPresent',
           command: ['sh', '-c', script],
+          env: [{ name: 'HOST_IP', valueFrom: { fieldRef: { fieldPath: 'status.hostIP' } } }],
           ...(capabilities && { securityContext: { capabilities } }),
         },
       ],
     },
   }
+}
+
+function pulledAlways(pod: Pod): Pod {
+  const containers = pod.spec.containers.map((one) => ({ ...one, imagePullPolicy: 'Always' as const }))
+  return { ...pod, spec: { ...pod.spec, containers } }
 }
 
 async function giveIdentity(machine: Machine, folder: string): Promise<void> {

@@ -8,6 +8,13 @@ import { eventually } from './support/wait.ts'
 
 const image = 'test/busybox:1'
 const everybody = ['deaf', 'middle', 'plain', 'top']
+/** Who bears a node that is away no longer is given up at once, unless the node took leave. */
+const forASecond = ['not-ready', 'unreachable'].map((name) => ({
+  key: `node.kubernetes.io/${name}`,
+  operator: 'Exists',
+  effect: 'NoExecute',
+  tolerationSeconds: 1,
+}))
 
 /** Writes down when it is asked to end, by a clock that goes on over boots, and then takes its time; or does not listen. */
 function pod(name: string, takesSeconds: number | undefined, spec: object = {}): string {
@@ -28,29 +35,12 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
   ])
   await pi.importImage(image)
   const hub = await hubOn(t, home)
-  await pi.write(
-    '/etc/bramble/agent.yaml',
-    JSON.stringify({
-      apiVersion: 'bramble.dev/v1alpha1',
-      kind: 'AgentConfiguration',
-      shutdownGracePeriodByPodPriority: [
-        { priority: 0, shutdownGracePeriodSeconds: 3 },
-        { priority: 1000, shutdownGracePeriodSeconds: 4 },
-        { priority: 2_000_000_000, shutdownGracePeriodSeconds: 5 },
-      ],
-    }),
-  )
-  // As unattended-upgrades brings one, though that grants 30 s.
-  await pi.write(
-    '/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf',
-    '[Login]\nInhibitDelayMaxSec=2\n',
-  )
-  await pi.run('systemctl kill -s HUP systemd-logind')
   await pi.run(`${await hub.joinLine()} --no-run`)
   await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'))
 
   const nodeSays = (path: string) => hub.kubectl('get', 'node', 'pi-01', '-o', `jsonpath=${path}`)
-  const readiness = () => nodeSays('{.status.conditions[?(@.type=="GracefulShutdownReady")].reason}')
+  const ready = '{.status.conditions[?(@.type=="Ready")].message}'
+  const readiness = () => nodeSays('{.status.conditions[?(@.type=="GracefulShutdownReady")].message}')
   const order = async () => (await pi.run('cat /root/order/log')).trim().split('\n')
   const phases = () =>
     hub.kubectl(
@@ -66,20 +56,53 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
   const agentSaid = () => pi.journal('bramble-agent')
   const lastLeave = async () => [...(await agentSaid()).matchAll(/Took leave (.*)/g)].at(-1)?.[1]
 
-  await t.test('the lock is held for as long as is configured, whatever another drop-in says', async (t) => {
-    await eventually('the condition says so', async () => (await readiness()) === 'DelayLockHeld')
+  await t.test('with nothing configured pods have what logind grants, and critical ones a third of it', async (t) => {
+    const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
+    await eventually(
+      'the condition says so',
+      async () => (await readiness()) === `logind waits up to 5 s for us; ${shares}`,
+    )
     t.match(await locks(), /bramble-agent +0 +root +\d+ +\S+ +shutdown +Pods are stopped in order +delay/)
-    const manager = 'org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager'
-    t.equal((await pi.run(`busctl get-property ${manager} InhibitDelayMaxUSec`)).trim(), 't 13000000')
   })
 
-  await t.test('an agent that is restarted, or replaced by a later one, takes leave with the reason', async (t) => {
-    await pi.run('systemctl restart bramble-agent')
-    t.equal(await lastLeave(), 'reason=agent-restart expectedBackSeconds=60')
-    await eventually('it is back', () => isNodeReady(hub, 'pi-01'))
+  await t.test(
+    'an agent that is restarted takes leave, and asks for as long as is configured, whatever another drop-in says',
+    async (t) => {
+      await pi.write(
+        '/etc/bramble/agent.yaml',
+        JSON.stringify({
+          apiVersion: 'bramble.dev/v1alpha1',
+          kind: 'AgentConfiguration',
+          shutdownGracePeriodByPodPriority: [
+            { priority: 0, shutdownGracePeriodSeconds: 3 },
+            { priority: 1000, shutdownGracePeriodSeconds: 4 },
+            { priority: 2_000_000_000, shutdownGracePeriodSeconds: 5 },
+          ],
+        }),
+      )
+      // As unattended-upgrades brings one, though that grants 30 s.
+      await pi.write(
+        '/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf',
+        '[Login]\nInhibitDelayMaxSec=2\n',
+      )
+      await pi.run('systemctl kill -s HUP systemd-logind; shutdown -r +10; systemctl restart bramble-agent')
+      t.equal(await lastLeave(), 'reason=agent-restart expectedBackSeconds=60')
+      await eventually('the condition says so', async () =>
+        (await readiness()).startsWith('logind waits up to 13 s for us'),
+      )
+      const manager = 'org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager'
+      t.equal((await pi.run(`busctl get-property ${manager} InhibitDelayMaxUSec`)).trim(), 't 13000000')
+      t.match(await readiness(), / a reboot is scheduled for \d{4}-/)
+    },
+  )
+
+  await t.test('so does one that is replaced by a later one', async (t) => {
+    await pi.run('shutdown -c')
     await install(pi, packages.laterAgent)
     t.equal(await lastLeave(), 'reason=agent-upgrade expectedBackSeconds=180')
-    await eventually('the lock is taken anew', async () => (await locks()).includes('bramble-agent'))
+    await eventually('the lock is taken anew, and nothing is scheduled any more', async () => {
+      return (await locks()).includes('bramble-agent') && !(await readiness()).includes('scheduled')
+    })
   })
 
   await t.test('a reboot waits for the pods: by priority, together within one, each within its share', async (t) => {
@@ -92,7 +115,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     await hub.kubectlWith(JSON.stringify(middle), 'apply', '-f', '-')
     for (const manifest of [
       pod('deaf', undefined),
-      pod('plain', 1, { restartPolicy: 'OnFailure' }),
+      pod('plain', 1, { restartPolicy: 'OnFailure', tolerations: forASecond }),
       pod('middle', 2, { priorityClassName: 'middle' }),
       pod('top', 1, { priorityClassName: 'system-node-critical' }),
     ]) {
@@ -106,6 +129,12 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     await eventually('all run again', () => allRun(...everybody))
     t.comment(`all run again ${Math.round(performance.now() - beganMs)} ms after the reboot was asked for`)
     t.equal(await uids(), before, 'the same pods')
+    await eventually('the boot was measured', () =>
+      pi.tryRun('cat /var/lib/bramble/agent/boot-seconds').then(({ code }) => code === 0),
+    )
+    const bootSeconds = Number(await pi.run('cat /var/lib/bramble/agent/boot-seconds'))
+    t.comment(`from power on to the controller: ${bootSeconds} s`)
+    t.ok(bootSeconds >= 1 && bootSeconds < (performance.now() - beganMs) / 1000 + 1, `measured: ${bootSeconds} s`)
     const said = await order()
     const at = (words: string) => said.findIndex((line) => line.startsWith(words))
     const seconds = (words: string) => Number(said[at(words)]?.split(' ')[2])
@@ -119,9 +148,27 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     t.ok(Number(took) < 12_000, `within the budget: ${took} ms`)
   })
 
+  await t.test('without native code a process holds the lock', async (t) => {
+    const native = (await pi.run('find /usr/lib/bramble-agent -name uwrap.node')).trim()
+    t.not(native, '')
+    await pi.run(`mv ${native} ${native}.away; systemctl restart bramble-agent`)
+    await eventually('the condition says so', async () => (await readiness()).includes('held by a child process'))
+    await pi.run(`mv ${native}.away ${native}`)
+    t.match(await locks(), /bramble-agent +0 +root +\d+ +systemd-inhibit +shutdown +Pods are stopped in order +delay/)
+    await eventually('the pods are taken up', async () => {
+      const [, ...words] = (await agentSaid()).split('Agent starting').at(-1)?.split('Pod changed') ?? []
+      return words.length >= everybody.length
+    })
+  })
+
   await t.test('one that is switched off shows its pods as Kubernetes does, and nobody gives them up', async (t) => {
     const before = await uids()
-    await pi.powerOff()
+    const notReady = hub.kubectl('wait', 'node/pi-01', `--for=jsonpath=${ready}=node is shutting down`, '--timeout=60s')
+    await Promise.all([notReady, pi.powerOff()])
+    const [, left, took] =
+      [...(await agentSaid()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
+    t.equal(left, '0')
+    t.ok(Number(took) > 3_000, 'the process held it until they had stopped')
     t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
     t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
     const path = '{.status.message} {.status.conditions[?(@.type=="DisruptionTarget")].reason}'
@@ -136,7 +183,9 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     await pi.powerOn()
     await eventually('all run again', () => allRun(...everybody))
     t.equal(await uids(), before, 'the same pods')
-    t.notMatch(await hub.kubectl('get', 'events'), /TaintManagerEviction/)
+    const events = () => hub.kubectl('get', 'events')
+    await eventually('evictions were due', async () => (await events()).includes('EvictionsHeld'))
+    t.notMatch(await events(), /TaintManagerEviction/)
   })
 
   await t.test('a shutdown that comes to nothing gives the pods back, and the lock is taken again', async (t) => {
@@ -149,6 +198,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     await eventually('the lock is held', async () => (await locks()).includes('bramble-agent'))
     t.equal(pi.boots, boots)
     t.equal(await uids(), before)
+    await eventually('it is told', async () => (await hub.kubectl('get', 'events')).includes('ShutdownCancelled'))
   })
 
   await t.test('bus, logind and Docker may be restarted: the lock is held, and a shutdown is heard of', async (t) => {
@@ -156,7 +206,9 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     await eventually('it is held', async () => (await locks()).includes('bramble-agent'))
     // A container that ends with its engine and says that it is done, is done: not the one that is run on failure.
     await eventually('the others run again', () => allRun('deaf', 'middle', 'top'))
-    await eventually('the condition says so', async () => (await readiness()) === 'DelayLockHeld')
+    await eventually('the condition says so', async () =>
+      (await readiness()).startsWith('logind waits up to 13 s for us'),
+    )
     await pi.powerOff()
     t.match(await phases(), /top Failed Terminated/)
   })

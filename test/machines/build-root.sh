@@ -6,12 +6,13 @@ usage() {
   cat <<'TXT'
 Usage: test/machines/build-root.sh [--folder DIR]
 
-Makes a small Debian 12 with systemd, D-Bus, logind and Docker, once, and prints the folder it is in. About 40 s and 500 MB;
+Makes a small Debian with systemd, D-Bus, logind and Docker, once, and prints the folder it is in. About 40 s and 500 MB;
 a second call prints the folder at once. Whoever comes while it is being built waits for it. Needs root and mmdebstrap.
 
   --folder DIR   where roots are kept (BRAMBLE_CACHE, else $XDG_CACHE_HOME/bramble, else ~/.cache/bramble)
 
-A changed recipe gets a folder of its own; one that was not used for a week is removed.
+A changed recipe gets a folder of its own; one that was not used for a week is removed. BRAMBLE_TEST_RELEASE names another release
+of Debian than bookworm.
 TXT
 }
 
@@ -24,8 +25,10 @@ while [ $# -gt 0 ]; do
   esac
 done
 
+release=${BRAMBLE_TEST_RELEASE:-bookworm}
 packages=systemd,systemd-sysv,systemd-timesyncd,dbus,libpam-systemd,udev,iproute2,iputils-ping,nftables,iptables,docker.io
 packages+=,ca-certificates,procps,kmod,openssl,libfaketime
+[ "$release" = bookworm ] || packages+=,docker-cli # Debian 12 has the command in docker.io.
 
 main() {
   command -v mmdebstrap >/dev/null || { echo 'build-root.sh: mmdebstrap is missing: apt-get install mmdebstrap' >&2 && exit 69; }
@@ -33,7 +36,7 @@ main() {
   mkdir -p "$folder"
   local recipe root
   recipe=$(sha256sum -- "${BASH_SOURCE[0]}" | cut -c 1-12)
-  root=$folder/machine-$recipe
+  root=$folder/machine-$release-$recipe
   exec 9>"$folder/machine.lock"
   flock 9
   if [ ! -d "$root" ]; then
@@ -49,11 +52,11 @@ main() {
 build() {
   local root=$1 source=/etc/apt/sources.list.d/debian.sources mirrors=()
   # This machine's own mirrors, where they have the release; else mmdebstrap's.
-  if grep -qs '^Suites:.*bookworm' "$source"; then mirrors=("$source"); fi
+  if grep -qs "^Suites:.*$release" "$source"; then mirrors=("$source"); fi
   mmdebstrap --quiet --mode=root --variant=apt --include="$packages" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/bramble*' \
-    bookworm "$root" "${mirrors[@]}" >&2
+    "$release" "$root" "${mirrors[@]}" >&2
   configure "$root"
 }
 
