@@ -1,0 +1,106 @@
+/**
+ * What does a machine write, and what does its agent hold, while nothing happens? A booted machine with our package as a user installs
+ * it, one pod, and a controller on another. For an hour, in parts of ten minutes; needs what test/machines/README.md says.
+ */
+import { readFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { bootMachine, type Machine } from '../test/support/machine.ts'
+import { machineNetwork } from '../test/support/machine-network.ts'
+import { podManifest } from '../test/support/manifests.ts'
+import { hubOn, install, isNodeReady, testPackages } from '../test/support/packaged.ts'
+import { eventually } from '../test/support/wait.ts'
+
+const { values } = parseArgs({
+  options: { parts: { type: 'string', default: '6' }, minutes: { type: 'string', default: '10' } },
+})
+const image = 'test/busybox:1'
+const ends: (() => Promise<unknown>)[] = []
+const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
+
+try {
+  const machine = await machineAtWork()
+  console.log(`${cpus().length} cores, ${await machine.run('/usr/lib/bramble-agent/node --version')}`)
+  await lookOn(machine, Number(values.parts), Number(values.minutes))
+} catch (error) {
+  console.error(error)
+  process.exitCode = 1
+} finally {
+  for (const end of ends.reverse()) await end()
+}
+
+async function machineAtWork(): Promise<Machine> {
+  const packages = await testPackages()
+  const network = await machineNetwork(ending)
+  const hubMachine = await bootMachine(ending, { name: 'hub', network })
+  await install(hubMachine, packages.controller)
+  const hub = await hubOn(ending, hubMachine)
+  const machine = await bootMachine(ending, { name: 'pi-01', network })
+  await machine.importImage(image)
+  await install(machine, packages.agent)
+  await machine.run(`${await hub.joinLine()} --no-run`)
+  await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'))
+  await hub.kubectlWith(podManifest({ name: 'idle', image }), 'apply', '-f', '-')
+  await hub.kubectl('wait', '--for=condition=Ready', 'pod/idle', '--timeout=60s')
+  return machine
+}
+
+/** Prints a row for the start, and one for each part. Bytes as /proc/PID/io counts them: pages that were changed, to be written. */
+async function lookOn(machine: Machine, parts: number, minutes: number): Promise<void> {
+  const agentPid = await mainPid(machine, 'bramble-agent')
+  const dockerPids = [await mainPid(machine, 'docker'), await mainPid(machine, 'containerd')]
+  const journalPid = await mainPid(machine, 'systemd-journald')
+  const look = async () => {
+    const [agent, journal, ...docker] = await Promise.all(
+      [agentPid, journalPid, ...dockerPids].map((pid) => written(machine, pid)),
+    )
+    const lines = (await machine.journal('bramble-agent')).trim().split('\n').length
+    return [agent, lines, journal, docker.reduce((sum, one) => sum + one, 0), await ticksOf(machine, agentPid)].map(
+      Number,
+    )
+  }
+  const heads = ['', 'bytes by the agent', 'its lines in the journal', 'bytes by journald', 'bytes by Docker']
+  tell([...heads, 'processor', 'resident', 'anonymous', 'of files', 'at its highest'])
+  tell(Array.from({ length: 10 }, () => '---'))
+  let before = [0, 0, 0, 0, 0]
+  for (let part = 0; part <= parts; part++) {
+    if (part > 0) await delay(minutes * 60_000)
+    const now = await look()
+    const more = now.map((value, i) => value - (before[i] ?? 0))
+    const seconds = (more.pop() ?? 0) / 100
+    const when = part === 0 ? 'until then' : `to ${part * minutes} min`
+    tell([when, ...more.map(String), `${seconds.toFixed(2)} s`, ...(await memoryOf(machine, agentPid))])
+    before = now
+  }
+}
+
+function tell(cells: readonly string[]): void {
+  console.log(`| ${cells.join(' | ')} |`)
+}
+
+async function mainPid(machine: Machine, unit: string): Promise<number> {
+  return Number(await machine.run(`systemctl show --property MainPID --value ${unit}`))
+}
+
+/** Less what was removed again before it was written. */
+async function written(machine: Machine, pid: number): Promise<number> {
+  const io = await readFile(machine.path(`/proc/${pid}/io`), 'utf8')
+  const field = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(io)?.[1])
+  return field('write_bytes') - field('cancelled_write_bytes')
+}
+
+/** Hundredths of a second of processor. */
+async function ticksOf(machine: Machine, pid: number): Promise<number> {
+  const stat = await readFile(machine.path(`/proc/${pid}/stat`), 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return Number(fields[11]) + Number(fields[12])
+}
+
+async function memoryOf(machine: Machine, pid: number): Promise<string[]> {
+  const status = await readFile(machine.path(`/proc/${pid}/status`), 'utf8')
+  return ['VmRSS', 'RssAnon', 'RssFile', 'VmHWM'].map((name) => {
+    const kilobytes = Number(new RegExp(`${name}:\\s*(\\d+)`).exec(status)?.[1])
+    return `${((kilobytes * 1024) / 1e6).toFixed(1)} MB`
+  })
+}
