@@ -74,7 +74,25 @@ function firstDue(sleepers: readonly Sleeper[], untilMs: number): Sleeper | unde
     )
 }
 
-/** A few turns of the event loop, so that chains of promises, also those through files, have run out. */
+const turns = 5
+/** A disk that takes longer than this is no matter of order; nor is a read that waits for ever, as one of a pipe. */
+const longestWaitMs = 2_000
+
+/**
+ * Turns of the event loop until nothing is ready any more: chains of promises have run out, and the files they were reading
+ * or writing are done, however slow the disk.
+ */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+  const deadline = performance.now() + longestWaitMs
+  for (let quiet = 0; quiet < turns; ) {
+    await new Promise((resolve) => setImmediate(resolve))
+    quiet = filesAreBusy() && performance.now() < deadline ? 0 : quiet + 1
+  }
+}
+
+/** Node's names for what its thread pool does with files; `CloseReq` closes one. */
+const fileWork = new Set(['FSReqPromise', 'FSReqCallback', 'CloseReq'])
+
+function filesAreBusy(): boolean {
+  return process.getActiveResourcesInfo().some((kind) => fileWork.has(kind))
 }
