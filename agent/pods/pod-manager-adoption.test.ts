@@ -1,0 +1,117 @@
+import { test } from 'tap'
+import { aPod } from '../../api/testing/builders.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
+import { memoryCheckpoint, startPods } from '../testing/pod-world.ts'
+
+test('after a power cut a node with nobody to ask runs what it ran', async (t) => {
+  const { clock, runtime, checkpoint, start, running, world } = nodeInMemory(t)
+  const job = podRunning('job', ['sh', '-c', 'exit 0'], { restartPolicy: 'OnFailure' })
+  world.want(
+    podRunning('web', listening, {
+      containers: [{ name: 'main', image, imagePullPolicy: 'Always', command: listening }],
+    }),
+    job,
+  )
+  runtime.registry.add(image)
+  await clock.advance(1_000)
+  t.equal(world.status('web')?.phase, 'Running')
+  await world.stop()
+  runtime.powerCut()
+  runtime.registry.clear()
+  t.equal(checkpoint.content?.desired.pods.length, 2)
+  clock.setWall(0) // no clock chip: it is 1970 again
+  const next = start()
+  await clock.advance(1_000)
+  t.match(next.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 1 }] })
+  t.equal(next.status('job')?.phase, 'Succeeded', 'what is done stays done')
+  t.same(
+    running().map(({ identity }) => identity.podName),
+    ['web', 'web'],
+  )
+})
+
+test('a deadline runs by no date: a pod that begins in 1970 has its time, before and after the agent is told the date', async (t) => {
+  let dateMs: number | undefined
+  const { clock, start, world } = nodeInMemory(t, { date: { nowMs: () => dateMs, uptimeMs: () => 3600_000 } })
+  const bornMs = clock.wallMs()
+  clock.setWall(1_000)
+  const spec = { activeDeadlineSeconds: 600 }
+  const late = podRunning('late')
+  world.want({
+    ...late,
+    spec: { ...late.spec, ...spec },
+    metadata: { ...late.metadata, creationTimestamp: rfc3339(bornMs) },
+  })
+  await clock.advance(1_000)
+  dateMs = bornMs + 60_000
+  await clock.advance(300_000)
+  t.equal(world.status('late')?.phase, 'Running')
+  await world.stop()
+  const next = start()
+  await clock.advance(1_000)
+  t.equal(next.status('late')?.phase, 'Running', 'by the date it is a minute old')
+  await clock.advance(600_000)
+  t.match(next.status('late'), { reason: 'DeadlineExceeded' })
+})
+
+test('an agent that starts again takes over and starts nothing', async (t) => {
+  const { clock, runtime, start, world } = nodeInMemory(t)
+  world.want(podRunning('web'), podRunning('over', ['sh', '-c', 'exit 2'], { restartPolicy: 'Never' }))
+  await clock.advance(1_000)
+  const before = [world.status('web'), world.status('over')]
+  await world.stop()
+  const made = runtime.containers.map(({ id }) => id)
+  const next = start()
+  await clock.advance(61_000)
+  t.same([next.status('web'), next.status('over')], before)
+  t.same(
+    runtime.containers.map(({ id }) => id),
+    made,
+  )
+  t.same(next.events, [])
+})
+
+test('without any word from a controller, ever, nothing is touched', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  await world.stop()
+  const lost = startPods({ runtime, clock, log: quietLog(t) })
+  t.teardown(() => lost.stop())
+  await clock.advance(200_000)
+  t.equal(runtime.containers.filter(({ state }) => state === 'running').length, 2)
+  t.same(lost.gone, [])
+  lost.say({ epoch: 'two', pods: [] })
+  await clock.advance(40_000)
+  t.same(runtime.containers, [], 'but when it says that nothing is wanted, it is heard')
+  t.same(lost.gone, ['uid-of-web'])
+})
+
+test('a machine that was given another name does not take over what it ran under the old one', async (t) => {
+  const before = { epoch: 'one', version: 1, pods: [aPod({ name: 'web', nodeName: 'pi-02' })] }
+  const { clock, log, runtime } = nodeInMemory(t, { checkpoint: memoryCheckpoint({ desired: before, endings: {} }) })
+  await clock.advance(60_000)
+  t.same(runtime.containers, [])
+  t.same(log.messages('warn'), ['Wanted pods of another node not taken over'])
+})
+
+test('a disk that refuses to be written holds up no pod', async (t) => {
+  let failing = true
+  const kept = memoryCheckpoint()
+  const checkpoint = {
+    load: kept.load,
+    save: async (remembered: Parameters<typeof kept.save>[0]) => {
+      if (failing) throw new Error('Read-only file system')
+      await kept.save(remembered)
+    },
+  }
+  const { clock, world } = nodeInMemory(t, { checkpoint })
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  t.equal(world.status('web')?.phase, 'Running')
+  failing = false
+  await clock.advance(31_000)
+  t.equal(kept.content?.desired.pods.length, 1)
+})

@@ -1,0 +1,98 @@
+import { test } from 'tap'
+import { aPod } from '../../api/testing/builders.ts'
+import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
+
+test('a container that crashes waits as Kubernetes makes it wait', async (t) => {
+  const { clock, runtime, running, world } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  const crash = async () => {
+    const container = running().find(({ identity }) => identity.kind === 'container')
+    runtime.exit(container?.id ?? '', 1)
+    await clock.advance(100)
+  }
+  const restarts = () => world.status('web')?.containerStatuses?.[0]?.restartCount
+  await crash()
+  t.equal(restarts(), 1, 'the first time at once')
+  await crash()
+  t.match(world.status('web')?.containerStatuses?.[0], {
+    restartCount: 1,
+    state: {
+      waiting: {
+        reason: 'CrashLoopBackOff',
+        message: 'back-off 10s restarting failed container=main pod=web_default(uid-of-web)',
+      },
+    },
+    lastState: { terminated: { exitCode: 1 } },
+  })
+  await clock.advance(9_800)
+  t.equal(restarts(), 1)
+  await clock.advance(200)
+  t.equal(restarts(), 2)
+  t.equal(
+    runtime.containers.filter(({ identity }) => identity.kind === 'container').length,
+    2,
+    'the one before is kept',
+  )
+})
+
+test('a container that is added while a pod lives is started once, and never again', async (t) => {
+  const { clock, runtime, world, running } = nodeInMemory(t)
+  const web = podRunning('web')
+  const withDebuggers = (...ephemeralContainers: NonNullable<typeof web.spec.ephemeralContainers>) =>
+    world.want({ ...web, spec: { ...web.spec, ephemeralContainers } })
+  const look = { name: 'look', image, command: listening, targetContainerName: 'main' }
+  withDebuggers()
+  await clock.advance(1_000)
+  withDebuggers(look, { ...look, name: 'lost', targetContainerName: 'nobody' })
+  await clock.advance(1_000)
+  const [main, added] = ['main', 'look'].map((name) =>
+    running().find(({ identity }) => identity.containerName === name),
+  )
+  t.equal(runtime.optionsOf(added?.id ?? '')?.processesOf, main?.id)
+  t.match(world.status('web')?.ephemeralContainerStatuses, [
+    { name: 'look', state: { running: {} } },
+    { name: 'lost', state: { waiting: { message: 'unable to find target container "nobody": it does not run' } } },
+  ])
+  runtime.exit(added?.id ?? '', 1)
+  await clock.advance(400_000)
+  await runtime.removeContainer(added?.id ?? '')
+  await clock.advance(120_000)
+  t.same(
+    running().map(({ identity }) => identity.containerName),
+    ['', 'main'],
+  )
+  t.match(world.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 0 }] })
+})
+
+test('on a kernel without a memory cgroup a pod with a limit runs, and is told so once', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  runtime.lacks('memoryLimit', 'swapLimit')
+  const resources = { limits: { memory: '64Mi', cpu: '1' } }
+  const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', 'exit 1'], resources }
+  world.want(podRunning('web', listening, { containers: [container, { ...container, name: 'second' }] }))
+  await clock.advance(60_000)
+  t.equal(world.told().filter((line) => line.startsWith('MemoryLimitNotEnforced')).length, 1)
+  const made = runtime.containers.filter(({ identity }) => identity.kind === 'container')
+  t.match(runtime.optionsOf(made[0]?.id ?? '')?.limits, { memoryBytes: 0, nanoCPUs: 1e9 })
+})
+
+test('a container’s last words come from its file, or from its log where that is asked for', async (t) => {
+  const { clock, runtime, messages, world } = nodeInMemory(t)
+  const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: listening }
+  const terminationMessagePolicy = 'FallbackToLogsOnError'
+  const containers = [container, { ...container, name: 'log', terminationMessagePolicy }]
+  world.want(aPod({ name: 'web', uid: 'uid-web', restartPolicy: 'Never', containers }))
+  await clock.advance(1_000)
+  messages.set('uid-web/main/0', 'no disk')
+  const made = runtime.containers.filter(({ identity }) => identity.kind === 'container')
+  t.match(runtime.optionsOf(made[0]?.id ?? '')?.mounts, [{ source: '/messages/uid-web/main/0' }])
+  for (const { id } of made) runtime.logs.set(id, 'one\ntwo\n')
+  for (const { id } of made) runtime.exit(id, 1)
+  await clock.advance(1_000)
+  t.match(world.status('web')?.containerStatuses, [
+    { state: { terminated: { message: 'no disk' } } },
+    { state: { terminated: { message: 'one\ntwo\n' } } },
+  ])
+  t.equal(runtime.calls.filter(({ method }) => method === 'logTail').length, 1, 'asked once')
+})

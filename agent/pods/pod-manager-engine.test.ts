@@ -1,0 +1,113 @@
+import { test } from 'tap'
+import { listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
+import { platformProblem } from './platforms.ts'
+
+test('an engine that is away is waited for, and statuses stand meanwhile', async (t) => {
+  const { clock, runtime, log, world } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  const before = world.status('web')
+  runtime.setReachable(false)
+  world.want(podRunning('web'), podRunning('late'))
+  await clock.advance(300_000)
+  t.same(world.status('web'), before)
+  t.same(log.messages('warn'), [], 'that it is away is told elsewhere')
+  runtime.setReachable(true)
+  await clock.advance(31_000)
+  t.equal(world.status('late')?.phase, 'Running')
+})
+
+test('an engine that goes away at any step delays a pod, and no more', async (t) => {
+  for (const method of ['listContainers', 'findImage', 'runSandbox', 'createContainer', 'startContainer'] as const) {
+    const { clock, runtime, running, world } = nodeInMemory(t)
+    runtime.failNext(method, 'Unreachable')
+    world.want(podRunning('web'))
+    await clock.advance(60_000)
+    t.equal(world.status('web')?.phase, 'Running', method)
+    t.equal(running().length, 2)
+    t.same(world.status('web')?.containerStatuses?.[0]?.restartCount, 0)
+    runtime.failNext('stopContainer', 'Unreachable')
+    runtime.failNext('removeContainer', 'Unreachable')
+    world.want()
+    await clock.advance(60_000)
+    t.same(runtime.containers, [])
+  }
+})
+
+test('what the engine refuses is shown on the pod, and tried again', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  runtime.failNext('runSandbox', 'PortTaken', 'Port 80 is taken')
+  runtime.failNext('createContainer', 'Failed', 'Minimum memory limit allowed is 6MB')
+  world.want(podRunning('web'))
+  await clock.advance(5_000)
+  t.match(world.status('web')?.containerStatuses?.[0]?.state?.waiting, {
+    reason: 'CreateContainerError',
+    message: 'Minimum memory limit allowed is 6MB',
+  })
+  t.ok(world.told().includes('FailedCreatePodSandBox: Failed to create pod sandbox: Port 80 is taken'))
+  await clock.advance(10_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
+
+test('a sandbox that cannot be made is tried ever more seldom, whatever noise the tries make', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  const tries = () => runtime.calls.filter(({ method }) => method === 'runSandbox').length
+  for (let i = 0; i < 50; i++) runtime.failNext('runSandbox')
+  world.want(podRunning('web'))
+  for (let second = 0; second < 60; second++) {
+    world.say({ pods: [podRunning('web')], secrets: [] })
+    await clock.advance(1_000)
+  }
+  t.equal(tries(), 6, 'at 0, 1, 3, 7, 15 and 31 s')
+})
+
+test('what the engine cannot remove stands in nobody’s way', async (t) => {
+  const { clock, runtime, running, world } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  runtime.powerCut()
+  runtime.failNext('removeContainer', 'Failed', 'device or resource busy')
+  await clock.advance(1_000)
+  t.equal(running().length, 2)
+  t.equal(world.status('web')?.phase, 'Running')
+  await clock.advance(31_000)
+  t.equal(runtime.containers.filter(({ identity }) => identity.kind === 'sandbox').length, 1, 'it goes later')
+})
+
+test('an image that cannot be had is tried again, further and further apart', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  world.want(podRunning('web', listening, { containers: [{ name: 'main', image: 'absent:1' }] }))
+  const reason = () => world.status('web')?.containerStatuses?.[0]?.state?.waiting?.reason
+  await clock.advance(1_000)
+  t.equal(reason(), 'ErrImagePull')
+  await clock.advance(5_000)
+  t.equal(reason(), 'ImagePullBackOff')
+  await clock.advance(60_000)
+  const pulls = () => runtime.calls.filter(({ method }) => method === 'pullImage').length
+  t.equal(pulls(), 3, 'at 0, 10 and 30 s')
+  const failed = 'Failed: Failed to pull image "absent:1": manifest for absent:1 not found'
+  t.equal(world.told().filter((one) => one === failed).length, 3, 'each pull that failed is told once')
+  t.ok(world.told().includes('BackOff: Back-off pulling image "absent:1"'))
+  runtime.registry.add('absent:1')
+  await clock.advance(10_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
+
+test('an image for another kind of machine is said plainly, and the pod runs once the right one is there', async (t) => {
+  const machine = { os: 'linux', architecture: 'amd64', variant: '' }
+  const { clock, runtime, world } = nodeInMemory(t, {
+    platformProblem: async (name, platform) => platformProblem(name, platform, machine, []),
+  })
+  runtime.registry.add('app:1')
+  runtime.imagePlatforms.set('app:1', 'linux/arm64')
+  world.want(podRunning('web', listening, { containers: [{ name: 'main', image: 'app:1' }] }))
+  await clock.advance(1_000)
+  const message = /image "app:1" is for linux\/arm64, this machine is linux\/amd64: use an image built for/
+  t.match(world.status('web')?.containerStatuses?.[0]?.state?.waiting, { reason: 'ImagePlatformMismatch', message })
+  await clock.advance(200_000)
+  const failed = world.told().filter((one) => one.startsWith('Failed: Failed to use image: image "app:1" is for'))
+  t.equal(failed.length, 1)
+  runtime.imagePlatforms.delete('app:1')
+  await clock.advance(200_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
