@@ -2,7 +2,7 @@
 import type { Lease } from '../lease.ts'
 import type { ObjectMeta, Stored } from '../meta.ts'
 import type { Node, NodeCondition, NodeSpec, NodeStatus, Taint } from '../node.ts'
-import type { Container, Pod, PodPhase, PodSpec, PodStatus, Toleration } from '../pod.ts'
+import type { Container, NodeSelectorTerm, Pod, PodPhase, PodSpec, PodStatus, Toleration } from '../pod.ts'
 import type { PodDisruptionBudget } from '../pod-disruption-budget.ts'
 
 type Quantities = { readonly [resource: string]: string }
@@ -68,6 +68,11 @@ export function aPod(over: PodOverrides = {}): Pod & Stored<Pod> {
     },
     status: { phase: over.phase ?? 'Pending', ...over.status },
   }
+}
+
+/** Of a pod that goes only to nodes of which one of these terms holds. */
+export function requiringNodes(...nodeSelectorTerms: NodeSelectorTerm[]): Partial<PodSpec> {
+  return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } }
 }
 
 export type NodeOverrides = {

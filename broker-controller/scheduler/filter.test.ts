@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
-import { aNode, aPod, type NodeOverrides } from '../../api/testing/builders.ts'
+import { aNode, aPod, type NodeOverrides, requiringNodes } from '../../api/testing/builders.ts'
 import type { StoredObject } from '../store/store.ts'
 import { aCluster } from '../testing/scheduling.ts'
 import { countedReasons, refusal, unavailable } from './filter.ts'
@@ -71,17 +71,10 @@ test('a cordoned node takes only what tolerates that', async (t) => {
 test('selector and required affinity must both hold; terms are alternatives', async (t) => {
   const arm = aLedger({ labels: { place: 'roof' } })
   const no = ["node(s) didn't match Pod's node affinity/selector"]
-  const terms = (...values: string[]) => ({
-    affinity: {
-      nodeAffinity: {
-        requiredDuringSchedulingIgnoredDuringExecution: {
-          nodeSelectorTerms: values.map((value) => ({
-            matchExpressions: [{ key: 'place', operator: 'In', values: [value] }],
-          })),
-        },
-      },
-    },
-  })
+  const terms = (...places: string[]) =>
+    requiringNodes(
+      ...places.map((place) => ({ matchExpressions: [{ key: 'place', operator: 'In', values: [place] }] })),
+    )
   t.same(refusals(aPod({ nodeSelector: { place: 'roof' } }), arm), [])
   t.same(refusals(aPod({ nodeSelector: { place: 'cellar' } }), arm), no)
   t.same(refusals(aPod({ nodeSelector: { constructor: 'x' } }), arm), no)
@@ -126,20 +119,9 @@ test('the sentence counts the nodes by reason, in order', async (t) => {
 })
 
 test('a pod that asks for nodes by name is tried on these alone', async (t) => {
+  const named = (name: string) => ({ key: 'metadata.name', operator: 'In', values: [name] })
   const asking = (...terms: readonly (readonly string[])[]) =>
-    aPod({
-      spec: {
-        affinity: {
-          nodeAffinity: {
-            requiredDuringSchedulingIgnoredDuringExecution: {
-              nodeSelectorTerms: terms.map((names) => ({
-                matchFields: names.map((name) => ({ key: 'metadata.name', operator: 'In', values: [name] })),
-              })),
-            },
-          },
-        },
-      },
-    })
+    aPod({ spec: requiringNodes(...terms.map((names) => ({ matchFields: names.map(named) }))) })
   const known = aCluster([{ name: 'a', unschedulable: true }, { name: 'b' }, { name: 'c' }])
   const place = (pod: Pod) => {
     const placement = placePod(pod, known, 0, () => 0)

@@ -1,0 +1,49 @@
+/** Objects as a client sends them, and what admission makes of them: the object that is stored, or what is wrong with it. */
+import { isApiError } from '../../api/api-error.ts'
+import { administrator } from '../../api/identity.ts'
+import type { Container, Pod, PodSpec } from '../../api/pod.ts'
+import { type ResourceName, type ResourceTypes, resources } from '../../api/resources.ts'
+import { prepareForCreate, prepareForUpdate } from '../apiserver/admission.ts'
+
+type AnyObject = ResourceTypes[ResourceName]
+
+export function create(resource: ResourceName, object: AnyObject): AnyObject {
+  return prepareForCreate(resources[resource], object, { nowMs: 0, requester: administrator })
+}
+
+export function update(resource: ResourceName, old: AnyObject, now: AnyObject): AnyObject {
+  return prepareForUpdate(resources[resource], old, now)
+}
+
+/** `field: message` of each cause of the refusal. */
+export function causes(act: () => unknown): readonly string[] {
+  try {
+    act()
+    return []
+  } catch (error) {
+    if (!isApiError(error, 'Invalid')) throw error
+    return (error.details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`)
+  }
+}
+
+/** The field of each cause of the refusal. */
+export function fields(act: () => unknown): readonly string[] {
+  return causes(act).map((cause) => cause.slice(0, cause.indexOf(': ')))
+}
+
+/** As its author writes it: `default/web`, of one container, with no defaults. */
+export function pod(spec: Partial<PodSpec> = {}, container: Partial<Container> = {}): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { containers: [{ name: 'web', image: 'nginx:1.27', ...container }], ...spec },
+  }
+}
+
+/** The same as it is stored. */
+export function createdPod(spec?: Partial<PodSpec>, container?: Partial<Container>): Pod {
+  const made = create('pods', pod(spec, container))
+  if (made.kind !== 'Pod') throw new Error('Not a pod')
+  return made
+}
