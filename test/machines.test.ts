@@ -1,6 +1,7 @@
 /** Machines that boot, as the tests of what happens to a whole machine need them. */
 import { test } from 'tap'
 import { bootMachine } from './support/machine.ts'
+import { command } from './support/machine-commands.ts'
 import { machineNetwork } from './support/machine-network.ts'
 
 test('test machines', async (t) => {
@@ -39,6 +40,13 @@ test('test machines', async (t) => {
     t.not((await machine.tryRun(`ping -c 1 -W 1 ${machine.hostAddress}`)).code, 0)
     await machine.plugIn()
     t.match(await machine.run(`ping -c 3 -W 5 ${machine.hostAddress}`), / received/)
+  })
+
+  await t.test('machines reach each other on a host whose firewall lets nothing unknown through', async (t) => {
+    const last = ['FORWARD', '-i', network.bridge, '-j', 'DROP']
+    t.equal((await command('iptables', ['--wait', '--append', ...last])).code, 0)
+    t.teardown(() => command('iptables', ['--wait', '--delete', ...last]))
+    t.match(await machine.run(`ping -c 1 -W 5 ${other.address}`), /1 received/)
   })
 
   await t.test('a machine reboots, and its disk and its containers are those it had', async (t) => {

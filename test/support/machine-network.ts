@@ -1,5 +1,7 @@
 /** A network of test machines: a bridge on this host, and a cable to each machine. */
 import { randomInt } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
 import { command, commandOrThrow } from './machine-commands.ts'
 
 export type MachineNetwork = {
@@ -27,10 +29,11 @@ type Ending = { teardown(end: () => Promise<unknown>): unknown }
 const ip = (...args: readonly string[]) => commandOrThrow('ip', args, { withinMs: 20_000 })
 const tryIp = (...args: readonly string[]) => command('ip', args, { withinMs: 20_000 })
 
-/** Addresses 10.x.y.0/24, .1 is this host. Gone when the test ends. */
+/** Addresses 10.x.y.0/24, .1 is this host. Gone when the test ends; that of a killed test goes now. */
 export async function machineNetwork(t: Ending): Promise<MachineNetwork> {
+  await sweepNetworks()
   const { bridge, subnet } = await makeBridge()
-  t.teardown(() => tryIp('link', 'delete', bridge))
+  t.teardown(() => removeBridge(bridge))
   let last = 1
   return {
     hostAddress: `${subnet}.1`,
@@ -45,10 +48,30 @@ async function makeBridge() {
     const { stdout: taken } = await tryIp('-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
     const bridge = `bm-${subnet.slice(3)}`
-    await ip('link', 'add', bridge, 'type', 'bridge')
+    await ip('link', 'add', bridge, 'alias', `${process.pid}`, 'type', 'bridge')
     await ip('address', 'add', `${subnet}.1/24`, 'dev', bridge)
     await ip('link', 'set', bridge, 'up')
+    await commandOrThrow(...letThrough('--insert', bridge))
     return { bridge, subnet }
+  }
+}
+
+async function removeBridge(bridge: string): Promise<void> {
+  await command(...letThrough('--delete', bridge))
+  await tryIp('link', 'delete', bridge)
+}
+
+/** What a Docker on this host sets up drops all that it does not know, also between the ports of a bridge (br_netfilter). */
+function letThrough(change: '--insert' | '--delete', bridge: string): [string, string[]] {
+  if (!existsSync('/usr/sbin/iptables')) return ['true', []]
+  return ['iptables', ['--wait', change, 'FORWARD', '-i', bridge, '-o', bridge, '-j', 'ACCEPT']]
+}
+
+async function sweepNetworks(): Promise<void> {
+  const links = '/sys/class/net'
+  for (const bridge of (await readdir(links)).filter((name) => name.startsWith('bm-'))) {
+    const owner = await readFile(`${links}/${bridge}/ifalias`, 'utf8').catch(() => '')
+    if (owner.trim() !== '' && !existsSync(`/proc/${owner.trim()}`)) await removeBridge(bridge)
   }
 }
 
