@@ -1,0 +1,56 @@
+import { test } from 'tap'
+import { nodeIdentity } from '../../api/identity.ts'
+import { anApi, patchTypes } from '../testing/api-in-memory.ts'
+import { podsPath, sentNode, sentPod } from '../testing/sent-objects.ts'
+
+test('a node writes about itself and nobody else', async (t) => {
+  const { ask } = await anApi(t)
+  const as = nodeIdentity('pi-01')
+  t.match(await ask('POST', '/api/v1/nodes', { as, body: sentNode('pi-02') }), { code: 403 })
+  t.match(await ask('POST', '/api/v1/nodes', { as, body: sentNode('pi-01') }), { code: 201 })
+  const path = '/api/v1/nodes/pi-01'
+  const status = { status: { conditions: [{ type: 'Ready', status: 'True' }] } }
+  t.match(await ask('PATCH', `${path}/status`, { as, type: patchTypes.strategic, body: status }), { code: 200 })
+  const taints = { spec: { taints: [{ key: 'a', effect: 'NoSchedule' }] } }
+  t.match(await ask('PATCH', path, { as, type: patchTypes.strategic, body: taints }), {
+    code: 403,
+    body: { message: 'nodes "pi-01" is forbidden: node "pi-01" is not allowed to modify taints' },
+  })
+  t.match(await ask('GET', `${podsPath}?fieldSelector=spec.nodeName%3Dpi-01`, { as }), { code: 200 })
+  t.match(await ask('GET', podsPath, { as }), { code: 403 })
+})
+
+test('a node shows the pods it runs of its own accord, and takes them away again', async (t) => {
+  const { ask } = await anApi(t)
+  const as = nodeIdentity('pi-01')
+  const { body: node } = await ask('POST', '/api/v1/nodes', { as, body: sentNode('pi-01') })
+  const { uid } = node['metadata'] as { uid: string }
+  const owner = { apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid, controller: true }
+  const annotations = { 'kubernetes.io/config.mirror': 'hash' }
+  const body = sentPod('static-pi-01', { nodeName: 'pi-01' }, { annotations, ownerReferences: [owner] })
+  t.match(await ask('POST', podsPath, { as: nodeIdentity('pi-02'), body }), { code: 403 })
+  t.match(await ask('POST', podsPath, { as, body }), { code: 201 })
+  const changed = { metadata: { annotations: { 'kubernetes.io/config.mirror': null } } }
+  const patch = { type: patchTypes.merge, body: changed }
+  t.match(await ask('PATCH', `${podsPath}/static-pi-01`, patch), { code: 422 }, 'a mirror stays one')
+  t.match(await ask('DELETE', `${podsPath}/static-pi-01`, { as: nodeIdentity('pi-02') }), { code: 403 })
+  t.match(await ask('DELETE', `${podsPath}/static-pi-01?gracePeriodSeconds=0`, { as }), { code: 200 })
+  t.match(await ask('GET', `${podsPath}/static-pi-01`), { code: 404 })
+})
+
+test('a secret is readable for the node whose pod needs it, and for its metadata only elsewhere', async (t) => {
+  const { ask, store } = await anApi(t)
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tls' }, stringData: { key: 'hunter2' } }
+  await ask('POST', '/api/v1/namespaces/default/secrets', { body: secret })
+  const path = '/api/v1/namespaces/default/secrets/tls'
+  const as = nodeIdentity('pi-01')
+  t.match(await ask('GET', path, { as }), { code: 403 })
+  const spec = { nodeName: 'pi-01', imagePullSecrets: [{ name: 'tls' }], containers: [] }
+  await store.create('pods', { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web', namespace: 'default' }, spec })
+  t.match(await ask('GET', path, { as }), { code: 200 })
+  for (const form of ['Table', 'PartialObjectMetadata']) {
+    const { body } = await ask('GET', path, { accept: `application/json;as=${form};v=v1;g=meta.k8s.io` })
+    t.match(body, { kind: form })
+    t.notMatch(JSON.stringify(body), /hunter2|aHVudGVyMg==/)
+  }
+})
