@@ -80,6 +80,10 @@ test('what logind says is heard, and what it knows is read', { skip: noDBus }, a
   t.equal(await session.scheduled(), undefined)
   double.scheduled = ['reboot', Date.parse('2026-03-01T12:00:00Z')]
   t.same(await session.scheduled(), { action: 'reboot', atWallMs: Date.parse('2026-03-01T12:00:00Z') })
+  t.equal(await session.action(), 'reboot')
+  double.scheduled = ['poweroff', 0]
+  t.equal(await session.scheduled(), undefined, 'for now')
+  t.equal(await session.action(), 'poweroff')
   double.prepare(true)
   await until('an older one says it', () => heard.length === 1)
   t.equal(await session.isPreparing(), true)

@@ -71,6 +71,8 @@ function sessionOn(
   return {
     isPreparing: async () => (await property('PreparingForShutdown')) === true,
     scheduled: async () => scheduledIn(await property('ScheduledShutdown')),
+    // Also of a shutdown that nobody scheduled, as long as it is prepared for: seen from systemd 252 on.
+    action: async () => actionOf(await property('ScheduledShutdown')),
     async locks(own) {
       const [rows] = await bus.call({ ...logindManager, member: 'ListInhibitors' })
       return locksIn(rows, own?.pid)
@@ -82,12 +84,15 @@ function sessionOn(
   }
 }
 
-/** In microseconds since 1970; '' and 0 when there is none. */
+/** In microseconds since 1970; 0 when it is for now, '' when there is none. */
 function scheduledIn(value: unknown): ScheduledShutdown | undefined {
-  if (!Array.isArray(value)) return undefined
-  const [action, microseconds] = value as readonly unknown[]
-  const atWallMs = Number(microseconds) / 1000
-  return typeof action === 'string' && action !== '' && atWallMs > 0 ? { action, atWallMs } : undefined
+  const [action, microseconds] = [actionOf(value), Array.isArray(value) ? Number(value[1]) : 0]
+  return action !== undefined && microseconds > 0 ? { action, atWallMs: microseconds / 1000 } : undefined
+}
+
+function actionOf(value: unknown): string | undefined {
+  const [action]: readonly unknown[] = Array.isArray(value) ? value : []
+  return typeof action === 'string' && action !== '' ? action : undefined
 }
 
 /** Rows of what (a list with colons), who, why, mode, uid, pid. */

@@ -47,7 +47,7 @@ export function goodbyeFor({ jobs, goingDown, isUpgrading, bootMs = defaultBootM
   if (starts(offTargets)) return back('power-off', leftMs + powerOffMs)
   if (says(rebootActions)) return back('reboot', backMs)
   if (says(offActions)) return back('power-off', leftMs + powerOffMs)
-  // Which of both it will be, older systemds say only when our lock is gone.
+  // Which of both it will be, some systemds say only when our lock is gone.
   if (goingDown !== undefined) return back('shutdown', Math.max(backMs, leftMs + powerOffMs))
   if (isUpgrading) return back('agent-upgrade', upgradeMs)
   if (jobs.some(({ unit, type }) => unit === ownUnit && type.includes('restart')))

@@ -37,6 +37,8 @@ export type ShutdownListener = {
 export interface ShutdownSession {
   isPreparing(): Promise<boolean>
   scheduled(): Promise<ScheduledShutdown | undefined>
+  /** What it goes down for while it prepares to, in its words; undefined where it does not say. */
+  action(): Promise<string | undefined>
   locks(own: ShutdownLock | undefined): Promise<Locks>
   /**
    * Asks logind to wait so long for who holds a delay lock, by a drop-in of ours; undefined takes ours away. Nothing is

@@ -129,9 +129,32 @@ test('what is scheduled is what comes, where the signal does not say', async (t)
   logind.scheduled = { action: 'reboot', atWallMs: Date.parse('2026-01-01T00:10:00Z') }
   const { clock, told, condition } = await aMachine(t, { logind })
   t.match(condition()?.message, /a reboot is scheduled for 2026-01-01T00:10:00Z/)
+  logind.action = 'reboot'
   logind.prepare(true)
   await clock.advance(100)
   t.equal(told.at(-1), 'leave reboot 4000')
+})
+
+test('what was scheduled, and called off since for something else, is not what comes', async (t) => {
+  const logind = fakeInhibitor()
+  logind.scheduled = { action: 'reboot', atWallMs: Date.parse('2026-01-01T00:10:00Z') }
+  const { clock, told } = await aMachine(t, { logind })
+  logind.scheduled = undefined
+  logind.action = 'poweroff'
+  logind.prepare(true)
+  await clock.advance(100)
+  t.equal(told.at(-1), 'leave poweroff 4000')
+})
+
+test('a bus that comes after the agent is found', async (t) => {
+  const logind = fakeInhibitor()
+  logind.hasBus = false
+  const { clock, condition } = await aMachine(t, { logind })
+  t.equal(condition(), undefined)
+  logind.hasBus = true
+  await clock.advance(31_000)
+  t.match(logind.locks, { held: 1, taken: 1 })
+  t.match(condition(), { status: 'True' })
 })
 
 test('an agent that is stopped while the machine goes down waits for nobody', async (t) => {

@@ -70,12 +70,16 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     return { grantedMs, shares, denied: isDenied ? { wantedMs: wanted, because } : undefined }
   }
 
+  const begin = async (session: ShutdownSession) => {
+    // Asked now: what was scheduled at the last look may have been called off since, for something else.
+    const action = hint ?? (await session.action().catch(() => undefined))
+    leave.begin(action, lock === undefined ? sharesOf(settings, unheldMs) : readiness.shares)
+  }
+
   const look = async (session: ShutdownSession) => {
     // A signal may be anybody's; what logind itself says is not.
-    if (await session.isPreparing()) {
-      const shares = lock === undefined ? sharesOf(settings, unheldMs) : readiness.shares
-      leave.begin(hint ?? readiness.scheduled?.action, shares)
-    } else leave.callOff()
+    if (!(await session.isPreparing())) leave.callOff()
+    else if (leave.goingDown() === undefined) await begin(session)
     hint = undefined
     if (leave.goingDown() !== undefined) return
     const { grantedMs, shares, denied } = await settleDelay(session)
@@ -122,7 +126,9 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     goingDown: leave.goingDown,
     conditions: () => (shown === '' ? [] : [shutdownReadiness(readiness)]),
     async run(signal) {
-      if (isShutdownOff(settings) || !inhibitor.isHere()) return aborted(signal)
+      if (isShutdownOff(settings)) return aborted(signal)
+      // A bus may come later than we do.
+      while (!signal.aborted && !inhibitor.isHere()) await clock.sleep(lookMs, signal)
       for (let failures = 0; !signal.aborted; ) {
         const openedMs = clock.monotonicMs()
         try {

@@ -14,6 +14,9 @@ export interface FakeInhibitor extends ShutdownInhibitor {
   readonly others: OtherLock[]
   readonly locks: { held: number; taken: number }
   scheduled: ScheduledShutdown | undefined
+  /** What it says it goes down for. */
+  action: string | undefined
+  hasBus: boolean
   /** Nobody answers. */
   isAway: boolean
   prepare(isPreparing: boolean, action?: string): void
@@ -38,8 +41,10 @@ export function fakeInhibitor(): FakeInhibitor {
     others: [],
     locks,
     scheduled: undefined,
+    action: undefined,
+    hasBus: true,
     isAway: false,
-    isHere: () => true,
+    isHere: () => fake.hasBus,
     prepare(next, action) {
       isPreparing = next
       listener?.preparing(next, action)
@@ -58,6 +63,10 @@ export function fakeInhibitor(): FakeInhibitor {
           return isPreparing
         },
         scheduled: async () => fake.scheduled,
+        async action() {
+          answer()
+          return fake.action
+        },
         async locks(own) {
           answer()
           return { isHeld: known && own !== undefined, others: fake.others }
