@@ -1,5 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -7,6 +9,8 @@ import { openBootRecord } from './boot-record.ts'
 import { recordStart } from './start-record.ts'
 
 const lasting = 600_000
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
 
 test('a new boot is noticed once, a first start and a restart are none', async (t) => {
   const directory = t.testdir({})
@@ -148,6 +152,18 @@ test('a folder that takes no writes is no failure', async (t) => {
   const record = await openBootRecord('/nowhere/at/all', 'boot-1')
   t.equal(record.rebooted, false)
   await record.goesOn(lasting)
+})
+
+test('who starts while all is well leaves nothing behind', async (t) => {
+  const record = await openBootRecord(t.testdir({}), 'boot-1')
+  const gate = record.startGate({ clock: fakeClock(), log: quietLog(t) })
+  const usedBytes = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const before = usedBytes()
+  for (let pod = 0; pod < 50_000; pod++) await gate.starting(`${pod}-of-a-job-that-runs-each-minute`)
+  t.ok(usedBytes() - before < 1e6)
 })
 
 test("the agent's starts are remembered until the machine is restarted, as far as they matter", async (t) => {

@@ -84,6 +84,7 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
     startGate({ clock, log }) {
       const bornMs = clock.monotonicMs()
       const told = new Set<string>()
+      /** Of those that matter only: pods come and go for years. */
       const startedMs = new Map<string, number>()
       let quietUntilMs: number | undefined
       if (held.length > 0) log.warn('Pods that took the machine down are held back', { held })
@@ -119,10 +120,11 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
           return wait(quietUntilMs, trialMessage(verdict.brokenOff))
         },
         async starting(uid) {
-          if (startedMs.has(uid)) return
+          const isHeld = held.includes(uid)
+          const isWatched = verdict.watch && !current.lasted && !verdict.acquitted.has(uid)
+          if (startedMs.has(uid) || (!isHeld && !isWatched)) return
           startedMs.set(uid, clock.monotonicMs())
-          if (held.includes(uid)) return
-          if (!verdict.watch || current.lasted || verdict.acquitted.has(uid)) return
+          if (isHeld) return
           current = current.trial === uid ? { ...current, began: true } : { ...current, last: uid }
           await write()
         },
