@@ -61,8 +61,8 @@ export function assembleMembership(parts: MembershipParts): Membership {
   const certificateClock = watch.clockFor('certificate')
   const certificates = certificateManager({
     credentials: () => credentials,
-    async keep(next) {
-      await writeIdentity(dataDir, { ...identity, ...next })
+    write: (next) => writeIdentity(dataDir, { ...identity, ...next }),
+    use(next) {
       credentials = next
       controlPlane.use(next)
       registering.again()

@@ -93,6 +93,20 @@ test('a certificate from the future, of a controller whose clock was ahead, is r
   t.equal(world.renewals, 1)
 })
 
+test('a disk that takes no writes keeps nobody from what is new, and has it as soon as it takes them', async (t) => {
+  const { clock, world, manager, log, credentials } = node(t, { lifeMs: 10 * dayMs })
+  world.isReadOnly = true
+  world.authorities = `${first.certificate}${second.certificate}`
+  manager.trust(trustHash(world.authorities))
+  await clock.advance(10 * dayMs)
+  t.equal(credentials().ca, world.authorities)
+  t.equal(world.renewals, 1, 'it is asked for once')
+  t.match(log.messages('warn'), ['New credentials of this node not written down, used until the agent ends'])
+  world.isReadOnly = false
+  await clock.advance(2 * 3600_000)
+  t.same(world.kept, [credentials()])
+})
+
 test('a spoiled certificate is nothing to renew', async (t) => {
   const { clock, world } = node(t, { certificate: 'spoiled' })
   await clock.advance(dayMs)
@@ -115,11 +129,15 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
     authorities: first.certificate,
     signer: first as typeof second,
     failures: over.failures ?? 0,
+    isReadOnly: false,
   }
   const manager = certificateManager({
     credentials: () => credentials,
-    async keep(next) {
+    async write(next) {
+      if (world.isReadOnly) throw new Error('EROFS')
       world.kept.push(next)
+    },
+    use(next) {
       credentials = next
     },
     async renew() {

@@ -17,8 +17,10 @@ export type NodeCredentials = { readonly ca: string; readonly certificate: strin
 
 export type CertificateManagerNeeds = {
   readonly credentials: () => NodeCredentials
-  /** On disk when it resolves, and in use from then on. */
-  readonly keep: (credentials: NodeCredentials) => Promise<void>
+  /** On disk when it resolves. Rejects where the disk does not take it. */
+  readonly write: (credentials: NodeCredentials) => Promise<void>
+  /** From now on. */
+  readonly use: (credentials: NodeCredentials) => void
   /** A new key and its certificate, asked for with the present ones. Rejects when it cannot be had now. */
   readonly renew: (signal: AbortSignal) => Promise<Pick<NodeCredentials, 'certificate' | 'key'>>
   /** The authorities the fleet trusts, PEM, the one that signs first; undefined where the controller does not say. */
@@ -54,12 +56,30 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
   let failures = 0
   /** Nothing was to be done by the date that was known. */
   let isIdle = false
+  /** Those in use are not on disk. */
+  let isUnwritten = false
+
+  /** A disk that takes no writes lets no certificate end, and has none asked for again and again. */
+  const write = async (next: NodeCredentials) => {
+    try {
+      await needs.write(next)
+      isUnwritten = false
+    } catch (error) {
+      if (!isUnwritten) log.warn('New credentials of this node not written down, used until the agent ends', { error })
+      isUnwritten = true
+    }
+  }
+
+  const take = async (next: NodeCredentials) => {
+    await write(next)
+    needs.use(next)
+  }
 
   const lookAtTrust = async (signal: AbortSignal) => {
     if (wantedTrust === undefined || wantedTrust === trustHash(credentials().ca)) return
     const authorities = await needs.authorities(signal)
     if (authorities === undefined || trustHash(authorities) !== wantedTrust) return
-    await needs.keep({ ...credentials(), ca: authorities })
+    await take({ ...credentials(), ca: authorities })
     log.info('Authorities of the fleet taken over', { trusted: certificatesIn(authorities).map(caHash) })
   }
 
@@ -81,12 +101,13 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
 
   const renew = async (signal: AbortSignal) => {
     const { certificate, key } = await needs.renew(signal)
-    await needs.keep({ ...credentials(), certificate, key })
+    await take({ ...credentials(), certificate, key })
     log.info('Certificate of this node renewed', { until: new X509Certificate(certificate).validTo })
   }
 
   const pass = async (signal: AbortSignal): Promise<number> => {
     isIdle = false
+    if (isUnwritten) await write(credentials())
     await lookAtTrust(signal)
     const inMs = dueInMs()
     isIdle = inMs > 0
