@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -73,6 +73,15 @@ const running = (directory: string) => [
   '--healthz-port=0',
   '--log-format=json',
 ]
+
+test('a disk that does not give what is on it is tried again', async (t) => {
+  const directory = t.testdir({})
+  // Reading the first page of a program's memory is an I/O error.
+  symlinkSync('/proc/self/mem', join(directory, 'identity.json'))
+  const agent = bramble(t, 'run', '--data-dir', directory, '--log-format=json')
+  t.equal(await agent.exitCode, 1)
+  t.match(agent.said('Agent not started'), { error: /Cannot read .*identity\.json: EIO/, remedy: /dmesg/ })
+})
 
 test('a machine that has not joined is told how, and systemd is told not to try again', async (t) => {
   const agent = bramble(t, '--data-dir', t.testdir({}))

@@ -144,7 +144,11 @@ async function askOnTerminal(question: string): Promise<boolean> {
 
 async function run(request: RunRequest): Promise<number> {
   const log = openOwnLog(request)
-  const ready = await prepare(request)
+  const ready = await prepare(request).catch((error: unknown) => {
+    log.error('Agent not started', { error, remedy: 'See with dmesg whether the disk fails; it is tried again' })
+    return undefined
+  })
+  if (ready === undefined) return 1
   if ('problem' in ready) {
     process.stderr.write(`${ready.problem}\n`)
     return exitConfiguration
@@ -193,9 +197,18 @@ async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<P
     if (later !== undefined) return { problem: later }
     return { configuration, found }
   } catch (error) {
+    if (mayPass(error)) throw error
     return { problem: error instanceof ConfigurationError ? error.message : storyOf(error) }
   }
 }
+
+/** The disk did not give what is on it, or the machine was short of something. */
+function mayPass(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return passing.includes('code' in error ? String(error.code) : '') || mayPass(error.cause)
+}
+
+const passing = ['EIO', 'ENOMEM', 'EMFILE', 'ENFILE', 'EAGAIN', 'ESTALE', 'ETIMEDOUT']
 
 function notJoined(dataDir: string): string {
   return [
