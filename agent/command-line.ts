@@ -1,6 +1,6 @@
 /** What was typed after `bramble-agent` → what to do. */
-import { parseArgs } from 'node:util'
 import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
+import { readOptions } from '../daemon/options.ts'
 
 export const defaults = {
   dataDir: '/var/lib/bramble/agent',
@@ -8,7 +8,7 @@ export const defaults = {
   root: '/',
 } as const
 
-/** As Node's parseArgs wants them; `join` takes them too. */
+/** `join` takes them too. */
 export const runOptions = {
   'data-dir': { type: 'string' },
   config: { type: 'string' },
@@ -52,12 +52,9 @@ export function readCommandLine(argv: readonly string[]): CommandLine {
 const logLevels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug']
 
 export function readRun(argv: readonly string[]): CommandLine {
-  let values: ReturnType<typeof parsed>['values']
-  try {
-    values = parsed(argv).values
-  } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error))
-  }
+  const read = readOptions(argv, { options: runOptions })
+  if (!read.ok) return refuse(read.why)
+  const { values } = read.value
   if (values.help) return { want: 'help' }
   if (values.version) return { want: 'version' }
   const logFormat = logFormats.find((format) => format === values['log-format'])
@@ -84,10 +81,6 @@ export function readRun(argv: readonly string[]): CommandLine {
       check: values.check ?? false,
     },
   }
-}
-
-function parsed(argv: readonly string[]) {
-  return parseArgs({ args: [...argv], options: runOptions, allowPositionals: false, strict: true })
 }
 
 function refuse(why: string): CommandLine {

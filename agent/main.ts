@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { systemClock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
 import { removeUnfinished } from '../daemon/durable-file.ts'
+import { exitCode } from '../daemon/exit-code.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
@@ -22,10 +23,6 @@ import {
 } from './configuration.ts'
 import { type FoundIdentity, findIdentity, mendIdentity } from './join/identity.ts'
 
-/** sysexits.h: wrong usage; wrong configuration, which systemd is told not to start again. */
-const exitUsage = 64
-const exitConfiguration = 78
-
 async function main(argv: readonly string[]): Promise<number> {
   const line = readCommandLine(argv)
   switch (line.want) {
@@ -35,7 +32,7 @@ async function main(argv: readonly string[]): Promise<number> {
       return said(`bramble-agent ${version}\n`, 0)
     case 'refuse':
       process.stderr.write(`${line.why}\nTry 'bramble-agent --help'.\n`)
-      return exitUsage
+      return exitCode.usage
     case 'join':
       return joinThenRun(line.argv)
     case 'first-boot':
@@ -51,7 +48,7 @@ async function joinAtFirstBoot(argv: readonly string[]): Promise<number> {
   const line = readRun(argv)
   if (line.want !== 'run') {
     process.stderr.write(line.want === 'refuse' ? `${line.why}\nTry 'bramble-agent --help'.\n` : help)
-    return line.want === 'refuse' ? exitUsage : 0
+    return line.want === 'refuse' ? exitCode.usage : 0
   }
   const { dataDir, root } = line.request
   const log = openOwnLog(line.request)
@@ -66,7 +63,7 @@ async function joinAtFirstBoot(argv: readonly string[]): Promise<number> {
     signal: stopping.signal,
     log,
   })
-  return end === 'bad-file' ? exitConfiguration : 0
+  return end === 'bad-file' ? exitCode.configuration : 0
 }
 
 function openOwnLog({ logLevel, logFormat }: RunRequest): Log {
@@ -80,7 +77,7 @@ function openOwnLog({ logLevel, logFormat }: RunRequest): Log {
 async function joinThenRun(argv: readonly string[]): Promise<number> {
   // Loaded here: it brings the certificate code, which a running agent does without.
   const { joinCommand } = await import('./join/join-command.ts')
-  const { exitCode, runArgs } = await joinCommand(argv, {
+  const joined = await joinCommand(argv, {
     hostname: machineName(),
     readHardware: readHardwareIdentity,
     runningAgent: agentOn,
@@ -91,9 +88,9 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
     runOptions,
     defaults,
   })
-  if (runArgs === undefined) return exitCode
-  const line = readRun(runArgs)
-  return line.want === 'run' ? run(line.request) : exitUsage
+  if (joined.runArgs === undefined) return joined.exitCode
+  const line = readRun(joined.runArgs)
+  return line.want === 'run' ? run(line.request) : exitCode.usage
 }
 
 async function askDoctor(argv: readonly string[]): Promise<number> {
@@ -151,7 +148,7 @@ async function run(request: RunRequest): Promise<number> {
   if (ready === undefined) return 1
   if ('problem' in ready) {
     process.stderr.write(`${ready.problem}\n`)
-    return exitConfiguration
+    return exitCode.configuration
   }
   const { configuration, found } = ready
   const { identity } = found
@@ -217,9 +214,9 @@ function notJoined(dataDir: string): string {
   ].join('\n')
 }
 
-function said(text: string, exitCode: number): number {
+function said(text: string, status: number): number {
   process.stdout.write(text)
-  return exitCode
+  return status
 }
 
 /** The first signal ends everything in order, a second one at once. */

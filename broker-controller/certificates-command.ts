@@ -2,7 +2,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { type ConfigMap, ConfigMapSchema } from '../api/config-map.ts'
 import { decode } from '../api/decode.ts'
 import { trustedAuthoritiesAnnotation } from '../api/hardware-identity.ts'
@@ -14,7 +13,9 @@ import { beginRollover, changeOver, finishRollover, type Rollover, rolloverIn } 
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
 import { systemClock } from '../daemon/clock.ts'
 import { formatDuration } from '../daemon/duration.ts'
+import { exitCode } from '../daemon/exit-code.ts'
 import { storyOf } from '../daemon/log.ts'
+import { readOptions } from '../daemon/options.ts'
 import { authorityFolderName, giveToOwner } from './backup.ts'
 import type { BackupCommandNeeds } from './backup-command.ts'
 import { columns } from './columns.ts'
@@ -22,21 +23,17 @@ import { type ApiAccess, readKubeconfig } from './kubeconfig.ts'
 import { askToReload, doorPath } from './local-door.ts'
 import { revocationsIn, revocationsKey, withRevoked } from './store/revocations.ts'
 
-const usageError = 64 // EX_USAGE of sysexits.h
-
 type Place = { readonly dataDir: string; readonly kubeconfig: string }
 
 /** `argv`: what follows `certificates`. The exit code. Never rejects for what was typed or what the API answers. */
 export async function certificatesCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
   const { stdout, stderr, signal } = needs
-  let parsed: ReturnType<typeof parseOptions>
-  try {
-    parsed = parseOptions(argv)
-  } catch (error) {
-    stderr(`${storyOf(error)}\nTry 'bramble-controller certificates --help'.\n`)
-    return usageError
+  const read = readOptions(argv, optionsConfig)
+  if (!read.ok) {
+    stderr(`${read.why}\nTry 'bramble-controller certificates --help'.\n`)
+    return exitCode.usage
   }
-  const { values, positionals } = parsed
+  const { values, positionals } = read.value
   if (values.help) {
     stdout(help)
     return 0
@@ -46,7 +43,7 @@ export async function certificatesCommand(argv: readonly string[], needs: Backup
   const work = workFor(positionals, values, place, needs)
   if (work === undefined) {
     stderr(`Not understood: ${positionals.join(' ')}\n\n${help}`)
-    return usageError
+    return exitCode.usage
   }
   try {
     stdout(await work())
@@ -57,11 +54,9 @@ export async function certificatesCommand(argv: readonly string[], needs: Backup
   }
 }
 
-type Values = ReturnType<typeof parseOptions>['values']
-
 function workFor(
   [verb = 'list', subject, ...more]: readonly string[],
-  { reason, force }: Values,
+  { reason, force }: { readonly reason: string; readonly force: boolean },
   place: Place,
   needs: BackupCommandNeeds,
 ): (() => Promise<string>) | undefined {
@@ -81,19 +76,16 @@ function workFor(
   }
 }
 
-function parseOptions(argv: readonly string[]) {
-  return parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      reason: { type: 'string', default: 'Revoked' },
-      force: { type: 'boolean', default: false },
-      kubeconfig: { type: 'string' },
-      'data-dir': { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-}
+const optionsConfig = {
+  allowPositionals: true,
+  options: {
+    reason: { type: 'string', default: 'Revoked' },
+    force: { type: 'boolean', default: false },
+    kubeconfig: { type: 'string' },
+    'data-dir': { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+} as const
 
 async function list(place: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
   const { client } = await access(place)

@@ -1,6 +1,5 @@
 /** What was typed → what is wanted. */
-import { parseArgs } from 'node:util'
-import { storyOf } from '../daemon/log.ts'
+import { readOptions } from '../daemon/options.ts'
 
 export const defaultDataDir = '/var/lib/bramble/controller'
 
@@ -32,13 +31,9 @@ export function readCommandLine(argv: readonly string[]): CommandLine {
   const [first, ...more] = argv
   const command = commands.find((one) => one === first)
   if (command !== undefined) return { want: command, argv: more }
-  let parsed: ReturnType<typeof parseOptions>
-  try {
-    parsed = parseOptions(argv)
-  } catch (error) {
-    return { want: 'refuse', why: storyOf(error) }
-  }
-  const { values, positionals } = parsed
+  const read = readOptions(argv, optionsConfig)
+  if (!read.ok) return { want: 'refuse', why: read.why }
+  const { values, positionals } = read.value
   if (values.help || positionals[0] === 'help') return { want: 'help' }
   if (values.version) return { want: 'version' }
   if (positionals.length > 1 || (positionals[0] ?? 'run') !== 'run') {
@@ -51,7 +46,7 @@ export function readCommandLine(argv: readonly string[]): CommandLine {
     mqttPort: values['mqtt-port'],
     bindAddress: values['bind-address'],
     advertiseAddress: values['advertise-address'],
-    hosts: values.host,
+    hosts: values.host ?? [],
     kubeconfig: values.kubeconfig,
     logFormat: values['log-format'],
     logLevel: values['log-level'],
@@ -59,27 +54,24 @@ export function readCommandLine(argv: readonly string[]): CommandLine {
   return { want: values.check ? 'check' : 'run', flags }
 }
 
-function parseOptions(argv: readonly string[]) {
-  return parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      'data-dir': { type: 'string', default: defaultDataDir },
-      config: { type: 'string' },
-      'api-port': { type: 'string' },
-      'mqtt-port': { type: 'string' },
-      'bind-address': { type: 'string' },
-      'advertise-address': { type: 'string' },
-      host: { type: 'string', multiple: true, default: [] },
-      kubeconfig: { type: 'string' },
-      'log-format': { type: 'string' },
-      'log-level': { type: 'string' },
-      check: { type: 'boolean', default: false },
-      version: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-}
+const optionsConfig = {
+  allowPositionals: true,
+  options: {
+    'data-dir': { type: 'string', default: defaultDataDir },
+    config: { type: 'string' },
+    'api-port': { type: 'string' },
+    'mqtt-port': { type: 'string' },
+    'bind-address': { type: 'string' },
+    'advertise-address': { type: 'string' },
+    host: { type: 'string', multiple: true },
+    kubeconfig: { type: 'string' },
+    'log-format': { type: 'string' },
+    'log-level': { type: 'string' },
+    check: { type: 'boolean', default: false },
+    version: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+} as const
 
 export const help = `Usage: bramble-controller [run] [options]
        bramble-controller token create|list|delete …

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
+import { exitCode } from '../daemon/exit-code.ts'
 import { openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
@@ -17,8 +18,6 @@ import {
 } from './configuration.ts'
 import { LaterStoreError } from './store/sqlite-file.ts'
 import { tokenCommand } from './token-command.ts'
-
-const exitCode = { fine: 0, failed: 1, usage: 64, configuration: 78 } as const // as sysexits.h
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
 

@@ -87,7 +87,7 @@ test('what was typed wrongly is named', async (t) => {
     [['create', '--ttl=-1h'], /not -1h/],
     [['delete'], /Say which token to delete/],
     [['delete', 'ABC'], /Say which token to delete/],
-    [['list', '--colour'], /--colour/],
+    [['list', '--colour'], /^Unknown option '--colour'.*\nTry 'bramble-controller token --help'\.\n$/],
   ] as const) {
     const { code, stderr } = await type(...argv)
     t.equal(code, 64)

@@ -1,6 +1,5 @@
 /** `bramble-controller token`: tokens that let machines join, made and looked after through the API. */
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import {
   type BootstrapToken,
   decodeToken,
@@ -20,7 +19,9 @@ import { caHash } from '../certs/ca-hash.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
 import { rfc3339 } from '../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../daemon/duration.ts'
+import { exitCode } from '../daemon/exit-code.ts'
 import { storyOf } from '../daemon/log.ts'
+import { readOptions } from '../daemon/options.ts'
 import { columns } from './columns.ts'
 import { type ApiAccess, currentCluster, parseKubeconfig, readKubeconfig } from './kubeconfig.ts'
 
@@ -32,7 +33,6 @@ export type TokenCommandNeeds = {
   readonly defaults: { readonly dataDir: string }
 }
 
-const usageError = 64 // EX_USAGE of sysexits.h
 const secretsPath = `/api/v1/namespaces/${tokenNamespace}/secrets`
 
 /** `argv`: what follows `token`. The exit code. Never rejects for what was typed or what the API answers. */
@@ -45,7 +45,7 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
   }
   if (read.want === 'refuse') {
     stderr(`${read.why}\nTry 'bramble-controller token --help'.\n`)
-    return usageError
+    return exitCode.usage
   }
   try {
     const access = await readKubeconfig(read.kubeconfig)
@@ -83,13 +83,9 @@ type Arguments =
     })
 
 function readArguments(argv: readonly string[], defaultDataDir: string): Arguments {
-  let parsed: ReturnType<typeof parseOptions>
-  try {
-    parsed = parseOptions(argv)
-  } catch (error) {
-    return refuse(storyOf(error))
-  }
-  const { values, positionals } = parsed
+  const read = readOptions(argv, optionsConfig)
+  if (!read.ok) return refuse(read.why)
+  const { values, positionals } = read.value
   if (values.help) return { want: 'help' }
   const [verb, subject, ...more] = positionals
   const kubeconfig = values.kubeconfig ?? join(values['data-dir'] ?? defaultDataDir, 'kubeconfig')
@@ -111,20 +107,17 @@ function readArguments(argv: readonly string[], defaultDataDir: string): Argumen
   )
 }
 
-function parseOptions(argv: readonly string[]) {
-  return parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      ttl: { type: 'string', default: '24h' },
-      description: { type: 'string' },
-      'print-join-command': { type: 'boolean', default: false },
-      kubeconfig: { type: 'string' },
-      'data-dir': { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-}
+const optionsConfig = {
+  allowPositionals: true,
+  options: {
+    ttl: { type: 'string', default: '24h' },
+    description: { type: 'string' },
+    'print-join-command': { type: 'boolean', default: false },
+    kubeconfig: { type: 'string' },
+    'data-dir': { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+} as const
 
 function refuse(why: string): Arguments {
   return { want: 'refuse', why }

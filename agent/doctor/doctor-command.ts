@@ -1,7 +1,8 @@
 /** `bramble-agent doctor`: what was typed → looking → a report, and what may be put right. */
-import { parseArgs } from 'node:util'
 import { describeHardware } from '../../api/hardware-identity.ts'
+import { exitCode } from '../../daemon/exit-code.ts'
 import { storyOf } from '../../daemon/log.ts'
+import { readOptions } from '../../daemon/options.ts'
 import { examine, type Wishes } from './examine.ts'
 import type { Finding } from './finding.ts'
 import { type DoctorReport, type Done, doctorReport, exitStatusOf } from './report.ts'
@@ -25,9 +26,6 @@ export type DoctorNeeds = {
   readonly terminal: { readonly columns: number; readonly isColoured: boolean }
 }
 
-/** EX_USAGE of sysexits.h. */
-const usageError = 64
-
 /** `argv`: what follows `doctor`. Gives the exit status. */
 export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds): Promise<number> {
   const read = readArguments(argv)
@@ -37,7 +35,7 @@ export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds)
   }
   if (read.want === 'refuse') {
     needs.stderr(`${read.why}\nTry 'bramble-agent doctor --help'.\n`)
-    return usageError
+    return exitCode.usage
   }
   const { request, wishes, format, fix, yes } = read
   const sources = needs.sourcesFor(request)
@@ -117,12 +115,9 @@ const options = {
 } as const
 
 function readArguments(argv: readonly string[]): ReadArguments {
-  let values: ReturnType<typeof parsed>['values']
-  try {
-    values = parsed(argv).values
-  } catch (error) {
-    return refuse(error instanceof Error ? error.message : String(error))
-  }
+  const read = readOptions(argv, { options })
+  if (!read.ok) return refuse(read.why)
+  const { values } = read.value
   if (values.help) return { want: 'help' }
   const format = values.output ?? 'text'
   if (format !== 'text' && format !== 'json') return refuse(`-o must be text or json, not ${format}`)
@@ -149,10 +144,6 @@ function readArguments(argv: readonly string[]): ReadArguments {
     fix,
     yes,
   }
-}
-
-function parsed(argv: readonly string[]) {
-  return parseArgs({ args: [...argv], options, allowPositionals: false, strict: true })
 }
 
 function refuse(why: string): ReadArguments {

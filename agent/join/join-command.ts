@@ -1,9 +1,11 @@
 /** `bramble-agent join`: what was typed → joining → whether and how to run. */
-import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { ParseArgsConfig } from 'node:util'
 import type { HardwareIdentity } from '../../api/hardware-identity.ts'
 import { dnsSubdomainProblem } from '../../api/names.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { exitCode } from '../../daemon/exit-code.ts'
 import { storyOf } from '../../daemon/log.ts'
+import { readOptions } from '../../daemon/options.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
 import { type JoinRequest, join } from './join.ts'
@@ -27,8 +29,6 @@ export type JoinCommandNeeds = {
 /** `runArgs`: joined, now run with these arguments. Without them: end with `exitCode`. */
 export type JoinCommandResult = { readonly exitCode: number; readonly runArgs?: readonly string[] }
 
-const usageError = 64 // EX_USAGE of sysexits.h
-
 /** `argv`: what follows `join`. Never rejects for what was typed or for what the network does. */
 export async function joinCommand(argv: readonly string[], needs: JoinCommandNeeds): Promise<JoinCommandResult> {
   const { stdout, stderr } = needs
@@ -39,7 +39,7 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
   }
   if (read.want === 'refuse') {
     stderr(`${read.why}\nTry 'bramble-agent join --help'.\n`)
-    return { exitCode: usageError }
+    return { exitCode: exitCode.usage }
   }
   const { request, root, run, runArgs } = read
   const { nodeName, dataDir } = request
@@ -111,14 +111,10 @@ const joinOptions = {
 
 function readArguments(argv: readonly string[], needs: JoinCommandNeeds): ReadArguments {
   const { hostname, runOptions, defaults } = needs
-  const options = { ...runOptions, ...joinOptions }
-  let parsed: ReturnType<typeof parseJoin>
-  try {
-    parsed = parseJoin(argv, options)
-  } catch (error) {
-    return refuse(storyOf(error))
-  }
-  const { values, positionals, tokens } = parsed
+  const options: NonNullable<ParseArgsConfig['options']> = { ...runOptions, ...joinOptions }
+  const read = readOptions(argv, { options, allowPositionals: true, tokens: true })
+  if (!read.ok) return refuse(read.why)
+  const { values, positionals, tokens } = read.value
   if (values['help'] === true) return { want: 'help' }
   const [address, ...more] = positionals
   if (address === undefined || more.length > 0) return refuse('Give one address: that of the controller’s API')
@@ -144,10 +140,6 @@ function readArguments(argv: readonly string[], needs: JoinCommandNeeds): ReadAr
 }
 
 const typedAs = { address: 'The address', token: '--token', caHash: '--ca-hash' } as const
-
-function parseJoin(argv: readonly string[], options: NonNullable<ParseArgsConfig['options']>) {
-  return parseArgs({ args: [...argv], options, allowPositionals: true, tokens: true })
-}
 
 function refuse(why: string): ReadArguments {
   return { want: 'refuse', why }
