@@ -6,6 +6,7 @@ import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker.ts'
 import type { Container, Pod, PodSpec } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
+import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, nodeOnDocker, outputOf } from './support/pods.ts'
 import { testVolumes } from './support/volumes.ts'
@@ -168,10 +169,11 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     node.say({ pods: [first] })
     const before = await node.until('first', ({ phase }) => phase === 'Running')
     t.match(before.podIP, new RegExp(`^${dockerd.subnet}\\.`), 'the engine’s own, as long as the node has none')
-    const podCIDR = `10.${100 + (process.pid % 20)}.${process.pid % 250}.0/24`
+    const range = await ownAddresses()
+    const podCIDR = `${range}.0/24`
     node.say({ pods: [first, second], podCIDR })
     const status = await node.until('second', ({ phase }) => phase === 'Running')
-    t.equal(status.podIP?.split('.').slice(0, 3).join('.'), podCIDR.split('.').slice(0, 3).join('.'))
+    t.equal(status.podIP?.split('.').slice(0, 3).join('.'), range)
     t.same(node.status('first')?.podIP, before.podIP)
     node.say({ pods: [] })
     await eventually(() => node.gone.length === 2)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { type Test, test } from 'tap'
+import { freePort } from '../agent/testing/free-port.ts'
 import type { Pod } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { dockerDoor } from './support/docker-door.ts'
@@ -115,9 +116,9 @@ test('trouble in the middle, on a real engine', { skip: whyNoDockerd() }, async 
 
   t.test('a port somebody else has is said, and taken once it is free; no other pod waits for it', async (t) => {
     const node = nodeOnDocker(t, dockerd)
-    const server = createServer().listen(0, '0.0.0.0')
+    const hostPort = await freePort()
+    const server = createServer().listen(hostPort, '0.0.0.0')
     await once(server, 'listening')
-    const { port: hostPort } = server.address() as AddressInfo
     const ports = [{ containerPort: 80, hostPort }]
     node.want(
       aPod({ name: 'web', uid: 'uid-web', containers: [container('main', listens, { ports })] }),

@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { promisify } from 'node:util'
 import { test } from 'tap'
+import { freePort } from '../agent/testing/free-port.ts'
 import type { Container } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
+import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
 import { testVolumes } from './support/volumes.ts'
@@ -80,12 +83,8 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     node.want(...refused, well)
     await node.until('well', isReady)
     for (const [name, , reason, message] of cases) {
-      const waitingOf = () => statusOf(node.status(name) ?? {}, 'main')?.state?.waiting
-      await eventually(
-        () => waitingOf()?.reason === reason,
-        () => `${name}: ${JSON.stringify(node.status(name))}`,
-      )
-      t.match(waitingOf()?.message, message, name)
+      const status = await node.until(name, (one) => statusOf(one, 'main')?.state?.waiting?.reason === reason)
+      t.match(statusOf(status, 'main')?.state?.waiting?.message, message, name)
     }
     t.equal(statusOf(node.status('well') ?? {}, 'main')?.restartCount, 0)
     t.match(statusOf(node.status('command') ?? {}, 'main')?.lastState?.terminated, {
@@ -95,11 +94,10 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
   })
 
   t.test('a port that another process has is told, and taken once it is free', async (t) => {
-    const taker = createServer().listen(0, '0.0.0.0')
+    const hostPort = await freePort()
+    const taker = createServer().listen(hostPort, '0.0.0.0')
     await once(taker, 'listening')
     t.teardown(() => taker.close())
-    const address = taker.address()
-    const hostPort = typeof address === 'object' && address !== null ? address.port : 0
     const node = nodeOnDocker(t, dockerd)
     const spec = { terminationGracePeriodSeconds: 0 }
     const wants = (name: string) =>
@@ -123,37 +121,38 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
   })
 
   t.test('a range of addresses that others have is told, and taken once it is free', async (t) => {
-    const [a, b] = [128 + (process.pid % 100), process.pid % 250]
+    const [taken, range] = [await ownAddresses(), await ownAddresses()]
+    const link = `bd${randomBytes(4).toString('hex')}`
     const node = nodeOnDocker(t, dockerd)
     const spec = { terminationGracePeriodSeconds: 0 }
     const pod = (name: string) => aPod({ name, uid: `uid-${name}`, containers: [container('main', script)], spec })
     const why = (name: string) => statusOf(node.status(name) ?? {}, 'main')?.state?.waiting?.message ?? ''
     t.teardown(async () => {
-      await run('ip', ['link', 'delete', 'bdroute']).catch(() => undefined)
+      await run('ip', ['link', 'delete', link]).catch(() => undefined)
     })
 
     const other = await dockerd.docker.createNetwork({
       Name: 'other',
-      IPAM: { Driver: 'default', Config: [{ Subnet: `10.${a}.${b}.0/25` }] },
+      IPAM: { Driver: 'default', Config: [{ Subnet: `${taken}.0/25` }] },
       Internal: true,
     })
-    node.say({ pods: [pod('docker')], podCIDR: `10.${a}.${b}.0/24` })
+    node.say({ pods: [pod('docker')], podCIDR: `${taken}.0/24` })
     await eventually(() => why('docker') !== '')
     t.match(why('docker'), /Failed to create pod sandbox: .*overlaps .*podCIDR: remove it \(docker network ls/)
     t.match(node.told().join('\n'), /FailedCreatePodSandBox: .*10\./)
     await other.remove()
     const status = await node.until('docker', isReady)
-    t.match(status.podIP, new RegExp(`^10\\.${a}\\.${b}\\.`))
+    t.ok(status.podIP?.startsWith(`${taken}.`), `has ${status.podIP}`)
 
-    const range = `172.${16 + (process.pid % 16)}.${b}`
-    await run('ip', ['link', 'add', 'bdroute', 'type', 'bridge'])
-    await run('ip', ['address', 'add', `${range}.1/24`, 'dev', 'bdroute'])
-    await run('ip', ['link', 'set', 'bdroute', 'up'])
+    await run('ip', ['link', 'add', link, 'type', 'bridge'])
+    await run('ip', ['address', 'add', `${range}.1/24`, 'dev', link])
+    await run('ip', ['link', 'set', link, 'up'])
     node.say({ pods: [pod('docker'), pod('route')], podCIDR: `${range}.0/24` })
     await eventually(() => why('route') !== '')
-    t.match(why('route'), new RegExp(`belong to the network ${range}\\.0/24 on bdroute of this machine`))
+    t.match(why('route'), `belong to the network ${range}.0/24 on ${link} of this machine`)
     t.ok(isReady(node.status('docker') ?? {}))
-    await run('ip', ['link', 'delete', 'bdroute'])
-    t.match((await node.until('route', isReady)).podIP, new RegExp(`^${range}\\.`))
+    await run('ip', ['link', 'delete', link])
+    const { podIP } = await node.until('route', isReady)
+    t.ok(podIP?.startsWith(`${range}.`), `has ${podIP}`)
   })
 })

@@ -1,12 +1,12 @@
 /** A controller and agents as real processes in a temporary folder, with the real kubectl in front. */
 
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { ownAddresses } from './addresses.ts'
 import { type LogLine, type Program, startProgram } from './program.ts'
 import { endOfAgent } from './volumes.ts'
 import { eventually } from './wait.ts'
@@ -53,10 +53,14 @@ export type ControllerOptions = {
   readonly mqttPort?: number
 }
 
+/** By data directory: a controller that starts again has those it had. */
+const prefixes = new Map<string, Promise<string>>()
+
 /** Of its own for each fleet: several run on this machine at once, and their engines' bridges stand side by side. */
-function addressesFor(dataDir: string): string {
-  const [a = 0, b = 0] = createHash('sha256').update(dataDir).digest()
-  return `10.${64 + (a % 64)}.${b & 0xf0}.0/20`
+async function addressesFor(dataDir: string): Promise<string> {
+  const prefix = prefixes.get(dataDir) ?? ownAddresses()
+  prefixes.set(dataDir, prefix)
+  return `${await prefix}.0/20`
 }
 
 /** Starts a controller and waits until both its ports are open. */
@@ -68,7 +72,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     JSON.stringify({
       apiVersion: 'bramble.dev/v1alpha1',
       kind: 'ControllerConfiguration',
-      clusterCIDR: addressesFor(dataDir),
+      clusterCIDR: await addressesFor(dataDir),
       ...settings,
     }),
   )
