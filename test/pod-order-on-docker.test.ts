@@ -71,15 +71,18 @@ test('a pod’s containers in their order, on a real engine', { skip: whyNoDocke
 
   t.test('a job is done when its containers are, and its sidecar ends with it', async (t) => {
     const pods = nodeOnDocker(t, dockerd)
-    const side = container('side', 'trap "echo ended; exit 0" TERM; while :; do sleep 0.1; done', {
+    const side = container('side', 'trap "echo ended; exit 0" TERM; echo up; while :; do sleep 0.1; done', {
       restartPolicy: 'Always',
     })
-    const containers = [container('main', 'sleep 0.5; exit 0')]
+    const containers = [container('main', 'until [ -e /tmp/go ]; do sleep 0.1; done')]
     pods.want(
       aPod({ name: 'job', uid: 'uid-job', restartPolicy: 'OnFailure', spec: { initContainers: [side] }, containers }),
     )
+    await pods.until('job', isReady)
+    await eventually(async () => (await outputOf(dockerd, 'uid-job', 'side')) === 'up\n')
+    await pods.within('job', 'main', 'touch /tmp/go')
     await pods.until('job', ({ phase }) => phase === 'Succeeded')
-    await eventually(async () => (await outputOf(dockerd, 'uid-job', 'side')) === 'ended\n')
+    await eventually(async () => (await outputOf(dockerd, 'uid-job', 'side')) === 'up\nended\n')
     await eventually(async () => (await pods.runtime.listContainers()).every(({ state }) => state === 'exited'))
   })
 })

@@ -182,6 +182,7 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
     t.teardown(() => stranger.remove({ force: true }))
     await stranger.start()
     pods.want(pod('stays', listening), pod('goes', listening))
+    await pods.until('stays', ({ phase }) => phase === 'Running')
     await pods.until('goes', ({ phase }) => phase === 'Running')
     await trapped(dockerd, 'uid-goes')
     pods.want(pod('stays', listening))
@@ -196,9 +197,15 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
     await pods.until('idle', ({ phase }) => phase === 'Running')
     const sandbox = (await runtime.listContainers()).find(({ identity }) => identity.kind === 'sandbox')
     const { State } = await dockerd.docker.getContainer(sandbox?.id ?? '').inspect()
-    const [call] = (await readFile(`/proc/${State.Pid}/syscall`, 'utf8')).split(' ')
     const pause = { x64: '34', arm64: '73', arm: '29' }[process.arch as string]
-    t.equal(call, pause, 'it waits in the kernel for a signal')
+    let call: string | undefined
+    await eventually(
+      async () => {
+        call = (await readFile(`/proc/${State.Pid}/syscall`, 'utf8')).split(' ')[0]
+        return call === pause
+      },
+      () => `It waits in the kernel for a signal: it is in call ${call}`,
+    )
     const shown = await readFile(`/proc/${State.Pid}/status`, 'utf8')
     t.match(shown, /SigIgn:\s*0*10000\n/, 'its orphans vanish by themselves')
   })
