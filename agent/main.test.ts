@@ -177,10 +177,18 @@ test('an agent posts its status, beats, and is neither writing nor starting prog
   await until('a heartbeat', () => bodies.get('lease'))
 
   await until('the machine was described', () => childrenOf(agent.child.pid).length === 0)
-  const before = bytesWritten(agent.child.pid)
-  const beats = Number(JSON.parse(bodies.get('lease') ?? '').seq)
-  await until('more heartbeats', () => Number(JSON.parse(bodies.get('lease') ?? '').seq) > beats + 1)
-  t.equal(bytesWritten(agent.child.pid), before)
+  const beats = () => Number(JSON.parse(bodies.get('lease') ?? '').seq)
+  const written = () => bytesWritten(agent.child.pid)
+  // What is written once a start may take its time on a slow disk.
+  let seen = { beats: beats(), written: written() }
+  await until('a beat without a byte written', () => {
+    if (beats() === seen.beats) return false
+    const last = seen
+    seen = { beats: beats(), written: written() }
+    return seen.written === last.written
+  })
+  await until('more heartbeats', () => beats() > seen.beats + 1)
+  t.equal(written(), seen.written)
   t.same(childrenOf(agent.child.pid), [])
 })
 
