@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
 import { openBootRecord } from './boot-record.ts'
 import { recordStart } from './start-record.ts'
 
@@ -130,6 +131,25 @@ test('of pods that start at once the last one is on record, and the file is whol
   const gate = record.startGate({ clock: fakeClock(), log: quietLog(t) })
   await Promise.all(['a-pod-with-a-long-name', 'b', 'a-pod-with-another-name', 'd'].map(gate.starting))
   t.equal(readFileSync(join(directory, 'boot-id'), 'utf8'), 'boot-1 last=d\nboot-0\n')
+})
+
+test('a suspect that asks a registry nobody hears from for its image runs within the half minute all the same', async (t) => {
+  const { clock, runtime, log, start, world } = nodeInMemory(t)
+  const always = [{ name: 'main', image, imagePullPolicy: 'Always', command: listening }]
+  world.want(podRunning('web', listening, { containers: always }))
+  runtime.registry.add(image)
+  await clock.advance(1_000)
+  t.equal(world.status('web')?.phase, 'Running')
+  await world.stop()
+  runtime.powerCut()
+  t.teardown(runtime.holdPulls('silent'))
+  const directory = t.testdir({ 'boot-id': 'boot-2 last=uid-of-web\nboot-1\n' })
+  const next = start({ gate: (await openBootRecord(directory, 'boot-3')).startGate({ clock, log }) })
+  await clock.advance(9_000)
+  t.match(next.told(), [/^BootLoop: /])
+  // What is left of the 30 s is for Docker, whose calls take no time here.
+  for (let second = 9; second < 21; second++) await clock.advance(1_000)
+  t.match(next.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 1 }] })
 })
 
 test('an agent that is started again in the same boot goes on with its record', async (t) => {

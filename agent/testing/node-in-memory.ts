@@ -22,8 +22,8 @@ export function nodeInMemory(t: Test, more: Partial<PodWorldNeeds> = {}) {
   const checkpoint = memoryCheckpoint()
   const volumes = fakeVolumes()
   volumes.messages = new Map()
-  const start = () => {
-    const world = startPods({ runtime, clock, log, checkpoint, volumes, ...more })
+  const start = (changed: Partial<PodWorldNeeds> = {}) => {
+    const world = startPods({ runtime, clock, log, checkpoint, volumes, ...more, ...changed })
     t.teardown(() => world.stop())
     return world
   }

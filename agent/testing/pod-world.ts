@@ -17,6 +17,7 @@ import {
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
 import type { ContainerRuntime, KernelLimits } from '../pods/runtime.ts'
+import type { StartGate } from '../pods/start-gate.ts'
 import type { VolumeStore } from '../pods/volumes/volume-store.ts'
 import { fakeVolumes } from './fake-volumes.ts'
 
@@ -44,6 +45,8 @@ export type PodWorldNeeds = {
   readonly log: Log
   /** Left out: the clock is right. */
   readonly date?: PodManagerNeeds['date']
+  /** Left out: every pod may start. */
+  readonly gate?: StartGate
   readonly checkpoint?: PodCheckpoint
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
@@ -83,6 +86,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       clock,
       ...(needs.date && { date: needs.date }),
+      ...(needs.gate && { gate: needs.gate }),
       log,
       checkpoint,
       network: needs.network ?? { ask: async () => ({ result: 'success', message: '' }) },
