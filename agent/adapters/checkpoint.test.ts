@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -60,6 +60,41 @@ test('a damaged file is set aside, and never believed', async (t) => {
     await checkpoint.save(remembered())
     t.same(await open().load(), remembered())
   }
+})
+
+test('a card that spoils the file, or loses it, has the copy still, which says that it may be old', async (t) => {
+  for (const harm of [(path: string) => writeFile(path, 'spoiled'), (path: string) => rm(path)]) {
+    const { path, open } = place(t)
+    await open().keepCopy()
+    await open().save(remembered())
+    await open().keepCopy()
+    t.equal((await stat(`${path}.copy`)).mode & 0o777, 0o600)
+    t.same(await open().load(), remembered(), 'of the file itself nobody says so')
+    await harm(path)
+    const checkpoint = open(useless)
+    t.same(await checkpoint.load(), { ...remembered(), mayBeOld: true })
+    await checkpoint.save(remembered())
+    t.same(await open().load(), remembered())
+    await writeFile(path, 'spoiled')
+    await writeFile(`${path}.copy`, 'spoiled, too')
+    t.equal(await open(useless).load(), undefined)
+  }
+})
+
+test('a copy is written when it differs, and never of what is spoiled', async (t) => {
+  const { path, open } = place(t)
+  const checkpoint = open()
+  await checkpoint.save(remembered())
+  await checkpoint.keepCopy()
+  const { ino } = await stat(`${path}.copy`)
+  await checkpoint.keepCopy()
+  t.equal((await stat(`${path}.copy`)).ino, ino)
+  await writeFile(path, (await readFile(path, 'utf8')).replace('web', 'wob'))
+  await checkpoint.keepCopy()
+  t.equal((await stat(`${path}.copy`)).ino, ino)
+  await checkpoint.save(remembered(2, 'other'))
+  await checkpoint.keepCopy()
+  t.match(await readFile(`${path}.copy`, 'utf8'), /"other"/)
 })
 
 test('a pod that a later agent wrote in words of its own takes no other with it, and is still wanted', async (t) => {

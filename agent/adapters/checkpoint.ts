@@ -1,4 +1,7 @@
-/** What the pod manager must remember, in one file: `desired.json` in the agent's folder. It may hold secrets. */
+/**
+ * What the pod manager must remember, in one file: `desired.json` in the agent's folder; and a copy of it, some minutes older at
+ * times, for a card that spoils the first. They may hold secrets.
+ */
 import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -33,27 +36,39 @@ export function checkpointPath(dataDir: string): string {
 
 /** A first line that says format and checksum, then the content: half a file, or a worn card's, is never believed. */
 export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
+  const copy = `${path}.copy`
   let written: string | undefined
+
+  /** Undefined where there is no such file, or none of any use: that one is set aside. */
+  const take = async (from: string): Promise<Remembered | undefined> => {
+    let text: string
+    try {
+      text = await readFile(from, 'utf8')
+    } catch (error) {
+      if (!isAbsent(error)) log.error('Checkpoint of wanted pods cannot be read', { path: from, error })
+      return undefined
+    }
+    try {
+      return read(text)
+    } catch (error) {
+      const aside = `${from}.unreadable`
+      log.error('Checkpoint of wanted pods cannot be used', { path: from, aside, error })
+      await rename(from, aside).catch((reason) => log.warn('Cannot set a file aside', { path: from, error: reason }))
+      return undefined
+    }
+  }
 
   return {
     async load() {
-      let text: string
-      try {
-        text = await readFile(path, 'utf8')
-      } catch (error) {
-        if (!isAbsent(error)) log.error('Checkpoint of wanted pods cannot be read', { path, error })
-        return undefined
+      const newest = await take(path)
+      if (newest !== undefined) {
+        written = essence(newest)
+        return newest
       }
-      try {
-        const remembered = read(text)
-        written = essence(remembered)
-        return remembered
-      } catch (error) {
-        const aside = `${path}.unreadable`
-        log.error('Checkpoint of wanted pods cannot be used', { path, aside, error })
-        await rename(path, aside).catch((reason) => log.warn('Cannot set a file aside', { path, error: reason }))
-        return undefined
-      }
+      const older = await take(copy)
+      if (older === undefined) return undefined
+      log.warn('A copy of the checkpoint is used: what it does not name stays as it is', { path: copy })
+      return { ...older, mayBeOld: true }
     },
     async save(remembered) {
       const now = essence(remembered)
@@ -61,6 +76,16 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
       const content = JSON.stringify(remembered)
       await replaceFile(path, `${JSON.stringify({ format, sha256: sha256(content) })}\n${content}\n`, 0o600)
       written = now
+    },
+    async keepCopy() {
+      try {
+        const text = await readFile(path, 'utf8')
+        if (text === (await readFile(copy, 'utf8').catch(() => ''))) return
+        contentOf(text)
+        await replaceFile(copy, text, 0o600)
+      } catch (error) {
+        if (!isAbsent(error)) log.warn('No copy of the checkpoint made', { path: copy, error })
+      }
     },
   }
 }
@@ -71,14 +96,11 @@ function isAbsent(error: unknown): boolean {
 
 /** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */
 export function read(text: string, upgrades: readonly Step[] = steps): Remembered {
-  const end = text.indexOf('\n')
   const version = formatOf(text)
-  const { sha256: sum } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
   if (version === undefined || version > upgrades.length + 1) {
     throw new Error(`Format ${version} is not known, up to ${upgrades.length + 1} is`)
   }
-  const content = text.slice(end + 1, -1)
-  if (sha256(content) !== sum) throw new Error('The checksum does not fit the content')
+  const content = contentOf(text)
   const upgraded = upgrades.slice(version - 1).reduce<unknown>((before, step) => step(before), JSON.parse(content))
   const parts = (upgraded ?? {}) as { readonly [part: string]: unknown }
   const desired = decodeDesired(parts['desired'])
@@ -86,6 +108,15 @@ export function read(text: string, upgrades: readonly Step[] = steps): Remembere
   if (desired.ok && endings.ok) return { desired: desired.value, endings: endings.value }
   const [problem] = [desired, endings].flatMap((one) => (one.ok ? [] : one.problems))
   throw new Error(`The content is not what it should be: ${JSON.stringify(problem)}`)
+}
+
+/** Throws when it is not what was written. */
+function contentOf(text: string): string {
+  const end = text.indexOf('\n')
+  const { sha256: sum } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
+  const content = text.slice(end + 1, -1)
+  if (sha256(content) !== sum) throw new Error('The checksum does not fit the content')
+  return content
 }
 
 function formatOf(text: string): number | undefined {

@@ -89,6 +89,37 @@ test('without any word from a controller, ever, nothing is touched', async (t) =
   t.same(lost.gone, ['uid-of-web'])
 })
 
+test('of a copy that may be old the pods run, and what it does not name stays until a controller is heard', async (t) => {
+  const { clock, runtime, checkpoint, start, running, world } = nodeInMemory(t)
+  world.want(podRunning('old'))
+  await clock.advance(1_000)
+  const older = checkpoint.content
+  world.want(podRunning('old'), podRunning('new'), podRunning('unwanted'))
+  await clock.advance(1_000)
+  await world.stop()
+  runtime.powerCut()
+  let saved = 0
+  const spoiled = {
+    load: async () => older && { ...older, mayBeOld: true as const },
+    save: async () => void saved++,
+    keepCopy: async () => undefined,
+  }
+  const next = start({ checkpoint: spoiled, epoch: 'one' })
+  await clock.advance(200_000)
+  t.equal(next.status('old')?.phase, 'Running')
+  t.same(next.gone, [])
+  const names = () => [...new Set(runtime.containers.map(({ identity }) => identity.podName))].sort()
+  t.same(names(), ['new', 'old', 'unwanted'])
+  t.equal(next.manager.needOf('uid-of-new'), 'needed')
+  t.equal(saved, 0, 'it is not made the newest word')
+  // Of the same epoch, and no later than what the copy has: it is news all the same.
+  next.want(podRunning('old'), podRunning('new'))
+  await clock.advance(40_000)
+  t.same(names(), ['new', 'old'])
+  t.equal(running().length, 4)
+  t.ok(saved > 0)
+})
+
 test('a machine that was given another name does not take over what it ran under the old one', async (t) => {
   const before = { epoch: 'one', version: 1, pods: [aPod({ name: 'web', nodeName: 'pi-02' })] }
   const { clock, log, runtime } = nodeInMemory(t, { checkpoint: memoryCheckpoint({ desired: before, endings: {} }) })
@@ -106,6 +137,7 @@ test('a disk that refuses to be written holds up no pod', async (t) => {
       if (failing) throw new Error('Read-only file system')
       await kept.save(remembered)
     },
+    keepCopy: kept.keepCopy,
   }
   const { clock, world } = nodeInMemory(t, { checkpoint })
   world.want(podRunning('web'))

@@ -164,8 +164,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const ledger = podLedger({ controlPlane: reports, newWorker, log })
   const wanted = wantedPods(ledger.paths)
   const keeping = keeper(needs, () => {
-    const { desired } = wanted
-    return desired === undefined ? undefined : { desired, endings: endings() }
+    const { desired, isWhole } = wanted
+    return desired === undefined || !isWhole ? undefined : { desired, endings: endings() }
   })
   const verdicts = podVerdicts({
     wanted,
@@ -227,7 +227,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   }
 
   const take = (said: Desired) => {
-    if (!isNews(wanted.desired, said)) {
+    if (wanted.isWhole && !isNews(wanted.desired, said)) {
       log.debug('Old news ignored', { epoch: said.epoch, version: said.version })
       return
     }
@@ -235,7 +235,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     const message = withKnown(said, wanted.desired)
     const changed = [...changedPods(wanted.desired, message), ...wanted.misread]
     // Until now nobody knew what to do with what is here.
-    if (wanted.desired === undefined) engine.wake()
+    if (!wanted.isWhole) engine.wake()
     reports.mirrors(mirrorsIn(message))
     const turned = wanted.hear(message)
     const leaving = [...wanted.all].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
@@ -302,7 +302,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     } else if (remembered !== undefined) {
       tellMisread(remembered.desired, undefined)
       reports.mirrors(mirrorsIn(remembered.desired))
-      wanted.hear(remembered.desired)
+      wanted.hear(remembered.desired, !remembered.mayBeOld)
       for (const [uid, status] of Object.entries(remembered.endings)) {
         const pod = wanted.all.get(uid) ?? wanted.own?.find(({ metadata }) => metadata.uid === uid)
         // The machine went down in the life of another agent, and is up.
@@ -344,7 +344,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       }),
     needOf(uid) {
       // Until all is known nothing counts as unneeded.
-      if (wanted.desired === undefined || wanted.own === undefined || !surveyed) return 'needed'
+      if (!wanted.isWhole || wanted.own === undefined || !surveyed) return 'needed'
       if (wanted.misread.has(uid)) return 'needed'
       const pod = wanted.all.get(uid)
       if (pod === undefined) return 'gone'

@@ -2,6 +2,7 @@
 
 import type { Desired } from '../../api/desired.ts'
 import type { PodStatus } from '../../api/pod.ts'
+import { alarm } from '../../daemon/alarm.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -12,11 +13,16 @@ export type Remembered = {
   readonly endings: { readonly [uid: string]: PodStatus }
 }
 
+/** `mayBeOld`: from the copy. More may be wanted than it names. */
+export type Found = Remembered & { readonly mayBeOld?: true }
+
 export interface PodCheckpoint {
   /** undefined: there is none, or none that can be trusted. Never fails. */
-  load(): Promise<Remembered | undefined>
+  load(): Promise<Found | undefined>
   /** Writes only what differs from what is there. */
   save(remembered: Remembered): Promise<void>
+  /** Writes what is there once more beside it, unless it is there already. Never fails. */
+  keepCopy(): Promise<void>
 }
 
 export interface Keeper {
@@ -26,6 +32,9 @@ export interface Keeper {
 }
 
 const retry = { firstMs: 500, maxMs: 30_000 }
+/** So far behind is a copy at most, and so seldom is it written where pods come and go all day. */
+const copyMs = 10 * 60_000
+const idleMs = 24 * 3600_000
 
 export type KeeperNeeds = {
   readonly checkpoint: PodCheckpoint
@@ -36,8 +45,10 @@ export type KeeperNeeds = {
 
 /** A disk that refuses is tried again, for ever; the pods do not wait for it. */
 export function keeper({ checkpoint, clock, random, log }: KeeperNeeds, current: () => Remembered | undefined): Keeper {
+  const wake = alarm(clock)
   let unsaved = false
-  let wakeUp: () => void = () => undefined
+  /** Monotonic. The life before may have left none. */
+  let copyDueMs = clock.monotonicMs() + copyMs
 
   const saveNow = async (): Promise<boolean> => {
     const remembered = current()
@@ -45,6 +56,7 @@ export function keeper({ checkpoint, clock, random, log }: KeeperNeeds, current:
     if (remembered === undefined) return true
     try {
       await checkpoint.save(remembered)
+      copyDueMs = Math.min(copyDueMs, clock.monotonicMs() + copyMs)
       return true
     } catch (error) {
       log.warn('Wanted pods not written down', { error })
@@ -56,19 +68,19 @@ export function keeper({ checkpoint, clock, random, log }: KeeperNeeds, current:
   return {
     wake() {
       unsaved = true
-      wakeUp()
+      wake.ring()
     },
     async run(signal) {
-      signal.addEventListener('abort', () => wakeUp(), { once: true })
       for (let failures = 0; !signal.aborted; ) {
-        if (!unsaved) {
-          await new Promise<void>((resolve) => {
-            wakeUp = resolve
-          })
-        } else if (await saveNow()) {
-          failures = 0
+        const copyInMs = copyDueMs - clock.monotonicMs()
+        if (unsaved) {
+          if (await saveNow()) failures = 0
+          else await clock.sleep(backoffMs(failures++, retry, random), signal)
+        } else if (copyInMs > 0) {
+          await wake.sleep(Math.min(idleMs, copyInMs), signal)
         } else {
-          await clock.sleep(backoffMs(failures++, retry, random), signal)
+          copyDueMs = Number.POSITIVE_INFINITY
+          await checkpoint.keepCopy()
         }
       }
       if (unsaved) await saveNow()

@@ -7,6 +7,8 @@ import { pathOf, wantedHere } from './desired-pods.ts'
 export interface WantedPods {
   /** As last heard, in this life or the one before. */
   readonly desired: Desired | undefined
+  /** It was heard, and is all: what the control plane does not name there it wants no more. */
+  readonly isWhole: boolean
   /** The machine's own; undefined while they are not known. */
   readonly own: readonly Pod[] | undefined
   /** All that may run, by UID. */
@@ -20,7 +22,7 @@ export interface WantedPods {
   /** Has everybody been heard who may want this pod, or another in its place? What nobody wants is removed only then. */
   isDecided(uid: string): boolean
   /** These three give the UIDs of the machine's own pods that may run from now on, or may no longer. */
-  hear(message: Desired): readonly string[]
+  hear(message: Desired, isAll?: boolean): readonly string[]
   hearOwn(pods: readonly Pod[] | undefined): readonly string[]
   /** What was in the way of some may be gone. */
   lookAgain(): readonly string[]
@@ -31,6 +33,7 @@ const nothing: readonly never[] = []
 /** `here`: what there is something of on the machine, by UID, with its namespace and name. */
 export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods {
   let desired: Desired | undefined
+  let isWhole = false
   let own: readonly Pod[] | undefined = nothing
   let ownUIDs: ReadonlySet<string> = new Set()
   let all: ReadonlyMap<string, Pod> = new Map()
@@ -51,6 +54,9 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
     get desired() {
       return desired
     },
+    get isWhole() {
+      return isWhole
+    },
     get own() {
       return own
     },
@@ -69,12 +75,13 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
     },
     isDecided(uid) {
       if (misread().has(uid)) return false
-      if (all.has(uid) || ownUIDs.has(uid) || (desired !== undefined && own !== undefined)) return true
+      if (all.has(uid) || ownUIDs.has(uid) || (isWhole && own !== undefined)) return true
       const path = here().get(uid)
       return (own ?? nothing).some((pod) => pathOf(pod) === path)
     },
-    hear(message) {
+    hear(message, isAll = true) {
       desired = message
+      isWhole = isAll
       return lookAgain()
     },
     hearOwn(pods) {

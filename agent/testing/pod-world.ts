@@ -149,5 +149,6 @@ export function memoryCheckpoint(
     save: async (next) => {
       content = next
     },
+    keepCopy: async () => undefined,
   }
 }
