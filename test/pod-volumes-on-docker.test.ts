@@ -98,7 +98,7 @@ test('what pods are given on a real engine', { skip: whyNoDockerd() }, async (t)
         container('writer', `${count}; exec sleep 1000`, { volumeMounts }),
         container(
           'reader',
-          'until cat /disk/deep/part/file; do sleep 0.1; done; df -m /memory | tail -1 | tr -s " " | cut -d" " -f2; exec sleep 1000',
+          'until grep y /disk/deep/part/file; do sleep 0.1; done; df -m /memory | tail -1 | tr -s " " | cut -d" " -f2; exec sleep 1000',
           { volumeMounts },
         ),
       ],
