@@ -104,7 +104,7 @@ function machineBelow(
       return /\/(mmcblk\d+)(\/|$)/.exec(link ?? '')?.[1]
     },
     hostname: async () => (root === '/' ? hostname() : (await files.text('/etc/hostname'))?.trim()),
-    listeners: () => listeningPorts(root),
+    listeners: (ports) => listeningPorts(root, ports),
   }
 }
 

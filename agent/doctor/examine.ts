@@ -190,12 +190,14 @@ function agentLooks(sources: DoctorSources, { healthzPort, ports }: Wishes): rea
     {
       about: 'healthz-port',
       look: async () => {
-        const listeners = await machine.listeners()
         const port = healthzPort ?? (await configuration()).healthzPort
+        const [listeners, answer, agentPid] = await Promise.all([
+          machine.listeners([port, ...ports]),
+          live?.agentHealth(port),
+          live?.agentPid(),
+        ])
         const asked = ports.map((one) => askedPort(one, listeners))
-        if (live === undefined) return asked
-        const answer = await live.agentHealth(port)
-        return [agentPort({ port, listeners, agentPid: await live.agentPid(), answer }), ...asked]
+        return live === undefined ? asked : [agentPort({ port, listeners, agentPid, answer }), ...asked]
       },
     },
   ]

@@ -36,7 +36,8 @@ export interface Machine {
   cardOf(path: string): Promise<string | undefined>
   /** Undefined: it was not saved. */
   hostname(): Promise<string | undefined>
-  listeners(): Promise<readonly Listener[] | undefined>
+  /** On these ports. Undefined: the kernel shows none. */
+  listeners(ports: readonly number[]): Promise<readonly Listener[] | undefined>
 }
 
 /** What cannot be seen in a saved tree; each answer is undefined there. */
