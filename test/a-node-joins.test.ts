@@ -1,6 +1,5 @@
 /** A machine joins with one printed line; every way that can go wrong says so and leaves nothing behind. */
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { startDockerd } from './support/dockerd.ts'
@@ -92,6 +91,13 @@ test('every way of joining that cannot work says why', async (t) => {
     return stderr
   }
 
+  // First: what has expired is removed when the controller has run for a minute.
+  const short = await controller.joinLine('--ttl', '1s')
+  const madeMs = Date.now()
+  await eventually('the token expires', () => Date.now() > madeMs + 1_000)
+  const expired = await attempt('expired token', [url, '--token', short[3] ?? '', '--ca-hash', hash])
+  t.match(expired, /expired.*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, 'it shows when')
+
   const wrong = `sha256:${'0'.repeat(64)}`
   const hashError = await attempt('wrong hash', [url, '--token', token, '--ca-hash', wrong])
   t.match(hashError, wrong, 'it shows what was expected')
@@ -100,15 +106,9 @@ test('every way of joining that cannot work says why', async (t) => {
   t.match(await attempt('unknown token', [url, '--token', 'aaaaaa.0123456789abcdef', '--ca-hash', hash]), /aaaaaa/)
   t.match(await attempt('malformed token', [url, '--token', 'nonsense', '--ca-hash', hash]), /token/)
 
-  const short = await controller.joinLine('--ttl', '1s')
-  const madeMs = Date.now()
-  await eventually('the token expires', () => Date.now() > madeMs + 1_000)
-  const expired = await attempt('expired token', [url, '--token', short[3] ?? '', '--ca-hash', hash])
-  t.match(expired, /expired.*\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, 'it shows when')
-
-  const closed = await closedPort()
-  const unreachable = await attempt('unreachable', [`https://127.0.0.1:${closed}`, '--token', token, '--ca-hash', hash])
-  t.match(unreachable, String(closed), 'it names the address')
+  // Where nobody listens: the system gives nobody so low a port.
+  const unreachable = await attempt('unreachable', ['https://127.0.0.1:1', '--token', token, '--ca-hash', hash])
+  t.match(unreachable, '127.0.0.1:1', 'it names the address')
   t.match(await attempt('bad name', [url, '--token', token, '--ca-hash', hash], 'no_good!'), /node/i)
   t.notMatch(await controller.kubectl('get', 'nodes', '-o', 'name'), 'pi-9', 'no node has come to be')
 })
@@ -126,12 +126,4 @@ async function machineCalled(t: Parameters<typeof temporaryFolder>[0], serial: s
 async function nothingLeft(t: Test, dir: string): Promise<void> {
   const left = await readdir(dir).catch(() => [])
   t.same(left, [], 'nothing is left behind')
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }

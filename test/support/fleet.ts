@@ -56,23 +56,27 @@ export type ControllerOptions = {
 /** By data directory: a controller that starts again has those it had. */
 const prefixes = new Map<string, Promise<string>>()
 
-/** Of its own for each fleet: several run on this machine at once, and their engines' bridges stand side by side. */
-async function addressesFor(dataDir: string): Promise<string> {
+/**
+ * Of its own for each fleet: several run on this machine at once, their engines' bridges stand side by side, and nobody may
+ * take a controller's ports while it is away.
+ */
+async function addressesFor(dataDir: string): Promise<{ readonly pods: string; readonly controller: string }> {
   const prefix = prefixes.get(dataDir) ?? ownAddresses()
   prefixes.set(dataDir, prefix)
-  return `${await prefix}.0/20`
+  return { pods: `${await prefix}.0/20`, controller: (await prefix).replace(/^10\.(.*)/, '127.$1.1') }
 }
 
 /** Starts a controller and waits until both its ports are open. */
 export async function startController(t: Teardown, options: ControllerOptions): Promise<Controller> {
   const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
   const config = `${dataDir}.yaml`
+  const addresses = await addressesFor(dataDir)
   await writeFile(
     config,
     JSON.stringify({
       apiVersion: 'bramble.dev/v1alpha1',
       kind: 'ControllerConfiguration',
-      clusterCIDR: await addressesFor(dataDir),
+      clusterCIDR: addresses.pods,
       ...settings,
     }),
   )
@@ -80,8 +84,8 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     [
       controllerCommand,
       'run',
-      ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', '127.0.0.1'],
-      ...['--advertise-address', '127.0.0.1', '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
+      ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', addresses.controller],
+      ...['--advertise-address', addresses.controller, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
     ],
     (end) => t.teardown(end),
   )
