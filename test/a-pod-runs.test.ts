@@ -25,6 +25,8 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   agent.kill('SIGKILL')
   await agent.ended
   const [second] = await startReady()
+  await first.kubectlWith(podManifest({ name: 'beside', image }), 'apply', '-f', '-')
+  await first.kubectl('wait', '--for=condition=Ready', 'pod/beside', '--timeout=80s')
   t.same(await containerOf(first, 'web'), before, 'an agent killed and started again adopts it')
 
   first.program.kill('SIGKILL')
@@ -35,6 +37,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
     return lease.code === 0
   })
   await back.nodesReady('pi-1')
+  await back.kubectl('delete', 'pod', 'beside', '--timeout=80s', '--grace-period=1')
   t.same(await containerOf(back, 'web'), before, 'a controller killed and started again knows it')
 
   await back.program.stop()
