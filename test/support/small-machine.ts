@@ -59,8 +59,10 @@ export type SmallMachineOptions = {
   readonly blindEngine?: boolean
 }
 
-/** So many times faster: passes, transition periods and patience, not pods. */
+/** So many times faster passes follow each other, and transition periods end. */
 const hurry = 4
+/** Shorter waits are for pods, which are as slow as they are. */
+const hurriedFromMs = 1_000
 
 export async function smallMachine(
   t: Test & Ending,
@@ -78,7 +80,6 @@ export async function smallMachine(
   await mkdir(data, { recursive: true })
   const configuration = agentConfiguration({ ...emptyConfiguration, ...settings })
   const log = quietLog(t)
-  const clock = hurried(systemClock, hurry)
   const controlPlane = fakeControlPlane()
   const event = nodeEvents({ controlPlane, clock: systemClock }, 'pi-01')
 
@@ -102,7 +103,16 @@ export async function smallMachine(
     configuration.garbage,
   )
   const eviction = evictionManager(
-    { signals, pods: node.manager, usage, reclaim: garbage, event, clock, log, changed: () => status.wake() },
+    {
+      signals,
+      pods: node.manager,
+      usage,
+      reclaim: garbage,
+      event,
+      clock: hurried(),
+      log,
+      changed: () => status.wake(),
+    },
     {
       thresholds: [...configuration.evictionHard, ...configuration.evictionSoft],
       transitionMs: configuration.evictionPressureTransitionMs,
@@ -110,7 +120,7 @@ export async function smallMachine(
       stallWarnings: new Map(configuration.pressureStallWarning),
     },
   )
-  const limits = storageLimits({ pods: node.manager, usage, imagesApart: eviction.imagesApart, clock, log })
+  const limits = storageLimits({ pods: node.manager, usage, imagesApart: eviction.imagesApart, clock: hurried(), log })
   const { machine, system } = await readInventory({ root, dataDirectory: data })
   const status = nodeStatusManager(
     {
@@ -205,10 +215,16 @@ function blind(engine: ContainerRuntime): ContainerRuntime {
   return { ...engine, listContainers }
 }
 
-function hurried(clock: Clock, times: number): Clock {
+/** For one loop: its long sleeps are cut short, and count as if they were not. */
+function hurried(): Clock {
+  let aheadMs = 0
   return {
-    wallMs: clock.wallMs,
-    monotonicMs: () => clock.monotonicMs() * times,
-    sleep: (ms, signal) => clock.sleep(ms / times, signal),
+    wallMs: systemClock.wallMs,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    async sleep(ms, signal) {
+      if (ms < hurriedFromMs) return await systemClock.sleep(ms, signal)
+      await systemClock.sleep(ms / hurry, signal)
+      aheadMs += ms - ms / hurry
+    },
   }
 }
