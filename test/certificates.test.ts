@@ -18,7 +18,7 @@ all.jobs = 2
 const dayMs = 24 * 3600_000
 const [connected, renewed] = ['Connected to the control plane', 'Certificate of this node renewed']
 
-test('a node whose certificate is of another time', { timeout: 240_000, buffered: true }, async (t) => {
+test('a node whose certificate is of another time', { buffered: true }, async (t) => {
   const folder = await temporaryFolder(t)
   const dataDir = join(folder, 'controller')
   let controller = await startController(t, { dataDir })
@@ -65,7 +65,6 @@ test('a node whose certificate is of another time', { timeout: 240_000, buffered
 })
 
 test('certificates are taken back, and go over to another authority', {
-  timeout: 240_000,
   buffered: true,
 }, async (t) => {
   const folder = await temporaryFolder(t)

@@ -37,7 +37,7 @@ function imageArchive(name: string, architecture: string, layer: Buffer): Buffer
   ])
 }
 
-test('images from a registry on a real engine', { skip: whyNoDockerd(), timeout: 240_000 }, async (t) => {
+test('images from a registry on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
   const registry = await startRegistry(t)
   const busybox = await busyboxLayer()
