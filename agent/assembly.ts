@@ -239,7 +239,7 @@ export async function runAgent(
       platformProblem: hostPlatform({ root, machine: unameMachine() }),
       devices: () => findDevices(configuration.devices),
       controlPlane,
-      network: networkProbes('kube-probe/1.32'),
+      network: networkProbes(),
       date: { nowMs: dateKnown, uptimeMs: () => sensors.time().uptimeMs },
       gate: boot.startGate({ clock: systemClock, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),

@@ -27,9 +27,9 @@ async function main(argv: readonly string[]): Promise<number> {
   const line = readCommandLine(argv)
   switch (line.want) {
     case 'help':
-      return said(help, 0)
+      return said(help)
     case 'version':
-      return said(`bramble-agent ${version}\n`, 0)
+      return said(`bramble-agent ${version}\n`)
     case 'refuse':
       process.stderr.write(`${line.why}\nTry 'bramble-agent --help'.\n`)
       return exitCode.usage
@@ -152,7 +152,7 @@ async function run(request: RunRequest): Promise<number> {
   }
   const { configuration, found } = ready
   const { identity } = found
-  if (request.check) return said(`Everything is there to run as node ${identity.nodeName}\n`, 0)
+  if (request.check) return said(`Everything is there to run as node ${identity.nodeName}\n`)
   try {
     await mkdir(request.dataDir, { recursive: true, mode: 0o700 })
     const lock = await lockDirectory(request.dataDir)
@@ -214,9 +214,9 @@ function notJoined(dataDir: string): string {
   ].join('\n')
 }
 
-function said(text: string, status: number): number {
+function said(text: string): number {
   process.stdout.write(text)
-  return status
+  return exitCode.fine
 }
 
 /** The first signal ends everything in order, a second one at once. */

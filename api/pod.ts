@@ -235,7 +235,6 @@ const VolumeSchema = object({
 export type Volume = Described<typeof VolumeSchema>
 
 const NodeSelectorRequirementSchema = object({ key: text, operator: text, values: optional(list(text)) })
-export type NodeSelectorRequirement = Described<typeof NodeSelectorRequirementSchema>
 const NodeSelectorTermSchema = object({
   matchExpressions: optional(list(NodeSelectorRequirementSchema)),
   matchFields: optional(list(NodeSelectorRequirementSchema)),

@@ -47,36 +47,35 @@ export type Resource = {
 }
 
 export const resources: { readonly [Name in ResourceName]: Resource & { readonly name: Name } } = {
-  nodes: row('nodes', 'Node', '', 'v1', NodeSchema, {
+  nodes: row('nodes', 'Node', '', NodeSchema, {
     shortNames: ['no'],
     subresources: ['status', 'checkpoint'],
   }),
-  pods: row('pods', 'Pod', '', 'v1', PodSchema, {
+  pods: row('pods', 'Pod', '', PodSchema, {
     namespaced: true,
     shortNames: ['po'],
     categories: ['all'],
     subresources: ['status', 'binding', 'eviction', 'ephemeralcontainers'],
   }),
-  namespaces: row('namespaces', 'Namespace', '', 'v1', NamespaceSchema, {
+  namespaces: row('namespaces', 'Namespace', '', NamespaceSchema, {
     shortNames: ['ns'],
     subresources: ['status'],
   }),
-  configmaps: row('configmaps', 'ConfigMap', '', 'v1', ConfigMapSchema, { namespaced: true, shortNames: ['cm'] }),
-  secrets: row('secrets', 'Secret', '', 'v1', SecretSchema, { namespaced: true }),
-  events: row('events', 'Event', '', 'v1', EventSchema, { namespaced: true, shortNames: ['ev'] }),
-  leases: row('leases', 'Lease', 'coordination.k8s.io', 'v1', LeaseSchema, { namespaced: true }),
+  configmaps: row('configmaps', 'ConfigMap', '', ConfigMapSchema, { namespaced: true, shortNames: ['cm'] }),
+  secrets: row('secrets', 'Secret', '', SecretSchema, { namespaced: true }),
+  events: row('events', 'Event', '', EventSchema, { namespaced: true, shortNames: ['ev'] }),
+  leases: row('leases', 'Lease', 'coordination.k8s.io', LeaseSchema, { namespaced: true }),
   certificatesigningrequests: row(
     'certificatesigningrequests',
     'CertificateSigningRequest',
     'certificates.k8s.io',
-    'v1',
     CertificateSigningRequestSchema,
     { shortNames: ['csr'], subresources: ['status', 'approval'] },
   ),
-  priorityclasses: row('priorityclasses', 'PriorityClass', 'scheduling.k8s.io', 'v1', PriorityClassSchema, {
+  priorityclasses: row('priorityclasses', 'PriorityClass', 'scheduling.k8s.io', PriorityClassSchema, {
     shortNames: ['pc'],
   }),
-  poddisruptionbudgets: row('poddisruptionbudgets', 'PodDisruptionBudget', 'policy', 'v1', PodDisruptionBudgetSchema, {
+  poddisruptionbudgets: row('poddisruptionbudgets', 'PodDisruptionBudget', 'policy', PodDisruptionBudgetSchema, {
     namespaced: true,
     shortNames: ['pdb'],
     subresources: ['status'],
@@ -93,9 +92,8 @@ function row<Name extends ResourceName>(
   name: Name,
   kind: string,
   group: string,
-  version: string,
   schema: TSchema,
-  more: Partial<Resource> = {},
+  more: Partial<Resource>,
 ): Resource & { readonly name: Name } {
   return {
     singular: kind.toLowerCase(),
@@ -108,7 +106,7 @@ function row<Name extends ResourceName>(
     name,
     kind,
     group,
-    version,
+    version: 'v1',
     schema,
   }
 }

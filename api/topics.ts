@@ -33,7 +33,6 @@ export type StatsMessage = Described<typeof StatsMessageSchema>
 
 /** The heartbeat. `digest` covers the node's status and its pods' statuses: see `api/digest.ts`. */
 export const LeaseMessageSchema = object({ seq: integer, digest: text })
-export type LeaseMessage = Described<typeof LeaseMessageSchema>
 
 /**
  * One pod's status. `observedResourceVersion` is the version of the pod in `desired` that it was computed from.

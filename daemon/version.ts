@@ -2,5 +2,8 @@
 
 export const version = '0.1.0'
 
-/** The Kubernetes release whose manners our nodes have, and ours: what `kubectl get nodes` shows. */
-export const nodeVersion = `v1.32.4-bramble.${version}`
+/** The Kubernetes release whose API the controller speaks, and whose manners our nodes have. */
+export const kubernetes = { major: '1', minor: '32', patch: '4' } as const
+
+/** That release, and ours: what `kubectl version` and `kubectl get nodes` show. */
+export const nodeVersion = `v${kubernetes.major}.${kubernetes.minor}.${kubernetes.patch}-bramble.${version}`

@@ -10,7 +10,7 @@ import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, listening, nodeOnDocker, outputOf, statusOf } from './support/pods.ts'
 import { testVolumes } from './support/volumes.ts'
 
-const network = networkProbes('kube-probe/1.32')
+const network = networkProbes()
 const listeningScript = listening[2] ?? ''
 
 test('hooks, deadlines and shared processes on a real engine', {

@@ -10,7 +10,7 @@ import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
 
 const run = promisify(execFile)
-const network = networkProbes('kube-probe/1.32')
+const network = networkProbes()
 /** Often, and in no hurry: a slow machine is not an ill container. */
 const often = { periodSeconds: 1, timeoutSeconds: 60 }
 /** It takes no notice of SIGTERM. */

@@ -6,7 +6,7 @@ import { type Test, test } from 'tap'
 import { networkProbes } from './network-probes.ts'
 
 const never = new AbortController().signal
-const { ask } = networkProbes('kube-probe/1.32')
+const { ask } = networkProbes()
 
 test('a TCP probe asks for a connection and nothing more', async (t) => {
   const port = await opened(t, createTcpServer())

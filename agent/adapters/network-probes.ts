@@ -4,6 +4,7 @@ import { connect as http2Connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
 import { longestTimerMs } from '../../daemon/clock.ts'
+import { kubernetes } from '../../daemon/version.ts'
 import type { Answer, NetworkProbes, Target } from '../pods/probes/targets.ts'
 
 type Http = Target & { kind: 'http' }
@@ -14,8 +15,10 @@ const success: Answer = { result: 'success', message: '' }
 const mostRedirects = 10
 const mostBytes = 10 * 1024
 
-/** `agent`: what is said as User-Agent, `kube-probe/1.32`. */
-export function networkProbes(agent: string): NetworkProbes {
+/** As the kubelet says it. */
+const userAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
+
+export function networkProbes(): NetworkProbes {
   return {
     async ask(target, timeoutMs, stop) {
       const over = new AbortController()
@@ -34,9 +37,9 @@ export function networkProbes(agent: string): NetworkProbes {
           case 'tcp':
             return await askTcp(target, signal)
           case 'http':
-            return await askHttp(target, agent, signal)
+            return await askHttp(target, signal)
           case 'grpc':
-            return await askGrpc(target, agent, signal)
+            return await askGrpc(target, signal)
         }
       } catch (error) {
         if (stop.aborted) return { result: 'unknown', message: 'It was called off' }
@@ -81,12 +84,12 @@ function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<Answer> {
   })
 }
 
-async function askHttp(target: Http, agent: string, signal: AbortSignal): Promise<Answer> {
+async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
   const { scheme, host, port, path, headers } = target
   let url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
   const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
   const given = new Set(headers.map(({ name }) => name.toLowerCase()))
-  const defaults = { 'User-Agent': agent, Accept: '*/*', Connection: 'close' }
+  const defaults = { 'User-Agent': userAgent, Accept: '*/*', Connection: 'close' }
   const sent = {
     ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !given.has(name.toLowerCase()))),
     ...named,
@@ -133,7 +136,7 @@ function fetchOnce(url: URL, headers: { [name: string]: string }, signal: AbortS
 }
 
 /** grpc.health.v1.Health/Check: one small message each way, so that no library is needed. */
-function askGrpc(target: Grpc, agent: string, signal: AbortSignal): Promise<Answer> {
+function askGrpc(target: Grpc, signal: AbortSignal): Promise<Answer> {
   const { host, port, service } = target
   return new Promise((resolve, reject) => {
     const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
@@ -146,7 +149,7 @@ function askGrpc(target: Grpc, agent: string, signal: AbortSignal): Promise<Answ
       ':path': '/grpc.health.v1.Health/Check',
       'content-type': 'application/grpc',
       te: 'trailers',
-      'user-agent': agent,
+      'user-agent': userAgent,
     })
     let status = ''
     const frames: Buffer[] = []

@@ -5,7 +5,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { readOptions } from '../../daemon/options.ts'
 import { examine, type Wishes } from './examine.ts'
 import type { Finding } from './finding.ts'
-import { type DoctorReport, type Done, doctorReport, exitStatusOf } from './report.ts'
+import { type Done, doctorReport, exitStatusOf } from './report.ts'
 import type { DoctorSources } from './sources.ts'
 import { reportText } from './text.ts'
 
@@ -149,8 +149,6 @@ function readArguments(argv: readonly string[]): ReadArguments {
 function refuse(why: string): ReadArguments {
   return { want: 'refuse', why }
 }
-
-export type { DoctorReport }
 
 const help = `Usage: bramble-agent doctor [options]
 

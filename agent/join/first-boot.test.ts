@@ -8,7 +8,7 @@ import { systemClock } from '../../daemon/clock.ts'
 import { ConfigurationError } from '../../daemon/configuration-file.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openFleetDoor } from '../testing/fleet-door.ts'
-import { type FirstBootNeeds, firstBoot } from './first-boot.ts'
+import { firstBoot } from './first-boot.ts'
 import { readFirstBoot } from './first-boot-file.ts'
 import { readIdentity } from './identity.ts'
 
@@ -17,7 +17,7 @@ const tokenText = 'abcdef.0123456789abcdef'
 const caHash = `sha256:${'0'.repeat(64)}`
 const impatient: Clock = { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(5, signal) }
 
-function aMachine(t: Test, file: string, more: Partial<FirstBootNeeds> = {}) {
+function aMachine(t: Test, file: string) {
   const folder = t.testdir({ 'bramble.yaml': file })
   const stopping = new AbortController()
   const log = quietLog(t, 'The first-boot file is wrong: correct it and reboot')
@@ -32,7 +32,6 @@ function aMachine(t: Test, file: string, more: Partial<FirstBootNeeds> = {}) {
       random: () => 1,
       signal: stopping.signal,
       log,
-      ...more,
     })
   return { card, boot, log, stopping, identity: () => readIdentity(path(folder, 'agent')) }
 }

@@ -2,9 +2,9 @@ import { test } from 'tap'
 import { agoByDate } from './date-source.ts'
 
 test('what runs is no older than the boot, and nothing is known without a date', async (t) => {
-  const at = (now: string | undefined, uptimeMs = 60_000) => ({
+  const at = (now: string | undefined) => ({
     nowMs: () => (now === undefined ? undefined : Date.parse(now)),
-    uptimeMs: () => uptimeMs,
+    uptimeMs: () => 60_000,
   })
   const start = '2026-01-01T00:00:00Z'
   t.equal(agoByDate(start, at('2026-01-01T00:00:30Z'), true), 30_000)

@@ -11,7 +11,7 @@ const policy: GarbagePolicy = {
 }
 const never = new AbortController().signal
 
-function world(t: Test, images = policy.images) {
+function world(t: Test) {
   const clock = fakeClock()
   const runtime = fakeRuntime(clock)
   const told: string[] = []
@@ -37,7 +37,7 @@ function world(t: Test, images = policy.images) {
       clock,
       log: quietLog(t),
     },
-    { ...policy, images },
+    policy,
   )
   const image = (name: string, sizeBytes: number) => {
     runtime.images.add(name)

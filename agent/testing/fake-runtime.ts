@@ -50,7 +50,7 @@ type Failure = { readonly method: string; readonly reason: RuntimeErrorReason; r
 
 const everyLimit: KernelLimits = { memoryLimit: true, swapLimit: true, pidsLimit: true, cpuCfsQuota: true }
 
-export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
+export function fakeRuntime(clock: Clock): FakeRuntime {
   const entries = new Map<string, Entry>()
   const made = new Map<string, ContainerOptions>()
   const images = new Set<string>()
@@ -259,7 +259,7 @@ export function fakeRuntime(clock: Clock, ownNodeName = 'pi-01'): FakeRuntime {
   })
 
   const fake: FakeRuntime = {
-    ...seenBy(ownNodeName),
+    ...seenBy('pi-01'),
     execAnswer: (command) => Number(/exit (\d+)/.exec(command.join(' '))?.[1] ?? 0),
     asSeenBy: seenBy,
     logs: new Map(),

@@ -17,8 +17,7 @@ const about = (more: Asked): Attributes => ({
   ...more,
 })
 const path = (path: string, verb = 'get'): Attributes => ({ kind: 'path', verb, path })
-const may = (identity: Identity, attributes: Attributes, pods = [boundPod]) =>
-  authorize(identity, attributes, pods).allowed
+const may = (identity: Identity, attributes: Attributes) => authorize(identity, attributes, [boundPod]).allowed
 
 const node = nodeIdentity('pi-01')
 const bootstrapper: Identity = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }

@@ -3,8 +3,8 @@ import { resources } from '../../api/resources.ts'
 import { discoveryAnswer } from './discovery.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
-const bodyAt = (path: string, accept?: string) => {
-  const answer = discoveryAnswer(path, accept)
+const bodyAt = (path: string) => {
+  const answer = discoveryAnswer(path, undefined)
   return answer?.kind === 'object' ? answer.body : undefined
 }
 

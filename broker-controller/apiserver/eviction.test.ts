@@ -95,8 +95,8 @@ const evictionOf = (name: string, deleteOptions?: object) => ({
 const path = '/api/v1/namespaces/default/pods/web-1'
 const key = { namespace: 'default', name: 'web-1' }
 
-async function running(store: Store, over: PodOverrides = {}) {
-  const { metadata, ...pod } = web(over)
+async function running(store: Store) {
+  const { metadata, ...pod } = web()
   const { resourceVersion: _, creationTimestamp: __, ...given } = metadata
   return store.create('pods', { ...pod, metadata: given })
 }

@@ -45,7 +45,7 @@ export function configMapProblems(map: ConfigMap): readonly Problem[] {
     ...keyProblems('data', data),
     ...keyProblems('binaryData', binaryData),
     ...twice.map((key) => invalid(`binaryData[${key}]`, key, 'is also a key of data')),
-    ...sizeProblems('data', textBytes(data) + decodedBytes(binaryData)),
+    ...sizeProblems(textBytes(data) + decodedBytes(binaryData)),
   ]
 }
 
@@ -66,7 +66,7 @@ export function configMapChangeProblems(old: ConfigMap, now: ConfigMap): readonl
 }
 
 export function secretProblems({ data = {} }: Secret): readonly Problem[] {
-  return [...keyProblems('data', data), ...sizeProblems('data', decodedBytes(data))]
+  return [...keyProblems('data', data), ...sizeProblems(decodedBytes(data))]
 }
 
 /** Who uses a secret of these types relies on what is in it. */
@@ -211,8 +211,10 @@ function decodedBytes(data: Data): number {
   return Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, 'base64'), 0)
 }
 
-function sizeProblems(field: string, bytes: number): readonly Problem[] {
-  return bytes <= mostDataBytes ? [] : [invalid(field, `${bytes} bytes`, `may not be more than ${mostDataBytes} bytes`)]
+function sizeProblems(bytes: number): readonly Problem[] {
+  return bytes <= mostDataBytes
+    ? []
+    : [invalid('data', `${bytes} bytes`, `may not be more than ${mostDataBytes} bytes`)]
 }
 
 type Freezable = ConfigMap | Secret

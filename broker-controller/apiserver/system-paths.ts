@@ -1,6 +1,7 @@
 /** Everything that is no object: which version this is, whether it is well, its counters, its description. */
 import type { Clock } from '../../daemon/clock.ts'
 import { metricsContentType } from '../../daemon/prometheus-text.ts'
+import { kubernetes, nodeVersion } from '../../daemon/version.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, objectAnswer, textAnswer } from './answers.ts'
 import { prefersJson } from './content-negotiation.ts'
@@ -47,7 +48,7 @@ async function answerAt(
         paths: [...discoveryPaths(), ...healthPaths, '/metrics', '/metrics/fleet', '/openapi/v2', '/version'].sort(),
       })
     case '/version':
-      return objectAnswer(versionInfo(needs.version))
+      return objectAnswer(versionInfo())
     case '/healthz':
     case '/livez':
       return healthAnswer(path.slice(1), [], query)
@@ -68,15 +69,12 @@ async function answerAt(
 
 const healthPaths = ['/healthz', '/livez', '/readyz']
 
-/** The Kubernetes release whose API this is; clients choose their manners by it. */
-const kubernetesRelease = { major: '1', minor: '32', patch: '4' }
-
-function versionInfo(version: string) {
-  const { major, minor, patch } = kubernetesRelease
+/** Clients choose their manners by it. */
+function versionInfo() {
   return {
-    major,
-    minor,
-    gitVersion: `v${major}.${minor}.${patch}-bramble.${version}`,
+    major: kubernetes.major,
+    minor: kubernetes.minor,
+    gitVersion: nodeVersion,
     gitCommit: '',
     gitTreeState: 'clean',
     buildDate: '1970-01-01T00:00:00Z',

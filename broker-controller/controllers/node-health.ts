@@ -14,7 +14,6 @@ export type HealthSettings = AbsenceSettings &
     readonly nodeConnectionLossDebounceMs: number
   }
 
-export type Connection = 'online' | 'lost' | 'goodbye'
 /** On a node's Lease: what its connection to the broker last did. */
 const connectionAnnotation = 'bramble.dev/connection'
 
