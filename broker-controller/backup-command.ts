@@ -5,7 +5,7 @@ import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { rfc3339 } from '../daemon/clock.ts'
 import { storyOf } from '../daemon/log.ts'
-import { isThere, keepBackup, makeBackup, restore, storeFileName } from './backup.ts'
+import { isThere, keepBackup, makeBackup, type Restored, restore, storeFileName } from './backup.ts'
 import { askForBackup, doorPath } from './local-door.ts'
 import { type Backup, copyIdleStore, isIdle } from './store/sqlite-backup.ts'
 
@@ -112,13 +112,24 @@ async function bringBack(file: string, dataDir: string, replace: boolean, { nowM
   if ((await isThere(store)) && !isIdle(store)) {
     throw new Error(`A controller uses ${dataDir}: stop it first (systemctl stop bramble-controller)`)
   }
-  const { backup: restored, aside } = await restore(file, dataDir, replace, rfc3339(nowMs))
+  const { backup: restored, aside, revocations } = await restore(file, dataDir, replace, rfc3339(nowMs))
   const before = aside === undefined ? '' : `What was there before is in ${aside}.\n`
   return `Restored ${basename(file)}, made ${restored.made}: ${contents(restored)}.
 ${before}Start the controller: it asks every node that connects what it runs, so pods made since are learnt back, and nothing is ended
-before its node was asked. Pods deleted since come back: delete them again. Nodes that were revoked or deleted since are let in
-again: revoke and delete them again.
+before its node was asked. Pods deleted since come back: delete them again. Tokens deleted since are good again until they
+expire: 'bramble-controller token list' shows them.
+${revocationsText(revocations)}
 `
+}
+
+function revocationsText(revocations: Restored['revocations']): string {
+  if (revocations === 'kept')
+    return 'What the store before had revoked stays revoked: nodes that were deleted since are not let in.'
+  const unread =
+    revocations === undefined
+      ? ''
+      : `The list of revoked certificates was not taken over from ${revocations.unreadable}\n`
+  return `${unread}Nodes that were revoked or deleted since are let in again: revoke and delete them again.`
 }
 
 function told(backup: Backup, target: string): string {

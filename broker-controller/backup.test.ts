@@ -1,13 +1,15 @@
 import { createReadStream } from 'node:fs'
-import { chown, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chown, cp, mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
+import { removeUnfinished } from '../daemon/durable-file.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import { giveToOwner, keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
 import { restoreCommand } from './backup-command.ts'
 import { askForBackup, doorPath, localDoor } from './local-door.ts'
+import { revocationsIn, revocationsKey, revoke } from './store/revocations.ts'
 import { readBackup } from './store/sqlite-backup.ts'
 import { openSqliteStore } from './store/sqlite-store.ts'
 
@@ -63,6 +65,65 @@ test('what is there is only moved aside when that is said, and nothing of it is 
   t.match(await unfinishedRestore(other), /broken off: run it again/)
   await restore(target, other, true, '2026-03-01T12:00:01Z')
   t.equal(await unfinishedRestore(other), undefined)
+})
+
+test('what was revoked since the backup stays revoked, also when the restore was broken off, and what cannot be read is told', async (t) => {
+  const { store, target, take, dataDir, folder } = await controller(t)
+  await revoke({ store, clock }, 'system:node:before', 'Stolen')
+  await take()
+  await revoke({ store, clock }, 'system:node:since', 'NodeDeleted')
+  await store.close()
+  const revokedIn = async (dir: string) => {
+    const opened = await openSqliteStore({ path: join(dir, 'store.db'), clock, log: quietLog(t) })
+    const list = await opened.get('configmaps', revocationsKey)
+    await opened.close()
+    return [...revocationsIn(list).keys()].sort()
+  }
+  const both = ['system:node:before', 'system:node:since']
+  const moved = join(folder, 'moved')
+  await cp(dataDir, join(moved, 'replaced-before'), { recursive: true })
+  await mkdir(join(moved, 'restoring'))
+  t.equal((await restore(target, moved, true, now)).revocations, 'kept')
+  t.same(await revokedIn(moved), both)
+  t.equal((await restore(target, dataDir, true, now)).revocations, 'kept')
+  t.same(await revokedIn(dataDir), both)
+  const spoiled = join(folder, 'spoiled')
+  await mkdir(spoiled)
+  await writeFile(join(spoiled, 'store.db'), 'no database at all'.repeat(300))
+  t.match((await restore(target, spoiled, true, now)).revocations, { unreadable: /store\.db: .*not a database/ })
+  t.same(await revokedIn(spoiled), ['system:node:before'])
+})
+
+test('a backup that was broken off leaves no key behind at the next start', async (t) => {
+  const { dataDir, make } = await controller(t)
+  const made = await make()
+  await writeFile(`${made}-journal`, '')
+  t.equal((await stat(made)).mode & 0o777, 0o600)
+  await removeUnfinished(dataDir)
+  t.same(
+    (await readdir(dataDir)).filter((name) => !name.startsWith('store.db')),
+    ['authority'],
+  )
+})
+
+test('nothing of an unfinished write is in a backup, and nothing that may be a key is for others', async (t) => {
+  const { dataDir, target, take, folder } = await controller(t)
+  await writeFile(join(dataDir, 'authority', 'next.key.abcdef.new'), 'half a key')
+  await writeFile(join(dataDir, 'authority', 'ca.key.before'), 'a key')
+  await take()
+  const fresh = join(folder, 'fresh')
+  await restore(target, fresh, false, now)
+  t.same((await readdir(join(fresh, 'authority'))).sort(), ['ca.crt', 'ca.key', 'ca.key.before'])
+  t.equal((await stat(join(fresh, 'authority', 'ca.key.before'))).mode & 0o777, 0o600)
+})
+
+test('a backup is not written through a link that somebody put in its place', async (t) => {
+  const { target, take, folder } = await controller(t)
+  const other = join(folder, 'of another')
+  await writeFile(other, 'precious')
+  await symlink(other, `${target}.part`)
+  await take()
+  t.equal(await readFile(other, 'utf8'), 'precious')
 })
 
 test('a backup with one bit turned, or half of one, is refused with what is wrong', async (t) => {
@@ -165,7 +226,9 @@ async function controller(t: Test) {
   return {
     store,
     folder,
+    dataDir,
     target,
+    make,
     write: (name: string, text = 'text') => store.create('configmaps', aMap(name, text)),
     async take() {
       const made = await make()

@@ -16,8 +16,17 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import type { ConfigMap } from '../api/config-map.ts'
 import { replaceFile } from '../daemon/durable-file.ts'
-import { type AuthorityFiles, type Backup, readBackup, sealBackup, unsealBackup } from './store/sqlite-backup.ts'
+import { storyOf } from '../daemon/log.ts'
+import {
+  type AuthorityFiles,
+  type Backup,
+  readBackup,
+  revocationsInStore,
+  sealBackup,
+  unsealBackup,
+} from './store/sqlite-backup.ts'
 
 export const storeFileName = 'store.db'
 export const authorityFolderName = 'authority'
@@ -35,7 +44,7 @@ export type BackupSource = {
 
 /** A sealed backup in a file of the data directory, for its owner only; whoever asked for it removes it. */
 export async function makeBackup({ dataDir, copyStore, now, version }: BackupSource, name: string): Promise<string> {
-  const path = join(dataDir, `${name}.backup`)
+  const path = join(dataDir, `backup-${name}.${process.pid}.new`) // with the authority's key in it: removed at the next start
   await rm(path, { force: true })
   await copyStore(path)
   sealBackup(path, now, version, await authorityFiles(join(dataDir, authorityFolderName)))
@@ -46,7 +55,7 @@ export async function makeBackup({ dataDir, copyStore, now, version }: BackupSou
 async function authorityFiles(folder: string): Promise<AuthorityFiles> {
   const look = async (): Promise<AuthorityFiles> => {
     const entries = await readdir(folder, { withFileTypes: true })
-    const names = entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+    const names = entries.filter((entry) => entry.isFile() && !entry.name.endsWith('.new')).map(({ name }) => name)
     return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)))
   }
   let before = await look()
@@ -64,7 +73,13 @@ export async function unfinishedRestore(dataDir: string): Promise<string | undef
   return `A restore into ${dataDir} was broken off: run it again ('bramble-controller restore FILE --replace')`
 }
 
-export type Restored = { readonly backup: Backup /** Where what was there before is now. */; readonly aside?: string }
+export type Restored = {
+  readonly backup: Backup
+  /** Where what was there before is now. */
+  readonly aside?: string
+  /** Of the store that was there before: whether what it had revoked is revoked still, or why that is not known. */
+  readonly revocations?: 'kept' | { readonly unreadable: string }
+}
 
 /**
  * Puts a backup in the place of what is in the data directory, which is moved aside and not removed. Broken off at any
@@ -74,6 +89,7 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   const backup = readBackup(file)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const brokenOff = await isThere(join(dataDir, restoringName))
+  const before = await revocationsBefore(dataDir, brokenOff)
   const present = (await readdir(dataDir)).filter((name) => name !== restoringName && !name.startsWith('replaced-'))
   if (present.length > 0 && !replace) {
     throw new Error(
@@ -84,12 +100,12 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   if (brokenOff) await rm(restoring, { recursive: true })
   await mkdir(join(restoring, authorityFolderName), { recursive: true, mode: 0o700 })
   for (const [name, body] of backup.authority) {
-    await replaceFile(join(restoring, authorityFolderName, name), body, name.endsWith('.key') ? 0o600 : 0o644)
+    await replaceFile(join(restoring, authorityFolderName, name), body, name.endsWith('.crt') ? 0o644 : 0o600)
   }
   const store = join(restoring, storeFileName)
   await copyFile(file, store, constants.COPYFILE_EXCL)
   await chmod(store, 0o600)
-  unsealBackup(store)
+  unsealBackup(store, before.lists)
   await flush(store)
 
   const aside = join(dataDir, `replaced-${now.replaceAll(':', '')}`)
@@ -99,14 +115,36 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   await giveToOwner(dataDir)
   await rm(restoring, { recursive: true })
   await flush(dataDir)
-  return { backup, ...(present.length > 0 && { aside }) }
+  return { backup, ...(present.length > 0 && { aside }), ...(before.found && { revocations: before.found }) }
+}
+
+type RevocationsBefore = { readonly lists: readonly ConfigMap[]; readonly found?: Restored['revocations'] }
+
+/** A backup knows nothing of what was revoked since; the store it takes the place of does. Read before names are looked at. */
+async function revocationsBefore(dataDir: string, brokenOff: boolean): Promise<RevocationsBefore> {
+  // A restore that was broken off may have moved that store aside already.
+  const asides = brokenOff ? (await readdir(dataDir)).filter((name) => name.startsWith('replaced-')) : []
+  const lists: ConfigMap[] = []
+  let found: Restored['revocations']
+  for (const folder of ['.', ...asides]) {
+    const store = join(dataDir, folder, storeFileName)
+    if (!(await isThere(store))) continue
+    try {
+      lists.push(...revocationsInStore(store))
+      found ??= 'kept'
+    } catch (error) {
+      found = { unreadable: `${store}: ${storyOf(error)}` }
+    }
+  }
+  return { lists, ...(found && { found }) }
 }
 
 /** Writes a backup where it shall be kept: whole and looked at, or not at all. Throws when there is something. */
 export async function keepBackup(content: AsyncIterable<Uint8Array>, target: string): Promise<Backup> {
   const part = `${target}.part`
   try {
-    const file = await open(part, 'w', 0o600)
+    await rm(part, { force: true })
+    const file = await open(part, 'wx', 0o600) // never into a file, or through a link, that somebody else put there
     try {
       for await (const piece of content) await file.write(piece)
       await file.sync()

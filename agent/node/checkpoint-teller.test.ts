@@ -42,6 +42,26 @@ test('a node that remembers nothing says so', async (t) => {
   t.match(sent, [{ complete: true, store: 'store-2' }])
 })
 
+test('what that very store wanted before the node was deleted there does not come back', async (t) => {
+  const { teller, sent, clock } = node(t, { ...known, store: 'store-2' })
+  teller.desired(asking)
+  await clock.settle()
+  t.same(
+    sent.map(({ pods, secrets, complete }) => [pods, secrets, complete]),
+    [[undefined, undefined, true]],
+  )
+})
+
+test('pods that the controller does not take back are told of', async (t) => {
+  const because = 'Pod default/web of node pi-1 is not taken back'
+  const { teller, sent, clock, answers, log } = node(t, known)
+  answers.push({ status: 201, body: { kind: 'Status', message: because }, dateHeader: undefined })
+  teller.desired(asking)
+  await clock.settle()
+  t.equal(sent.at(-1)?.complete, true)
+  t.same(log.messages('warn'), ['Pods that run here end: the controller did not take them back'])
+})
+
 test('a controller that cannot be told is tried again, and nothing counts meanwhile', async (t) => {
   const { teller, heard, sent, clock, answers, log } = node(t, known)
   answers.push(said(500, 'no'), new Error('nobody there'))

@@ -48,11 +48,15 @@ export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller
   const post = async (store: string, part: Part & Pick<NodeCheckpoint, 'complete'>, signal: AbortSignal) => {
     const body: NodeCheckpoint = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store, ...part }
     const { status, body: answer } = await api.post(`/api/v1/nodes/${nodeName}/checkpoint`, body, signal)
-    if (status !== 201) throw new Error(`The controller does not take it: ${status} ${statusMessage(answer) ?? ''}`)
+    const because = statusMessage(answer)
+    if (status !== 201) throw new Error(`The controller does not take it: ${status} ${because ?? ''}`)
+    if (because) log.warn('Pods that run here end: the controller did not take them back', { because })
   }
 
   const tell = async (store: string, signal: AbortSignal) => {
-    const { pods = [], configMaps = [], secrets = [] } = (await needs.remembered()) ?? {}
+    const remembered = await needs.remembered()
+    // What that very store once wanted here it knows better: this node was deleted there since, and its pods with it.
+    const { pods = [], configMaps = [], secrets = [] } = (remembered?.store !== store && remembered) || {}
     // Pods first: of the rest only what they name is taken.
     for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
     await post(store, { complete: true }, signal)

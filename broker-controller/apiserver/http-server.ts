@@ -6,6 +6,7 @@ import { parse as parseYaml } from 'yaml'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
@@ -20,6 +21,7 @@ export type ServerTls = { readonly certificate: string; readonly key: string; re
 
 export type ApiServerNeeds = {
   readonly store: Store
+  readonly events: EventRecorder
   readonly usage: UsageBoard
   readonly clock: Clock
   readonly log: Log
@@ -64,6 +66,7 @@ const healthMs = 2000
 export function apiServer(needs: ApiServerNeeds): ApiServer {
   const {
     store,
+    events,
     usage,
     clock,
     log,
@@ -83,6 +86,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   const closing = new AbortController()
   const requests: RequestNeeds = {
     store,
+    events,
     usage,
     clock,
     log,

@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import { nodeIdentity } from '../../api/identity.ts'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod } from '../../api/testing/builders.ts'
+import type { StoreOrigin } from '../store/store.ts'
 import { anApi } from '../testing/api-in-memory.ts'
 
 const origin = { id: 'store-2', learns: true }
@@ -66,6 +67,42 @@ test('of two pods that had one name, the one that was made later is the one that
     t.match(await tell({ pods: [made(uid, time)] }), { code: 201 })
     t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: left } })
   }
+})
+
+test('a pod that one node has told is not taken away by another, and that is said', async (t) => {
+  const { tell, get, events } = await fleet(t)
+  const made = (uid: string, nodeName: string, creationTimestamp: string) =>
+    aPod({ name: 'web', uid, nodeName, namespace: 'shop', metadata: { creationTimestamp } })
+  await tell({ pods: [made('honest', 'pi-2', '2024-01-01T00:00:00Z')] }, 'pi-2')
+  const sly = made('sly', 'pi-1', '2024-06-01T00:00:00Z')
+  const because = 'Pod shop/web (uid sly) of node pi-1 is not taken back: node pi-2 has a pod of that name'
+  t.match(await tell({ pods: [sly] }), { code: 201, body: { message: because } })
+  t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'honest' } })
+  t.match(await events(), [{ reason: 'PodNotLearnt', message: because, involvedObject: { name: 'pi-1' } }])
+})
+
+test('of a pod that came with the backup the later one counts, until its own node has told it', async (t) => {
+  const { tell, get, store } = await fleet(t, { ...origin, sinceMs: Date.parse('2024-03-01T00:00:00Z') })
+  const made = (name: string, uid: string, nodeName: string, creationTimestamp: string) =>
+    aPod({ name, uid, nodeName, namespace: 'shop', metadata: { creationTimestamp } })
+  const restore = async (pod: Pod) => {
+    const { resourceVersion: _, ...metadata } = pod.metadata
+    await store.create('pods', { ...pod, metadata })
+  }
+  const uidOf = async (name: string) => (await get(`/api/v1/namespaces/shop/pods/${name}`)).body['metadata']
+  for (const name of ['moved', 'stayed']) await restore(made(name, `old-${name}`, 'pi-2', '2024-01-01T00:00:00Z'))
+  await tell({ pods: [made('stayed', 'old-stayed', 'pi-2', '2024-01-01T00:00:00Z')] }, 'pi-2')
+  for (const name of ['moved', 'stayed']) {
+    await tell({ pods: [made(name, `new-${name}`, 'pi-1', '2024-02-01T00:00:00Z')] })
+  }
+  t.match(await uidOf('moved'), { uid: 'new-moved' })
+  t.match(await uidOf('stayed'), { uid: 'old-stayed' })
+  // Later than this store is: no node had it from the one before.
+  await restore(made('ours', 'made-here', 'pi-2', '2024-03-02T00:00:00Z'))
+  t.match(await tell({ pods: [made('ours', 'sly', 'pi-1', '2024-03-03T00:00:00Z')] }), {
+    body: { message: /not taken/ },
+  })
+  t.match(await uidOf('ours'), { uid: 'made-here' })
 })
 
 test('what a node cannot tell whole does not stand in the way, and costs nothing that is there', async (t) => {
@@ -138,7 +175,7 @@ test('a store that knows its nodes learns nothing, nor does one take what anothe
   t.match(answer, { code: 409, body: { message: /another store asked/ } })
 })
 
-async function fleet(t: Test, ours = origin) {
+async function fleet(t: Test, ours: StoreOrigin = origin) {
   const { ask, store } = await anApi(t, { origin: ours })
   for (const name of ['pi-1', 'pi-2']) {
     const node = aNode({ name })
@@ -147,10 +184,12 @@ async function fleet(t: Test, ours = origin) {
   }
   return {
     ask,
+    store,
     get: (target: string) => ask('GET', target),
-    tell: (part: object) => {
+    events: async () => (await store.list('events')).items,
+    tell: (part: object, node = 'pi-1') => {
       const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: ours.id, ...part }
-      return ask('POST', path, { body, as: nodeIdentity('pi-1') })
+      return ask('POST', `/api/v1/nodes/${node}/checkpoint`, { body, as: nodeIdentity(node) })
     },
   }
 }

@@ -10,6 +10,7 @@ import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import { configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
+import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
@@ -21,7 +22,10 @@ import { successStatus } from './status-errors.ts'
 /** Whose Secrets admit machines and whose ConfigMaps are believed by all: no node has a say in them. */
 const ownNamespaces = ['kube-system', 'kube-public']
 
-/** 201 when it is kept. What is there already stays as it is. Throws Conflict where nothing is to be learnt. */
+/**
+ * 201 when it is kept; its message names pods that were not. What is there already stays as it is. Throws Conflict where
+ * nothing is to be learnt.
+ */
 export async function learnCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, identity, contentType } = request
   const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
@@ -30,7 +34,8 @@ export async function learnCheckpoint(request: ResourceRequest, needs: ResourceN
   const because = refusal(told.store, node.metadata, needs)
   if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
 
-  for (const pod of told.pods ?? []) await learnPod(pod, route.name, identity, needs)
+  const refused: string[] = []
+  for (const pod of told.pods ?? []) refused.push(...(await learnPod(pod, route.name, identity, needs)))
   const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
   for (const map of told.configMaps ?? []) {
     if (isNamed(map.metadata, bound, configMapsOf)) await learn('configmaps', map, identity, needs)
@@ -38,8 +43,8 @@ export async function learnCheckpoint(request: ResourceRequest, needs: ResourceN
   for (const secret of told.secrets ?? []) {
     if (isNamed(secret.metadata, bound, secretsOf)) await learn('secrets', secret, identity, needs)
   }
-  if (told.complete) await markLearnt(request, told.store, needs)
-  return objectAnswer(successStatus(), 201)
+  if (told.complete) await markLearnt(request, needs)
+  return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
 }
 
 function refusal(store: string, { annotations = {} }: ObjectMeta, { origin }: ResourceNeeds): string | undefined {
@@ -48,15 +53,55 @@ function refusal(store: string, { annotations = {} }: ObjectMeta, { origin }: Re
   return annotations[learntByAnnotation] === origin.id ? 'it has told all it knew already' : undefined
 }
 
-async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<void> {
+/** Why it is not taken, where that is so. */
+async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<readonly string[]> {
   const { metadata, spec, status } = pod
   if (spec.nodeName !== node || metadata.uid === undefined) {
     const message = `pod ${metadata.namespace}/${metadata.name} is not one that was bound to node "${node}"`
     throw new ApiError('BadRequest', message)
   }
   // The node makes the mirrors of its own pods itself.
-  if (metadata.annotations?.[mirrorAnnotation] !== undefined) return
-  await learn('pods', isFinished(pod) ? { ...pod, status } : pod, identity, needs)
+  if (metadata.annotations?.[mirrorAnnotation] !== undefined) return []
+  const { name = '', namespace = '', uid } = metadata
+  const key = { namespace, name }
+  const present = await needs.store.get('pods', key)
+  if (present?.metadata.uid === uid) {
+    await rewrite(needs, 'pods', { key, uid, change: (it) => marked(it, needs) })
+    return []
+  }
+  if (present === undefined || !isTaken(present, node, needs)) {
+    await learn('pods', marked(isFinished(pod) ? { ...pod, status } : pod, needs), identity, needs)
+  }
+  const kept = await needs.store.get('pods', key)
+  if (kept === undefined || kept.metadata.uid === uid || kept.spec.nodeName === node) return []
+  return refusePod(pod, node, kept.spec.nodeName, needs)
+}
+
+/** With this store's mark: a node has told it, and no other one takes its name. */
+function marked<T extends AnyObject>(object: T, { origin }: ResourceNeeds): T {
+  const annotations = { ...object.metadata.annotations, [learntByAnnotation]: origin?.id ?? '' }
+  return { ...object, metadata: { ...object.metadata, annotations } }
+}
+
+/** Another node has told its pod of that name. Who of them lies is not known here, and no node ends what another one runs. */
+function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean {
+  const isTold = present.metadata.annotations?.[learntByAnnotation] === origin?.id
+  return isTold && present.spec.nodeName !== node && !isFinished(present)
+}
+
+async function refusePod(
+  { metadata }: Pod,
+  node: string,
+  other: string | undefined,
+  needs: ResourceNeeds,
+): Promise<readonly string[]> {
+  const pod = `${metadata.namespace}/${metadata.name} (uid ${metadata.uid})`
+  const holder = other ? `node ${other} has a pod of that name` : 'there is a pod of that name'
+  const message = `Pod ${pod} of node ${node} is not taken back: ${holder}`
+  needs.log.warn('A pod that a node told of was not taken back', { node, because: message })
+  const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
+  await needs.events.record({ object: nodeReference(node), ...what })
+  return [message]
 }
 
 function isNamed(
@@ -74,7 +119,7 @@ async function learn(resource: ResourceName, object: AnyObject, requester: Ident
   const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
   const present = await store.get(resource, { namespace, name })
-  if (present !== undefined && !isLaterPod(object, present, clock.wallMs())) return
+  if (present !== undefined && !isLaterPod(object, present, needs)) return
   const { ownerReferences: _, resourceVersion: __, ...own } = object.metadata
   const prepared = prepareForCreate(
     resources[resource],
@@ -94,11 +139,11 @@ async function learn(resource: ResourceName, object: AnyObject, requester: Ident
   await createIfAbsent(resource, { ...prepared, ...ended, metadata } as AnyObject, needs)
 }
 
-/** One name had two pods, one after the other: the later one is what was wanted last. */
-function isLaterPod(told: AnyObject, present: AnyObject, nowMs: number): boolean {
+/** One name had two pods, one after the other: the later one is what was wanted last. What was made here is later than all. */
+function isLaterPod(told: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
   if (told.kind !== 'Pod' || told.metadata.uid === present.metadata.uid) return false
   const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')
-  return madeMs(told) > madeMs(present) && madeMs(told) <= nowMs
+  return madeMs(told) > madeMs(present) && madeMs(told) <= (origin?.sinceMs ?? clock.wallMs())
 }
 
 async function ensureNamespace(name: string, requester: Identity, needs: ResourceNeeds): Promise<void> {
@@ -116,11 +161,7 @@ async function createIfAbsent(resource: ResourceName, object: AnyObject, { store
   }
 }
 
-async function markLearnt({ route }: ResourceRequest, store: string, needs: ResourceNeeds): Promise<void> {
-  const change = (node: AnyObject) => {
-    const annotations = { ...node.metadata.annotations, [learntByAnnotation]: store }
-    return { ...node, metadata: { ...node.metadata, annotations } }
-  }
-  const written = await rewrite(needs, 'nodes', { key: keyOf(route), change: (node) => change(node) as typeof node })
+async function markLearnt({ route }: ResourceRequest, needs: ResourceNeeds): Promise<void> {
+  const written = await rewrite(needs, 'nodes', { key: keyOf(route), change: (node) => marked(node, needs) })
   if (written === undefined) throw notFound(route.resource, route.name)
 }

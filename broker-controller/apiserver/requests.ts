@@ -4,6 +4,7 @@ import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstra
 import { type Identity, nodeOf } from '../../api/identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
@@ -32,6 +33,7 @@ export type ApiRequest = {
 
 export type RequestNeeds = SystemNeeds & {
   readonly store: Store
+  readonly events: EventRecorder
   readonly usage: UsageBoard
   readonly clock: Clock
   readonly log: Log

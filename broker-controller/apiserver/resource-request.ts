@@ -3,6 +3,8 @@ import { ApiError, notFound } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
 import type { ObjectKey, Store, StoreOrigin } from '../store/store.ts'
 import { answerForm } from './content-negotiation.ts'
 import type { Wish } from './representation.ts'
@@ -22,7 +24,9 @@ export type ResourceRequest = {
 
 export type ResourceNeeds = {
   readonly store: Store
+  readonly events: EventRecorder
   readonly clock: Clock
+  readonly log: Log
   readonly random: () => number
   readonly parseYaml: (text: string) => unknown
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */

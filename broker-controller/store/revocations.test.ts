@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { memoryStore } from './memory-store.ts'
-import { openRevocationList, revocationsIn, revocationsKey, revoke } from './revocations.ts'
+import { openRevocationList, revocationsIn, revocationsKey, revoke, withAllOf } from './revocations.ts'
 
 const user = 'system:node:pi-3'
 
@@ -28,6 +28,19 @@ test('what is revoked is what was issued before, and whoever follows the list he
   t.match(list.because(user, nowMs), /Stolen/, 'also when it is revoked within the same second')
   stop.abort()
   await running
+})
+
+test('of two lines about one user the later date counts, wherever it stands', async (t) => {
+  const list = (...lines: string[]) => ({
+    apiVersion: 'v1' as const,
+    kind: 'ConfigMap' as const,
+    metadata: { ...revocationsKey },
+    data: { revoked: lines.join('\n') },
+  })
+  const [early, late] = [`2026-01-01T00:00:00Z ${user} Lost`, `2026-02-01T00:00:00Z ${user} Stolen`]
+  for (const one of [list(early, late), list(late, early), withAllOf(list(late), list(early))]) {
+    t.match(revocationsIn(one).get(user), { reason: 'Stolen' })
+  }
 })
 
 test('a list that somebody spoiled by hand stays as it was, and is told of', async (t) => {

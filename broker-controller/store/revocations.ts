@@ -4,6 +4,8 @@
  */
 import { isApiError } from '../../api/api-error.ts'
 import type { ConfigMap } from '../../api/config-map.ts'
+import { nodeIdentity } from '../../api/identity.ts'
+import type { ResourceName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -25,7 +27,22 @@ export type Revocation = {
 /** By user. Throws with the line that cannot be understood: half a list would let in who shall stay out. */
 export function revocationsIn(map: ConfigMap | undefined): ReadonlyMap<string, Revocation> {
   const lines = (map?.data?.['revoked'] ?? '').split('\n').filter((line) => line.trim() !== '')
-  return new Map(lines.map(revocationIn).map((revocation) => [revocation.user, revocation]))
+  return latest(lines.map(revocationIn))
+}
+
+/** Whoever adds a line by hand takes none of the others back. */
+function latest(revocations: Iterable<Revocation>): ReadonlyMap<string, Revocation> {
+  const found = new Map<string, Revocation>()
+  for (const one of revocations) {
+    if ((found.get(one.user)?.beforeMs ?? Number.NEGATIVE_INFINITY) <= one.beforeMs) found.set(one.user, one)
+  }
+  return found
+}
+
+/** The list with all of another one, too. */
+export function withAllOf(map: ConfigMap, other: ConfigMap): ConfigMap {
+  const all = latest([...revocationsIn(map).values(), ...revocationsIn(other).values()])
+  return { ...map, data: { ...map.data, revoked: textOf(all) } }
 }
 
 function revocationIn(line: string): Revocation {
@@ -83,6 +100,15 @@ export async function revoke(
     if (!isApiError(error, 'AlreadyExists')) throw error
   }
   await rewrite(needs, 'configmaps', { key: revocationsKey, change })
+}
+
+/** Before it goes: a node that is gone and could still get in would be worse than one that is there and cannot. */
+export async function revokeIfNode(
+  needs: { readonly store: Store; readonly clock: Clock },
+  resource: ResourceName,
+  name: string,
+): Promise<void> {
+  if (resource === 'nodes') await revoke(needs, nodeIdentity(name).user, 'NodeDeleted')
 }
 
 export interface RevocationList extends Loop {

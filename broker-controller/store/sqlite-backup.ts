@@ -2,10 +2,14 @@
  * A backup is one file: a copy of the store, with the authority's files and a digest of everything in two tables more.
  * So SQLite's own tools read it, too.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { storeFormat } from './sqlite-file.ts'
+import { type ConfigMap, ConfigMapSchema } from '../../api/config-map.ts'
+import { decode } from '../../api/decode.ts'
+import { problemText } from '../../api/problem.ts'
+import { revocationsIn, revocationsKey, withAllOf } from './revocations.ts'
+import { beginsToLearn, storeFormat } from './sqlite-file.ts'
 
 /** The files of the authority's folder, by name. They hold its key. */
 export type AuthorityFiles = ReadonlyMap<string, Uint8Array>
@@ -80,21 +84,65 @@ export function readBackup(path: string): Backup {
 /** Versions given since the backup was made must not be given again: clients would take old for new. */
 const versionLeap = 1_000_000_000
 
-/** Makes a copy of a backup the store of a controller: another store than before, which learns what came after. */
-export function unsealBackup(path: string): void {
+/** The list of revoked certificates in a store that no controller has open: one, or none. Throws when it cannot be read. */
+export function revocationsInStore(path: string): readonly ConfigMap[] {
+  const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 1000 })
+  try {
+    const list = revocationList(database)
+    revocationsIn(list)
+    return list === undefined ? [] : [list]
+  } finally {
+    database.close()
+  }
+}
+
+const revocationsRow = { resource: 'configmaps', ...revocationsKey }
+
+function revocationList(database: Database.Database): ConfigMap | undefined {
+  const found = database
+    .prepare<typeof revocationsRow, { body: string }>(
+      'SELECT body FROM objects WHERE resource = :resource AND namespace = :namespace AND name = :name',
+    )
+    .get(revocationsRow)
+  if (found === undefined) return undefined
+  const decoded = decode(ConfigMapSchema, JSON.parse(found.body))
+  if (decoded.ok) return decoded.value
+  throw new Error(`The list of revoked certificates cannot be read: ${decoded.problems.map(problemText).join(', ')}`)
+}
+
+/**
+ * Makes a copy of a backup the store of a controller: another store than before, which learns what came after. What is
+ * revoked by these lists is revoked in it, too.
+ */
+export function unsealBackup(path: string, revocations: readonly ConfigMap[] = []): void {
   const database = new Database(path, { fileMustExist: true })
   try {
+    for (const list of revocations) addRevocations(database, list)
     database.exec(
       `BEGIN IMMEDIATE;
        DROP TABLE authority;
        DROP TABLE backup;
-       UPDATE origin SET id = lower(hex(randomblob(16))), learns = 1;
+       ${beginsToLearn}
        UPDATE counters SET value = value + ${versionLeap} WHERE name = 'reservedVersion';
        COMMIT;`,
     )
   } finally {
     database.close()
   }
+}
+
+/** With a version that no client has seen. */
+function addRevocations(database: Database.Database, list: ConfigMap): void {
+  const { value: reserved = 0 } =
+    database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'reservedVersion'").get() ?? {}
+  const version = reserved + versionLeap
+  const present = revocationList(database)
+  const all = present === undefined ? list : withAllOf(present, list)
+  const metadata = { uid: randomUUID(), ...all.metadata, resourceVersion: String(version) }
+  const body = JSON.stringify({ ...all, metadata })
+  database
+    .prepare('INSERT OR REPLACE INTO objects VALUES (:resource, :namespace, :name, :version, :body)')
+    .run({ ...revocationsRow, version, body })
 }
 
 function contentOf(database: Database.Database, path: string): Backup {

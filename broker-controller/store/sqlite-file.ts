@@ -51,6 +51,10 @@ const migrations: readonly string[] = [
    INSERT INTO origin VALUES (lower(hex(randomblob(16))), 0);`,
 ]
 
+/** From here on it is a store that asks its nodes what they run. Dates of objects are whole seconds, and so is this one. */
+export const beginsToLearn = `UPDATE origin SET id = lower(hex(randomblob(16))), learns = 1;
+   INSERT OR REPLACE INTO counters VALUES ('learnsSince', unixepoch());`
+
 /** Of the files written here; a file with a higher one is of a newer program. */
 export const storeFormat = migrations.length
 
@@ -73,7 +77,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
     database.close()
     if (cause instanceof LaterStoreError) throw cause
     if (isBusy(cause)) throw new StoreInUseError(`${path} is in use by another process`, { cause })
-    throw new Error(`Cannot open ${path}`, { cause })
+    throw unreadable(path, cause)
   }
 
   const put = database.prepare<Row>(
@@ -92,9 +96,10 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
 
   const origin = database.prepare<[], { id: string; learns: number }>('SELECT id, learns FROM origin').get()
   if (origin === undefined) throw new Error(`${path} does not say which store it is`)
+  const since = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'learnsSince'").get()
 
   return {
-    origin: { id: origin.id, learns: origin.learns !== 0 },
+    origin: { id: origin.id, learns: origin.learns !== 0, ...(since && { sinceMs: since.value * 1000 }) },
     rows: () => all.iterate(),
     reserved: () => counter.get()?.value ?? 0,
     reserve: (version) => void count.run(version),
@@ -107,6 +112,16 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
   }
 }
 
+/** What to do about a store that cannot be read. */
+export function unreadable(path: string, cause: unknown): Error {
+  const damaged =
+    cause instanceof SyntaxError ||
+    (cause instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(cause.code))
+  if (!damaged) return new Error(`Cannot open ${path}`, { cause })
+  const remedy = `restore a backup ('bramble-controller restore FILE --replace'), or move it away: what is made in its place learns from the nodes what they run`
+  return new Error(`${path} is damaged: ${remedy}`, { cause })
+}
+
 function migrate(database: Database.Database, path: string, learnsIfNew: boolean): void {
   const had = Number(database.pragma('user_version', { simple: true }))
   if (had > migrations.length) {
@@ -116,7 +131,7 @@ function migrate(database: Database.Database, path: string, learnsIfNew: boolean
   }
   const apply = database.transaction(() => {
     for (const migration of migrations.slice(had)) database.exec(migration)
-    if (had === 0 && learnsIfNew) database.exec('UPDATE origin SET learns = 1')
+    if (had === 0 && learnsIfNew) database.exec(beginsToLearn)
     database.pragma(`user_version = ${migrations.length}`)
   })
   apply.immediate()

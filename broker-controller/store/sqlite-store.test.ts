@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -58,14 +58,6 @@ test('a file of a newer program is refused with both versions named', async (t) 
   database.close()
   const error = await openSqliteStore({ path, clock, log }).catch((error: Error) => error)
   t.match(error, { name: 'LaterStoreError', message: /written by a newer version: it has format 99, known here is 2/ })
-})
-
-test('a file that is no database is refused', async (t) => {
-  const path = join(
-    t.testdir({ 'store.db': 'not a database, but long enough to be read as one'.repeat(100) }),
-    'store.db',
-  )
-  await t.rejects(openSqliteStore({ path, clock, log }), { message: `Cannot open ${path}` })
 })
 
 test('specifications written in one tick share a transaction; a status waits for others, and is hurried along', async (t) => {
@@ -144,6 +136,22 @@ test('a write the disk has no room for is refused, is not seen, and is not there
       ?.split(' ')
     const found = await store.get('configmaps', { namespace: 'default', name })
     t.equal(found?.metadata.resourceVersion, answered?.[1])
+  }
+})
+
+test('a damaged store says what to do, and lets go of its file', async (t) => {
+  const said = /is damaged: restore a backup .* or move it away: .* learns from the nodes/
+  const [junk, spoiled] = [aPath(), aPath()]
+  writeFileSync(junk, 'no database at all'.repeat(300))
+  await t.rejects(openSqliteStore({ path: junk, clock, log }), { message: said })
+  const store = await openSqliteStore({ path: spoiled, clock, log })
+  await store.create('pods', aPod('web'))
+  await store.close()
+  const database = new Database(spoiled)
+  database.exec('UPDATE objects SET body = substr(body, 1, 40)')
+  database.close()
+  for (const _ of [1, 2]) {
+    await t.rejects(openSqliteStore({ path: spoiled, clock, log }), { message: said })
   }
 })
 

@@ -9,7 +9,7 @@ import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Change, KeptObject } from './changes.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import { objectImage } from './object-image.ts'
-import { openSqliteFile, type Row, type SqliteFile } from './sqlite-file.ts'
+import { openSqliteFile, type Row, type SqliteFile, unreadable } from './sqlite-file.ts'
 import type { ObjectKey, Store, StoreOrigin } from './store.ts'
 import { type Keeper, storeOver } from './store-over.ts'
 
@@ -45,9 +45,14 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     latestVersion: versions.last,
     ...(historyLength !== undefined && { historyLength }),
   })
-  for (const { resource, body } of file.rows()) {
-    if (isResource(resource)) image.load(resource, frozenCopy(JSON.parse(body) as KeptObject))
-    else log.warn('Stored object of an unknown kind left alone', { resource })
+  try {
+    for (const { resource, body } of file.rows()) {
+      if (isResource(resource)) image.load(resource, frozenCopy(JSON.parse(body) as KeptObject))
+      else log.warn('Stored object of an unknown kind left alone', { resource })
+    }
+  } catch (cause) {
+    file.close()
+    throw unreadable(path, cause)
   }
 
   let batch = emptyBatch()

@@ -33,6 +33,8 @@ export type StoreOrigin = {
   readonly id: string
   /** It began without what the fleet ran already: restored from a backup, or made anew beside the fleet's authority. */
   readonly learns: boolean
+  /** Since when it is this store, where that is known: what nodes bring back was made before. */
+  readonly sinceMs?: number
 }
 
 /**

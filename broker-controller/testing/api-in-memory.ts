@@ -5,6 +5,7 @@ import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { answerRequest } from '../apiserver/requests.ts'
+import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
 import { type UsageBoard, usageBoard } from '../store/usage-board.ts'
@@ -45,6 +46,7 @@ export async function anApi(
   const usage = usageBoard({ clock })
   const needs = {
     store,
+    events: eventRecorder({ store, clock }),
     usage,
     clock,
     log: quietLog(t),

@@ -16,6 +16,7 @@ import type { Log } from '../../daemon/log.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
+import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store } from '../store/store.ts'
 import { usageBoard } from '../store/usage-board.ts'
@@ -71,6 +72,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
   const registry = new Registry()
   const api = apiServer({
     store,
+    events: eventRecorder({ store, clock }),
     usage: usageBoard({ clock }),
     clock,
     log,
