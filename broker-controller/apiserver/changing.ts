@@ -4,6 +4,7 @@ import { ApiError, conflict, isApiError } from '../../api/api-error.ts'
 import { nodeOf } from '../../api/identity.ts'
 import { isReleased } from '../../api/object-deletion.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
+import { revokeIfNode } from '../store/revocations.ts'
 import { prepareForUpdate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { bodyForm, patchForm, unsupportedBody } from './content-negotiation.ts'
@@ -130,11 +131,14 @@ async function written(
   { route }: ResourceRequest,
   present: AnyStored,
   next: AnyObject,
-  { store }: ResourceNeeds,
+  { store, clock }: ResourceNeeds,
 ): Promise<AnyObject> {
   const { uid, resourceVersion } = present.metadata
   const { name } = route.resource
-  if (isReleased(next)) return store.delete(name, keyOf(route), { uid, resourceVersion })
+  if (isReleased(next)) {
+    await revokeIfNode({ store, clock }, name, route.name)
+    return store.delete(name, keyOf(route), { uid, resourceVersion })
+  }
   const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
   const changesStatus = route.subresource !== '' && route.subresource !== 'ephemeralcontainers'
   const statusOnly = changesStatus && isDeepStrictEqual(next.metadata, present.metadata)

@@ -37,6 +37,18 @@ test('finalizers keep an object until the last of them is taken away', async (t)
   t.match(await ask('GET', path), { code: 404 })
 })
 
+test('a node that a finalizer held is let in no more when it goes', async (t) => {
+  const { ask } = await anApi(t)
+  const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-9', finalizers: ['example.com/hold'] } }
+  await ask('POST', '/api/v1/nodes', { body })
+  await ask('DELETE', '/api/v1/nodes/pi-9')
+  const list = '/api/v1/namespaces/kube-system/configmaps/bramble-revoked-certificates'
+  t.match(await ask('GET', list), { code: 404 })
+  await ask('PATCH', '/api/v1/nodes/pi-9', { body: { metadata: { finalizers: [] } }, type: patchTypes.merge })
+  t.match(await ask('GET', '/api/v1/nodes/pi-9'), { code: 404 })
+  t.match(await ask('GET', list), { body: { data: { revoked: / system:node:pi-9 NodeDeleted/ } } })
+})
+
 test('a finalizer holds a pod beyond its grace, and its node beyond the finalizer', async (t) => {
   const { ask } = await anApi(t)
   const path = (name: string) => `${podsPath}/${name}`

@@ -1,14 +1,13 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../api/api-error.ts'
 import { type DeleteOptions, DeleteOptionsSchema } from '../../api/delete-options.ts'
-import { nodeIdentity } from '../../api/identity.ts'
 import { planDeletion } from '../../api/object-deletion.ts'
 import type { Pod } from '../../api/pod.ts'
 import { systemPriorityClasses } from '../../api/priority-class.ts'
 import { forbidden, invalidObject } from '../../api/problem.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { revoke } from '../store/revocations.ts'
+import { revokeIfNode } from '../store/revocations.ts'
 import type { ObjectKey, Store } from '../store/store.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { selectionOf } from './list-options.ts'
@@ -45,9 +44,7 @@ export async function deleteOne(
     const plan = planDeletion(change(present), { ...options, nowMs: clock.wallMs() })
     try {
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
-      // First: a node that is gone and could still get in would be worse than one that is there and cannot.
-      if (plan.remove && resource.name === 'nodes')
-        await revoke({ store, clock }, nodeIdentity(key.name).user, 'NodeDeleted')
+      if (plan.remove) await revokeIfNode({ store, clock }, resource.name, key.name)
       if (plan.remove)
         return { removed: true, object: await store.delete(resource.name, key, { uid, resourceVersion }) }
       // The same where nothing is new: writing what is there changes nothing.

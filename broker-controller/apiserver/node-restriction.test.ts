@@ -20,6 +20,14 @@ test('a node may come with taints, but not change them afterwards', async (t) =>
   t.match(nodeRestriction('pi-01', 'nodes', owned, aNode()), /ownerReferences/)
 })
 
+test('a node puts nothing in the way of its deletion', async (t) => {
+  const held = aNode({ metadata: { finalizers: ['example.com/stay'] } })
+  t.match(nodeRestriction('pi-01', 'nodes', held, undefined), /finalizers/)
+  t.match(nodeRestriction('pi-01', 'nodes', held, aNode()), /finalizers/)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode(), held), /finalizers/)
+  t.equal(nodeRestriction('pi-01', 'nodes', held, held), undefined)
+})
+
 test('labels that say where a node stands are not its own to write', async (t) => {
   const labelled = (key: string) => nodeRestriction('pi-01', 'nodes', aNode({ labels: { [key]: 'x' } }), aNode())
   for (const key of [

@@ -49,6 +49,10 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
   if (object.metadata.annotations?.[learntByAnnotation] !== previous?.metadata.annotations?.[learntByAnnotation]) {
     return `node "${node}" is not allowed to modify annotation ${learntByAnnotation}`
   }
+  // With one of its own it would stay, and stay let in, when it is deleted.
+  if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous?.metadata.finalizers ?? [])) {
+    return `node "${node}" is not allowed to modify finalizers`
+  }
   if (previous === undefined) {
     return object.spec?.configSource === undefined ? undefined : `node "${node}" is not allowed to set configSource`
   }

@@ -55,6 +55,10 @@ export function certificateStep(
 ): CertificateStep {
   if (csr.spec.signerName !== nodeClientSigner || csr.status?.certificate) return { step: 'none' }
   if (has(csr, 'Denied') || has(csr, 'Failed')) return { step: 'none' }
+  if (isRevokedAhead(claimed)) {
+    const message = revokedAhead(claimed)
+    return { step: has(csr, 'Approved') ? 'fail' : 'deny', reason: 'RevokedAhead', message }
+  }
   if (isOfRevoked(csr, claimed)) {
     const message = 'The certificate that this was asked for with was revoked since: join again with a token'
     return { step: has(csr, 'Approved') ? 'fail' : 'deny', reason: 'Revoked', message }
@@ -72,6 +76,22 @@ export function certificateStep(
   const ours = hardwareOf(csr)
   if (sameMachine(ours, theirs)) return { step: 'approve' }
   return { step: 'deny', reason: 'NodeNameInUse', message: nameInUse(checked.nodeName, theirs, ours) }
+}
+
+/** As far as clocks may differ, and lists be written twice. */
+const aheadMs = 5 * 60_000
+
+/** The clock was ahead when it was revoked: what is issued now would be good then only. */
+function isRevokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): boolean {
+  return revokedBeforeMs - nowMs > aheadMs
+}
+
+function revokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): string {
+  const [until, now] = [revokedBeforeMs, nowMs].map((ms) => new Date(ms).toISOString())
+  return (
+    `Certificates of this node are revoked until ${until}, and the controller's clock says ${now}: if that is right, correct the date ` +
+    "with 'kubectl edit configmap -n kube-system bramble-revoked-certificates', then ask again"
+  )
 }
 
 /** Who asks with a token is let in anew; a certificate that is revoked must not bring another one. */

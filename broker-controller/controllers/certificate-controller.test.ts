@@ -65,6 +65,18 @@ function opened(t: Parameters<typeof fleet>[0] & { teardown(end: () => Promise<v
   return world
 }
 
+test('a node that was revoked by a clock that was ahead hears what to do, and gets nothing that is not good yet', async (t) => {
+  const world = opened(t)
+  const rightMs = world.clock.wallMs()
+  world.clock.setWall(rightMs + 365 * 24 * 3600_000)
+  await revoke(world, 'system:node:pi-1', 'NodeDeleted')
+  world.clock.setWall(rightMs)
+  await ask(world, { name: 'csr-1', asks: 'pi-1' })
+  const { conditions, message, certificate } = await answer(world, 'csr-1')
+  t.same([conditions, certificate], [['Denied RevokedAhead'], undefined])
+  t.match(message, /revoked until 2027.*kubectl edit configmap -n kube-system bramble-revoked-certificates/)
+})
+
 test('a machine with a token gets its certificate', async (t) => {
   const world = opened(t)
   await ask(world, { name: 'csr-1', asks: 'pi-1' })

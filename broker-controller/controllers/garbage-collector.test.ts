@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import { type DeletionWish, planDeletion } from '../../api/object-deletion.ts'
+import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { garbageCollector } from './garbage-collector.ts'
 import { ownershipStep } from './ownership.ts'
@@ -85,6 +86,20 @@ test('in the foreground the owner waits for those that block it', async (t) => {
   await world.store.delete('configmaps', key('held'))
   await world.pass(1)
   t.same(await maps(world), [])
+})
+
+test('a node that is deleted in the foreground, or before what belongs to it, is let in no more', async (t) => {
+  const world = opened(t)
+  for (const propagationPolicy of ['Foreground', 'Orphan'] as const) {
+    const name = `pi-${propagationPolicy.toLowerCase()}`
+    const node = await world.store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name } })
+    const plan = planDeletion(node, { nowMs: world.clock.wallMs(), propagationPolicy })
+    if (!plan.remove) await world.store.update('nodes', plan.object as typeof node)
+  }
+  await world.clock.settle()
+  t.same((await world.store.list('nodes')).items, [])
+  const revoked = revocationsIn(await world.store.get('configmaps', revocationsKey))
+  t.same([...revoked.keys()].sort(), ['system:node:pi-foreground', 'system:node:pi-orphan'])
 })
 
 test('an owner of another namespace, or one that never was, is gone; one of an unknown kind is not', async (t) => {

@@ -11,6 +11,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { type Followed, follow, keyFrom, keyText } from '../store/follow.ts'
 import { removeIfThere } from '../store/remove.ts'
+import { revokeIfNode } from '../store/revocations.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { type OwnerState, ownershipStep, resourceOf, withoutOwners } from './ownership.ts'
@@ -132,7 +133,7 @@ async function runGarbageCollector({ store, clock, log }: GarbageCollectorNeeds,
         return plan.remove || plan.object === fresh ? undefined : plan.object
       },
     })
-    if (gone) await removeIfThere(store, resource.name, object)
+    if (gone) await takeAway({ resource, object })
     log.info('Removed with its owner', { resource: resource.name, object: keyText(object.metadata) })
   }
 
@@ -146,7 +147,12 @@ async function runGarbageCollector({ store, clock, log }: GarbageCollectorNeeds,
     const { name, namespace = '', uid } = object.metadata
     const change = (fresh: Item['object']) => withoutFinalizer(fresh, finalizer)
     const written = await rewrite({ store, clock }, resource.name, { key: { namespace, name }, uid, change })
-    if (written !== undefined && isReleased(written)) await removeIfThere(store, resource.name, written)
+    if (written !== undefined && isReleased(written)) await takeAway({ resource, object: written })
+  }
+
+  const takeAway = async ({ resource, object }: Item) => {
+    await revokeIfNode({ store, clock }, resource.name, object.metadata.name)
+    await removeIfThere(store, resource.name, object)
   }
 
   for (const resource of Object.values<Resource>(resources)) {
