@@ -101,7 +101,7 @@ function row<Name extends ResourceName>(
     shortNames: [],
     categories: [],
     subresources: [],
-    counted: name === 'pods',
+    counted: false,
     ...more,
     name,
     kind,

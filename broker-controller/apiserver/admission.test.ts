@@ -68,7 +68,11 @@ test("what is the server's to say is not taken from a client", async (t) => {
 
 test('the other kinds get their few words', async (t) => {
   const space = create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'edge' } })
-  t.match(space, { metadata: { labels: { 'kubernetes.io/metadata.name': 'edge' } }, status: { phase: 'Active' } })
+  t.match(space, {
+    metadata: { labels: { 'kubernetes.io/metadata.name': 'edge' } },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  })
   const lease = aLease({ spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } })
   const fresh = { ...lease, metadata: { name: 'pi', namespace: 'kube-node-lease' } }
   t.same(

@@ -142,7 +142,8 @@ function withDefaults(object: AnyObject): AnyObject {
       return { ...object, preemptionPolicy: object.preemptionPolicy || 'PreemptLowerPriority' }
     case 'Namespace': {
       const named = { 'kubernetes.io/metadata.name': object.metadata.name ?? '' }
-      return { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, ...named } } }
+      const metadata = { ...object.metadata, labels: { ...object.metadata.labels, ...named } }
+      return { ...object, metadata, spec: { finalizers: ['kubernetes'] } }
     }
     default:
       return object

@@ -17,17 +17,15 @@ export function storeContract(open: OpenStore): void {
     return store
   }
 
-  test('a created object gets uid, creation time, version and generation, and is found again', async (t) => {
+  test('a created object gets uid, creation time and version, and is found again', async (t) => {
     const store = await opened(t)
     const pod = await store.create('pods', aPod('web'))
     t.match(pod.metadata.uid, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     t.match(pod.metadata.creationTimestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
-    t.equal(pod.metadata.generation, 1)
+    t.equal(pod.metadata.generation, undefined, 'a kind that does not count has none')
     t.equal(pod.metadata.resourceVersion, await store.version())
     t.equal(await store.get('pods', { namespace: 'default', name: 'web' }), pod)
     t.equal(await store.get('pods', { namespace: 'other', name: 'web' }), undefined)
-    const map = await store.create('configmaps', aMap('settings'))
-    t.equal(map.metadata.generation, undefined, 'a kind that does not count has none')
   })
 
   test('uid and creation time that are given are kept', async (t) => {
@@ -119,15 +117,18 @@ export function storeContract(open: OpenStore): void {
 
   test('the generation counts changes of the specification and of nothing else', async (t) => {
     const store = await opened(t)
-    await store.create('pods', aPod('web'))
-    const labelled = await store.update('pods', {
-      ...aPod('web'),
+    const made = await store.create('poddisruptionbudgets', aBudget(1))
+    t.equal(made.metadata.generation, 1)
+    const labelled = await store.update('poddisruptionbudgets', {
+      ...aBudget(1),
       metadata: { name: 'web', namespace: 'default', labels: { a: 'b' }, generation: 7 },
     })
     t.equal(labelled.metadata.generation, 1, 'labels do not, nor does a generation that is sent')
-    const running = await store.updateStatus('pods', { ...labelled, status: { phase: 'Running' } })
-    t.equal(running.metadata.generation, 1, 'a status does not')
-    t.equal((await store.update('pods', { ...running, spec: aPod('web', 'image:2').spec })).metadata.generation, 2)
+    const status = { currentHealthy: 1, desiredHealthy: 1, disruptionsAllowed: 0, expectedPods: 1 }
+    const counted = await store.updateStatus('poddisruptionbudgets', { ...labelled, status })
+    t.equal(counted.metadata.generation, 1, 'a status does not')
+    const changed = await store.update('poddisruptionbudgets', { ...counted, spec: aBudget(2).spec })
+    t.equal(changed.metadata.generation, 2)
   })
 
   test('a status is written alone, by the same rules', async (t) => {
@@ -324,4 +325,13 @@ function aLease(name: string, renewTime = '2026-01-01T00:00:00.000000Z'): Lease 
     metadata: { name, namespace: 'kube-node-lease' },
     spec: { holderIdentity: name, renewTime },
   }
+}
+
+function aBudget(minAvailable: number) {
+  return {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { minAvailable },
+  } as const
 }
