@@ -41,14 +41,14 @@ test('a controller that starts in 1970 goes on with what it has, and makes every
   t.equal(log.messages('warn').length, 1)
 })
 
-test('what was made by a clock that was ahead is made anew when that is set back', async (t) => {
+test('what was made by a clock that was ahead is made anew a minute after that is set back', async (t) => {
   const { clock, open } = aController(t)
   const rightMs = clock.wallMs()
   await open()
   clock.setWall(rightMs + 1000 * dayMs)
   const own = await open()
   clock.setWall(rightMs)
-  await clock.advance(3600_000)
+  await clock.advance(60_000)
   await own.changed()
   t.ok(sinceMs(own.tls().certificate) <= clock.wallMs())
 })

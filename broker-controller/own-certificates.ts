@@ -53,10 +53,9 @@ export interface OwnCertificates extends Loop {
 }
 
 const serverFiles = { key: 'server.key', certificate: 'server.crt' }
-/** A clock may jump: no sleep is trusted for longer. */
-const lookMs = 3600_000
-/** While it is wrong, and more is to be made than is there. */
-const soonMs = 60_000
+/** A clock may jump: no sleep is trusted for longer. Who waits for a certificate of the right time waits for so long. */
+const lookMs = 60_000
+const retryMs = 3600_000
 
 export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<OwnCertificates> {
   const { dataDir, names, servingMs, signingMs, clock, random, log } = needs
@@ -158,14 +157,14 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     },
     async run(signal) {
       while (!signal.aborted) {
-        await clock.sleep(dateProblem() === undefined ? Math.min(lookMs, dueInMs()) : soonMs, signal)
+        await clock.sleep(dateProblem() === undefined ? Math.min(lookMs, dueInMs()) : lookMs, signal)
         if (signal.aborted || dateProblem() !== undefined || dueInMs() > 0) continue
         try {
           await makeAnew()
           log.info('Own certificates renewed', { until: new X509Certificate(server.certificate).validTo })
         } catch (error) {
           log.error('Own certificates not renewed, trying again in an hour', { error })
-          await clock.sleep(lookMs, signal)
+          await clock.sleep(retryMs, signal)
         }
       }
     },

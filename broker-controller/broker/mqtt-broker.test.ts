@@ -231,6 +231,19 @@ test('a broker that closes tells of no wills, and of no ends', async (t) => {
   t.same([heard.messages, heard.disconnected], [[], []])
 })
 
+test('no connection goes on from an earlier one without showing its certificate', async (t) => {
+  const { port } = await opened(t)
+  const secured = async (session?: Buffer) => {
+    const client = connect({ ...clientOptions(port), maxVersion: 'TLSv1.2', ...(session && { session }) })
+    t.teardown(() => client.destroy())
+    await once(client, 'secureConnect')
+    return client
+  }
+  const first = await secured()
+  const second = await secured(first.getSession())
+  t.equal(second.isSessionReused(), false)
+})
+
 function clientOptions(port: number) {
   const { ca } = certs.server
   return { port, host: '127.0.0.1', servername: 'localhost', ca, cert: a.certificate, key: a.key }

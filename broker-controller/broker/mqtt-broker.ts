@@ -1,4 +1,5 @@
 /** The embedded broker: aedes behind a listener that asks for a certificate of our authority. */
+import { constants } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
@@ -268,7 +269,9 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
 }
 
 function secureContext({ ca, certificate, key }: BrokerTls) {
-  return { ca, cert: certificate, key, minVersion: 'TLSv1.2' } as const
+  // Who went on from an earlier session would not show its certificate again, and could stay beyond its end.
+  const secureOptions = constants.SSL_OP_NO_TICKET
+  return { ca, cert: certificate, key, minVersion: 'TLSv1.2', secureOptions } as const
 }
 
 const notAuthorized: AuthenticateError = Object.assign(new Error('Not authorized'), { returnCode: 5 })

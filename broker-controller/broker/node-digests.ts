@@ -14,6 +14,8 @@ export interface NodeDigests {
 
 type Heard = { readonly prints: Map<string, string>; digest: string; mismatches: number }
 
+/** Many more than a node has pods: one that makes up topics takes no memory by it. */
+const mostTopics = 5000
 /** Of two leases in a row, the first may have overtaken a status that is still on its way. */
 const tolerated = 1
 
@@ -33,7 +35,11 @@ export function nodeDigests(): NodeDigests {
   }
   return {
     forget: (node) => void nodes.delete(node),
-    heard: (node, topic, body) => fold(of(node), topic, body === '' ? undefined : digestText(topic, body)),
+    heard(node, topic, body) {
+      const heard = of(node)
+      if (heard.prints.size >= mostTopics && !heard.prints.has(topic)) return
+      fold(heard, topic, body === '' ? undefined : digestText(topic, body))
+    },
     lost: (node, topic) => fold(of(node), topic, undefined),
     differs(node, digest) {
       const heard = of(node)
