@@ -201,35 +201,40 @@ async function untilRevoked(user: string, beforeMs: number, place: Place, signal
 
 async function begin({ dataDir }: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
   const { next = '' } = await beginRollover(join(dataDir, authorityFolderName), nowMs)
-  await takeOver(dataDir, signal)
+  const taken = await takeOver(dataDir, signal)
   return `The next authority is ${next}. Nodes that are connected trust it within a minute, others when they are back.
-When 'bramble-controller certificates rollover change-over' finds that all do, it goes over to it.
-`
+When 'bramble-controller certificates rollover change-over' finds that all do, it goes over to it. Kubeconfigs that were copied
+before do not know it: copy ${join(dataDir, 'kubeconfig')} again before that.
+${taken}`
 }
 
 async function goOver(place: Place, force: boolean, { signal }: BackupCommandNeeds): Promise<string> {
-  const { client } = await access(place)
   const folder = join(place.dataDir, authorityFolderName)
-  const { next }: Rollover = await rolloverIn(folder)
+  const { next, hash: present, stage }: Rollover = await rolloverIn(folder)
+  // Broken off after that, the controller has not heard of it.
+  if (stage === 'changed-over')
+    return `It has gone over to ${present} already.\n${await takeOver(place.dataDir, signal)}`
+  const { client } = await access(place)
   const late = (await nodesOf(client, signal)).filter(({ trusts }) => next === undefined || !trusts.includes(next))
   if (next !== undefined) refuseLate(late, force, 'do not trust the next authority yet; they would have to join again')
   const { hash } = await changeOver(folder)
-  await takeOver(place.dataDir, signal)
+  const taken = await takeOver(place.dataDir, signal)
   return `The authority is now ${hash}: join lines made from here on name it. Nodes get certificates of it within minutes.
 The previous one is trusted until 'bramble-controller certificates rollover finish'.
-`
+${taken}`
 }
 
 async function finish(place: Place, force: boolean, { signal }: BackupCommandNeeds): Promise<string> {
-  const { client } = await access(place)
   const folder = join(place.dataDir, authorityFolderName)
   const { hash, stage } = await rolloverIn(folder)
+  if (stage === 'none') return `Only ${hash} is trusted.\n${await takeOver(place.dataDir, signal)}`
+  const { client } = await access(place)
   const late = (await nodesOf(client, signal)).filter(({ authority }) => authority !== hash)
   if (stage === 'changed-over')
     refuseLate(late, force, 'have no certificate of the present authority yet; they would have to join again')
   await finishRollover(folder)
-  await takeOver(place.dataDir, signal)
-  return `Only ${hash} is trusted now. Kubeconfigs made before are good no more: the new one is ${place.kubeconfig}.\n`
+  const taken = await takeOver(place.dataDir, signal)
+  return `Only ${hash} is trusted now. Kubeconfigs made before are good no more: the new one is ${place.kubeconfig}.\n${taken}`
 }
 
 function refuseLate(late: readonly NodeCertificate[], force: boolean, what: string): void {
@@ -239,9 +244,13 @@ function refuseLate(late: readonly NodeCertificate[], force: boolean, what: stri
   throw new Error(`Nodes ${shown} ${what}. Wait for them, delete those that are gone for good, or give --force`)
 }
 
-async function takeOver(dataDir: string, signal: AbortSignal): Promise<void> {
+/** What else is to be said: a controller that does not hear of it goes on as it was. */
+async function takeOver(dataDir: string, signal: AbortSignal): Promise<string> {
   await giveToOwner(dataDir)
-  await askToReload(doorPath(dataDir), signal)
+  const isTaken = await askToReload(doorPath(dataDir), signal)
+  return isTaken
+    ? ''
+    : 'No controller took this over: it does when it is started (systemctl restart bramble-controller).\n'
 }
 
 async function access({ kubeconfig }: Place): Promise<{ readonly client: ApiClient; readonly found: ApiAccess }> {
