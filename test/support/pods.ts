@@ -100,3 +100,9 @@ export async function outputOf({ docker }: TestDockerd, podUID: string, name: st
   }
   return text
 }
+
+/** What runs, by Docker's own word. */
+export async function runningNames({ docker }: TestDockerd): Promise<readonly string[]> {
+  const running = await docker.listContainers()
+  return running.flatMap((container) => container.Names)
+}
