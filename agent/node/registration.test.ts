@@ -97,6 +97,17 @@ test('a controller that is away is tried again with growing waits, until it answ
   t.same(world.log.messages('warn'), ['Cannot register the node yet, trying until it works'])
 })
 
+test('a controller that is away again is told of again', async (t) => {
+  const world = running(t, [new Error('connect ECONNREFUSED')])
+  await world.clock.advance(1_000)
+  world.store('store-1')
+  world.api.next(new Error('connect ECONNREFUSED'))
+  world.store('store-2')
+  await world.clock.advance(1_000)
+  t.equal(world.registered(), 2)
+  t.equal(world.log.messages('warn').length, 2)
+})
+
 test('registration is done once', async (t) => {
   const world = running(t)
   await world.clock.settle()

@@ -164,7 +164,7 @@ export function registration(needs: RegistrationNeeds): Registration {
     log.info('Node is registered already, brought up to date', { node: nodeName, changed: Object.keys(patch.metadata) })
   }
 
-  /** Each distinct reason is told once: whoever mends one must see the next. */
+  /** Until it is registered each distinct reason is told once: whoever mends one must see the next. */
   const told = new Set<string>()
   const tellFailure = (error: unknown) => {
     const { message } = error instanceof Error ? error : new Error(String(error))
@@ -202,6 +202,7 @@ export function registration(needs: RegistrationNeeds): Registration {
           const facts = await unlessAborted(needs.facts(), signal)
           if (facts === undefined) return
           await register(facts, status, signal)
+          told.clear()
           needs.registered()
         } catch (error) {
           registered = false
