@@ -55,6 +55,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
   const locks = () => pi.run('systemd-inhibit --list --no-legend')
   const agentSaid = () => pi.journal('bramble-agent')
   const lastLeave = async () => [...(await agentSaid()).matchAll(/Took leave (.*)/g)].at(-1)?.[1]
+  const goesDownFor = async () => [...(await agentSaid()).matchAll(/Machine goes down action=(\S*)/g)].at(-1)?.[1]
 
   await t.test('with nothing configured pods have what logind grants, and critical ones a third of it', async (t) => {
     const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
@@ -142,6 +143,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
     t.ok(at('top ends') > 0, 'the last one had its time')
     t.ok(seconds('middle asked') - seconds('deaf asked') >= 2, 'who does not listen has all of its share')
+    t.equal(await goesDownFor(), 'reboot', 'as it says from the first word')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentSaid()) ?? []
     t.equal(left, '0')
@@ -169,6 +171,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
       [...(await agentSaid()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
     t.equal(left, '0')
     t.ok(Number(took) > 3_000, 'the process held it until they had stopped')
+    t.equal(await goesDownFor(), 'poweroff')
     t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
     t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
     const path = '{.status.message} {.status.conditions[?(@.type=="DisruptionTarget")].reason}'
