@@ -11,7 +11,7 @@ import type { KnownTimeKeeper } from '../adapters/known-time.ts'
 import type { MqttControlPlane } from '../adapters/mqtt-control-plane.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { authoritiesOf } from '../join/authorities.ts'
-import { type Identity, writeIdentity } from '../join/identity.ts'
+import { type Identity, renewIdentity } from '../join/identity.ts'
 import { type CertificateManager, certificateManager, type NodeCredentials } from '../node/certificate-manager.ts'
 import { type CheckpointTeller, checkpointTeller } from '../node/checkpoint-teller.ts'
 import type { NodeStatusManager } from '../node/node-status-manager.ts'
@@ -61,7 +61,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   const certificateClock = watch.clockFor('certificate')
   const certificates = certificateManager({
     credentials: () => credentials,
-    write: (next) => writeIdentity(dataDir, { ...identity, ...next }),
+    write: (next) => renewIdentity(dataDir, { ...identity, ...next }),
     use(next) {
       credentials = next
       controlPlane.use(next)

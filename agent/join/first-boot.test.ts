@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join as path } from 'node:path'
 import { type Test, test } from 'tap'
 import type { BootstrapToken } from '../../api/bootstrap-token.ts'
@@ -45,6 +45,22 @@ test('a machine joins with the printed line on its card, and the card then holds
   t.match(await machine.identity(), { nodeName: 'pi', apiUrl: door.url.origin })
   t.equal(existsSync(machine.card), false)
   t.equal(await machine.boot(), 'nothing-to-do')
+})
+
+test('a machine that was in a fleet is told that its agent must be restarted', async (t) => {
+  const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token })
+  t.teardown(() => door.close())
+  const line = `join: bramble-agent join ${door.url.origin} --token ${tokenText} --ca-hash ${door.caHash}`
+  const machine = aMachine(t, line)
+  t.equal(await machine.boot(), 'joined')
+  t.same(machine.log.messages('warn'), [])
+  await writeFile(machine.card, `${line} --node-name attic`)
+  t.equal(await machine.boot(), 'joined')
+  t.match(await machine.identity(), { nodeName: 'attic' })
+  t.match(machine.log.lines.at(-2), {
+    message: 'The agent goes on as it was',
+    facts: { node: 'pi', remedy: /systemctl restart bramble-agent/ },
+  })
 })
 
 test('it tries until the controller is there, and says each trouble once', async (t) => {

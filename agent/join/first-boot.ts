@@ -11,6 +11,7 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { JoinError } from './failures.ts'
 import { type FirstBoot, readFirstBoot } from './first-boot-file.ts'
+import { readIdentity } from './identity.ts'
 import { join } from './join.ts'
 import { shred } from './shred.ts'
 
@@ -30,6 +31,8 @@ export type FirstBootNeeds = {
 
 export type FirstBootEnd = 'joined' | 'nothing-to-do' | 'bad-file' | 'stopped'
 
+/** It was started with the machine, and did not wait for us. */
+const restartIt = "Run 'systemctl restart bramble-agent', or reboot"
 const retries = { firstMs: 2_000, maxMs: 5 * 60_000 }
 
 /** Tries for ever: the controller may be switched on, the network plugged in or the token made long after this machine. */
@@ -52,9 +55,11 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
     log.error('The first-boot file is wrong: correct it and reboot', { path, error })
     return 'bad-file'
   }
+  const before = await readIdentity(dataDir).catch(() => undefined)
   const joined = await joinAtLast(wanted, name, needs)
   if (joined === undefined) return 'stopped'
   log.info('Joined', { node: joined, controller: wanted.url.origin })
+  if (before !== undefined) log.warn('The agent goes on as it was', { node: before.nodeName, remedy: restartIt })
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   await replaceFile(markPath(dataDir), `${digestOf(source)}\n`)
   if (!signal.aborted) await putAway(path, wanted.token.id, log)

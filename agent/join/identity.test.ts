@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { findIdentity, type Identity, mendIdentity, readIdentity, writeIdentity } from './identity.ts'
+import { findIdentity, type Identity, mendIdentity, readIdentity, renewIdentity, writeIdentity } from './identity.ts'
 
 const told = 'The identity of this node was spoiled, its copy is used'
 
@@ -112,4 +112,20 @@ test('a disk that takes no writes is told of, and the copy is used', async (t) =
   t.match(found, { identity: identity(), spoiled: { message: /Cannot read/ } })
   if (found === undefined) return
   await mendIdentity(folder, found, quietLog(t, told, 'Cannot set a file aside', 'Identity not written down'))
+})
+
+test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {
+  const folder = t.testdir()
+  await renewIdentity(folder, identity())
+  await renewIdentity(folder, identity('later'))
+  t.same(await readIdentity(folder), identity('later'))
+  const authority = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n`
+  const trusting = (...names: readonly string[]) => ({ ...identity(), ca: names.map(authority).join('') })
+  await writeIdentity(folder, trusting('old'))
+  await renewIdentity(folder, trusting('new', 'old'))
+  for (const other of [{ ...trusting('old'), nodeName: 'pi-2' }, trusting('of another fleet')]) {
+    await writeIdentity(folder, other)
+    await t.rejects(renewIdentity(folder, trusting('new', 'old')), /joined anew .* as node pi-.*: restart the agent/)
+    t.same(await readIdentity(folder), other)
+  }
 })

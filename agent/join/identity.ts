@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
+import { certificatesIn } from '../../api/pem.ts'
 import { problemText } from '../../api/problem.ts'
 import { type Described, object, optional, text } from '../../api/schema.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
@@ -78,6 +79,26 @@ export async function writeIdentity(dataDir: string, identity: Identity): Promis
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   await replaceFile(identityPath(dataDir), fileText(identity), 0o600)
   await replaceFile(copyPath(dataDir), fileText(identity), 0o600).catch(() => undefined)
+}
+
+/**
+ * The same by an agent that runs with an earlier one: throws, and leaves what is there, where the machine has joined as another
+ * node, or another fleet, since.
+ */
+export async function renewIdentity(dataDir: string, identity: Identity): Promise<void> {
+  const there = await readIdentity(dataDir).catch(() => undefined)
+  if (there !== undefined && !isSameNode(there, identity)) {
+    const who = `node ${there.nodeName} of ${there.apiUrl}`
+    throw new Error(`This machine joined anew meanwhile, as ${who}: restart the agent`)
+  }
+  await writeIdentity(dataDir, identity)
+}
+
+/** Fleets of one address have different authorities; that of one fleet may change, one after the other. */
+function isSameNode(one: Identity, other: Identity): boolean {
+  const known = certificatesIn(other.ca)
+  const isSameFleet = one.ca === other.ca || certificatesIn(one.ca).some((authority) => known.includes(authority))
+  return isSameFleet && one.nodeName === other.nodeName && one.apiUrl === other.apiUrl
 }
 
 function fileText(identity: Identity): string {
