@@ -208,10 +208,15 @@ come_and_go() {
   local name=further-$((++rounds)) command
   join_fleet "$1" "$name" "$data/$name"
   mapfile -t command < <(agent_command "$1" "$data/$name")
+  : >"$data/further.log"
   start further "$data/further.log" "${command[@]}"
   wait_for 60 is_ready "$name" || fail "A further node is not Ready: $2" 'Its log:' "$data/further.log"
   stop further "$data/$name" 40
-  wait_for 30 said_goodbye "$name" || fail "No goodbye was heard: $2" 'The log of the agent:' "$data/further.log"
+  wait_for 30 said_goodbye "$name" || {
+    kube get lease "$name" --namespace kube-node-lease --output yaml || true
+    grep -F "\"$name\"" "$data/controller.log" || true
+    fail "No goodbye was heard: $2" 'Above its lease and what the controller has logged of it. The log of the agent:' "$data/further.log"
+  }
   kube delete node "$name"
 }
 

@@ -49,6 +49,15 @@ test('a connection that ends without a word is lost, unless it took leave', asyn
   t.equal(leaseAfter('pi-1', undefined, { news: 'disconnected' }, { nowMs }), undefined)
 })
 
+test('who took leave is not lost for a will that the broker speaks after it, until it is back', async (t) => {
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  const goodbye = leaseAfter('pi-1', online, connection('goodbye', { reason: 'reboot' }), { nowMs })
+  t.equal(leaseAfter('pi-1', goodbye, connection('lost'), { nowMs }), undefined)
+  const back = leaseAfter('pi-1', goodbye, connection('online'), { nowMs })
+  const lost = leaseAfter('pi-1', back, connection('lost'), { nowMs })
+  t.match(lost?.metadata.annotations, { 'bramble.dev/connection': 'lost' })
+})
+
 test('conditions are stamped here: heard now, changed when their status did', async (t) => {
   const before: NodeStatus = {
     conditions: [

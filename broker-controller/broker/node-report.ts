@@ -46,6 +46,8 @@ export function leaseAfter(
 ): Lease | undefined {
   const state = before?.metadata.annotations?.[annotation.connection]
   if (news.news === 'disconnected' && state !== 'online') return undefined
+  // A will is spoken also where the connection broke before the end of it that the goodbye announced was read.
+  if (news.news === 'connection' && news.message.state === 'lost' && state === 'goodbye') return undefined
   const alive = news.news === 'heartbeat' || (news.news === 'connection' && news.message.state === 'online')
   const holder = { holderIdentity: node, leaseDurationSeconds, ...before?.spec }
   return {
