@@ -2,14 +2,13 @@
 import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
 import { shutdownProblem } from '../api/node-shutdown.ts'
-import { sinceBootMs, systemClock } from '../daemon/clock.ts'
+import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { loopWatch } from '../daemon/loop-watch.ts'
 import { runLoops } from '../daemon/run.ts'
 import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
 import { openBootRecord } from './adapters/boot-record.ts'
-import { openBootTime } from './adapters/boot-time.ts'
 import { checkpointPath, fileCheckpoint } from './adapters/checkpoint.ts'
 import { dockerRuntime } from './adapters/docker.ts'
 import { findDevices } from './adapters/host-devices.ts'
@@ -18,20 +17,19 @@ import { hostPlatform } from './adapters/host-platform.ts'
 import { readResolver } from './adapters/host-resolver.ts'
 import { hostSignals } from './adapters/host-signals.ts'
 import { kernelLog } from './adapters/kernel-log.ts'
-import { knownTimePath, openKnownTime } from './adapters/known-time.ts'
-import { logind } from './adapters/logind.ts'
 import { machineSensors } from './adapters/machine-sensors.ts'
 import { manifestFolder } from './adapters/manifest-folder.ts'
 import { mqttControlPlane } from './adapters/mqtt-control-plane.ts'
 import { networkProbes } from './adapters/network-probes.ts'
 import { hostAddresses } from './adapters/node-addresses.ts'
 import { podUsage } from './adapters/pod-usage.ts'
-import { isUpgrading, systemJobs } from './adapters/system-jobs.ts'
 import { timeService } from './adapters/time-service.ts'
 import { volumeFolders, volumeStore } from './adapters/volume-store.ts'
+import { assembleDate } from './assembly/date.ts'
 import { assembleLocalView } from './assembly/local-view.ts'
 import { assembleMachineHealth } from './assembly/machine-health.ts'
 import { assembleMembership } from './assembly/membership.ts'
+import { assembleShutdown } from './assembly/shutdown.ts'
 import type { RunRequest } from './command-line.ts'
 import type { AgentConfiguration } from './configuration.ts'
 import type { EvictablePods } from './eviction/evictable-pods.ts'
@@ -39,7 +37,6 @@ import { evictionManager } from './eviction/eviction-manager.ts'
 import { oomWatch } from './eviction/oom-watch.ts'
 import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
-import { controllerTime, likelyDate } from './health/clock.ts'
 import type { Identity } from './join/identity.ts'
 import { leaseManager } from './node/lease-manager.ts'
 import type { NodeEvent } from './node/node-event.ts'
@@ -49,9 +46,6 @@ import type { MachineDevices } from './pods/devices.ts'
 import { garbageCollector } from './pods/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 import { staticPodManager } from './pods/static-pod-manager.ts'
-import type { GoingDown } from './shutdown/departure.ts'
-import { type Goodbye, goodbyeFor } from './shutdown/goodbye.ts'
-import { shutdownManager } from './shutdown/shutdown-manager.ts'
 import { containerRoster } from './usage/roster.ts'
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */
@@ -82,13 +76,17 @@ export async function runAgent(
 
   const random = Math.random
   const watch = loopWatch(systemClock, hangsAfterMs)
-  const knownTime = await openKnownTime({
-    path: knownTimePath(dataDir),
+  const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
+  const otherTimeService = timeService({ root, clock: systemClock })
+  const sensors = machineSensors({ root, kernel, otherTimeService })
+  const date = await assembleDate({
+    dataDir,
     certificate: identity.certificate,
-    isClockRight: () => sensors.time().synchronized === true,
+    sensors,
     clock: systemClock,
     log,
   })
+  const { knownTime, theirTime } = date
   const controlPlane = mqttControlPlane(
     { clock: systemClock, random, log, leave: () => goodbye(shutdown.goingDown()) },
     { ...identity, agentVersion: version, bootID: system.bootID, knownTime },
@@ -99,7 +97,6 @@ export async function runAgent(
     seccompDirectory: join(dataDir, 'seccomp'),
     root,
   })
-  const kernel = kernelLog({ root, clock: watch.clockFor('kernel-log'), log })
   const tellOfNode = (event: NodeEvent) => status.tell(event)
   const kills = oomWatch({ kernel, event: tellOfNode, clock: systemClock, log })
   const roster = containerRoster({ list: () => engine.listContainers(), clock: systemClock })
@@ -134,19 +131,13 @@ export async function runAgent(
       stallWarnings: new Map(configuration.pressureStallWarning),
     },
   )
-  const otherTimeService = timeService({ root, clock: systemClock })
-  const sensors = machineSensors({ root, kernel, otherTimeService })
-  const theirTime = controllerTime({ sinceBootMs, wallMs: systemClock.wallMs })
-  const heardTime = (wallMs: number) => theirTime.heard(wallMs, true)
-  const dateKnown = () =>
-    likelyDate({
-      wallMs: systemClock.wallMs(),
-      earliestMs: knownTime.earliestMs(),
-      synchronized: sensors.time().synchronized,
-      controller: theirTime.difference(),
-    })
-  /** Where nobody can tell: the clock, but never before what is known. */
-  const dateGuessed = () => dateKnown() ?? Math.max(systemClock.wallMs(), knownTime.earliestMs())
+  const limits = storageLimits({
+    pods: evictable,
+    usage,
+    imagesApart: eviction.imagesApart,
+    clock: watch.clockFor('storage-limits'),
+    log,
+  })
   const machineHealth = await assembleMachineHealth({
     request,
     configuration,
@@ -163,37 +154,21 @@ export async function runAgent(
     tell: tellOfNode,
     changed: () => status.wake(),
   })
-  const bootTime = await openBootTime({
-    dataDirectory: dataDir,
+  const { shutdown, bootTime, goodbye } = await assembleShutdown({
+    root,
+    dataDir,
     rebooted,
-    isConnected: () => controlPlane.connected,
-    uptimeMs: () => sensors.time().uptimeMs,
+    settings: configuration.shutdown,
+    controlPlane,
+    sensors,
+    pods: { ...evictable, goOn: () => pods.goOn() },
+    watch,
     clock: systemClock,
+    random,
+    log,
+    tell: tellOfNode,
+    changed: () => status.wake(),
   })
-  const goodbye = async (goingDown: GoingDown | undefined): Promise<Goodbye> =>
-    goodbyeFor({ jobs: await systemJobs(root), goingDown, isUpgrading: isUpgrading(root), bootMs: bootTime.ms })
-  const shutdown = shutdownManager(
-    {
-      inhibitor: logind({ root }),
-      pods: {
-        active: () => pods.active(),
-        holds: (uid) => pods.holds(uid),
-        endPod: (uid, ending) => pods.endPod(uid, ending),
-        goOn: () => pods.goOn(),
-      },
-      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye(goingDown))),
-      async reported(withinMs) {
-        const untilMs = systemClock.monotonicMs() + withinMs
-        while (!controlPlane.settled && systemClock.monotonicMs() < untilMs) await systemClock.sleep(20)
-      },
-      clock: watch.clockFor('shutdown'),
-      random,
-      log,
-      tell: tellOfNode,
-      changed: () => status.wake(),
-    },
-    configuration.shutdown,
-  )
   const status = nodeStatusManager(
     {
       machine,
@@ -240,7 +215,7 @@ export async function runAgent(
       devices: () => findDevices(configuration.devices),
       controlPlane,
       network: networkProbes(),
-      date: { nowMs: dateKnown, uptimeMs: () => sensors.time().uptimeMs },
+      date: { nowMs: date.nowMs, uptimeMs: () => sensors.time().uptimeMs },
       gate: boot.startGate({ clock: systemClock, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       node: {
@@ -284,20 +259,13 @@ export async function runAgent(
     inventory,
     controlPlane,
     knownTime,
-    heardTime,
-    nowMs: dateGuessed,
+    heardTime: (wallMs) => theirTime.heard(wallMs, true),
+    nowMs: date.guessedMs,
     status,
     pods,
     watch,
     clock: systemClock,
     random,
-    log,
-  })
-  const limits = storageLimits({
-    pods: evictable,
-    usage,
-    imagesApart: eviction.imagesApart,
-    clock: watch.clockFor('storage-limits'),
     log,
   })
   const { staticPodPath, fileCheckMs } = configuration
