@@ -30,17 +30,9 @@ done
 [ -n "$old_ref" ] || { usage >&2 && exit 64; }
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
-# shellcheck source=scripts/support/packages.sh
-. scripts/support/packages.sh
-# shellcheck source=scripts/support/processes.sh
-. scripts/support/processes.sh
+# shellcheck source=scripts/support/tools.sh
+. scripts/support/tools.sh
 
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-mkdir -p dist
-tools=$PWD/dist/tools
-install_log=$PWD/dist/skew.log
 data=$(mktemp -d /var/tmp/bramble-skew.XXXXXX)
 logs=$data
 socket=$data/docker.sock

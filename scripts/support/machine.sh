@@ -2,17 +2,9 @@
 # Sourced by our scripts that boot a machine: a controller on this host, and a root shell in the machine, on a port that only this
 # host reaches. Needs these: data, door_host, door.
 
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
-# shellcheck source=scripts/support/packages.sh
-. scripts/support/packages.sh
-# shellcheck source=scripts/support/processes.sh
-. scripts/support/processes.sh
+# shellcheck source=scripts/support/tools.sh
+. scripts/support/tools.sh
 
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-mkdir -p dist
-tools=$PWD/dist/tools
-install_log=$PWD/dist/$(basename -- "$0" .sh).log
 # Its process, while it is on.
 machine=''
 
