@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
+import type { Log } from '../../daemon/log.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
@@ -12,6 +13,13 @@ import { recordStart } from './start-record.ts'
 const lasting = 600_000
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
+
+/** The agent on a machine that has booted, with a clock of its own. */
+async function booted(directory: string, bootID: string, log: Log) {
+  const record = await openBootRecord(directory, bootID)
+  const clock = fakeClock()
+  return { record, clock, gate: record.startGate({ clock, log }) }
+}
 
 test('a new boot is noticed once, a first start and a restart are none', async (t) => {
   const directory = t.testdir({})
@@ -48,9 +56,7 @@ test('a pod that takes the machine down is found among others, held back, and le
   let boots = 0
   /** The machine goes down five seconds after `bad` was started; gives who was started by then. */
   const oneBoot = async () => {
-    const record = await openBootRecord(directory, `boot-${++boots}`)
-    const clock = fakeClock()
-    const gate = record.startGate({ clock, log })
+    const { record, clock, gate } = await booted(directory, `boot-${++boots}`, log)
     const started = new Map<string, number>()
     const start = async () => {
       for (const uid of pods.filter((one) => !started.has(one) && gate.hold(one) === undefined)) {
@@ -92,9 +98,7 @@ test('cuts of power at any moment, and shutdowns, blame no pod', async (t) => {
   const directory = t.testdir({})
   const log = quietLog(t)
   for (let boot = 0; boot < 30; boot++) {
-    const record = await openBootRecord(directory, `boot-${boot}`)
-    const clock = fakeClock()
-    const gate = record.startGate({ clock, log })
+    const { record, clock, gate } = await booted(directory, `boot-${boot}`, log)
     // Within the first ten seconds; then such as leave time for everything, but end in order.
     const uptimeMs = boot < 15 ? (boot * 7_919) % 10_000 : 20_000
     for (let ms = 0; ms < uptimeMs; ms += 500) {
@@ -112,9 +116,7 @@ test('cuts of power in every boot, but minutes after the pods were started, blam
   const directory = t.testdir({})
   const log = quietLog(t)
   for (let boot = 0; boot < 8; boot++) {
-    const record = await openBootRecord(directory, `boot-${boot}`)
-    const clock = fakeClock()
-    const gate = record.startGate({ clock, log })
+    const { record, clock, gate } = await booted(directory, `boot-${boot}`, log)
     for (let second = 0; second < 180; second += 10) {
       if (gate.hold('only') === undefined) await gate.starting('only')
       await clock.advance(10_000)
@@ -127,8 +129,7 @@ test('cuts of power in every boot, but minutes after the pods were started, blam
 test('of pods that start at once the last one is on record, and the file is whole', async (t) => {
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
-  const record = await openBootRecord(directory, 'boot-1')
-  const gate = record.startGate({ clock: fakeClock(), log: quietLog(t) })
+  const { gate } = await booted(directory, 'boot-1', quietLog(t))
   await Promise.all(['a-pod-with-a-long-name', 'b', 'a-pod-with-another-name', 'd'].map(gate.starting))
   t.equal(readFileSync(join(directory, 'boot-id'), 'utf8'), 'boot-1 last=d\nboot-0\n')
 })
@@ -155,15 +156,11 @@ test('a suspect that asks a registry nobody hears from for its image runs within
 test('an agent that is started again in the same boot goes on with its record', async (t) => {
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
-  const gate = async (boot: string) => {
-    const record = await openBootRecord(directory, boot)
-    return { record, gate: record.startGate({ clock: fakeClock(), log: quietLog(t) }) }
-  }
-  const first = await gate('boot-3')
+  const first = await booted(directory, 'boot-3', quietLog(t))
   t.match(first.gate.hold('a'), { isNews: true, message: /2 times in a row/ })
   await first.record.ends()
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 ended trial=a\n/)
-  const second = await gate('boot-3')
+  const second = await booted(directory, 'boot-3', quietLog(t))
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
   t.ok(second.gate.hold('a'))
 })
