@@ -35,6 +35,9 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
     await node.within('modest', 'main', 'touch /tmp/go')
     await node.within('greedy', 'main', 'touch /tmp/go')
     await node.untilCondition('MemoryPressure', 'True')
+    // While one goes nobody can come: pressure is over only some time after that.
+    const hopeful = aPod({ name: 'hopeful', containers: [container('main', resident)] })
+    node.want(modest, greedy, critical, hopeful)
     const evicted = await node.evicted('greedy')
     t.match(evicted, {
       reason: 'Evicted',
@@ -46,8 +49,6 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
     t.ok(node.toldOfNode().includes('EvictionThresholdMet: Attempting to reclaim memory'))
     t.ok(node.told().includes(`Evicted: ${evicted.message}`))
 
-    const hopeful = aPod({ name: 'hopeful', containers: [container('main', resident)] })
-    node.want(modest, greedy, critical, hopeful)
     t.match(await node.until('hopeful', ({ phase }) => phase === 'Failed'), {
       reason: 'Evicted',
       message: 'Pod was rejected: The node had condition: [MemoryPressure]. ',
@@ -73,7 +74,7 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
     await limitMachine(dockerd, 'pids.max', 120)
     const node = await smallMachine(t, dockerd, {
       evictionHard: { 'pid.available': '40' },
-      evictionPressureTransitionPeriod: '8s',
+      evictionPressureTransitionPeriod: '20s',
     })
     const forking =
       'until [ -e /tmp/go ]; do sleep 0.1; done; for i in $(seq 90); do sleep 100000 & done; while :; do sleep 1; done'
@@ -82,6 +83,7 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
     node.want(few, many)
     for (const name of ['few', 'many']) await node.until(name, isReady)
     await node.within('many', 'main', 'touch /tmp/go')
+    await node.untilCondition('PIDPressure', 'True')
     t.match(await node.evicted('many'), {
       reason: 'Evicted',
       message: /^The node was low on resource: pids\. Threshold quantity: 40, available: \d+\. $/,
