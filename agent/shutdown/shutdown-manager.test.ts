@@ -182,6 +182,21 @@ test('an agent that starts while the machine goes down has no lock, and asks the
   t.equal(condition(), undefined)
 })
 
+test('a bus that ends just after it gave the lock keeps no pod from being asked', async (t) => {
+  const logind = fakeInhibitor()
+  Object.defineProperty(logind, 'scheduled', {
+    get() {
+      throw new Error('No answer')
+    },
+  })
+  const { clock, told } = await aMachine(t, { logind })
+  t.match(logind.locks, { held: 1, taken: 1 })
+  logind.prepare(true)
+  await clock.advance(5_000)
+  t.match(told, ['uid-of-web Terminated 2', 'uid-of-deaf Terminated 2', /^leave/, 'uid-of-top Terminated 0'])
+  t.equal(logind.locks.held, 0)
+})
+
 test('a bus that ends while the machine goes down keeps no pod from its time', async (t) => {
   const { clock, logind, told, condition } = await aMachine(t)
   logind.prepare(true)

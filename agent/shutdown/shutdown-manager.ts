@@ -73,7 +73,9 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   const begin = async (session: ShutdownSession) => {
     // Asked now: what was scheduled at the last look may have been called off since, for something else.
     const action = hint ?? (await session.action().catch(() => undefined))
-    leave.begin(action, lock === undefined ? sharesOf(settings, unheldMs) : readiness.shares)
+    // A lock that was taken at a look that failed then is one whose delay nobody knows.
+    const isKnown = lock !== undefined && readiness.shares.length > 0
+    leave.begin(action, isKnown ? readiness.shares : sharesOf(settings, unheldMs))
   }
 
   const look = async (session: ShutdownSession) => {
