@@ -82,6 +82,7 @@ install_needed() {
   want qemu-system-arm 'the emulated machine'
   want qemu-user-static 'to install packages for arm64'
   want mmdebstrap 'to make a Debian for arm64'
+  want arch-test 'mmdebstrap asks it whether programs for arm64 run here'
   want e2fsprogs 'the disk'
   want dosfstools 'the boot partition'
   want mtools 'to put a file on it'

@@ -41,6 +41,7 @@ want() {
 }
 
 # Says what will be installed and why, asks unless told not to, installs.
+# Another apt, such as the nightly upgrade, is waited for.
 install_missing() {
   [ "${#missing_packages[@]}" -gt 0 ] || return 0
   local i
@@ -50,7 +51,7 @@ install_missing() {
   done
   may_go_on 'Install them now?'
   quietly 'Installing packages' "$install_log" as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get install --yes --no-install-recommends "${missing_packages[@]}" ||
+    apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${missing_packages[@]}" ||
     fail "These packages could not be installed: ${missing_packages[*]}" \
       "Try it by hand: apt-get update && apt-get install ${missing_packages[*]}" "$install_log"
   missing_packages=()
