@@ -1,4 +1,5 @@
 /** What the doctor asks systemd and its kin over D-Bus. Undefined: nobody answers, or not that. */
+import { setTimeout as pause } from 'node:timers/promises'
 import type { UnitReading } from '../doctor/shutdown.ts'
 import { onSystemBus, type SystemBus } from './system-bus.ts'
 import {
@@ -11,6 +12,8 @@ import {
 } from './systemd-bus.ts'
 
 const deadlineMs = 2_000
+/** After the signal, which logind acts on when it comes to it. */
+const rereadMs = 2_000
 
 export function doctorSystemd(root: string) {
   const settings = { socketPath: systemBusPath(root), deadlineMs }
@@ -35,9 +38,16 @@ export function doctorSystemd(root: string) {
       return microseconds === undefined ? undefined : Number(microseconds) / 1e6
     },
     timeSynchronized: () => asked(isKernelClockSet),
-    /** Where there is no logind there is nothing to do. */
+    /** Until what it grants is another than before, for a while. Where there is no logind there is nothing to do. */
     async reloadLogind(): Promise<void> {
-      if (isSystemdHere(root)) await onSystemBus(settings, rereadLogindFiles)
+      if (!isSystemdHere(root)) return
+      await onSystemBus(settings, async (bus) => {
+        const granted = async () => String(await bus.property(logindManager, 'InhibitDelayMaxUSec'))
+        const before = await granted()
+        await rereadLogindFiles(bus)
+        const untilMs = performance.now() + rereadMs
+        while ((await granted()) === before && performance.now() < untilMs) await pause(50)
+      })
     },
   }
 }

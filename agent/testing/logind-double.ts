@@ -5,6 +5,7 @@ import { closeSync, constants, openSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect, createServer, Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import dbus from 'dbus-next'
 import { type Answer, type BusService, type PrivateBus, privateBus, serve } from './private-bus.ts'
@@ -22,6 +23,8 @@ export interface LogindDouble {
   passesSocket: boolean
   /** As many times as it was made to read its files. */
   readonly reloads: number
+  /** From being told to read them until it does. */
+  reloadMs: number
   /** Says so, from systemd 255 on with what comes after. */
   prepare(isPreparing: boolean, action?: string): void
   /** Ends, and another one that knows the same locks takes its name: also after the bus was restarted. */
@@ -63,6 +66,7 @@ export async function logindDouble(): Promise<LogindDouble> {
 
   const reload = async () => {
     reloads++
+    await pause(double.reloadMs)
     delaySeconds = (await configured(root)) ?? defaultSeconds
   }
 
@@ -95,6 +99,7 @@ export async function logindDouble(): Promise<LogindDouble> {
     bus,
     scheduled: ['', 0],
     passesSocket: false,
+    reloadMs: 0,
     get locks() {
       return [...held].map(([, who, , mode, , pid]) => ({ who, mode, pid }))
     },
