@@ -30,5 +30,6 @@ export async function eventually<T>(
     }
     await pause(everyMs)
   } while (performance.now() < end)
-  throw new Error(`Waited ${withinMs} ms in vain: ${what}`, { cause: last })
+  const because = last instanceof Error ? ` (${last.message})` : ''
+  throw new Error(`Waited ${withinMs} ms in vain: ${what}${because}`, { cause: last })
 }
