@@ -140,7 +140,7 @@ function trialMessage(times: number): string {
 }
 
 /** A line for each boot, the newest first: its id, and what is to be known of it. Words nobody knows are passed over. */
-export function parseBootFile(text: string): BootFile {
+function parseBootFile(text: string): BootFile {
   const lines = text.split('\n').flatMap((line) => (/^[\w-]+( [\w=.:-]+)*$/.test(line) ? [line.split(' ')] : []))
   const held = lines.flatMap(([first, ...uids]) => (first === 'held' ? uids : []))
   const boots = lines.flatMap(([bootID = '', ...words]): BootNote[] => {

@@ -21,7 +21,7 @@ export type GoodbyeFacts = {
   readonly bootMs: number | undefined
 }
 
-export const ownUnit = 'bramble-agent.service'
+const ownUnit = 'bramble-agent.service'
 
 const rebootTargets = ['reboot.target', 'kexec.target', 'soft-reboot.target']
 const offTargets = ['poweroff.target', 'halt.target']

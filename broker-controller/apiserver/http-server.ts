@@ -5,11 +5,7 @@ import type { Registry } from 'prom-client'
 import { parse as parseYaml } from 'yaml'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { EventRecorder } from '../store/event-recorder.ts'
 import type { RevocationList } from '../store/revocations.ts'
-import type { Store, StoreOrigin } from '../store/store.ts'
-import type { UsageBoard } from '../store/usage-board.ts'
 import { connectionsOf } from './connections.ts'
 import { httpExchange } from './http-exchange.ts'
 import { requestCounters } from './request-counters.ts'
@@ -19,33 +15,23 @@ import { type HealthCheck, within } from './system-paths.ts'
 /** PEM. `certificate` is the server's own; `ca` are those whose client certificates are good. */
 export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
 
-export type ApiServerNeeds = {
-  readonly store: Store
-  readonly events: EventRecorder
-  readonly usage: UsageBoard
-  readonly clock: Clock
-  readonly log: Log
+export type ApiServerNeeds = Pick<
+  RequestNeeds,
+  'store' | 'events' | 'usage' | 'clock' | 'log' | 'version' | 'commonNameOf' | 'origin' | 'lapsedWindowMs'
+> & {
   /** Its counters are what /metrics shows; the server adds its own. */
   readonly registry: Registry
   readonly tls: ServerTls
   readonly host: string
   /** 0: the system picks. */
   readonly port: number
-  /** Of this program, as in `0.1.0`. */
-  readonly version: string
   /** Beside the store, what must be well before /readyz says so. */
   readonly readiness?: readonly HealthCheck[]
   readonly random?: () => number
-  /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
-  readonly commonNameOf: (request: string) => string | undefined
-  /** Which store this is; undefined: one that learns nothing from nodes. */
-  readonly origin?: StoreOrigin
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: RevocationList
   /** Is this client certificate (DER) of our authority, whatever its dates? undefined: those that have ended are nobody's. */
   readonly isOurs?: (der: Uint8Array) => boolean
-  /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
-  readonly lapsedWindowMs?: number
 }
 
 export interface ApiServer {

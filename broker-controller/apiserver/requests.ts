@@ -2,17 +2,15 @@
 import { ApiError, isApiError } from '../../api/api-error.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstrap-token.ts'
 import { type Identity, nodeOf } from '../../api/identity.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { EventRecorder } from '../store/event-recorder.ts'
 import type { RevocationList } from '../store/revocations.ts'
-import type { Store, StoreOrigin } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
 import type { Answer } from './answers.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
 import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
 import { exactFields } from './list-options.ts'
 import { resourceAnswer } from './resource-handlers.ts'
+import type { ResourceNeeds } from './resource-request.ts'
 import { type Route, routeOf } from './routes.ts'
 import { errorAnswer, methodNotAllowed } from './status-errors.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
@@ -31,20 +29,14 @@ export type ApiRequest = {
   readonly signal: AbortSignal
 }
 
-export type RequestNeeds = SystemNeeds & {
-  readonly store: Store
-  readonly events: EventRecorder
-  readonly usage: UsageBoard
-  readonly clock: Clock
-  readonly log: Log
-  readonly random: () => number
-  readonly parseYaml: (text: string) => unknown
-  /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
-  readonly commonNameOf: (request: string) => string | undefined
-  readonly origin?: StoreOrigin
-  readonly revocations?: Pick<RevocationList, 'because'>
-  readonly lapsedWindowMs?: number
-}
+export type RequestNeeds = SystemNeeds &
+  ResourceNeeds & {
+    readonly usage: UsageBoard
+    /** undefined: every certificate of the authority is good until its end. */
+    readonly revocations?: Pick<RevocationList, 'because'>
+    /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
+    readonly lapsedWindowMs?: number
+  }
 
 /** With what was asked, for whoever counts. */
 export type Answered = { readonly answer: Answer; readonly route: Route; readonly user: string }
