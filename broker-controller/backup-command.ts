@@ -5,7 +5,16 @@ import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { rfc3339 } from '../daemon/clock.ts'
 import { storyOf } from '../daemon/log.ts'
-import { isThere, keepBackup, makeBackup, type Restored, restore, storeFileName } from './backup.ts'
+import {
+  authorityFolderName,
+  isThere,
+  keepBackup,
+  makeBackup,
+  type Restored,
+  restore,
+  storeFileName,
+} from './backup.ts'
+import { failureText } from './command-failure.ts'
 import { askForBackup, doorPath } from './local-door.ts'
 import { type Backup, copyIdleStore, isIdle } from './store/sqlite-backup.ts'
 
@@ -68,7 +77,7 @@ async function command(
     stdout(await planned())
     return 0
   } catch (error) {
-    stderr(`${signal.aborted ? 'Stopped' : storyOf(error)}\n`)
+    stderr(failureText(error, signal))
     return 1
   }
 }
@@ -112,13 +121,20 @@ async function bringBack(file: string, dataDir: string, replace: boolean, { nowM
   if ((await isThere(store)) && !isIdle(store)) {
     throw new Error(`A controller uses ${dataDir}: stop it first (systemctl stop bramble-controller)`)
   }
-  const { backup: restored, aside, revocations } = await restore(file, dataDir, replace, rfc3339(nowMs))
+  const { backup: restored, aside, revocations, otherAuthority } = await restore(file, dataDir, replace, rfc3339(nowMs))
   const before = aside === undefined ? '' : `What was there before is in ${aside}.\n`
   return `Restored ${basename(file)}, made ${restored.made}: ${contents(restored)}.
 ${before}Start the controller: it asks every node that connects what it runs, so pods made since are learnt back, and nothing is ended
 before its node was asked. Pods deleted since come back: delete them again. Tokens deleted since are good again until they
 expire: 'bramble-controller token list' shows them.
 ${revocationsText(revocations)}
+${otherAuthority ? otherAuthorityText(dataDir, aside ?? dataDir) : ''}`
+}
+
+function otherAuthorityText(dataDir: string, aside: string): string {
+  const [kept, restored] = [aside, dataDir].map((folder) => join(folder, authorityFolderName))
+  return `The authority that was here is another one than the backup's. Where the fleet went over to it since, nodes do not know that of
+the backup: put ${kept} in the place of ${restored} before the start.
 `
 }
 

@@ -153,20 +153,33 @@ test('a backup with one bit turned, or half of one, is refused with what is wron
   )
 })
 
+test('an authority that is not the one of the backup is told of, with what to do', async (t) => {
+  const { target, take, folder } = await controller(t)
+  await take()
+  const [same, other] = [join(folder, 'same'), join(folder, 'other')]
+  for (const [dir, text] of [
+    [same, authority['ca.crt']],
+    [other, 'of another'],
+  ] as const) {
+    await mkdir(join(dir, 'authority'), { recursive: true })
+    await writeFile(join(dir, 'authority', 'ca.crt'), text)
+  }
+  t.notMatch((await restoring(target, '--data-dir', same, '--replace')).said, /another one/)
+  const { code, said } = await restoring(target, '--data-dir', other, '--replace')
+  t.equal(code, 0)
+  t.match(said, /another one than the backup's.*\n.*put .*replaced-.*authority in the place of .*other\/authority/)
+})
+
+test('a backup that is not there is named', async (t) => {
+  const { code, said } = await restoring('/nowhere.backup', '--data-dir', join(await temporaryFolder(t), 'fresh'))
+  t.equal(code, 1)
+  t.match(said, /no such file.*\/nowhere\.backup/)
+})
+
 test('a store in use is not restored over', async (t) => {
   const { target, take, folder } = await controller(t)
   await take()
-  let said = ''
-  const code = await restoreCommand([target, '--data-dir', join(folder, 'data'), '--replace'], {
-    stdout: () => undefined,
-    stderr: (text) => {
-      said += text
-    },
-    signal: new AbortController().signal,
-    nowMs: Date.parse(now),
-    version: '1.2.3',
-    defaults: { dataDir: '/nowhere' },
-  })
+  const { code, said } = await restoring(target, '--data-dir', join(folder, 'data'), '--replace')
   t.equal(code, 1)
   t.match(said, /A controller uses .*: stop it first/)
 })
@@ -213,6 +226,23 @@ test('nobody behind the door is no error, and what the controller cannot do is s
   stop.abort()
   await running
 })
+
+/** What the command said, to whichever side. */
+async function restoring(...argv: readonly string[]) {
+  let said = ''
+  const say = (text: string) => {
+    said += text
+  }
+  const code = await restoreCommand(argv, {
+    stdout: say,
+    stderr: say,
+    signal: new AbortController().signal,
+    nowMs: Date.parse(now),
+    version: '1.2.3',
+    defaults: { dataDir: '/nowhere' },
+  })
+  return { code, said }
+}
 
 async function controller(t: Test) {
   const folder = await temporaryFolder(t)

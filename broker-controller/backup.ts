@@ -79,6 +79,8 @@ export type Restored = {
   readonly aside?: string
   /** Of the store that was there before: whether what it had revoked is revoked still, or why that is not known. */
   readonly revocations?: 'kept' | { readonly unreadable: string }
+  /** What was there before was signed for by another authority. */
+  readonly otherAuthority: boolean
 }
 
 /**
@@ -86,10 +88,12 @@ export type Restored = {
  * moment it can be run again. Throws when the backup is not whole, or when something is there and `replace` is not set.
  */
 export async function restore(file: string, dataDir: string, replace: boolean, now: string): Promise<Restored> {
+  await access(file, constants.R_OK) // SQLite does not say which file it cannot open
   const backup = readBackup(file)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const brokenOff = await isThere(join(dataDir, restoringName))
   const before = await revocationsBefore(dataDir, brokenOff)
+  const otherAuthority = await isOther(join(dataDir, authorityFolderName, 'ca.crt'), backup.authority.get('ca.crt'))
   const present = (await readdir(dataDir)).filter((name) => name !== restoringName && !name.startsWith('replaced-'))
   if (present.length > 0 && !replace) {
     throw new Error(
@@ -115,7 +119,13 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   await giveToOwner(dataDir)
   await rm(restoring, { recursive: true })
   await flush(dataDir)
-  return { backup, ...(present.length > 0 && { aside }), ...(before.found && { revocations: before.found }) }
+  const found = { ...(present.length > 0 && { aside }), ...(before.found && { revocations: before.found }) }
+  return { backup, otherAuthority, ...found }
+}
+
+async function isOther(path: string, content: Uint8Array = new Uint8Array()): Promise<boolean> {
+  const present = await readFile(path).catch(() => undefined)
+  return present !== undefined && !present.equals(content)
 }
 
 type RevocationsBefore = { readonly lists: readonly ConfigMap[]; readonly found?: Restored['revocations'] }

@@ -14,11 +14,11 @@ import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../dae
 import { systemClock } from '../daemon/clock.ts'
 import { formatDuration } from '../daemon/duration.ts'
 import { exitCode } from '../daemon/exit-code.ts'
-import { storyOf } from '../daemon/log.ts'
 import { readOptions } from '../daemon/options.ts'
 import { authorityFolderName, giveToOwner } from './backup.ts'
 import type { BackupCommandNeeds } from './backup-command.ts'
 import { columns } from './columns.ts'
+import { failureText } from './command-failure.ts'
 import { type ApiAccess, readKubeconfig } from './kubeconfig.ts'
 import { askToReload, doorPath } from './local-door.ts'
 import { revocationsIn, revocationsKey, withRevoked } from './store/revocations.ts'
@@ -49,7 +49,7 @@ export async function certificatesCommand(argv: readonly string[], needs: Backup
     stdout(await work())
     return 0
   } catch (error) {
-    stderr(`${signal.aborted ? 'Stopped' : storyOf(error)}\n`)
+    stderr(failureText(error, signal))
     return 1
   }
 }

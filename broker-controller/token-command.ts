@@ -20,9 +20,9 @@ import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../dae
 import { rfc3339 } from '../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../daemon/duration.ts'
 import { exitCode } from '../daemon/exit-code.ts'
-import { storyOf } from '../daemon/log.ts'
 import { readOptions } from '../daemon/options.ts'
 import { columns } from './columns.ts'
+import { failureText } from './command-failure.ts'
 import { type ApiAccess, currentCluster, parseKubeconfig, readKubeconfig } from './kubeconfig.ts'
 
 export type TokenCommandNeeds = {
@@ -63,7 +63,7 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
     }
     return 0
   } catch (error) {
-    stderr(`${needs.signal.aborted ? 'Stopped' : storyOf(error)}\n`)
+    stderr(failureText(error, needs.signal))
     return 1
   }
 }
