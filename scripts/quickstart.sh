@@ -110,7 +110,8 @@ prepare_folders() {
   [ "${#data}" -le 60 ] || fail "The path of the data folder is too long: $data" 'Choose one of at most 60 characters with --data.'
   [ -w "$data" ] || [ ! -e "$data" ] || fail "This user may not change $data" 'Choose another folder with --data, or run this as its owner.'
   mkdir -p "$logs" 2>/dev/null || fail "Cannot make $data" 'Choose another folder with --data, or run this as root.'
-  chmod 700 "$data"
+  # The packaged controller, which is not root, goes through this one.
+  if [ "$data" = /var/lib/bramble ]; then chmod 755 "$data" && chmod 700 "$logs"; else chmod 700 "$data"; fi
   exec 9>"$data/.lock"
   flock -n 9 || fail "Another quickstart is at work on $data" 'Wait for it to end.'
 }

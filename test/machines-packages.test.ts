@@ -9,6 +9,7 @@ test('packages on a machine', { timeout: 240_000 }, async (t) => {
   const packages = await testPackages()
   const machine = await bootMachine(t, { name: 'pi-01' })
   await machine.importImage('test/busybox:1')
+  await machine.run('mkdir -m 700 /var/lib/bramble') // as a quickstart of root's might have left it
   await install(machine, packages.controller)
   const hub = await hubOn(t, machine)
   const started = () =>
