@@ -165,6 +165,19 @@ test('an agent that is started again in the same boot goes on with its record', 
   t.ok(second.gate.hold('a'))
 })
 
+test('a suspect that does no harm is let go, also where another agent of this boot started it', async (t) => {
+  const directory = t.testdir({ 'boot-id': 'boot-3 trial=a began\nboot-2 last=a\nboot-1\n' })
+  const record = await openBootRecord(directory, 'boot-3')
+  const clock = fakeClock()
+  const gate = record.startGate({ clock, log: quietLog(t) })
+  t.equal(gate.hold('a'), undefined)
+  await record.goesOn(60_000)
+  t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a began\n/)
+  await clock.advance(120_000)
+  await record.goesOn(180_000)
+  t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
+})
+
 test('a folder that takes no writes is no failure', async (t) => {
   const record = await openBootRecord('/nowhere/at/all', 'boot-1')
   t.equal(record.rebooted, false)

@@ -87,6 +87,8 @@ export async function openBootRecord(dataDirectory: string, bootID: string): Pro
       /** Of those that matter only: pods come and go for years. */
       const startedMs = new Map<string, number>()
       let quietUntilMs: number | undefined
+      // An agent before us in this boot started it, no later than now.
+      if (current.trial !== undefined && current.began) startedMs.set(current.trial, bornMs)
       if (held.length > 0) log.warn('Pods that took the machine down are held back', { held })
 
       const goesOnAfter = (uid: string, ms: number) =>
