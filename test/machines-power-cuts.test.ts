@@ -33,11 +33,9 @@ test('power cuts', { timeout: 280_000 }, async (t) => {
   })
   await giveIdentity(machine, t.testdir({}))
   const pods = ['a', 'b', 'c'].map((name) => aPod(name, 'trap "exit 0" TERM; while :; do sleep 1; done'))
+  const checkpoint = () => fileCheckpoint(machine.disk(`${dataDir}/desired.json`), quietLog(t))
   const want = (wanted: readonly Pod[], version: number) =>
-    fileCheckpoint(machine.disk(`${dataDir}/desired.json`), quietLog(t)).save({
-      desired: { epoch: 'one', version, pods: wanted },
-      endings: {},
-    })
+    checkpoint().save({ desired: { epoch: 'one', version, pods: wanted }, endings: {} })
 
   await machine.powerOn()
   await machine.importImage(image)
@@ -100,6 +98,16 @@ test('power cuts', { timeout: 280_000 }, async (t) => {
     t.match(await agentFiles(machine), /desired\.json\.unreadable,.*identity\.json,.*identity\.json\.unreadable/)
     t.match(await said(), /Checkpoint of wanted pods cannot be used .*checksum does not fit/)
     t.match(await machine.journal('bramble-agent'), /The identity of this node was spoiled, its copy is used/)
+  })
+
+  await t.test('of a checkpoint that is spoiled the copy brings the pods back, with nobody to ask', async (t) => {
+    await machine.cutPower()
+    await want(pods, 2)
+    await checkpoint().keepCopy()
+    await writeFile(machine.disk(`${dataDir}/desired.json`), 'spoiled')
+    const { sinceDockerS } = await comeBack(machine, pods)
+    t.ok(sinceDockerS < 30)
+    t.match(await machine.journal('bramble-agent'), /A copy of the checkpoint is used/)
   })
 
   await t.test('a pod that takes the machine down is held back, the others run', async (t) => {
