@@ -89,7 +89,18 @@ stop_dockerd() {
   ! containerd_lives || say "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
   as_root rm -f -- "$data/docker.sock"
   as_root ip link delete "$bridge" 2>/dev/null || true
+  forget_firewall_rules
   containerd_lives || unmount_leftovers
+}
+
+# dockerd leaves what it told the firewall of its bridge.
+forget_firewall_rules() {
+  local table rule
+  for table in filter nat; do
+    while read -ra rule; do
+      as_root iptables --wait --table "$table" --delete "${rule[@]:1}"
+    done < <(as_root iptables --wait --table "$table" --list-rules 2>/dev/null | grep -w -- "$bridge")
+  done
 }
 
 # Only a dockerd that could not start, or was killed, leaves mounts.
