@@ -1,4 +1,5 @@
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { administrator } from '../api/identity.ts'
@@ -51,6 +52,35 @@ test('what was made by a clock that was ahead is made anew a minute after that i
   await clock.advance(60_000)
   await own.changed()
   t.ok(sinceMs(own.tls().certificate) <= clock.wallMs())
+})
+
+test('what comes at one moment is done one after the other, and leaves files that belong together', async (t) => {
+  const { dataDir, clock, open, revoke } = aController(t)
+  const own = await open()
+  revoke(clock.wallMs())
+  await Promise.all([own.reload(), own.revoked(), own.reload(), own.revoked(), own.reload()])
+  const [key, certificate] = await Promise.all(['key', 'crt'].map((kind) => readFile(join(dataDir, `server.${kind}`))))
+  t.ok(new X509Certificate(certificate ?? '').checkPrivateKey(createPrivateKey(key ?? '')))
+  t.equal(await own.administratorSinceMs(), clock.wallMs())
+})
+
+test('what is trusted now is told also where no kubeconfig can be written', async (t) => {
+  const { dataDir, open } = aController(t)
+  const own = await open()
+  await rm(join(dataDir, 'kubeconfig'))
+  await mkdir(join(dataDir, 'kubeconfig', 'in the way'), { recursive: true })
+  await t.rejects(own.reload(), { message: /Cannot write .*kubeconfig/ })
+  t.equal(own.changes(), 1)
+})
+
+test('a key and a certificate that a power cut left unlike are not gone on with', async (t) => {
+  const { dataDir, clock, open } = aController(t)
+  const own = await open()
+  const first = own.tls().key
+  await own.reload()
+  await writeFile(join(dataDir, 'server.key'), first)
+  clock.setWall(1_000)
+  await t.rejects(open(), { message: /No certificate is made while .*: set it, or wait until it is set/ })
 })
 
 test('an administrator whose certificate was revoked finds another one', async (t) => {
@@ -113,6 +143,7 @@ function aController(t: Test, ...expected: readonly string[]) {
     }
   }
   return {
+    dataDir,
     clock,
     log,
     open,

@@ -2,7 +2,7 @@
  * The authority as a running controller has it, and the certificates it makes for itself: the servers' and the
  * administrator's. Made at the start, and again in good time before they end; whoever uses them is told.
  */
-import { X509Certificate } from 'node:crypto'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { administrator } from '../api/identity.ts'
@@ -103,8 +103,9 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
   const makeAnew = async () => {
     server = await serverCertificate()
     share = random()
-    await writeKubeconfigs()
+    // First: who is trusted no more shall be out also where a kubeconfig cannot be written.
     for (const tell of listeners) await tell()
+    await writeKubeconfigs()
   }
 
   /** In the data directory, and where else it is wanted. */
@@ -120,6 +121,14 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
       await replaceFile(wanted, text, 0o600)
     }
     administratorSinceMs = Date.parse(new X509Certificate(admin.certificate).validFrom)
+  }
+
+  /** A renewal, a rollover and a revocation may come at one moment, and write the same files. */
+  let last: Promise<void> = Promise.resolve()
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    const done = last.then(work)
+    last = done.catch(() => undefined)
+    return done
   }
 
   return {
@@ -141,26 +150,28 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     onChange: (told) => void listeners.push(told),
     async writeKubeconfig(url) {
       kubeconfigServer = url
-      await writeKubeconfigs()
+      await inTurn(writeKubeconfigs)
       return needs.kubeconfig ?? kubeconfigPath
     },
-    async revoked() {
-      const beforeMs = needs.revokedBefore(administrator.user)
-      if (beforeMs === undefined || administratorSinceMs === undefined || administratorSinceMs >= beforeMs) return
-      await writeKubeconfigs()
-      log.warn('The certificate of administrators was revoked; there is another kubeconfig', { path: kubeconfigPath })
-    },
-    async reload() {
-      authority = await openFleetAuthority(folder, clock, log)
-      await makeAnew()
-      log.info('Authority read anew', { caHash: authority.hash, trusted: certificatesIn(authority.trusted).length })
-    },
+    revoked: () =>
+      inTurn(async () => {
+        const beforeMs = needs.revokedBefore(administrator.user)
+        if (beforeMs === undefined || administratorSinceMs === undefined || administratorSinceMs >= beforeMs) return
+        await writeKubeconfigs()
+        log.warn('The certificate of administrators was revoked; there is another kubeconfig', { path: kubeconfigPath })
+      }),
+    reload: () =>
+      inTurn(async () => {
+        authority = await openFleetAuthority(folder, clock, log)
+        await makeAnew()
+        log.info('Authority read anew', { caHash: authority.hash, trusted: certificatesIn(authority.trusted).length })
+      }),
     async run(signal) {
       while (!signal.aborted) {
         await clock.sleep(dateProblem() === undefined ? Math.min(lookMs, dueInMs()) : lookMs, signal)
         if (signal.aborted || dateProblem() !== undefined || dueInMs() > 0) continue
         try {
-          await makeAnew()
+          await inTurn(makeAnew)
           log.info('Own certificates renewed', { until: new X509Certificate(server.certificate).validTo })
         } catch (error) {
           log.error('Own certificates not renewed, trying again in an hour', { error })
@@ -171,10 +182,12 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
   }
 }
 
+/** undefined: there is none, or its two files are not of one certificate, as a power cut between them leaves them. */
 async function keptServer(dataDir: string): Promise<Issued | undefined> {
   const read = (name: string) => readFile(join(dataDir, name), 'utf8').catch(() => undefined)
   const [key, certificate] = await Promise.all([read(serverFiles.key), read(serverFiles.certificate)])
-  return key === undefined || certificate === undefined ? undefined : { key, certificate }
+  if (key === undefined || certificate === undefined) return undefined
+  return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) ? { key, certificate } : undefined
 }
 
 async function openFleetAuthority(folder: string, clock: Clock, log: Log): Promise<Authority> {
