@@ -98,7 +98,7 @@ forget_firewall_rules() {
   local table rule
   for table in filter nat; do
     while read -ra rule; do
-      as_root iptables --wait --table "$table" --delete "${rule[@]:1}"
+      as_root iptables --wait --table "$table" --delete "${rule[@]:1}" || true # somebody else was quicker
     done < <(as_root iptables --wait --table "$table" --list-rules 2>/dev/null | grep -w -- "$bridge")
   done
 }
