@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { shutdownEnding } from '../../api/node-shutdown.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { fakeVolumes } from '../testing/fake-volumes.ts'
 import { image, listening, mirrorOf, nodeInMemory, podFromFile, podRunning } from '../testing/node-in-memory.ts'
 import type { PodWorld } from '../testing/pod-world.ts'
 
@@ -174,4 +175,28 @@ test('a shutdown that is called off gives the pods back', async (t) => {
   await clock.advance(10_000)
   t.equal(running().length, 4)
   t.match(world.status('web'), { phase: 'Running', reason: undefined })
+})
+
+test('a shutdown that is called off while a container’s last words are read gives its pod back, too', async (t) => {
+  let heard: () => void = () => undefined
+  const lastWords = new Promise<void>((resolve) => {
+    heard = resolve
+  })
+  let reading = 0
+  const message = async () => {
+    reading++
+    await lastWords
+    return Buffer.alloc(0)
+  }
+  const { clock, running, world } = nodeInMemory(t, { volumes: { ...fakeVolumes(), message } })
+  world.want(podRunning('work', listening, { restartPolicy: 'OnFailure' }))
+  await clock.advance(3_000)
+  stopAllFor(world)
+  await clock.advance(1_000)
+  t.equal(reading, 1, 'it has said that it is done')
+  world.manager.goOn()
+  heard()
+  await clock.advance(10_000)
+  t.match(world.status('work'), { phase: 'Running', reason: undefined })
+  t.equal(running().length, 2)
 })

@@ -78,6 +78,8 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
+    // Ended by a decision while we read, or that was called off: nothing above holds.
+    if (ledger.of(uid).ended !== known.ended) continue
     const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(uid)
     if (pod !== undefined && hold?.isNews) {
       needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
