@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,25 +9,28 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import tap, { type Test, test } from 'tap'
 import { whyNoDockerd } from './support/dockerd.ts'
+import { eventually } from './support/wait.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const skip = await whyNotHere()
 
-// better-sqlite3 is compiled where no ready-made file can be had: a minute by itself.
-tap.setTimeout(600_000)
-const firstStartMs = 6 * 60_000
+// better-sqlite3 is compiled where no ready-made file can be had: a minute by itself, six on two cores that others want, too.
+const wholeMs = 20 * 60_000
+tap.setTimeout(wholeMs)
+const firstStartMs = 12 * 60_000
 const nextStartMs = 2 * 60_000
 
 test('a fresh clone becomes a Ready node, and nothing is left of it afterwards', {
   skip,
-  timeout: 600_000,
+  timeout: wholeMs,
 }, async (t) => {
   const { data, quickstart } = await freshClone(t)
   const ports = ['--api-port', '0', '--mqtt-port', '0']
 
   const first = await quickstart(firstStartMs, '--yes', '--background', '--node-name', 'fresh', ...ports)
   t.equal(first.code, 0, 'it starts') || t.comment(first.output)
+  t.match(first.output, /Installing JavaScript packages/)
   t.match(first.output, /Node fresh is Ready/)
   t.match(first.output, `export KUBECONFIG=${data}/kubeconfig`, 'and says what to try')
   t.equal(await ready(data, 'fresh'), 'True', 'kubectl sees it')
@@ -37,7 +40,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   const second = await quickstart(nextStartMs, '--yes', '--background')
   t.equal(second.code, 0, 'a second start changes nothing') || t.comment(second.output)
   t.same(await pidsOf(data), pids)
-  t.ok(second.tookMs < 90_000, `and takes seconds: ${second.tookMs} ms`)
+  t.notMatch(second.output, /Installing|Making|Compiling/, 'and has nothing to install')
 
   process.kill(Number(pids['agent']), 'SIGKILL')
   await writeFile(join(data, 'agent.pid'), `${process.pid}\n`)
@@ -102,7 +105,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   })
 })
 
-type Ended = { readonly code: number | null; readonly output: string; readonly tookMs: number }
+type Ended = { readonly code: number | null; readonly output: string }
 type Going = {
   readonly process: ChildProcess
   output(): string
@@ -119,15 +122,16 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
   const data = join(folder, 'd')
   const clone = join(folder, 'bramble')
   await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', root, clone])
-  const start = (...args: string[]) => going(join(clone, 'scripts/quickstart.sh'), ['--data', data, ...args])
+  let starts = 0
+  const start = (...args: string[]) =>
+    going(join(clone, 'scripts/quickstart.sh'), ['--data', data, ...args], join(folder, `said-${++starts}`))
   const quickstart = Object.assign(
     async (timeoutMs: number, ...args: string[]) => {
-      const beganMs = performance.now()
       const script = start(...args)
       const late = setTimeout(() => script.process.kill('SIGTERM'), timeoutMs)
       const code = await script.ended
       clearTimeout(late)
-      return { code, output: script.output(), tookMs: Math.round(performance.now() - beganMs) }
+      return { code, output: script.output() }
     },
     { start },
   )
@@ -138,34 +142,19 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
   return { data, quickstart }
 }
 
-function going(command: string, args: readonly string[]): Going {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  let text = ''
-  let heard: () => void = () => undefined
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (part: string) => {
-      text += part
-      heard()
-    })
-  }
-  // 'exit', not 'close': what goes on running in the background must not keep us.
-  const ended = once(child, 'exit').then(([code]) => {
-    heard()
-    return code as number | null
-  })
+/** What it says goes to `log`: all of it is there once it has ended, whoever goes on running in the background. */
+function going(command: string, args: readonly string[], log: string): Going {
+  const file = openSync(log, 'w')
+  const child = spawn(command, args, { stdio: ['ignore', file, file] })
+  closeSync(file)
+  const output = () => readFileSync(log, 'utf8')
   return {
     process: child,
-    output: () => text,
-    ended,
+    output,
+    ended: once(child, 'exit').then(([code]) => code as number | null),
     async said(words, withinMs) {
-      const late = AbortSignal.timeout(withinMs)
-      late.addEventListener('abort', () => heard(), { once: true })
-      while (!words.test(text)) {
-        if (late.aborted || child.exitCode !== null) throw new Error(`It did not say ${words}:\n${text}`)
-        await new Promise<void>((resolve) => {
-          heard = resolve
-        })
-      }
+      await eventually(`it says ${words}`, () => words.test(output()) || child.exitCode !== null, { withinMs })
+      if (!words.test(output())) throw new Error(`It did not say ${words}:\n${output()}`)
     },
   }
 }

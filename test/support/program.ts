@@ -30,7 +30,8 @@ export function startProgram(
   const lines: LogLine[] = []
   const raw: string[] = []
   const waiting = new Set<() => void>()
-  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as number | string)
+  // Not 'exit': its last words may still be on their way then.
+  const ended = once(child, 'close').then(([code, signal]) => (signal ?? code) as number | string)
   let over = false
   void ended.then(() => {
     over = true
