@@ -5,7 +5,7 @@ import { podManifest } from './support/manifests.ts'
 import { hubOn, install, isNodeReady, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
 
-test('packages on a machine', { timeout: 240_000 }, async (t) => {
+test('packages on a machine', async (t) => {
   const packages = await testPackages()
   const machine = await bootMachine(t, { name: 'pi-01' })
   await machine.importImage('test/busybox:1')
@@ -70,10 +70,8 @@ test('packages on a machine', { timeout: 240_000 }, async (t) => {
   })
 
   await t.test('an agent that stands still is killed and started again by systemd', async (t) => {
-    await machine.write(
-      '/etc/systemd/system/bramble-agent.service.d/soon.conf',
-      '[Service]\nWatchdogSec=4s\nRestartSec=1s\n',
-    )
+    const soon = '/etc/systemd/system/bramble-agent.service.d/soon.conf'
+    await machine.write(soon, '[Service]\nWatchdogSec=4s\nRestartSec=1s\n')
     await machine.run('systemctl daemon-reload && systemctl restart bramble-agent')
     const pid = await property('bramble-agent', 'MainPID')
     await machine.run(`kill -STOP ${pid}`)
@@ -84,6 +82,7 @@ test('packages on a machine', { timeout: 240_000 }, async (t) => {
         (await property('bramble-agent', 'MainPID')) !== pid,
       { withinMs: 60_000 },
     )
+    await machine.run(`rm ${soon}; systemctl daemon-reload`)
     t.match(await machine.journal('bramble-agent'), /Watchdog timeout/)
     t.equal(await started(), pod)
   })

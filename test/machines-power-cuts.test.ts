@@ -22,7 +22,7 @@ const cuts = 20
 /** The same moments at each run. */
 const moments = seeded(4711)
 
-test('power cuts', { timeout: 280_000 }, async (t) => {
+test('power cuts', async (t) => {
   const packages = await testPackages()
   const machine = await flashMachine(t, {
     name: 'pi-01',
@@ -121,14 +121,15 @@ test('power cuts', { timeout: 280_000 }, async (t) => {
     await want([...pods, bad], 3)
     const earlier = ['boot-4', 'boot-3'].map((boot) => `${boot} trial=${uid} began`)
     await writeFile(machine.disk(`${dataDir}/boot-id`), [...earlier, `boot-2 last=${uid}`, 'boot-1', ''].join('\n'))
-    const before = machine.boots
-    await machine.powerOn()
-    await machine.booted(before + 2)
+    const before = machine.starts
+    // It may go down before its boot is complete.
+    await machine.powerOn().catch(() => undefined)
+    await eventually('it has gone down and started again', () => machine.starts >= before + 2)
     await eventually('the others run', async () => (await runningPods(machine)).join() === 'a,b,c', {
       withinMs: 60_000,
     })
     await eventually('it is told', async () => (await machine.run(`cat ${dataDir}/boot-id`)).includes(`held ${uid}`))
-    t.equal(machine.boots, before + 2)
+    t.equal(machine.starts, before + 2)
   })
 })
 

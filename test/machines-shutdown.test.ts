@@ -26,7 +26,7 @@ function pod(name: string, takesSeconds: number | undefined, spec: object = {}):
   return podManifest({ name, image, command: ['sh', '-c', command], spec: { volumes, ...spec }, container })
 }
 
-test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
+test('a machine goes down on purpose', async (t) => {
   const packages = await testPackages()
   const network = await machineNetwork(t)
   const [home, pi] = await Promise.all([
@@ -74,10 +74,11 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
         JSON.stringify({
           apiVersion: 'bramble.dev/v1alpha1',
           kind: 'AgentConfiguration',
+          // Several times what who listens takes: a busy machine is slower, and keeps the order.
           shutdownGracePeriodByPodPriority: [
-            { priority: 0, shutdownGracePeriodSeconds: 3 },
-            { priority: 1000, shutdownGracePeriodSeconds: 4 },
-            { priority: 2_000_000_000, shutdownGracePeriodSeconds: 5 },
+            { priority: 0, shutdownGracePeriodSeconds: 6 },
+            { priority: 1000, shutdownGracePeriodSeconds: 7 },
+            { priority: 2_000_000_000, shutdownGracePeriodSeconds: 8 },
           ],
         }),
       )
@@ -89,10 +90,10 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
       await pi.run('systemctl kill -s HUP systemd-logind; shutdown -r +10; systemctl restart bramble-agent')
       t.equal(await lastLeave(), 'reason=agent-restart expectedBackSeconds=60')
       await eventually('the condition says so', async () =>
-        (await readiness()).startsWith('logind waits up to 13 s for us'),
+        (await readiness()).startsWith('logind waits up to 22 s for us'),
       )
       const manager = 'org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager'
-      t.equal((await pi.run(`busctl get-property ${manager} InhibitDelayMaxUSec`)).trim(), 't 13000000')
+      t.equal((await pi.run(`busctl get-property ${manager} InhibitDelayMaxUSec`)).trim(), 't 22000000')
       t.match(await readiness(), / a reboot is scheduled for \d{4}-/)
     },
   )
@@ -142,12 +143,12 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     t.ok(Math.max(at('plain asked'), at('deaf asked')) < at('plain ends'), 'together within a priority')
     t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
     t.ok(at('top ends') > 0, 'the last one had its time')
-    t.ok(seconds('middle asked') - seconds('deaf asked') >= 2, 'who does not listen has all of its share')
+    t.ok(seconds('middle asked') - seconds('deaf asked') >= 5, 'who does not listen has all of its share')
     t.equal(await goesDownFor(), 'reboot', 'as it says from the first word')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentSaid()) ?? []
     t.equal(left, '0')
-    t.ok(Number(took) < 12_000, `within the budget: ${took} ms`)
+    t.ok(Number(took) < 21_000, `within the budget: ${took} ms`)
   })
 
   await t.test('without native code a process holds the lock', async (t) => {
@@ -170,7 +171,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     const [, left, took] =
       [...(await agentSaid()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
     t.equal(left, '0')
-    t.ok(Number(took) > 3_000, 'the process held it until they had stopped')
+    t.ok(Number(took) > 6_000, 'the process held it until they had stopped')
     t.equal(await goesDownFor(), 'poweroff')
     t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
     t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
@@ -193,13 +194,17 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
 
   await t.test('a shutdown that comes to nothing gives the pods back, and the lock is taken again', async (t) => {
     const before = await uids()
-    const { boots } = pi
-    // In the machine, so that no slow host comes in between: the pod that does not listen has three seconds.
-    await pi.run('systemctl reboot; sleep 1; systemctl restart systemd-logind')
+    const { starts } = pi
+    // Somebody else holds it up for as long as logind lets them: on a slow host, too, it is called off before it is done.
+    await pi.run(
+      'systemd-run --quiet --unit=somebody systemd-inhibit --what=shutdown --mode=delay --who=somebody sleep infinity',
+    )
+    await eventually('somebody holds a lock', async () => (await locks()).includes('somebody'))
+    await pi.run('systemctl reboot; sleep 1; systemctl restart systemd-logind; systemctl stop somebody')
     await eventually('it is noticed', async () => (await agentSaid()).includes('Machine does not go down after all'))
     await eventually('all run again', () => allRun(...everybody))
     await eventually('the lock is held', async () => (await locks()).includes('bramble-agent'))
-    t.equal(pi.boots, boots)
+    t.equal(pi.starts, starts)
     t.equal(await uids(), before)
     await eventually('it is told', async () => (await hub.kubectl('get', 'events')).includes('ShutdownCancelled'))
   })
@@ -210,7 +215,7 @@ test('a machine goes down on purpose', { timeout: 280_000 }, async (t) => {
     // A container that ends with its engine and says that it is done, is done: not the one that is run on failure.
     await eventually('the others run again', () => allRun('deaf', 'middle', 'top'))
     await eventually('the condition says so', async () =>
-      (await readiness()).startsWith('logind waits up to 13 s for us'),
+      (await readiness()).startsWith('logind waits up to 22 s for us'),
     )
     await pi.powerOff()
     t.match(await phases(), /top Failed Terminated/)

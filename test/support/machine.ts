@@ -40,8 +40,10 @@ export type Machine = {
   /** Where it is reached, and where it reaches this host. */
   readonly address: string
   readonly hostAddress: string
-  /** How many times it booted. */
+  /** How many times it booted, to the end. */
   readonly boots: number
+  /** How many times it began to. */
+  readonly starts: number
   /** Of its process 1 as this host numbers it; undefined while it is off. */
   readonly initPid: number | undefined
   /** Path on this host, good while the machine is on. */
@@ -128,6 +130,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   let running: ChildProcess | undefined
   let initPid: number | undefined
   let boots = 0
+  let starts = 0
   let booting: Promise<void> | undefined
   let over = false
   const console = join(folder, 'console')
@@ -146,7 +149,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
     await ended(last)
   }
 
-  const start = async (): Promise<void> => {
+  const start = async (): Promise<ChildProcess> => {
     await removeControlGroups(id)
     const groups = await controlGroups(id, options.memoryBytes)
     const namespace = await plug.fresh()
@@ -177,26 +180,29 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
     )
     await log.close()
     running = child
+    starts++
     child.once('exit', (status) => {
       running = undefined
       initPid = undefined
       if (status === rebootStatus && !over) void boot().catch(() => undefined)
     })
-    initPid = await within('it has a process 1', () => initOf(child), 20_000)
+    initPid = await within('it has a process 1', () => initOf(child), bootMs)
+    return child
   }
 
   /** Started, and systemd has done all it had to. A machine that ends meanwhile is not waited for. */
   const boot = (): Promise<void> => {
     booting = (async () => {
-      await start()
+      const child = await start()
       const alive = () => {
-        if (running === undefined) throw new Gone(`The machine ${name} ended while it booted`)
+        if (running !== child) throw new Gone(`The machine ${name} ended while it booted`)
       }
       await eventually(
         `${name} boots`,
         async () => {
           alive()
           const { stdout } = await tryRun('systemctl is-system-running --wait', { withinMs: bootMs })
+          alive()
           return /^(running|degraded)/.test(stdout)
         },
         { withinMs: bootMs, everyMs: 50, giveUp: (error) => error instanceof Gone },
@@ -248,6 +254,9 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
     hostAddress: network.hostAddress,
     get boots() {
       return boots
+    },
+    get starts() {
+      return starts
     },
     get initPid() {
       return initPid
