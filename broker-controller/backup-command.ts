@@ -2,9 +2,9 @@
 import { createReadStream } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { rfc3339 } from '../daemon/clock.ts'
-import { storyOf } from '../daemon/log.ts'
+import { exitCode } from '../daemon/exit-code.ts'
+import { readOptions } from '../daemon/options.ts'
 import {
   authorityFolderName,
   isThere,
@@ -27,8 +27,6 @@ export type BackupCommandNeeds = {
   readonly defaults: { readonly dataDir: string }
 }
 
-const usageError = 64 // EX_USAGE of sysexits.h
-
 /** `argv`: what follows `backup`. The exit code. */
 export async function backupCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
   return command(argv, needs, backupHelp, ({ positionals: [target = '.', ...more], dataDir }) => {
@@ -48,6 +46,15 @@ export async function restoreCommand(argv: readonly string[], needs: BackupComma
 
 type Typed = { readonly positionals: readonly string[]; readonly dataDir: string; readonly replace: boolean }
 
+const options = {
+  allowPositionals: true,
+  options: {
+    'data-dir': { type: 'string' },
+    replace: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+} as const
+
 /** `plan`: what to do, or why what was typed is not understood. */
 async function command(
   argv: readonly string[],
@@ -55,43 +62,29 @@ async function command(
   help: string,
   plan: (typed: Typed) => string | (() => Promise<string>),
 ): Promise<number> {
-  let parsed: ReturnType<typeof parseOptions>
-  try {
-    parsed = parseOptions(argv)
-  } catch (error) {
-    stderr(`${storyOf(error)}\n`)
-    return usageError
+  const read = readOptions(argv, options)
+  if (!read.ok) {
+    stderr(`${read.why}\n\n${help}`)
+    return exitCode.usage
   }
-  const { values, positionals } = parsed
+  const { values, positionals } = read.value
   if (values.help) {
     stdout(help)
-    return 0
+    return exitCode.fine
   }
   const dataDir = resolve(values['data-dir'] ?? defaults.dataDir)
   const planned = plan({ positionals, dataDir, replace: values.replace })
   if (typeof planned === 'string') {
     stderr(`${planned}\n\n${help}`)
-    return usageError
+    return exitCode.usage
   }
   try {
     stdout(await planned())
-    return 0
+    return exitCode.fine
   } catch (error) {
     stderr(failureText(error, signal))
-    return 1
+    return exitCode.failed
   }
-}
-
-function parseOptions(argv: readonly string[]) {
-  return parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      'data-dir': { type: 'string' },
-      replace: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
 }
 
 async function backup(wanted: string, dataDir: string, { nowMs, version, signal }: BackupCommandNeeds) {

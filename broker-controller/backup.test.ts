@@ -227,6 +227,12 @@ test('nobody behind the door is no error, and what the controller cannot do is s
   await running
 })
 
+test('what was mistyped is told in a sentence', async (t) => {
+  const { code, said } = await restoring('file', '--replase')
+  t.equal(code, 64)
+  t.match(said, /^Unknown option '--replase'.*\n\nUsage: bramble-controller restore/)
+})
+
 /** What the command said, to whichever side. */
 async function restoring(...argv: readonly string[]) {
   let said = ''
