@@ -73,11 +73,14 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.same(await processesOf(beside), [])
   t.equal(await ready(data, 'fresh'), 'True', 'and its end does not touch this one')
 
+  const bridge = await networkOn(data)
+  t.ok(bridge === undefined || isThere(bridge))
   const stopped = await quickstart(nextStartMs, '--stop')
   t.equal(stopped.code, 0)
   t.match(stopped.output, /agent.*controller/s, 'in order')
   t.same(await processesOf(data), [], 'nothing runs any more')
   t.same(await pidsOf(data), {})
+  t.notOk(bridge !== undefined && isThere(bridge), 'and no network of its Docker is in the way of another')
 
   await t.test('a taken port is said with its remedy', async (t) => {
     const server = createServer().listen(0)
@@ -173,6 +176,16 @@ async function pidsOf(data: string): Promise<{ readonly [name: string]: string }
   const pids = files.map(async (name) => [name.slice(0, -4), (await readFile(join(data, name), 'utf8')).trim()])
   return Object.fromEntries(await Promise.all(pids))
 }
+
+/** The link of a network made on its own dockerd; undefined where systemd runs, and the system's Docker is used. */
+async function networkOn(data: string): Promise<string | undefined> {
+  const socket = join(data, 'docker.sock')
+  if (!existsSync(socket)) return undefined
+  const { stdout } = await run('docker', ['--host', `unix://${socket}`, 'network', 'create', 'of-pods'])
+  return `br-${stdout.slice(0, 12)}`
+}
+
+const isThere = (link: string) => existsSync(`/sys/class/net/${link}`)
 
 /** Command lines of living processes that name the data folder. */
 async function processesOf(data: string): Promise<readonly string[]> {

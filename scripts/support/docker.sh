@@ -84,22 +84,35 @@ make_bridge() {
 }
 
 stop_dockerd() {
+  local link
   [ -d "$dockerd_mark" ] || return 0
   stop dockerd "$dockerd_mark" 60
   ! containerd_lives || say "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
   as_root rm -f -- "$data/docker.sock"
-  as_root ip link delete "$bridge" 2>/dev/null || true
-  forget_firewall_rules
+  while read -r link; do
+    as_root ip link delete "$link" 2>/dev/null || true
+    forget_firewall_rules "$link"
+  done <<<"$(our_bridges)"
   containerd_lives || unmount_leftovers
 }
 
-# dockerd leaves what it told the firewall of its bridge.
+# Ours, and those that dockerd made for its networks and leaves: they would be in the way of the next one with the same addresses.
+our_bridges() {
+  local link networks=$dockerd_mark/network/files/local-kv.db
+  printf '%s\n' "$bridge"
+  ! containerd_lives || return 0
+  for link in $(ip -brief link show type bridge | grep -o '^br-[0-9a-f]*'); do
+    ! as_root grep -qsaF -- "${link#br-}" "$networks" || printf '%s\n' "$link"
+  done
+}
+
+# dockerd leaves what it told the firewall of its bridges.
 forget_firewall_rules() {
   local table rule
   for table in filter nat; do
     while read -ra rule; do
       as_root iptables --wait --table "$table" --delete "${rule[@]:1}" || true # somebody else was quicker
-    done < <(as_root iptables --wait --table "$table" --list-rules 2>/dev/null | grep -w -- "$bridge")
+    done < <(as_root iptables --wait --table "$table" --list-rules 2>/dev/null | grep -w -- "$1")
   done
 }
 
