@@ -42,6 +42,14 @@ test('the same is not written twice', async (t) => {
   t.not((await stat(path)).ino, before.ino)
 })
 
+test('whose word it was is known to the next agent, also where another store wants the same', async (t) => {
+  const { open } = place(t)
+  const { desired, endings } = remembered()
+  const checkpoint = open()
+  for (const store of ['store-1', 'store-2']) await checkpoint.save({ desired: { ...desired, store }, endings })
+  t.equal((await open().load())?.desired.store, 'store-2')
+})
+
 test('a damaged file is set aside, and never believed', async (t) => {
   for (const damage of [
     (text: string) => text.replace('web', 'wob'),

@@ -129,10 +129,10 @@ function formatOf(text: string): number | undefined {
   }
 }
 
-/** What is worth a write: not the number of the message that said it. */
+/** What is worth a write: not the number of the message that said it, but whose word it was. */
 function essence({ desired, endings }: Remembered): string {
-  const { pods, configMaps = [], secrets = [], podCIDR, misread = [] } = desired
-  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread]))
+  const { pods, configMaps = [], secrets = [], podCIDR, misread = [], store } = desired
+  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread, store]))
 }
 
 function sha256(text: string): string {
