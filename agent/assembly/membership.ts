@@ -61,7 +61,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   const certificateClock = watch.clockFor('certificate')
   const certificates = certificateManager({
     credentials: () => credentials,
-    write: (next) => renewIdentity(dataDir, { ...identity, ...next }),
+    write: (next) => renewIdentity(dataDir, identity, { ...identity, ...next }),
     use(next) {
       credentials = next
       controlPlane.use(next)

@@ -116,16 +116,30 @@ test('a disk that takes no writes is told of, and the copy is used', async (t) =
 
 test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {
   const folder = t.testdir()
-  await renewIdentity(folder, identity())
-  await renewIdentity(folder, identity('later'))
+  await renewIdentity(folder, identity(), identity())
+  await renewIdentity(folder, identity(), identity('later'))
   t.same(await readIdentity(folder), identity('later'))
-  const authority = (name: string) => `-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n`
   const trusting = (...names: readonly string[]) => ({ ...identity(), ca: names.map(authority).join('') })
   await writeIdentity(folder, trusting('old'))
-  await renewIdentity(folder, trusting('new', 'old'))
+  await renewIdentity(folder, trusting('old'), trusting('new', 'old'))
   for (const other of [{ ...trusting('old'), nodeName: 'pi-2' }, trusting('of another fleet')]) {
     await writeIdentity(folder, other)
-    await t.rejects(renewIdentity(folder, trusting('new', 'old')), /joined anew .* as node pi-.*: restart the agent/)
+    await t.rejects(
+      renewIdentity(folder, trusting('old'), trusting('new', 'old')),
+      /joined anew .* as node pi-.*: restart the agent/,
+    )
     t.same(await readIdentity(folder), other)
   }
 })
+
+test('an identity that was not written down through a whole change of the authority is, as soon as it can be', async (t) => {
+  const folder = t.testdir()
+  const before = { ...identity(), ca: authority('old') }
+  await writeIdentity(folder, before)
+  await renewIdentity(folder, before, { ...before, ca: authority('new') })
+  t.same(await readIdentity(folder), { ...before, ca: authority('new') })
+})
+
+function authority(name: string): string {
+  return `-----BEGIN CERTIFICATE-----\n${name}\n-----END CERTIFICATE-----\n`
+}

@@ -82,12 +82,12 @@ export async function writeIdentity(dataDir: string, identity: Identity): Promis
 }
 
 /**
- * The same by an agent that runs with an earlier one: throws, and leaves what is there, where the machine has joined as another
- * node, or another fleet, since.
+ * The same by an agent that began as `before`: throws, and leaves what is there, where the machine has joined as another node,
+ * or another fleet, since. Of a disk that took no writes for long all authorities there may have gone: those were `before`'s.
  */
-export async function renewIdentity(dataDir: string, identity: Identity): Promise<void> {
+export async function renewIdentity(dataDir: string, before: Identity, identity: Identity): Promise<void> {
   const there = await readIdentity(dataDir).catch(() => undefined)
-  if (there !== undefined && !isSameNode(there, identity)) {
+  if (there !== undefined && !isSameNode(there, before) && !isSameNode(there, identity)) {
     const who = `node ${there.nodeName} of ${there.apiUrl}`
     throw new Error(`This machine joined anew meanwhile, as ${who}: restart the agent`)
   }
