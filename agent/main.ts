@@ -48,7 +48,7 @@ async function joinAtFirstBoot(argv: readonly string[]): Promise<number> {
   const line = readRun(argv)
   if (line.want !== 'run') {
     process.stderr.write(line.want === 'refuse' ? `${line.why}\nTry 'bramble-agent --help'.\n` : help)
-    return line.want === 'refuse' ? exitCode.usage : 0
+    return line.want === 'refuse' ? exitCode.usage : exitCode.fine
   }
   const { dataDir, root } = line.request
   const log = openOwnLog(line.request)
@@ -63,7 +63,7 @@ async function joinAtFirstBoot(argv: readonly string[]): Promise<number> {
     signal: stopping.signal,
     log,
   })
-  return end === 'bad-file' ? exitCode.configuration : 0
+  return end === 'bad-file' ? exitCode.configuration : exitCode.fine
 }
 
 function openOwnLog({ logLevel, logFormat }: RunRequest): Log {
@@ -145,7 +145,7 @@ async function run(request: RunRequest): Promise<number> {
     log.error('Agent not started', { error, remedy: 'See with dmesg whether the disk fails; it is tried again' })
     return undefined
   })
-  if (ready === undefined) return 1
+  if (ready === undefined) return exitCode.failed
   if ('problem' in ready) {
     process.stderr.write(`${ready.problem}\n`)
     return exitCode.configuration
@@ -167,11 +167,11 @@ async function run(request: RunRequest): Promise<number> {
       await lock.release()
     }
     log.info('Agent stopped', { node: identity.nodeName })
-    return 0
+    return exitCode.fine
   } catch (error) {
     const remedy = error instanceof AlreadyRunning ? { remedy: 'Stop it first, or give another --data-dir' } : {}
     log.error('Agent ended', { error, ...remedy })
-    return 1
+    return exitCode.failed
   }
 }
 

@@ -47,7 +47,10 @@ export const PodMessageSchema = object({
 })
 export type PodMessage = Described<typeof PodMessageSchema>
 
-/** All pods bound to the node, with what they name, and the addresses the node may give them. `version` only rises, within one `epoch` of the controller. */
+/**
+ * All pods bound to the node, with what they name, and the addresses the node may give them. `version` only rises, within
+ * one `epoch` of the controller.
+ */
 export const DesiredMessageSchema = object({
   epoch: text,
   version: integer,

@@ -22,7 +22,10 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
   await syncFolder(dirname(path))
 }
 
-/** What a power cut left of unfinished writes in this folder, databases with what SQLite puts beside them. For its only user, before it writes there. */
+/**
+ * What a power cut left of unfinished writes in this folder, databases with what SQLite puts beside them. For its only
+ * user, before it writes there.
+ */
 export async function removeUnfinished(folder: string): Promise<void> {
   const names = await readdir(folder).catch((): string[] => [])
   for (const name of names.filter((one) => /\.\d+\.new(-journal|-wal|-shm)?$/.test(one))) {

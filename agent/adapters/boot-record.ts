@@ -1,7 +1,8 @@
 /**
  * Was the machine started anew since we last ran, do its boots last, and does one pod break them off? One small file, written
  * twice a boot: at the first start of the agent and once the boot has lasted. After a boot that broke off it is written
- * for each pod that is started, and once the suspect has done no harm, until one lasts. It names boots and no times: the clock may have been wrong in any of them.
+ * for each pod that is started, and once the suspect has done no harm, until one lasts. It names boots and no times: the
+ * clock may have been wrong in any of them.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,8 +18,8 @@ export interface BootRecord {
   /** How many boots before this one did not last, in a row. */
   readonly shortBoots: number
   /**
-   * Said again and again while this boot goes on. Put on record are that it has lasted, that a suspect did no harm, and who need not be held
-   * back any more. A card that takes no writes is no reason to fail.
+   * Said again and again while this boot goes on. Put on record are that it has lasted, that a suspect did no harm, and
+   * who need not be held back any more. A card that takes no writes is no reason to fail.
    */
   goesOn(uptimeMs: number): Promise<void>
   /** We are told to stop: what comes is no power cut. */

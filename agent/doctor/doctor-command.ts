@@ -31,7 +31,7 @@ export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds)
   const read = readArguments(argv)
   if (read.want === 'help') {
     needs.stdout(help)
-    return 0
+    return exitCode.fine
   }
   if (read.want === 'refuse') {
     needs.stderr(`${read.why}\nTry 'bramble-agent doctor --help'.\n`)

@@ -35,7 +35,7 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
   const read = readArguments(argv, needs)
   if (read.want === 'help') {
     stdout(help)
-    return { exitCode: 0 }
+    return { exitCode: exitCode.fine }
   }
   if (read.want === 'refuse') {
     stderr(`${read.why}\nTry 'bramble-agent join --help'.\n`)
@@ -53,14 +53,14 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     await join(request, { hardware, clock: needs.clock, signal: needs.signal, tell })
     tell(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
     if (isRenamed) tell(leftBehind(formerName))
-    if (pid === undefined) return run ? { exitCode: 0, runArgs } : { exitCode: 0 }
+    if (pid === undefined) return run ? { exitCode: exitCode.fine, runArgs } : { exitCode: exitCode.fine }
     tell(
       `The agent that runs here (process ${pid}) goes on as it is, and uses the new certificate once it is restarted`,
     )
-    return { exitCode: 0 }
+    return { exitCode: exitCode.fine }
   } catch (error) {
     stderr(`${failureText(error, request, needs.signal)}\n`)
-    return { exitCode: 1 }
+    return { exitCode: exitCode.failed }
   }
 }
 
