@@ -64,13 +64,17 @@ test('what comes at one moment is done one after the other, and leaves files tha
   t.equal(await own.administratorSinceMs(), clock.wallMs())
 })
 
-test('what is trusted now is told also where no kubeconfig can be written', async (t) => {
-  const { dataDir, open } = aController(t)
+test('what is trusted now is told also where no kubeconfig can be written, and that follows when it can', async (t) => {
+  const { dataDir, clock, open } = aController(t)
   const own = await open()
-  await rm(join(dataDir, 'kubeconfig'))
-  await mkdir(join(dataDir, 'kubeconfig', 'in the way'), { recursive: true })
+  const kubeconfig = join(dataDir, 'kubeconfig')
+  await rm(kubeconfig)
+  await mkdir(join(kubeconfig, 'in the way'), { recursive: true })
   await t.rejects(own.reload(), { message: /Cannot write .*kubeconfig/ })
   t.equal(own.changes(), 1)
+  await rm(kubeconfig, { recursive: true })
+  await clock.advance(60_000)
+  await t.resolves(own.administratorSinceMs())
 })
 
 test('a key and a certificate that a power cut left unlike are not gone on with', async (t) => {
@@ -137,8 +141,8 @@ function aController(t: Test, ...expected: readonly string[]) {
     return {
       ...own,
       changes: () => changes,
-      /** Once. Files are written meanwhile. */
-      changed: () => changed,
+      /** Once, with its files. */
+      changed: () => changed.then(own.revoked),
       administratorSinceMs: async () => sinceMs((await readKubeconfig(join(dataDir, 'kubeconfig'))).certificate ?? ''),
     }
   }

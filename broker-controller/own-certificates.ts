@@ -66,6 +66,8 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
   let server = await serverCertificate()
   let kubeconfigServer: string | undefined
   let administratorSinceMs: number | undefined
+  /** Everybody was told of it, and every kubeconfig written. */
+  let isWhole = true
   let share = random()
 
   function dateProblem(): string | undefined {
@@ -79,7 +81,9 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     // The administrator's is made with it, and is good for a year.
     const untilMs = Math.min(Date.parse(validTo), sinceMs + yearMs)
     const nowMs = clock.wallMs()
-    return server.isKept || nowMs < sinceMs ? 0 : Math.max(0, renewalDueMs({ sinceMs, untilMs }, share) - nowMs)
+    return !isWhole || server.isKept || nowMs < sinceMs
+      ? 0
+      : Math.max(0, renewalDueMs({ sinceMs, untilMs }, share) - nowMs)
   }
 
   /** Made anew, for addresses change; by a clock that is wrong, the one from before. */
@@ -101,6 +105,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
   }
 
   const makeAnew = async () => {
+    isWhole = false
     server = await serverCertificate()
     share = random()
     // First: who is trusted no more shall be out also where a kubeconfig cannot be written.
@@ -110,6 +115,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
 
   /** In the data directory, and where else it is wanted. */
   const writeKubeconfigs = async () => {
+    isWhole = kubeconfigServer === undefined
     if (kubeconfigServer === undefined || dateProblem() !== undefined) return
     const revokedMs = needs.revokedBefore(administrator.user)
     const admin = issueAdmin(authority, {
@@ -121,6 +127,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
       await replaceFile(wanted, text, 0o600)
     }
     administratorSinceMs = Date.parse(new X509Certificate(admin.certificate).validFrom)
+    isWhole = true
   }
 
   /** A renewal, a rollover and a revocation may come at one moment, and write the same files. */
@@ -158,6 +165,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
         const beforeMs = needs.revokedBefore(administrator.user)
         if (beforeMs === undefined || administratorSinceMs === undefined || administratorSinceMs >= beforeMs) return
         await writeKubeconfigs()
+        if (!isWhole) return
         log.warn('The certificate of administrators was revoked; there is another kubeconfig', { path: kubeconfigPath })
       }),
     reload: () =>
