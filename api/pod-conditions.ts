@@ -20,3 +20,9 @@ export function withPodCondition<P extends Pod>(pod: P, condition: PodCondition,
   const conditions = before === undefined ? [...present, wanted] : present.map((it) => (it === before ? wanted : it))
   return { ...pod, status: { ...pod.status, conditions } }
 }
+
+/** The pod as it is from when its node is known. */
+export function boundPod<P extends Pod>(pod: P, nodeName: string, now: string): P {
+  const bound = { ...pod, spec: { ...pod.spec, nodeName } }
+  return withPodCondition(bound, { type: 'PodScheduled', status: 'True' }, now) ?? bound
+}

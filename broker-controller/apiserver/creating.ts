@@ -3,6 +3,7 @@ import { ApiError, alreadyExists, conflict, isApiError, notFound } from '../../a
 import { nodeOf } from '../../api/identity.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../api/meta.ts'
 import type { Pod } from '../../api/pod.ts'
+import { boundPod } from '../../api/pod-conditions.ts'
 import type { PriorityClass } from '../../api/priority-class.ts'
 import type { Resource } from '../../api/resources.ts'
 import { object, optional, text } from '../../api/schema.ts'
@@ -161,7 +162,7 @@ async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<
     const isOther = metadata.uid !== undefined && metadata.uid !== pod.metadata.uid
     if (isOther) throw conflict({ name: 'pods/binding', group: '' }, route.name, 'this is another pod of that name')
     if (problem !== undefined) throw conflict({ name: 'pods/binding', group: '' }, route.name, problem)
-    return dryRun ? undefined : bound(pod, node, rfc3339(needs.clock.wallMs()))
+    return dryRun ? undefined : boundPod(pod, node, rfc3339(needs.clock.wallMs()))
   }
   const written = await rewrite(needs, 'pods', { key: keyOf(route), change })
   if (written === undefined && !dryRun) throw notFound(route.resource, route.name)
@@ -175,14 +176,4 @@ function bindingProblem({ metadata, spec }: Pod): string | undefined {
   if ((spec.schedulingGates ?? []).length > 0) return `pod ${metadata.name} has non-empty .spec.schedulingGates`
   if (spec.nodeName) return `pod ${metadata.name} is already assigned to node "${spec.nodeName}"`
   return undefined
-}
-
-function bound<P extends Pod>(pod: P, nodeName: string, now: string): P {
-  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: now } as const
-  const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== scheduled.type)
-  return {
-    ...pod,
-    spec: { ...pod.spec, nodeName },
-    status: { ...pod.status, conditions: [...others, scheduled] },
-  }
 }

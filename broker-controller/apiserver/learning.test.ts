@@ -105,6 +105,26 @@ test('of a pod that came with the backup the later one counts, until its own nod
   t.match(await uidOf('ours'), { uid: 'made-here' })
 })
 
+test('a pod that waited when the backup was made is where it went since, and elsewhere only once that is said', async (t) => {
+  const { tell, get, store, events } = await fleet(t)
+  for (const [name, nodeName] of [
+    ['waits', ''],
+    ['went', 'pi-2'],
+  ] as const) {
+    const { metadata, spec } = aPod({ name, uid: `uid-${name}`, namespace: 'shop', nodeName })
+    const { resourceVersion: _, ...own } = metadata
+    await store.create('pods', { apiVersion: 'v1', kind: 'Pod', metadata: own, spec })
+    await tell({ pods: [aPod({ name, uid: `uid-${name}`, namespace: 'shop', nodeName: 'pi-1' })] })
+  }
+  t.match((await get('/api/v1/namespaces/shop/pods/waits')).body, {
+    metadata: { uid: 'uid-waits' },
+    spec: { nodeName: 'pi-1' },
+    status: { conditions: [{ type: 'PodScheduled', status: 'True' }] },
+  })
+  t.match((await get('/api/v1/namespaces/shop/pods/went')).body, { spec: { nodeName: 'pi-2' } })
+  t.match(await events(), [{ message: /shop\/went .* is not taken back: node pi-2 has a pod of that name/ }])
+})
+
 test('what a node cannot tell whole does not stand in the way, and costs nothing that is there', async (t) => {
   const { tell, get } = await fleet(t)
   const made = (creationTimestamp: string): Pod => ({ ...web, metadata: { ...web.metadata, creationTimestamp } })

@@ -7,9 +7,11 @@ import type { Identity } from '../../api/identity.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
 import { learntByAnnotation, NodeCheckpointSchema } from '../../api/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
+import { boundPod } from '../../api/pod-conditions.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import { configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
 import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
@@ -66,15 +68,19 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
   const key = { namespace, name }
   const present = await needs.store.get('pods', key)
   if (present?.metadata.uid === uid) {
-    await rewrite(needs, 'pods', { key, uid, change: (it) => marked(it, needs) })
-    return []
-  }
-  if (present === undefined || !isTaken(present, node, needs)) {
+    await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
+  } else if (present === undefined || !isTaken(present, node, needs)) {
     await learn('pods', marked(isFinished(pod) ? { ...pod, status } : pod, needs), identity, needs)
   }
   const kept = await needs.store.get('pods', key)
-  if (kept === undefined || kept.metadata.uid === uid || kept.spec.nodeName === node) return []
+  if (kept === undefined || kept.spec.nodeName === node) return []
   return refusePod(pod, node, kept.spec.nodeName, needs)
+}
+
+/** What waited for a node when the backup was made may have found this one since. Undefined: it is another one's. */
+function takenBy(node: string, pod: Pod, needs: ResourceNeeds): Pod | undefined {
+  if (!pod.spec.nodeName) return marked(boundPod(pod, node, rfc3339(needs.clock.wallMs())), needs)
+  return pod.spec.nodeName === node ? marked(pod, needs) : undefined
 }
 
 /** With this store's mark: a node has told it, and no other one takes its name. */

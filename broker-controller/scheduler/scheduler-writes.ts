@@ -1,6 +1,6 @@
 /** What the scheduler decided, written: a binding, a reason, room made. */
 import type { Pod } from '../../api/pod.ts'
-import { withPodCondition } from '../../api/pod-conditions.ts'
+import { boundPod, withPodCondition } from '../../api/pod-conditions.ts'
 import { planPodDeletion } from '../../api/pod-deletion.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -51,16 +51,11 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
     }
   }
 
-  const boundPod = (pod: StoredPod, nodeName: string): StoredPod => {
-    const bound = { ...pod, spec: { ...pod.spec, nodeName } }
-    return withPodCondition(bound, { type: 'PodScheduled', status: 'True' }, now()) ?? bound
-  }
-
   return {
     async bind(pod, nodeName) {
       const bound = await rewrite({ store, clock }, 'pods', {
         ...whose(pod),
-        change: (fresh) => (fresh.spec.nodeName || !isOurs(fresh) ? undefined : boundPod(fresh, nodeName)),
+        change: (fresh) => (fresh.spec.nodeName || !isOurs(fresh) ? undefined : boundPod(fresh, nodeName, now())),
       })
       if (bound === undefined) return false
       const key = keyText(pod.metadata)
