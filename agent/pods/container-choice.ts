@@ -42,7 +42,8 @@ export function choose(
     .map((target): PodStep => ({ step: 'remove', target }))
   if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }
   if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
-  const changed = newest.identity.specHash !== containerHash(container) && !isAtWork(pod, newest)
+  const goesOn = isAtWork(pod, newest) || (facts.mayBeOld && isRunning(newest))
+  const changed = newest.identity.specHash !== containerHash(container) && !goesOn
   if (isRunning(newest)) {
     const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
     const failed = facts.vitals.get(newest.id)?.failed

@@ -120,6 +120,35 @@ test('of a copy that may be old the pods run, and what it does not name stays un
   t.ok(saved > 0)
 })
 
+test('what runs is not replaced by what a copy that may be old says of it, but by a controller’s word', async (t) => {
+  const { clock, runtime, checkpoint, start, running, world } = nodeInMemory(t)
+  const newer = 'busybox:1.37'
+  runtime.images.add(newer)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  const older = checkpoint.content
+  world.want(podRunning('web', listening, { containers: [{ name: 'main', image: newer, command: listening }] }))
+  await clock.advance(60_000)
+  await world.stop()
+  const made = running().map(({ id }) => id)
+  const next = start({
+    checkpoint: {
+      load: async () => older && { ...older, mayBeOld: true as const },
+      save: async () => undefined,
+      keepCopy: async () => undefined,
+    },
+  })
+  await clock.advance(200_000)
+  t.same(
+    running().map(({ id }) => id),
+    made,
+  )
+  t.equal(next.status('web')?.phase, 'Running')
+  next.want(podRunning('web'))
+  await clock.advance(60_000)
+  t.match(next.status('web')?.containerStatuses, [{ image }])
+})
+
 test('a machine that was given another name does not take over what it ran under the old one', async (t) => {
   const before = { epoch: 'one', version: 1, pods: [aPod({ name: 'web', nodeName: 'pi-02' })] }
   const { clock, log, runtime } = nodeInMemory(t, { checkpoint: memoryCheckpoint({ desired: before, endings: {} }) })

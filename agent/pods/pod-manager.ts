@@ -189,6 +189,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     date,
     keptDead: settings.keptDead,
     wanted: (uid) => wanted.all.get(uid),
+    mayBeOld: () => !wanted.isWhole,
     ended() {
       keeping.wake()
       if ((wanted.own ?? nothing).some(({ metadata }) => !wanted.all.has(metadata.uid ?? ''))) {
@@ -233,7 +234,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     }
     tellMisread(said, wanted.desired)
     const message = withKnown(said, wanted.desired)
-    const changed = [...changedPods(wanted.desired, message), ...wanted.misread]
+    // What an old copy names was not held to it.
+    const unsure = wanted.isWhole ? nothing : wanted.all.keys()
+    const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.misread]
     // Until now nobody knew what to do with what is here.
     if (!wanted.isWhole) engine.wake()
     reports.mirrors(mirrorsIn(message))

@@ -96,6 +96,8 @@ export type Vital = {
 export type Vitals = ReadonlyMap<string, Vital>
 
 export type PodFacts = {
+  /** The pod is from a copy that may be old: what runs of it may be newer, and goes on. */
+  readonly mayBeOld?: boolean
   readonly containers: readonly RuntimeContainer[]
   /** By container name, of those images that were looked for. */
   readonly images: ReadonlyMap<string, ImageFacts>

@@ -27,6 +27,8 @@ export type VisitNeeds = {
   readonly prober: Pick<Prober, 'observe' | 'forget' | 'unknownForMs'>
   /** The pod as it is wanted now. */
   readonly wanted: (uid: string) => Pod | undefined
+  /** What is wanted was not heard as a whole, or stands in a copy that may be old. */
+  readonly mayBeOld: () => boolean
   /** The pod is over, or gone: worth remembering. */
   readonly ended: () => void
   readonly hostIP: () => string | undefined
@@ -203,11 +205,12 @@ function planFor(
   pod: Pod | undefined,
   known: Known,
   containers: readonly RuntimeContainer[],
-  { clock, keptDead }: Pick<VisitNeeds, 'clock' | 'keptDead'>,
+  { clock, keptDead, mayBeOld }: Pick<VisitNeeds, 'clock' | 'keptDead' | 'mayBeOld'>,
 ): PodPlan {
   const { worker, graceSeconds } = known
   const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
   const facts = {
+    mayBeOld: mayBeOld(),
     containers,
     images,
     memory: worker.memory,
