@@ -51,6 +51,21 @@ test('a restored store is another one that learns, and gives no version twice', 
   t.ok(Number(resourceVersion) > Number(lost.metadata.resourceVersion))
 })
 
+test('a clock that is behind the backup says nothing of when the restored store began', async (t) => {
+  const { target, take, folder } = await controller(t)
+  const sinceMs = async (made: string) => {
+    await take(made)
+    const dataDir = join(folder, made)
+    await restore(target, dataDir, false, now)
+    await rm(target)
+    const restored = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
+    await restored.close()
+    return restored.origin.sinceMs
+  }
+  t.type(await sinceMs('2000-01-01T00:00:00Z'), 'number')
+  t.equal(await sinceMs('2999-01-01T00:00:00Z'), undefined)
+})
+
 test('what is there is only moved aside when that is said, and nothing of it is lost', async (t) => {
   const { target, take, folder } = await controller(t)
   await take()
@@ -258,7 +273,7 @@ async function controller(t: Test) {
   const store = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
   t.teardown(() => store.close())
   const target = join(folder, 'kept')
-  const make = () => makeBackup({ dataDir, copyStore: store.copyTo, now, version: '1.2.3' }, 'one')
+  const make = (at = now) => makeBackup({ dataDir, copyStore: store.copyTo, now: at, version: '1.2.3' }, 'one')
   return {
     store,
     folder,
@@ -266,8 +281,8 @@ async function controller(t: Test) {
     target,
     make,
     write: (name: string, text = 'text') => store.create('configmaps', aMap(name, text)),
-    async take() {
-      const made = await make()
+    async take(at?: string) {
+      const made = await make(at)
       try {
         return await keepBackup(createReadStream(made), target)
       } finally {

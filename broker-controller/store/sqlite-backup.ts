@@ -120,9 +120,10 @@ export function unsealBackup(path: string, revocations: readonly ConfigMap[] = [
     for (const list of revocations) addRevocations(database, list)
     database.exec(
       `BEGIN IMMEDIATE;
+       ${beginsToLearn}
+       ${forgetsWrongDate}
        DROP TABLE authority;
        DROP TABLE backup;
-       ${beginsToLearn}
        UPDATE counters SET value = value + ${versionLeap} WHERE name = 'reservedVersion';
        COMMIT;`,
     )
@@ -130,6 +131,10 @@ export function unsealBackup(path: string, revocations: readonly ConfigMap[] = [
     database.close()
   }
 }
+
+/** A clock that is behind the backup would have all that nodes tell be later than this store. */
+const forgetsWrongDate =
+  "DELETE FROM counters WHERE name = 'learnsSince' AND value < (SELECT unixepoch(made) FROM backup);"
 
 /** With a version that no client has seen. */
 function addRevocations(database: Database.Database, list: ConfigMap): void {
