@@ -127,10 +127,13 @@ test('what runs is not replaced by what a copy that may be old says of it, but b
   world.want(podRunning('web'))
   await clock.advance(1_000)
   const older = checkpoint.content
-  world.want(podRunning('web', listening, { containers: [{ name: 'main', image: newer, command: listening }] }))
+  const changed = podRunning('web', listening, { containers: [{ name: 'main', image: newer, command: listening }] })
+  const ephemeralContainers = [{ name: 'debug', image, command: listening }]
+  world.want({ ...changed, spec: { ...changed.spec, ephemeralContainers } })
   await clock.advance(60_000)
   await world.stop()
   const made = running().map(({ id }) => id)
+  t.equal(made.length, 3)
   const next = start({
     checkpoint: {
       load: async () => older && { ...older, mayBeOld: true as const },
@@ -147,6 +150,7 @@ test('what runs is not replaced by what a copy that may be old says of it, but b
   next.want(podRunning('web'))
   await clock.advance(60_000)
   t.match(next.status('web')?.containerStatuses, [{ image }])
+  t.equal(running().length, 2)
 })
 
 test('a machine that was given another name does not take over what it ran under the old one', async (t) => {

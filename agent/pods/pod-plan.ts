@@ -126,6 +126,7 @@ function planOver(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): 
 
 /** Containers the pod does not name (any more). */
 function strangers(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodStep[] {
+  if (facts.mayBeOld) return []
   const names = new Set(containersOf(pod).map(({ name }) => name))
   return [...found.histories]
     .filter(([name]) => !names.has(name))
