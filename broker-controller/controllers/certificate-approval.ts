@@ -14,6 +14,7 @@ import { bootstrappersGroup, lapsedNodeOf, nodeOf } from '../../api/identity.ts'
 import type { Lease } from '../../api/lease.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
+import { wrongDate } from '../../certs/authority.ts'
 import { isReady } from './zones.ts'
 
 /** What the request itself turned out to be. */
@@ -81,9 +82,12 @@ export function certificateStep(
 /** As far as clocks may differ, and lists be written twice. */
 const aheadMs = 5 * 60_000
 
-/** The clock was ahead when it was revoked: what is issued now would be good then only. */
+/**
+ * The clock was ahead when it was revoked: what is issued now would be good then only. One that cannot be right says
+ * nothing of that, and nothing is signed until it is set.
+ */
 function isRevokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): boolean {
-  return revokedBeforeMs - nowMs > aheadMs
+  return wrongDate(nowMs) === undefined && revokedBeforeMs - nowMs > aheadMs
 }
 
 function revokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): string {
