@@ -20,6 +20,7 @@ and an agent, waits until the node is Ready, says what to try next, and runs unt
 
 In DIR: kubeconfig (the administrator's), controller/ and agent/ (their state), logs/, controller.pid, agent.pid, and,
 where no Docker runs and no systemd could run it, docker/, docker.sock and dockerd.pid of a dockerd of our own.
+DIR must belong to the user who runs this, and other users must not be able to write to it or to a folder above it.
 
 Run it again at any time: it starts what is not running and leaves alone what is. Ctrl-C ends what this run started.
 TXT
@@ -57,6 +58,8 @@ cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 . scripts/support/processes.sh
 # shellcheck source=scripts/support/docker.sh
 . scripts/support/docker.sh
+# shellcheck source=scripts/support/data-folder.sh
+. scripts/support/data-folder.sh
 
 if [ -z "$data" ]; then
   [ "$(id -u)" = 0 ] && data=/var/lib/bramble || data=${XDG_DATA_HOME:-$HOME/.local/share}/bramble
@@ -109,7 +112,8 @@ prepare_folders() {
   # A socket's path may have 107 characters, and containerd puts some below our folder.
   [ "${#data}" -le 60 ] || fail "The path of the data folder is too long: $data" 'Choose one of at most 60 characters with --data.'
   [ -w "$data" ] || [ ! -e "$data" ] || fail "This user may not change $data" 'Choose another folder with --data, or run this as its owner.'
-  mkdir -p "$logs" 2>/dev/null || fail "Cannot make $data" 'Choose another folder with --data, or run this as root.'
+  check_data_folder
+  make_data_folder
   # The packaged controller, which is not root, goes through this one.
   if [ "$data" = /var/lib/bramble ]; then chmod 755 "$data" && chmod 700 "$logs"; else chmod 700 "$data"; fi
   exec 9>"$data/.lock"
@@ -280,6 +284,8 @@ end_what_we_started() {
 stop_all() {
   step "Stopping what runs from $data"
   [ -w "$data" ] || [ ! -e "$data" ] || fail "This user may not change $data" "Run this as $(stat -c %U -- "$data"), who started it."
+  [ -e "$data" ] || { say '    Nothing is there.' && return; }
+  check_data_folder
   use_fetched_node
   stop_agent
   stop_controller
