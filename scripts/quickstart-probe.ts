@@ -109,7 +109,10 @@ async function serverOf(kubeconfig: string): Promise<RequestOptions> {
   }
 }
 
-/** Stops, and keeps, the running containers of this node's pods in an engine that outlives us. */
+/**
+ * Stops, and keeps, the running containers of this node's pods in a Docker that outlives the agent, and removes the
+ * node's networks: their addresses are free for another fleet, and the agent creates a network again at its next start.
+ */
 async function stopPods(socketPath = '', identityFile = ''): Promise<Answer> {
   const node = field(JSON.parse(await readFile(identityFile, 'utf8')))('nodeName')
   const filters = encodeURIComponent(JSON.stringify({ label: [`bramble.dev/node=${node}`] }))
@@ -120,7 +123,17 @@ async function stopPods(socketPath = '', identityFile = ''): Promise<Answer> {
       ask(httpRequest, { socketPath, method: 'POST', path: `/containers/${Id}/stop?t=10`, timeout: 30_000 }),
     ),
   )
-  return { yes: stopped.every(({ status }) => status < 400), line: `    Containers stopped: ${containers.length}` }
+  const listed = await ask(httpRequest, { socketPath, path: `/networks?filters=${filters}` })
+  const networks: readonly { readonly Id: string }[] = JSON.parse(listed.body)
+  const removed = await Promise.all(
+    networks.map(({ Id }) =>
+      ask(httpRequest, { socketPath, method: 'DELETE', path: `/networks/${Id}`, timeout: 30_000 }),
+    ),
+  )
+  return {
+    yes: [...stopped, ...removed].every(({ status }) => status < 400),
+    line: `    Containers stopped: ${containers.length}, networks removed: ${removed.filter(({ status }) => status < 400).length}`,
+  }
 }
 
 type Reply = { readonly status: number; readonly body: string }
