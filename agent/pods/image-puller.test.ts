@@ -76,6 +76,21 @@ test('a long pull is told to who waits, every three minutes', async (t) => {
   t.equal(clock.sleepers, 0)
 })
 
+test('the wait after a failure starts again at 10 s when the last failure is more than ten minutes ago', async (t) => {
+  const { clock, runtime, puller, pull } = world(t)
+  const failAfter = async (ms: number) => {
+    await clock.advance(ms)
+    runtime.failNext('pullImage')
+    pull('a:1')
+    await clock.settle()
+    const state = puller.stateOf({ image: 'a:1', credentials: [] }, 0)
+    return state.state === 'failed' ? state.retryInMs : state.state
+  }
+  t.equal(await failAfter(0), 10_000)
+  t.equal(await failAfter(600_000), 20_000)
+  t.equal(await failAfter(600_001), 10_000)
+})
+
 test('of many pulls the last ones are known', async (t) => {
   const { clock, puller, pull } = world(t)
   const stateOf = (image: string) => puller.stateOf({ image, credentials: [] }, 0).state

@@ -51,7 +51,8 @@ export type ImagePullerSettings = {
 
 const firstWaitMs = 10_000
 const maxWaitMs = 300_000
-const forgetAfterMs = 600_000
+/** Since the last failure: `flowcontrol.Backoff` forgets an entry after twice the longest wait (client-go, hasExpired). */
+const forgetAfterMs = 2 * maxWaitMs
 const logEveryMs = 30_000
 /** Of pulls that have ended the last ones are known: more than the pods of a machine have images. */
 const mostEnded = 500
@@ -226,6 +227,6 @@ function keyOf({ image, credentials }: WantedImage): string {
 }
 
 function nextFailure(last: History['failure'], message: string, nowMs: number): NonNullable<History['failure']> {
-  const grows = last !== undefined && nowMs - last.atMs <= last.waitMs + forgetAfterMs
+  const grows = last !== undefined && nowMs - last.atMs <= forgetAfterMs
   return { atMs: nowMs, waitMs: grows ? Math.min(maxWaitMs, last.waitMs * 2) : firstWaitMs, message }
 }
