@@ -108,6 +108,19 @@ test('images on the disk of our data are asked for once, elsewhere they are apar
   t.same(asked.toSorted(), ['/data', '/images'])
 })
 
+test('before it is known where images are, they are neither apart nor together', async (t) => {
+  const failing = (code: string) =>
+    observe('pi-4-cgroup-v2', {
+      deviceOf: async (path) => {
+        if (path === '/images') throw Object.assign(new Error(code), { code })
+        return 1
+      },
+    })
+  t.equal((await observe('pi-4-cgroup-v2', { imageDirectory: () => undefined })).imagesApart, undefined)
+  t.equal((await failing('EIO')).imagesApart, undefined, 'it may answer later')
+  t.equal((await failing('ENOENT')).imagesApart, true, 'a directory that only Docker sees')
+})
+
 test('disks are told in bytes and in inodes', async (t) => {
   const observations = await observe('pi-4-cgroup-v2')
   t.same(of('nodefs.available', observations), {

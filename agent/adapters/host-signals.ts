@@ -51,8 +51,8 @@ export function hostSignals(needs: HostSignalsNeeds): SignalSource {
   const deviceOf = onceAtATime(needs.deviceOf ?? (async (path: string) => (await stat(path)).dev))
   let apart: { readonly images: string; readonly apart: boolean } | undefined
 
-  /** Asked once: a folder changes its disk with a restart of whoever uses it. */
-  const areApart = async (images: string) => {
+  /** Read once: a folder changes its disk only with a restart of its user. */
+  const areApart = async (images: string): Promise<boolean | undefined> => {
     if (apart?.images === images) return apart.apart
     const device = (path: string) =>
       within(statfsDeadlineMs, `No answer from the filesystem of ${path}`, deviceOf(path))
@@ -60,15 +60,17 @@ export function hostSignals(needs: HostSignalsNeeds): SignalSource {
       const [own, theirs] = await Promise.all([device(dataDirectory), device(images)])
       apart = { images, apart: own !== theirs }
       return apart.apart
-    } catch {
-      return true // The disk that cannot be read tells so itself.
+    } catch (error) {
+      // Docker in a mount namespace of its own: its directory is not one of ours, and stays so. Any other error may pass,
+      // and shows in `unread`.
+      return (error as NodeJS.ErrnoException).code === 'ENOENT' ? true : undefined
     }
   }
 
   return {
     async observe() {
       const images = imageDirectory()
-      const imagesApart = images !== undefined && (await areApart(images))
+      const imagesApart = images === undefined ? undefined : await areApart(images)
       const disk = (name: 'nodefs' | 'imagefs', path: string): Asked => ({
         signals: [`${name}.available`, `${name}.inodesFree`],
         read: () => filesystem(name, path, ask),
@@ -77,7 +79,7 @@ export function hostSignals(needs: HostSignalsNeeds): SignalSource {
         { signals: ['memory.available'], read: () => [memoryAvailable(root)] },
         { signals: ['pid.available'], read: () => [pidAvailable(root)] },
         disk('nodefs', dataDirectory),
-        ...(images === undefined ? [] : [disk('imagefs', imagesApart ? images : dataDirectory)]),
+        ...(images === undefined ? [] : [disk('imagefs', imagesApart === false ? dataDirectory : images)]),
       ]
       const readings = await Promise.all(asked.map(taken))
       return {

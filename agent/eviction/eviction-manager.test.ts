@@ -256,6 +256,44 @@ test('of a disk without images nothing can be collected', async (t) => {
   t.same(collected, ['containers', 'images'])
 })
 
+test('nothing is removed from a full disk before it is known whether images are on it', async (t) => {
+  const { clock, host, collected, ended, manager, log, leave } = machine(t, {
+    running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
+  })
+  host.hideImages()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(60_000)
+  t.same(manager.pressures(), ['DiskPressure'], 'the node shows it')
+  t.same([collected, ended.size], [[], 0])
+  t.equal(log.messages('warn').filter((message) => /^Nothing is removed from the full disk/.test(message)).length, 1)
+  leave(50 * mib)
+  await clock.advance(10_000)
+  t.match(ended.get(uidOf('writer')), { message: /low on resource: memory/ }, 'short memory does not wait')
+})
+
+test('images with a disk of their own stay when the data of the agent fills its disk before Docker answers', async (t) => {
+  const { clock, host, collected, ended } = machine(t, {
+    running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
+  })
+  host.hideImages()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(10_000)
+  host.separateImages()
+  await clock.advance(10_000)
+  t.same([collected, [...ended.keys()]], [[], [uidOf('writer')]])
+})
+
+test('the message names what was available when the threshold was met, not what is after images were removed', async (t) => {
+  const { clock, host, ended } = machine(t, {
+    running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
+    garbageBytes: 20 * mib,
+  })
+  await clock.settle()
+  host.leave('nodefs.available', 10 * mib)
+  await clock.advance(10_000)
+  t.match(ended.get(uidOf('writer')), { message: /available: 10Mi\. / })
+})
+
 test('near a threshold the machine is looked at every second', async (t) => {
   const { clock, leave, manager } = machine(t)
   await clock.settle()

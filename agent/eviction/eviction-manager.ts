@@ -43,8 +43,8 @@ export type EvictionSettings = {
 export interface EvictionManager {
   /** Undefined until the machine was looked at for the first time. */
   pressures(): readonly PressureType[] | undefined
-  /** Images and containers' layers are on another filesystem than our data. */
-  imagesApart(): boolean
+  /** Images and containers' layers are on another filesystem than our data; undefined until that is known. */
+  imagesApart(): boolean | undefined
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -64,8 +64,9 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   const { thresholds, maxPodGraceSeconds, stallWarnings } = settings
   let situation: Situation | undefined
   let last: { readonly observations: Observations; readonly atMs: number } | undefined
-  let imagesApart = false
+  let imagesApart: boolean | undefined
   let unread = ''
+  let waitsForFilesystems = false
   const toldAtMs = new Map<string, number>()
 
   const look = async (): Promise<Observations> => {
@@ -87,26 +88,31 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
 
   /** The pod that had to go, if one had. */
   const act = async (observations: Observations, signal: AbortSignal): Promise<string | undefined> => {
-    const [threshold] = situation?.inForce ?? []
+    const inForce = situation?.inForce ?? []
+    const threshold = inForce.find((one) => canAct(one, observations))
+    const wasWaiting = waitsForFilesystems
+    waitsForFilesystems = inForce.some((one) => !canAct(one, observations))
+    if (waitsForFilesystems && !wasWaiting) log.warn(filesystemsUnknown)
     if (threshold === undefined) return undefined
     tellTrying(threshold)
-    const now = await reclaimed(threshold, observations, signal)
-    return now === undefined ? undefined : await evictOne(threshold, now)
+    if (await isReclaimed(threshold, observations, signal)) return undefined
+    // The message names the amounts that met the threshold, as the kubelet's does: what was freed since does not belong in it.
+    return await evictOne(threshold, observations)
   }
 
-  /** What is observed after the node has done for itself what it can; undefined: that was enough. */
-  const reclaimed = async (
+  /** Freeing what is unused was enough: no threshold is met any more. */
+  const isReclaimed = async (
     threshold: Threshold,
     observations: Observations,
     signal: AbortSignal,
-  ): Promise<Observations | undefined> => {
+  ): Promise<boolean> => {
     const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
-    if (works.length === 0) return observations
+    if (works.length === 0) return false
     await withDeadline(reclaimMs, signal, async (deadline) => {
       for (const work of works) await work(deadline).catch((error) => tellFailure('Disk not freed', error))
     })
-    const now = await signals.observe()
-    return thresholdsMet(thresholds, now.observed, true).length === 0 ? undefined : now
+    const { observed } = await signals.observe()
+    return thresholdsMet(thresholds, observed, true).length === 0
   }
 
   const evictOne = async (threshold: Threshold, observations: Observations): Promise<string | undefined> => {
@@ -140,7 +146,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     return {
       use: new Map(use.map((one): [string, PodUse] => [one.uid, one])),
       disk: new Map(disk.map((one): [string, PodDiskReading] => [one.uid, one])),
-      imagesApart,
+      imagesApart: imagesApart ?? false,
     }
   }
 
@@ -223,6 +229,17 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   }
 }
 
+/**
+ * What frees a disk, and which pod fills it, depends on what else is on it. The kubelet, too, evicts nothing before it
+ * knows whether images have a filesystem of their own (eviction_manager.go, synchronize).
+ */
+function canAct({ signal }: Threshold, { imagesApart }: Observations): boolean {
+  return pressureOf(signal) !== 'DiskPressure' || imagesApart !== undefined
+}
+
+const filesystemsUnknown =
+  'Nothing is removed from the full disk until it is known whether images are on it: Docker has not reported its directory, or that directory cannot be read'
+
 function listOf({ lastMet }: Situation): string {
   return [...lastMet.keys()].join()
 }
@@ -230,7 +247,7 @@ function listOf({ lastMet }: Situation): string {
 /** Of disks only. Where images have a disk of their own nothing of ours is dead weight on the other one. */
 function reclaimsFor(
   { signal }: Threshold,
-  imagesApart: boolean,
+  imagesApart: boolean | undefined,
   reclaim: NodeReclaim,
 ): readonly ((signal: AbortSignal) => Promise<unknown>)[] {
   if (pressureOf(signal) !== 'DiskPressure' || (imagesApart && signal.startsWith('nodefs.'))) return []

@@ -25,8 +25,11 @@ export type Observations = {
   readonly unread: readonly { readonly signal: Signal; readonly because: string }[]
   /** Empty where the kernel does not tell. */
   readonly stalls: readonly Stall[]
-  /** Images and containers' layers are on another filesystem than our data. */
-  readonly imagesApart: boolean
+  /**
+   * Images and containers' layers are on another filesystem than our data. Undefined until that is known: Docker has not
+   * reported its directory, or the filesystem of that directory does not answer.
+   */
+  readonly imagesApart: boolean | undefined
 }
 
 /** What we need to be told about the machine. Cheap enough to ask every second; starts no process. */

@@ -9,8 +9,8 @@ import { brokenStorageLimit, hasStorageLimits } from './local-storage.ts'
 export type StorageLimitsNeeds = {
   readonly pods: Pick<EvictablePods, 'active' | 'endPod'>
   readonly usage: Pick<PodUsage, 'podDiskUsage'>
-  /** Images and containers' layers are on another filesystem than our data. */
-  readonly imagesApart: () => boolean
+  /** Images and containers' layers are on another filesystem than our data; undefined until that is known. */
+  readonly imagesApart: () => boolean | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -25,7 +25,7 @@ export function storageLimits({ pods, usage, imagesApart, clock, log }: StorageL
     for (const pod of limited) {
       const uid = pod.metadata.uid ?? ''
       const own = use.get(uid)
-      const message = own && brokenStorageLimit(pod, own, imagesApart())
+      const message = own && brokenStorageLimit(pod, own, imagesApart() ?? true)
       if (message === undefined) continue
       log.warn('Pod evicted', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, message })
       pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds: immediatelySeconds, event: 'Warning' })

@@ -10,6 +10,8 @@ export interface FakeHost extends SignalSource {
   stall(signal: StallSignal, percent: number): void
   /** Images are on a disk of their own. */
   separateImages(): void
+  /** Where images are is not known from now on, as before Docker's first answer. */
+  hideImages(): void
 }
 
 const gib = 2 ** 30
@@ -27,13 +29,16 @@ export function fakeHost(): FakeHost {
   const left = new Map<Signal, number>(Object.entries(whole) as [Signal, number][])
   const hidden = new Map<Signal, string>()
   let stalls: readonly Stall[] = []
-  let apart = false
+  let apart: boolean | undefined = false
   return {
     stall(signal, percent) {
       stalls = [...stalls.filter((one) => one.signal !== signal), { signal, percent }]
     },
     separateImages() {
       apart = true
+    },
+    hideImages() {
+      apart = undefined
     },
     leave: (signal, available) => void left.set(signal, available),
     hide: (signal, because) => void hidden.set(signal, because),
