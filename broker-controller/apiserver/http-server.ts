@@ -10,6 +10,7 @@ import { connectionsOf } from './connections.ts'
 import { httpExchange } from './http-exchange.ts'
 import { requestCounters } from './request-counters.ts'
 import type { RequestNeeds } from './requests.ts'
+import { readAsStreams } from './stream-reading.ts'
 import { type HealthCheck, within } from './system-paths.ts'
 
 /** PEM. `certificate` is the server's own; `ca` are those whose client certificates are good. */
@@ -97,6 +98,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     },
     (incoming, outgoing) => void httpExchange(incoming, outgoing, exchange),
   )
+  readAsStreams(server)
   const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
   const { certificateOf } = connections
   const exchange = { requests, certificateOf, counters: requestCounters(registry), log, closing: closing.signal }
