@@ -189,7 +189,7 @@ export async function runController(
       outbox,
       statsCaller({ usage, broker, clock }),
       nodeLifecycleController(needs, configuration.nodeLifecycle),
-      taintEvictionController(needs),
+      taintEvictionController(needs, configuration.taintEviction),
       podCleanupController(needs, configuration),
       disruptionController(needs),
       garbageCollector(needs),

@@ -10,6 +10,7 @@ import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './controllers/node-lifecycle-settings.ts'
 import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
+import { defaultTaintEvictionSettings, type TaintEvictionSettings } from './controllers/taint-eviction-controller.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
 export const ControllerConfigurationSchema = object({
@@ -40,6 +41,7 @@ export const ControllerConfigurationSchema = object({
   flappingWindow: optional(text),
   flappingSettleTime: optional(text),
   conditionTaints: optional(list(text)),
+  evictUnmanagedPods: optional(bool),
   eventTTL: optional(text),
   clusterSigningDuration: optional(text),
   servingCertificateDuration: optional(text),
@@ -65,6 +67,7 @@ export type ControllerConfiguration = {
   readonly hosts: readonly string[]
   readonly log: { readonly format: LogFormat; readonly level: LogLevel }
   readonly nodeLifecycle: NodeLifecycleSettings
+  readonly taintEviction: TaintEvictionSettings
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
   readonly eventLifetimeMs: number
@@ -187,6 +190,9 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
           `conditionTaints: ${JSON.stringify(type)} must be the type of a condition (like KernelDeadlock)`,
         ),
       ),
+    },
+    taintEviction: {
+      evictUnmanagedPods: file.evictUnmanagedPods ?? defaultTaintEvictionSettings.evictUnmanagedPods,
     },
     terminatedPodGCThreshold: count('terminatedPodGCThreshold', defaultTerminatedPodGCThreshold),
     eventLifetimeMs: span('eventTTL', defaultEventCleanup.lifetimeMs, 1_000),

@@ -1,5 +1,6 @@
 /** What a pod's author left out and everybody after him relies on: filled in as Kubernetes does. */
-import type { Container, ContainerPort, PodSpec, Probe, Toleration } from '../pod.ts'
+import { withDefaultTolerations } from '../default-tolerations.ts'
+import type { Container, ContainerPort, PodSpec, Probe } from '../pod.ts'
 import { withVolumeDefaults } from './volume-validation.ts'
 
 export function withPodDefaults(spec: PodSpec): PodSpec {
@@ -78,21 +79,4 @@ function pullPolicyFor(image: string): 'Always' | 'IfNotPresent' {
   const lastPart = name.slice(name.lastIndexOf('/') + 1)
   const tag = lastPart.split(':')[1] ?? (digest === undefined ? 'latest' : '')
   return tag === 'latest' ? 'Always' : 'IfNotPresent'
-}
-
-const patienceSeconds = 300
-
-/** How long a pod stays on a node that is not ready or not reachable, where it does not say so itself. */
-function withDefaultTolerations(tolerations: readonly Toleration[]): readonly Toleration[] {
-  const missing = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].filter(
-    (key) =>
-      !tolerations.some(
-        (toleration) =>
-          (!toleration.key || toleration.key === key) && (!toleration.effect || toleration.effect === 'NoExecute'),
-      ),
-  )
-  const added = missing.map(
-    (key): Toleration => ({ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: patienceSeconds }),
-  )
-  return [...tolerations, ...added]
 }

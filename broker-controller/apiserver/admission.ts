@@ -66,7 +66,8 @@ function firstProblems(object: AnyObject): readonly Problem[] {
 
 /** `now` as it shall be stored in place of `old`. Throws ApiError Invalid. */
 export function prepareForUpdate(resource: Resource, old: AnyObject, now: AnyObject, subresource = ''): AnyObject {
-  const prepared = withDefaults(withMetadata(keptFrom(old, now), serversMetadata(old.metadata, now.metadata)))
+  const kept = keptFrom(old, now)
+  const prepared = withDefaults(withMetadata(kept, serversMetadata(old.metadata, kept.metadata)))
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...metadataChangeProblems(old.metadata, prepared.metadata),
@@ -98,10 +99,10 @@ function serversMetadata(old: ObjectMeta, now: ObjectMeta): ObjectMeta {
 }
 
 /** The object before anything has happened to it, whatever its author says of that. */
-function asNew(object: AnyObject, { requester, nowMs }: CreateFacts): AnyObject {
+function asNew(object: AnyObject, { requester, nowMs, learnt }: CreateFacts): AnyObject {
   switch (object.kind) {
     case 'Pod':
-      return newPod(object, rfc3339(nowMs))
+      return newPod(object, rfc3339(nowMs), learnt)
     case 'Node':
       return withNotReadyTaint(object)
     case 'Namespace':

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { decode } from '../../api/decode.ts'
 import type { Toleration } from '../../api/pod.ts'
 import { PodSchema } from '../../api/pod.ts'
-import { create, createdPod, pod } from '../testing/admitting.ts'
+import { create, createdPod, createPod, pod, updatePod } from '../testing/admitting.ts'
 
 test('a new pod gets what its author left out', async (t) => {
   const made = createdPod(
@@ -52,6 +52,41 @@ test('a pod that says how long it waits for its node is believed', async (t) => 
   t.same(keys({ operator: 'Exists' }), [undefined])
   t.same(keys({ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }), ['not-ready', 'unreachable'])
   t.same(keys({ operator: 'Exists', effect: 'NoSchedule' }), [undefined, 'not-ready', 'unreachable'])
+})
+
+test('the server records which tolerations it added, and a client cannot change the record', async (t) => {
+  const name = 'bramble.dev/default-tolerations'
+  const keys = ['not-ready', 'unreachable'].map((key) => `node.kubernetes.io/${key}`)
+  const [notReady = '', unreachable = ''] = keys
+  const lasting = (key: string, tolerationSeconds: number): Toleration => ({
+    key,
+    operator: 'Exists',
+    effect: 'NoExecute',
+    tolerationSeconds,
+  })
+  const asked = (claim: string | undefined, ...tolerations: Toleration[]) => {
+    const bare = pod({ tolerations })
+    const annotations = { note: 'mine', ...(claim !== undefined && { [name]: claim }) }
+    return createPod({ ...bare, metadata: { ...bare.metadata, annotations } })
+  }
+  const recorded = (...given: Parameters<typeof asked>) => asked(...given).metadata.annotations?.[name]
+  t.equal(recorded(undefined), keys.join())
+  t.equal(recorded(undefined, lasting(notReady, 300)), unreachable)
+  t.equal(recorded(undefined, lasting(notReady, 300), lasting(unreachable, 300)), '')
+  t.equal(recorded(undefined, lasting(notReady, 30)), unreachable)
+  t.equal(recorded(undefined, { operator: 'Exists' }), undefined)
+  t.equal(recorded(keys.join(), { operator: 'Exists' }), undefined, 'there is nothing to claim')
+  t.equal(recorded(keys.join(), lasting(notReady, 30), lasting(unreachable, 30)), undefined)
+  t.equal(recorded('', { operator: 'Exists', key: 'disk' }), keys.join(), 'nothing can be denied')
+
+  const first = asked(undefined)
+  t.equal(recorded(first.metadata.annotations?.[name], ...(first.spec.tolerations ?? [])), keys.join(), 'a copy')
+  t.equal(first.metadata.annotations?.note, 'mine')
+  const changed = (annotations: { readonly [name: string]: string }) =>
+    updatePod(first, { ...first, metadata: { ...first.metadata, annotations } }).metadata.annotations
+  t.same(changed({ note: 'yours' }), { note: 'yours', [name]: keys.join() })
+  t.same(changed({ [name]: '' }), { [name]: keys.join() })
+  t.same(changed({}), { [name]: keys.join() })
 })
 
 test('label keys of a neighbourly term become part of its selector', async (t) => {

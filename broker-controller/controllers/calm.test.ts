@@ -323,7 +323,8 @@ for (const [title, tolerationSeconds, leavesAfter] of [
         ...toleration,
         ...(tolerationSeconds !== undefined && { tolerationSeconds }),
       }))
-      await world.run({ name: 'it', nodeName: 'pi-1', tolerations: patience })
+      const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'it', uid: 'uid-of-it', controller: true }
+      await world.run({ name: 'it', nodeName: 'pi-1', tolerations: patience, metadata: { ownerReferences: [owner] } })
       await drop(world, ['pi-1'])
       await world.pass(30)
       t.same(await world.tainted(), [], 'a lost connection alone costs nobody its place')

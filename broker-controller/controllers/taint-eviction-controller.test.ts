@@ -3,7 +3,7 @@ import type { Taint } from '../../api/node.ts'
 import type { Toleration } from '../../api/pod.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { nodeLifecycleController } from './node-lifecycle-controller.ts'
-import { taintEvictionController } from './taint-eviction-controller.ts'
+import { type TaintEvictionSettings, taintEvictionController } from './taint-eviction-controller.ts'
 
 const tolerations = (tolerationSeconds?: number): readonly Toleration[] =>
   ['not-ready', 'unreachable'].map((what) => ({
@@ -13,16 +13,20 @@ const tolerations = (tolerationSeconds?: number): readonly Toleration[] =>
     ...(tolerationSeconds !== undefined && { tolerationSeconds }),
   }))
 
-async function inFleet(t: Test): Promise<Fleet> {
+const owner = (controller: boolean) => ({
+  ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'uid-of-web', controller }],
+})
+
+async function inFleet(t: Test, settings?: TaintEvictionSettings): Promise<Fleet> {
   const world = fleet(t)
   await world.join(...['pi-1', 'pi-2', 'pi-3', 'pi-4'].map((name) => ({ name })))
-  start(t, world)
+  start(t, world, settings)
   await world.pass(20)
   return world
 }
 
-function start(t: Test, world: Fleet): () => Promise<void> {
-  const stop = world.start(nodeLifecycleController(world), taintEvictionController(world))
+function start(t: Test, world: Fleet, settings?: TaintEvictionSettings): () => Promise<void> {
+  const stop = world.start(nodeLifecycleController(world), taintEvictionController(world, settings))
   t.teardown(stop)
   return stop
 }
@@ -44,7 +48,7 @@ test('of a dead node’s pods each leaves after its own toleration, and one that
   const world = await inFleet(t)
   await world.run({ name: 'at-once', nodeName: 'pi-1', tolerations: tolerations(0) })
   await world.run({ name: 'soon', nodeName: 'pi-1', tolerations: tolerations(30) })
-  await world.run({ name: 'usual', nodeName: 'pi-1', tolerations: tolerations(300) })
+  await world.run({ name: 'usual', nodeName: 'pi-1', tolerations: tolerations(300), metadata: owner(true) })
   await world.run({ name: 'daemon', nodeName: 'pi-1', tolerations: tolerations() })
   await world.run({ name: 'elsewhere', nodeName: 'pi-2', tolerations: tolerations(0) })
   world.silence('pi-1')
@@ -74,7 +78,7 @@ test('of a dead node’s pods each leaves after its own toleration, and one that
 
 test('a node that comes back in time keeps its pods', async (t) => {
   const world = await inFleet(t)
-  await world.run({ name: 'web', nodeName: 'pi-1', tolerations: tolerations(300) })
+  await world.run({ name: 'web', nodeName: 'pi-1', tolerations: tolerations(300), metadata: owner(true) })
   world.silence('pi-1')
   await world.pass(300)
   t.match(await world.state('pi-1'), /unreachable:NoExecute/)
@@ -139,6 +143,55 @@ test('a toleration added in time keeps the pod', async (t) => {
   await world.store.update('pods', { ...pod, spec: { ...pod.spec, tolerations: [{ operator: 'Exists' }] } })
   await world.pass(60)
   t.same(await leaving(world), [])
+})
+
+test('a pod that nothing would re-create stays on a node that is away for an hour, and says why', async (t) => {
+  const world = await inFleet(t)
+  const record = 'bramble.dev/default-tolerations'
+  const added = { [record]: 'node.kubernetes.io/not-ready,node.kubernetes.io/unreachable' }
+  const usual = { nodeName: 'pi-1', tolerations: tolerations(300) }
+  await world.run({ name: 'older', ...usual })
+  await world.run({ name: 'bare', ...usual, annotations: added })
+  await world.run({ name: 'owned', ...usual, metadata: { ...owner(false), annotations: added } })
+  await world.run({ name: 'controlled', ...usual, metadata: { ...owner(true), annotations: added } })
+  await world.run({ name: 'stated', ...usual, annotations: { [record]: '' } })
+  await world.run({ name: 'longer', nodeName: 'pi-1', tolerations: tolerations(600), annotations: added })
+  world.silence('pi-1')
+  await world.pass(3600)
+  t.same(await leaving(world), ['controlled', 'longer', 'stated'])
+  for (const name of ['bare', 'older', 'owned']) {
+    const { status } = (await world.pod(name)) ?? {}
+    t.match(status?.conditions, [{ type: 'Ready', status: 'False' }], name)
+    t.match(status?.message, /^Node pi-1 is unreachable\. The pod stays on it .* no controller/, name)
+    t.same((await world.reasons(name)).filter((reason) => reason !== 'NodeNotReady').sort(), ['EvictionSkipped'], name)
+  }
+  await world.revive('pi-1')
+  await world.pass(60)
+  t.same(await leaving(world), ['controlled', 'longer', 'stated'], 'who was asked to leave leaves')
+})
+
+test('a pod without a controller leaves for an operator’s taints, also while its node is away', async (t) => {
+  const world = await inFleet(t)
+  await world.run({ name: 'repaired', nodeName: 'pi-1', tolerations: tolerations(300) })
+  await taint(world, 'pi-1', [repair])
+  t.same(await leaving(world), ['repaired'])
+  await world.run({ name: 'lost', nodeName: 'pi-2', tolerations: tolerations(300) })
+  world.silence('pi-2')
+  await world.pass(400)
+  t.same(await leaving(world), ['repaired'])
+  const { spec } = await world.node('pi-2')
+  const outOfService: Taint = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' }
+  await taint(world, 'pi-2', [...(spec?.taints ?? []), outOfService])
+  t.same(await leaving(world), ['lost', 'repaired'])
+})
+
+test('where the configuration asks for it, a pod without a controller leaves as in Kubernetes', async (t) => {
+  const world = await inFleet(t, { evictUnmanagedPods: true })
+  await world.run({ name: 'bare', nodeName: 'pi-1', tolerations: tolerations(300) })
+  world.silence('pi-1')
+  await world.pass(420)
+  t.same(await leaving(world), ['bare'])
+  t.notOk((await world.reasons('bare')).includes('EvictionSkipped'))
 })
 
 test('a flapping node keeps its pods and gets no new ones, until it has been Ready for a while', async (t) => {

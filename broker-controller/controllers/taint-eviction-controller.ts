@@ -11,9 +11,17 @@ import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
 import { podReference } from '../store/references.ts'
+import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { removePod } from './pod-removal.ts'
-import { disruptedPod, evictionStep, type PlannedEviction } from './taint-eviction.ts'
+import {
+  disruptedPod,
+  evictingTaints,
+  evictionStep,
+  type PlannedEviction,
+  stayingPod,
+  stayText,
+} from './taint-eviction.ts'
 
 export type TaintEvictionNeeds = {
   readonly store: Store
@@ -22,17 +30,36 @@ export type TaintEvictionNeeds = {
   readonly log: Log
 }
 
+export type TaintEvictionSettings = {
+  /**
+   * Do pods without a controller leave a node that is not ready or unreachable, as in Kubernetes, also where their
+   * author states no toleration for it? By default they stay: nothing would re-create them.
+   */
+  readonly evictUnmanagedPods: boolean
+}
+
+export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmanagedPods: false }
+
 type StoredPod = StoredObject<'pods'>
 
+const component = 'taint-eviction-controller'
+const evictionReason = 'TaintManagerEviction'
 const evictionsAtOnce = 256
 const retryMs = 1_000
 
 /** Counts begin when this controller sees a taint, and begin anew when it is started again. */
-export function taintEvictionController(needs: TaintEvictionNeeds): Loop {
-  return { name: 'taint-eviction', run: (signal) => runTaintEviction(needs, signal) }
+export function taintEvictionController(
+  needs: TaintEvictionNeeds,
+  settings: TaintEvictionSettings = defaultTaintEvictionSettings,
+): Loop {
+  return { name: 'taint-eviction', run: (signal) => runTaintEviction(needs, settings, signal) }
 }
 
-async function runTaintEviction({ store, events, clock, log }: TaintEvictionNeeds, signal: AbortSignal): Promise<void> {
+async function runTaintEviction(
+  { store, events, clock, log }: TaintEvictionNeeds,
+  { evictUnmanagedPods }: TaintEvictionSettings,
+  signal: AbortSignal,
+): Promise<void> {
   const byNode = podsByNode()
   const bell = alarm(clock)
   /** Pods to be looked at, and pods whose time has come at their due times; both by namespace/name. */
@@ -69,7 +96,10 @@ async function runTaintEviction({ store, events, clock, log }: TaintEvictionNeed
     const nodeName = pod?.spec.nodeName
     if (pod === undefined || !nodeName || pod.metadata.deletionTimestamp !== undefined) return
     const taints = noExecuteOf(nodes.get({ namespace: '', name: nodeName }))
-    const step = evictionStep(taints, pod.spec.tolerations ?? [], planned.get(key), clock.monotonicMs())
+    const evicting = evictUnmanagedPods ? taints : evictingTaints(pod, taints)
+    const step = evictionStep(evicting, pod.spec.tolerations ?? [], planned.get(key), clock.monotonicMs())
+    const stay = evicting.length < taints.length && step.step !== 'evict' ? stayText(pod, taints) : undefined
+    if (stay !== undefined) await explainStay(pod, stay)
     switch (step.step) {
       case 'none':
         return
@@ -78,15 +108,23 @@ async function runTaintEviction({ store, events, clock, log }: TaintEvictionNeed
         return due.set(key, step.planned.dueMs)
       case 'cancel':
         forget(key)
-        return await tell(pod, `Cancelling deletion of Pod ${keyText(pod.metadata)}`)
+        return await record(pod, evictionReason, `Cancelling deletion of Pod ${keyText(pod.metadata)}`)
       case 'evict':
         return await evict(pod)
     }
   }
 
+  /** Events last an hour, so the status says it too. */
+  const explainStay = async (pod: StoredPod, message: string) => {
+    const { name, namespace = '', uid } = pod.metadata
+    const change = (fresh: StoredPod) => stayingPod(fresh, message)
+    await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })
+    await record(pod, 'EvictionSkipped', message)
+  }
+
   const evict = async (pod: StoredPod) => {
     const key = keyText(pod.metadata)
-    await tell(pod, `Marking for deletion Pod ${key}`)
+    await record(pod, evictionReason, `Marking for deletion Pod ${key}`)
     const change = (fresh: StoredPod) =>
       fresh.metadata.deletionTimestamp === undefined ? disruptedPod(fresh, rfc3339(clock.wallMs())) : undefined
     const isLeaving = await removePod({ store, clock }, pod, { change })
@@ -94,17 +132,11 @@ async function runTaintEviction({ store, events, clock, log }: TaintEvictionNeed
     forget(key)
   }
 
-  const tell = async (pod: StoredPod, message: string) => {
+  const record = async (pod: StoredPod, reason: string, message: string) => {
     try {
-      const what = {
-        type: 'Normal',
-        reason: 'TaintManagerEviction',
-        message,
-        component: 'taint-eviction-controller',
-      } as const
-      await events.record({ object: podReference(pod), ...what })
+      await events.record({ object: podReference(pod), type: 'Normal', reason, message, component })
     } catch (error) {
-      log.warn('Event not recorded', { reason: 'TaintManagerEviction', pod: keyText(pod.metadata), error })
+      log.warn('Event not recorded', { reason, pod: keyText(pod.metadata), error })
     }
   }
 

@@ -43,7 +43,20 @@ export function pod(spec: Partial<PodSpec> = {}, container: Partial<Container> =
 
 /** The same as it is stored. */
 export function createdPod(spec?: Partial<PodSpec>, container?: Partial<Container>): Pod {
-  const made = create('pods', pod(spec, container))
+  return createPod(pod(spec, container))
+}
+
+/** This pod as it is stored. */
+export function createPod(asked: Pod): Pod {
+  return podOf(create('pods', asked))
+}
+
+/** `now` as it is stored in place of `old`. */
+export function updatePod(old: Pod, now: Pod): Pod {
+  return podOf(update('pods', old, now))
+}
+
+function podOf(made: AnyObject): Pod {
   if (made.kind !== 'Pod') throw new Error('Not a pod')
   return made
 }
