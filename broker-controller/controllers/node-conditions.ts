@@ -1,6 +1,6 @@
 /** What do a silent node's conditions say? */
 import { type Node, type NodeCondition, nodeConditionTypes } from '../../api/node.ts'
-import { type NodeHealth, readyCondition, type Silence } from './node-health.ts'
+import { type NodeHealth, neverReportedReason, readyCondition, type Silence } from './node-health.ts'
 import { absenceText } from './planned-absence.ts'
 
 /** The sentence about a node of which nothing is heard. */
@@ -48,7 +48,7 @@ function neverReported(type: string, node: Node, now: string): NodeCondition {
   return {
     type,
     status: 'Unknown',
-    reason: 'NodeStatusNeverUpdated',
+    reason: neverReportedReason,
     message: 'Kubelet never posted node status.',
     lastHeartbeatTime: node.metadata.creationTimestamp ?? now,
     lastTransitionTime: now,

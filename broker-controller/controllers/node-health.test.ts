@@ -3,7 +3,7 @@ import type { Lease } from '../../api/lease.ts'
 import type { Node } from '../../api/node.ts'
 import { aLease, aNode } from '../../api/testing/builders.ts'
 import { withFlappingTaint } from './flapping.ts'
-import { silenceText } from './node-conditions.ts'
+import { silenceText, silentNode } from './node-conditions.ts'
 import {
   disconnectedAtMs,
   firstSight,
@@ -60,6 +60,16 @@ test('a sign of life is a change, whatever times it carries', async (t) => {
   t.equal(renewed(health, beat(10), 5).heardMs, 0)
   t.equal(renewed(health, beat(20), 5).heardMs, 5)
   t.equal(renewed(health, beat(0), 5).heardMs, 5, 'our own date was set back')
+})
+
+test('what the controller writes of a node that never reported is no sign of life', async (t) => {
+  const health = sight(aNode({ conditions: [] }), beat(1), at(0))
+  const written = silentNode(aNode({ conditions: [] }), { is: 'silent', text: '' }, '2026-01-01T01:01:00Z')
+  if (written === undefined) return t.fail('nothing was written')
+  const seen = reported(health, written, 60_001)
+  t.equal(seen.heardMs, 0)
+  t.equal(silenceOf(seen, settings, 60_001), 'silent')
+  t.equal(reported(seen, heartbeat('2026-01-01T00:00:10Z'), 70_000).heardMs, 70_000, 'its own report is one')
 })
 
 test('Ready changes when its status does', async (t) => {

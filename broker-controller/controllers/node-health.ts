@@ -57,10 +57,18 @@ export function firstSight(node: Node, lease: Lease | undefined, now: Now, setti
   return lease === undefined ? health : seenLease(health, lease, now, settings)
 }
 
-/** A report is a sign of life when its heartbeat differs from the one we knew, or when Ready came or went. */
+/** The reason of the conditions that the controller writes on a node that never reported. */
+export const neverReportedReason = 'NodeStatusNeverUpdated'
+
+/**
+ * A report is a sign of life when its heartbeat differs from the one we knew, or when Ready came or went. What the
+ * controller writes itself is none.
+ */
 export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings: HealthSettings): NodeHealth {
   const ready = readyCondition(node)
-  const heard = ready?.lastHeartbeatTime !== health.ready?.lastHeartbeatTime || !ready !== !health.ready
+  const isReport = ready?.reason !== neverReportedReason
+  const isChanged = ready?.lastHeartbeatTime !== health.ready?.lastHeartbeatTime || !ready !== !health.ready
+  const heard = isReport && isChanged
   const seen = { ...health, ready, heardMs: heard ? nowMs : health.heardMs }
   const before = health.ready?.status
   if (ready?.status === before) return seen

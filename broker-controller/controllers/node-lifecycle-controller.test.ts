@@ -104,7 +104,7 @@ test('a connection that is back within the debounce was never gone', async (t) =
     await world.pass(10)
   }
   t.equal(await world.state('pi-1'), 'True')
-  t.same(await world.reasons('pi-1'), [])
+  t.same(await world.reasons('pi-1'), ['RegisteredNode'])
 })
 
 test('a node that says it is not ready is tainted as such, and swapped when it falls silent', async (t) => {
@@ -219,7 +219,16 @@ test('a controller restarted in the middle gives everyone a full grace, and then
   await world.pass(60)
   t.equal(await world.state('pi-1'), unreachable)
   t.equal(await world.state('pi-2'), 'True')
-  t.same(await world.reasons('pi-2'), [])
+  t.same(await world.reasons('pi-2'), ['RegisteredNode'])
+})
+
+test('a controller that takes long to read its store at the start was not asleep', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' })
+  start(t, world)
+  world.clock.suspend(60_000)
+  await world.pass(20)
+  t.same(world.log.messages('warn'), [])
 })
 
 test('a node that never reported: Unknown after the start-up grace, unless its lease is renewed', async (t) => {
@@ -231,12 +240,26 @@ test('a node that never reported: Unknown after the start-up grace, unless its l
   t.match(await world.state('new'), /^Unknown/)
   const ready = (await world.node('new')).status?.conditions?.find(({ type }) => type === 'Ready')
   t.match(ready, { reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' })
+  await world.pass(6)
+  t.equal(await world.state('new'), unreachable, 'a period later: what the controller wrote is no sign of life')
+})
+
+test('a node whose conditions vanish after it was Ready has the start-up grace once, and not again', async (t) => {
+  const world = await watched(t, ...names(4).map((name) => ({ name })))
+  world.silence('pi-1')
+  const node = await world.node('pi-1')
+  await world.store.updateStatus('nodes', { ...node, status: { ...node.status, conditions: [] } })
+  await world.pass(59)
+  t.match(await world.state('pi-1'), /^nothing/)
+  await world.pass(12)
+  t.equal(await world.state('pi-1'), unreachable)
 })
 
 test('nodes that come and go are told of, and cordons and labels are seen to', async (t) => {
   const world = await watched(t, { name: 'pi-1' })
   await world.join({ name: 'pi-2', unschedulable: true })
   await world.pass(1)
+  t.same(await world.reasons('pi-1'), ['RegisteredNode'], 'also of a node that was there before the controller')
   t.same(await world.reasons('pi-2'), ['RegisteredNode'])
   t.equal(await world.state('pi-2'), 'True unschedulable:NoSchedule')
   t.equal((await world.node('pi-2')).metadata.labels?.['beta.kubernetes.io/arch'], 'arm64')

@@ -89,12 +89,12 @@ async function runNodeLifecycle(
 
   const monitor = async () => {
     await Promise.all([nodes.listed, leases.listed, pods.listed])
-    const isNewcomer = () => started
+    awakeMs = clock.monotonicMs()
     for (; !signal.aborted; started = true) {
       noticeSleep()
       roster.judgeLinks(clock.monotonicMs())
       const names = roster.take(clock.monotonicMs())
-      await inParallel(names, writesAtOnce, (name) => look(name, isNewcomer()).catch((error) => retryLook(name, error)))
+      await inParallel(names, writesAtOnce, (name) => look(name).catch((error) => retryLook(name, error)))
       roster.judgeLinks(clock.monotonicMs())
       await marker.markLateComers()
       for (const node of gone.splice(0)) await tell.removed(node)
@@ -125,12 +125,12 @@ async function runNodeLifecycle(
     roster.lookAt(name, clock.monotonicMs() + settings.nodeMonitorPeriodMs)
   }
 
-  const look = async (name: string, isNewcomer: boolean) => {
+  const look = async (name: string) => {
     const entry = roster.get(name)
     if (entry === undefined) return
     roster.looked(name, clock.monotonicMs())
     if (unseen.delete(name)) {
-      if (isNewcomer) await tell.registered(entry.node)
+      await tell.registered(entry.node)
       await change(name, (node) => withoutNoExecuteTaints(node))
     }
     await markIfSilent(name)
