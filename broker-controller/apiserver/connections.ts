@@ -24,6 +24,7 @@ export function connectionsOf(server: Server, { revocations, isOurs, log }: Conn
   /** Read once per connection: it is the same for all its requests. */
   const shown = new Map<TLSSocket, ClientCertificate | undefined>()
   server.on('secureConnection', (socket) => {
+    if (socket.destroyed) return // refused before, and has no certificate any more
     shown.set(socket, read(socket, isOurs))
     socket.once('close', () => shown.delete(socket))
   })

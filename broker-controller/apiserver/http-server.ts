@@ -5,7 +5,15 @@ import type { Registry } from 'prom-client'
 import { parse as parseYaml } from 'yaml'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { limitLog } from '../../daemon/log-limit.ts'
 import type { RevocationList } from '../store/revocations.ts'
+import {
+  type ConnectionLimits,
+  type ConnectionTimes,
+  defaultConnectionLimits,
+  defaultConnectionTimes,
+  limitConnections,
+} from './connection-limits.ts'
 import { connectionsOf } from './connections.ts'
 import { httpExchange } from './http-exchange.ts'
 import { requestCounters } from './request-counters.ts'
@@ -33,6 +41,8 @@ export type ApiServerNeeds = Pick<
   readonly revocations?: RevocationList
   /** Is this client certificate (DER) of our authority, whatever its dates? undefined: those that have ended are nobody's. */
   readonly isOurs?: (der: Uint8Array) => boolean
+  readonly connectionLimits?: Partial<ConnectionLimits>
+  readonly connectionTimes?: Partial<ConnectionTimes>
 }
 
 export interface ApiServer {
@@ -45,8 +55,6 @@ export interface ApiServer {
 }
 
 const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is part of the address
-const keepAliveMs = 90_000 // kubectl and client libraries reuse connections for about a minute
-const handshakeMs = 10_000
 const closingMs = 5000
 const healthMs = 2000
 
@@ -69,7 +77,11 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     revocations,
     isOurs,
     lapsedWindowMs = 0,
+    connectionLimits,
+    connectionTimes,
   } = needs
+  /** For lines that a client can cause. */
+  const limited = limitLog(log, clock)
   const closing = new AbortController()
   const requests: RequestNeeds = {
     store,
@@ -93,16 +105,20 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
       requestCert: true,
       rejectUnauthorized: false, // bearer tokens come without a certificate: each request is judged by itself
       maxHeaderSize: maxHeaderBytes,
-      handshakeTimeout: handshakeMs,
-      keepAliveTimeout: keepAliveMs,
+      ...defaultConnectionTimes,
+      ...connectionTimes,
     },
-    (incoming, outgoing) => void httpExchange(incoming, outgoing, exchange),
+    (incoming, outgoing) => {
+      limitedConnections.answering(incoming.socket, outgoing)
+      void httpExchange(incoming, outgoing, exchange)
+    },
   )
+  const limits = { ...defaultConnectionLimits, ...connectionLimits }
+  const limitedConnections = limitConnections(server, { limits, registry, log: limited })
   readAsStreams(server)
   const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
   const { certificateOf } = connections
   const exchange = { requests, certificateOf, counters: requestCounters(registry), log, closing: closing.signal }
-  server.on('tlsClientError', (error) => log.debug('TLS handshake failed', { error }))
 
   return {
     listen: () =>
@@ -123,6 +139,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
       await aborted(signal)
       closing.abort()
       await closed(server, clock)
+      limited.close()
     },
   }
 }

@@ -1,0 +1,174 @@
+/** Which connections does the API keep, and for how long? Those of strangers are few and short. */
+import type { ServerResponse } from 'node:http'
+import type { Server } from 'node:https'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { Counter, type Registry } from 'prom-client'
+import type { LimitedLog } from '../../daemon/log-limit.ts'
+import { addressKey, peerAddress } from './peer-address.ts'
+
+export type ConnectionLimits = {
+  /** Connections without a trusted client certificate, those in their handshake among them: of one address, and all. */
+  readonly strangersPerAddress: number
+  readonly strangers: number
+  /** Connections with certificates of one user. Administrators share a user, so there may be many of them. */
+  readonly perUser: number
+  readonly all: number
+}
+
+export const defaultConnectionLimits: ConnectionLimits = {
+  strangersPerAddress: 256,
+  strangers: 1024,
+  perUser: 1024,
+  all: 20_000,
+}
+
+/** Options of the HTTPS server that bound the time a client may take, in milliseconds. */
+export type ConnectionTimes = {
+  readonly handshakeTimeout: number
+  /** From the end of the handshake, or the first byte of a later request, to the end of the headers. */
+  readonly headersTimeout: number
+  /** To the end of the body. */
+  readonly requestTimeout: number
+  /** From the end of an answer to the first byte of the next request. */
+  readonly keepAliveTimeout: number
+  readonly connectionsCheckingInterval: number
+}
+
+export const defaultConnectionTimes: ConnectionTimes = {
+  handshakeTimeout: 10_000,
+  headersTimeout: 10_000,
+  requestTimeout: 60_000, // as kube-apiserver's --request-timeout
+  keepAliveTimeout: 90_000, // kubectl and client libraries reuse connections for about a minute
+  connectionsCheckingInterval: 2_000,
+}
+
+export type ConnectionLimitNeeds = {
+  readonly limits: ConnectionLimits
+  readonly registry: Registry
+  readonly log: LimitedLog
+}
+
+type Reason = 'AddressLimit' | 'StrangerLimit' | 'UserLimit' | 'Handshake' | 'Timeout' | 'HeadersTooLarge' | 'NotHTTP'
+
+export interface LimitedConnections {
+  /** Notes which answer is under way on the request's connection. */
+  answering(socket: Socket, outgoing: ServerResponse): void
+}
+
+/** Call it after the server is created. Registers its counter: once for a registry. */
+export function limitConnections(server: Server, needs: ConnectionLimitNeeds): LimitedConnections {
+  const { limits, registry, log } = needs
+  const refusals = new Counter({
+    name: 'bramble_api_connection_refusals_total',
+    help: 'Connections to the API that were refused or ended by the server, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  const strangers = counts()
+  const users = counts()
+  /** The connections without a trusted certificate, by both ends' addresses, until they close or show one. */
+  const unidentified = new Map<string, () => void>()
+  const answers = new WeakMap<Socket, ServerResponse>()
+
+  const refuse = (reason: Reason, address: string | undefined, error?: Error) => {
+    refusals.inc({ reason })
+    log.info(`${addressKey(address)}/${reason}`, 'API connection refused', { address, reason, ...(error && { error }) })
+  }
+
+  server.maxConnections = limits.all
+  server.on('connection', (socket: Socket) => {
+    const address = peerAddress(socket)
+    const key = addressKey(address)
+    const isTooMany = strangers.of(key) >= limits.strangersPerAddress
+    if (isTooMany || strangers.total() >= limits.strangers) {
+      refuse(isTooMany ? 'AddressLimit' : 'StrangerLimit', address)
+      socket.destroy()
+      return
+    }
+    const ends = endsOf(socket)
+    const leave = once(() => {
+      strangers.remove(key)
+      unidentified.delete(ends)
+    })
+    strangers.add(key)
+    unidentified.set(ends, leave)
+    socket.once('close', leave)
+  })
+  server.on('secureConnection', (socket) => {
+    if (!socket.authorized) return
+    unidentified.get(endsOf(socket))?.()
+    const user = userOf(socket)
+    if (users.of(user) >= limits.perUser) {
+      refuse('UserLimit', peerAddress(socket))
+      socket.destroy()
+      return
+    }
+    users.add(user)
+    socket.once('close', () => users.remove(user))
+  })
+  // TLS and HTTP errors both come here. Without a listener Node.js answers and closes in the same way, uncounted.
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const reason = reasonOf(error)
+    if (reason !== undefined) refuse(reason, peerAddress(socket), error)
+    const line = reason === undefined ? undefined : statusLines[reason]
+    const isAnswering = answers.get(socket)?.headersSent === true && answers.get(socket)?.writableFinished !== true
+    if (line !== undefined && socket.writable && !isAnswering) socket.write(`${line}\r\nConnection: close\r\n\r\n`)
+    socket.destroy()
+  })
+
+  return { answering: (socket, outgoing) => void answers.set(socket, outgoing) }
+}
+
+/** As Node.js answers them itself (`socketOnError` in lib/_http_server.js). */
+const statusLines: { readonly [reason in Reason]?: string } = {
+  Timeout: 'HTTP/1.1 408 Request Timeout',
+  HeadersTooLarge: 'HTTP/1.1 431 Request Header Fields Too Large',
+  NotHTTP: 'HTTP/1.1 400 Bad Request',
+}
+
+/** Undefined: the client went away, and nothing was refused. */
+function reasonOf({ code = '' }: NodeJS.ErrnoException): Reason | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'Timeout'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'HeadersTooLarge'
+  if (code === 'HPE_INVALID_EOF_STATE') return undefined
+  if (code.startsWith('HPE_')) return 'NotHTTP'
+  return code === 'ERR_TLS_HANDSHAKE_TIMEOUT' || code.startsWith('ERR_SSL_') ? 'Handshake' : undefined
+}
+
+function userOf(socket: TLSSocket): string {
+  // Without a certificate Node.js gives an empty object, whatever its types say.
+  return String(socket.getPeerCertificate()?.subject?.CN)
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+}
+
+function counts() {
+  const byKey = new Map<string, number>()
+  let total = 0
+  return {
+    of: (key: string) => byKey.get(key) ?? 0,
+    total: () => total,
+    add(key: string) {
+      total += 1
+      byKey.set(key, (byKey.get(key) ?? 0) + 1)
+    },
+    remove(key: string) {
+      total -= 1
+      const left = (byKey.get(key) ?? 0) - 1
+      if (left > 0) byKey.set(key, left)
+      else byKey.delete(key)
+    },
+  }
+}
+
+function once(act: () => void): () => void {
+  let done = false
+  return () => {
+    if (done) return
+    done = true
+    act()
+  }
+}
