@@ -89,7 +89,13 @@ export async function runAgent(
   const { knownTime, theirTime } = date
   const controlPlane = mqttControlPlane(
     { clock: systemClock, random, log, leave: () => goodbye(shutdown.goingDown()) },
-    { ...identity, agentVersion: version, bootID: system.bootID, knownTime },
+    {
+      ...identity,
+      agentVersion: version,
+      bootID: system.bootID,
+      knownTime,
+      leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
+    },
   )
   const engine = dockerRuntime({
     socketPath: request.dockerSocket,

@@ -12,13 +12,17 @@ import { SummarySchema } from './stats.ts'
 
 const topicPrefix = 'bramble/v1'
 
-/** `bootID` tells a reboot from a restart; `expectedBackSeconds` goes with a goodbye. */
+/**
+ * `bootID` tells a reboot from a restart; `expectedBackSeconds` goes with a goodbye. `leaseDurationSeconds`: the agent
+ * renews its lease four times within this; 40 where it is left out.
+ */
 export const ConnectionMessageSchema = object({
   state: oneOf('online', 'lost', 'goodbye'),
   bootID: text,
   agentVersion: text,
   reason: optional(text),
   expectedBackSeconds: optional(integer),
+  leaseDurationSeconds: optional(integer),
 })
 export type ConnectionMessage = Described<typeof ConnectionMessageSchema>
 

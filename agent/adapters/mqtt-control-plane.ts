@@ -43,6 +43,8 @@ export type MqttControlPlaneSettings = {
   readonly knownTime?: KnownTime
   /** The broker, or we, find the other dead after one and a half times this. */
   readonly keepaliveSeconds?: number
+  /** Reported to the controller, which expects a heartbeat four times within it. */
+  readonly leaseDurationSeconds?: number
 }
 
 export interface MqttControlPlane extends ControlPlane {
@@ -98,8 +100,14 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     log.info('Node status posted', { node: nodeName, ready: saysReady(body) })
   }
 
+  const { leaseDurationSeconds } = settings
   const connection = (message: Pick<ConnectionMessage, 'state' | 'reason' | 'expectedBackSeconds'>): string =>
-    JSON.stringify({ ...message, bootID, agentVersion } satisfies ConnectionMessage)
+    JSON.stringify({
+      ...message,
+      bootID,
+      agentVersion,
+      ...(leaseDurationSeconds !== undefined && { leaseDurationSeconds }),
+    } satisfies ConnectionMessage)
 
   const renewLease = () => link?.send(topics.lease, JSON.stringify({ seq: ++seq, digest: outbox.digest() })) ?? false
 

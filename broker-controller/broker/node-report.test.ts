@@ -39,6 +39,14 @@ test('what becomes of the connection is kept on the lease', async (t) => {
   t.same(state(leaseAfter('pi-1', goodbye, connection('online'), { nowMs })), state(online), 'back: the reasons go')
 })
 
+test('a node announces how long its lease is good for, within limits', async (t) => {
+  const announced = (leaseDurationSeconds: number) =>
+    leaseAfter('pi-1', undefined, connection('online', { leaseDurationSeconds }), { nowMs })
+  t.equal(announced(240)?.spec?.leaseDurationSeconds, 240)
+  t.equal(leaseAfter('pi-1', announced(240), { news: 'heartbeat' }, { nowMs })?.spec?.leaseDurationSeconds, 240)
+  for (const odd of [-1, 0, 1e9]) t.equal(announced(odd)?.spec?.leaseDurationSeconds, 40)
+})
+
 test('a connection that ends without a word is lost, unless it took leave', async (t) => {
   const after = (state: 'online' | 'goodbye') => {
     const before = leaseAfter('pi-1', undefined, connection(state), { nowMs })

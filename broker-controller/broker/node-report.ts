@@ -29,7 +29,7 @@ const annotation = {
 } as const
 
 /** As Kubernetes: a lease holds for 40 s and is renewed every 10. */
-const leaseDurationSeconds = 40
+const defaultLeaseDurationSeconds = 40
 
 export type LeaseFacts = Peer & {
   readonly nowMs: number
@@ -49,7 +49,7 @@ export function leaseAfter(
   // A will is spoken also where the connection broke before the end of it that the goodbye announced was read.
   if (news.news === 'connection' && news.message.state === 'lost' && state === 'goodbye') return undefined
   const alive = news.news === 'heartbeat' || (news.news === 'connection' && news.message.state === 'online')
-  const holder = { holderIdentity: node, leaseDurationSeconds, ...before?.spec }
+  const holder = { holderIdentity: node, ...before?.spec, leaseDurationSeconds: durationAfter(before, news) }
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -70,6 +70,13 @@ export function leaseAfter(
     },
     spec: alive ? { ...holder, renewTime: rfc3339Micro(nowMs) } : holder,
   }
+}
+
+/** As the node announced it with its connection, within the agent's own limits for the setting. */
+function durationAfter(before: Lease | undefined, news: LeaseNews): number {
+  const announced = news.news === 'connection' ? news.message.leaseDurationSeconds : undefined
+  const isUsable = announced !== undefined && announced >= 4 && announced <= 3600
+  return isUsable ? announced : (before?.spec?.leaseDurationSeconds ?? defaultLeaseDurationSeconds)
 }
 
 function ownedBy(name: string, uid: string): OwnerReference {

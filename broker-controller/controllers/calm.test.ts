@@ -343,7 +343,8 @@ for (const [title, tolerationSeconds, leavesAfter] of [
 
 test('a day of 500 nodes: what happened in it is what was done, and no more', async (t) => {
   const world = fleet(t)
-  const slowLink = { nodeMonitorGracePeriodMs: 1_500_000, nodeMonitorPeriodMs: 60_000 }
+  const tolerance = { nodeHeartbeatToleranceMs: 1_500_000 }
+  const slowLink = { nodeMonitorGracePeriodMs: 1_500_000, nodeMonitorPeriodMs: 60_000, ...tolerance }
   await world.join(...names(500).map((name, i) => ({ name, labels: { 'bramble.dev/link': `attic-${i % 20}` } })))
   for (const name of names(500)) await world.run({ name: `web-${name}`, nodeName: name, tolerations })
   t.teardown(

@@ -3,11 +3,13 @@ import { type Node, type NodeCondition, nodeConditionTypes } from '../../api/nod
 import { type NodeHealth, neverReportedReason, readyCondition, type Silence } from './node-health.ts'
 import { absenceText } from './planned-absence.ts'
 
-/** The sentence about a node of which nothing is heard. */
+/** The message of the conditions of a node that is not heard from. */
 export function silenceText(silence: Silence, { absence }: Pick<NodeHealth, 'absence'>): string {
   switch (silence) {
     case 'silent':
       return 'Kubelet stopped posting node status.'
+    case 'late':
+      return absence === undefined ? 'The heartbeat of the node is late.' : absenceText(absence)
     case 'away':
     case 'disconnected':
       return absence === undefined ? 'The connection to the node was lost.' : absenceText(absence)
@@ -16,7 +18,8 @@ export function silenceText(silence: Silence, { absence }: Pick<NodeHealth, 'abs
 
 /**
  * The node with its conditions Unknown; undefined when Ready says so already. The heartbeat stays what the node last
- * wrote. When a lost connection or a leave has become a proven silence, the messages say so and the transition times stay.
+ * wrote. When a late heartbeat, a lost connection or a leave has become a proven silence, the messages say so and the
+ * transition times stay.
  */
 export function silentNode<N extends Node>(
   node: N,
@@ -24,7 +27,8 @@ export function silentNode<N extends Node>(
   now: string,
 ): N | undefined {
   const before = readyCondition(node)
-  const isNews = silence.is !== 'disconnected' && before?.reason === unknownReason && before.message !== silence.text
+  const isUnproven = silence.is === 'disconnected' || silence.is === 'late'
+  const isNews = !isUnproven && before?.reason === unknownReason && before.message !== silence.text
   if (before?.status === 'Unknown' && !isNews) return undefined
   const present = node.status?.conditions ?? []
   const missing = nodeConditionTypes

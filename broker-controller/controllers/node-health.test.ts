@@ -21,6 +21,7 @@ const settings = {
   nodeMonitorGracePeriodMs: 50_000,
   nodeStartupGracePeriodMs: 60_000,
   nodeConnectionLossDebounceMs: 5_000,
+  nodeHeartbeatToleranceMs: 3_500,
   plannedAbsenceLimitMs: 600_000,
   flappingLosses: 3,
   flappingWindowMs: 900_000,

@@ -12,6 +12,7 @@ export type HealthSettings = AbsenceSettings &
     readonly nodeMonitorGracePeriodMs: number
     readonly nodeStartupGracePeriodMs: number
     readonly nodeConnectionLossDebounceMs: number
+    readonly nodeHeartbeatToleranceMs: number
   }
 
 /** On a node's Lease: what its connection to the broker last did. */
@@ -24,6 +25,8 @@ export type NodeHealth = {
   readonly readyChangedMs: number
   readonly ready: NodeCondition | undefined
   readonly renewTime: string | undefined
+  /** How often its lease is renewed; undefined until this process saw a renewal, and after a full grace was given. */
+  readonly heartbeatMs: number | undefined
   /** Set while the connection is known to be lost or ended: since when. */
   readonly lostMs: number | undefined
   /** Set while the node is away with leave. */
@@ -49,6 +52,7 @@ export function firstSight(node: Node, lease: Lease | undefined, now: Now, setti
     readyChangedMs: now.monotonicMs - silentMs,
     ready,
     renewTime: undefined,
+    heartbeatMs: undefined,
     lostMs: undefined,
     absence: absenceKept(node, now, settings),
     unknownMs: ready?.status === 'Unknown' ? now.monotonicMs - sinceMs(ready, now) : undefined,
@@ -90,6 +94,7 @@ export function seenLease(health: NodeHealth, lease: Lease, now: Now, settings: 
   return {
     ...health,
     renewTime: heard ? renewTime : health.renewTime,
+    heartbeatMs: heard ? heartbeatPeriodMs(lease) : health.heartbeatMs,
     heardMs: heard ? now.monotonicMs : health.heardMs,
     lostMs: isGone ? (health.lostMs ?? now.monotonicMs) : undefined,
     absence:
@@ -106,6 +111,8 @@ export type Silence =
   | 'silent'
   /** The connection broke and did not come back within the debounce; not yet proven. */
   | 'disconnected'
+  /** The heartbeat is late by more than the tolerance; not yet proven. */
+  | 'late'
   /** The node is away and is not yet expected back. */
   | 'away'
 
@@ -113,15 +120,23 @@ export type Silence =
 export function silenceOf(health: NodeHealth, settings: HealthSettings, nowMs: number): Silence | undefined {
   const isSilent = nowMs > silentAtMs(health, settings)
   const isGone = isDisconnected(health) && nowMs > health.lostMs + settings.nodeConnectionLossDebounceMs
-  if (!isSilent && !isGone) return undefined
+  const isLate = nowMs > (lateAtMs(health, settings) ?? Number.POSITIVE_INFINITY)
+  if (!isSilent && !isGone && !isLate) return undefined
   if (isExpectedLater(health.absence, nowMs)) return 'away'
-  return isSilent ? 'silent' : 'disconnected'
+  if (isSilent) return 'silent'
+  return isGone ? 'disconnected' : 'late'
 }
 
 /** The moment after which the node counts as silent, unless something is heard. */
 export function silentAtMs(health: NodeHealth, settings: HealthSettings): number {
   const graceMs = health.ready === undefined ? settings.nodeStartupGracePeriodMs : settings.nodeMonitorGracePeriodMs
   return health.heardMs + graceMs
+}
+
+/** The moment after which the heartbeat counts as late; undefined: the node has no heartbeat to be late with. */
+export function lateAtMs({ ready, heardMs, heartbeatMs }: NodeHealth, settings: HealthSettings): number | undefined {
+  if (ready === undefined || heartbeatMs === undefined) return undefined
+  return heardMs + heartbeatMs + settings.nodeHeartbeatToleranceMs
 }
 
 /** The moment after which the node counts as disconnected; undefined while its connection is not known to be lost. */
@@ -149,6 +164,11 @@ export function readyCondition(node: Node): NodeCondition | undefined {
 /** How long ago it changed, by the date; nothing if the date has jumped back since. */
 function sinceMs({ lastTransitionTime = '' }: NodeCondition, { wallMs }: Now): number {
   return Math.max(0, wallMs - Date.parse(lastTransitionTime)) || 0
+}
+
+/** As the kubelet: a lease is renewed four times within its duration, 40 s unless it says otherwise. */
+function heartbeatPeriodMs({ spec }: Lease): number {
+  return (spec?.leaseDurationSeconds ?? 40) * 250
 }
 
 function connectionOf(lease: Lease): string | undefined {

@@ -36,13 +36,20 @@ test('a healthy fleet is left alone', async (t) => {
   t.same(world.log.messages('warn'), [])
 })
 
-test('a dead node in a healthy zone becomes Unknown after the grace, and is tainted a period later', async (t) => {
+test('a silent node becomes Unknown when its heartbeat is late, and is tainted a period after the grace', async (t) => {
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   await world.run({ name: 'web', nodeName: 'pi-1' })
   await world.pass(1)
   world.silence('pi-1')
-  await world.pass(40)
-  t.equal(await world.state('pi-1'), 'True', 'within the grace')
+  let unknownAfter = 0
+  while ((await world.state('pi-1')) === 'True' && unknownAfter < 60) {
+    await world.pass(1)
+    unknownAfter += 1
+  }
+  t.ok(unknownAfter > 4 && unknownAfter <= 15, `Unknown ${unknownAfter} s after it stopped`)
+  t.match((await world.node('pi-1')).status?.conditions?.at(-1), { message: 'The heartbeat of the node is late.' })
+  await world.pass(40 - unknownAfter)
+  t.equal(await world.state('pi-1'), 'Unknown unreachable:NoSchedule', 'within the grace nothing is evicted')
   await world.pass(16)
   t.match(await world.state('pi-1'), /^Unknown/)
   const { status } = await world.node('pi-1')
@@ -84,11 +91,11 @@ test('a broken connection makes a node Unknown soon, and evicts nobody until sil
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   world.silence('pi-1')
   await world.connection('pi-1', 'lost')
-  await world.pass(4)
+  await world.clock.advance(900)
   t.equal(await world.state('pi-1'), 'True', 'it may come back at once')
-  await world.pass(3)
+  await world.clock.advance(600)
   t.equal(await world.state('pi-1'), 'Unknown unreachable:NoSchedule')
-  await world.pass(33)
+  await world.pass(38)
   t.equal(await world.state('pi-1'), 'Unknown unreachable:NoSchedule', 'still not proven')
   await world.pass(30)
   t.equal(await world.state('pi-1'), unreachable)
@@ -99,12 +106,43 @@ test('a connection that is back within the debounce was never gone', async (t) =
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   for (let i = 0; i < 5; i++) {
     await world.connection('pi-1', 'lost')
-    await world.pass(3)
+    await world.clock.advance(900)
     await world.connection('pi-1', 'online')
     await world.pass(10)
   }
   t.equal(await world.state('pi-1'), 'True')
   t.same(await world.reasons('pi-1'), ['RegisteredNode'])
+})
+
+test('a heartbeat that is late by less than the tolerance changes nothing; nor is a node late that was never heard', async (t) => {
+  const world = await watched(t, { name: 'pi-1' }, { name: 'pi-2' })
+  for (let i = 0; i < 5; i++) {
+    await world.revive('pi-1')
+    world.silence('pi-1')
+    await world.clock.advance(13_000)
+  }
+  t.equal(await world.state('pi-1'), 'True')
+  t.same(await world.reasons('pi-1'), [])
+
+  const restarted = fleet(t)
+  await restarted.join({ name: 'pi-1' })
+  restarted.silence('pi-1')
+  await restarted.forgetLeases()
+  start(t, restarted)
+  await restarted.pass(45)
+  t.equal(await restarted.state('pi-1'), 'True', 'a controller that just started gives its full grace')
+})
+
+test('heartbeats that arrived while the controller was held up count before nodes are judged', async (t) => {
+  const world = await watched(t, { name: 'pi-1' }, { name: 'pi-2' })
+  await world.revive('pi-1', 'pi-2')
+  await world.clock.advance(9_000)
+  world.clock.suspend(6_000)
+  await world.clock.advance(100)
+  await world.revive('pi-1')
+  await world.pass(2)
+  t.equal(await world.state('pi-1'), 'True')
+  t.same(await world.reasons('pi-1'), [])
 })
 
 test('a node that says it is not ready is tainted as such, and swapped when it falls silent', async (t) => {

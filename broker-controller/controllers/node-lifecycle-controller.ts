@@ -31,6 +31,10 @@ export type NodeLifecycleNeeds = {
 /** The store groups writes: so many under way at a time let a lost zone be written in a few groups. */
 const writesAtOnce = 256
 
+/** A timer that is later than this means that the process was held up. */
+const stallMs = 500
+const readAfterStallMs = 1_000
+
 export function nodeLifecycleController(
   needs: NodeLifecycleNeeds,
   settings: NodeLifecycleSettings = defaultNodeLifecycleSettings,
@@ -99,8 +103,15 @@ async function runNodeLifecycle(
       await marker.markLateComers()
       for (const node of gone.splice(0)) await tell.removed(node)
       await judgeZones()
-      await monitorBell.sleep(waitMs(roster.nextMs(), clock.monotonicMs()), signal)
+      await sleepUntilDue()
     }
+  }
+
+  /** After a stall of this process, heartbeats that arrived meanwhile are read before any node is judged by its age. */
+  const sleepUntilDue = async () => {
+    const dueMs = clock.monotonicMs() + waitMs(roster.nextMs(), clock.monotonicMs())
+    await monitorBell.sleep(dueMs - clock.monotonicMs(), signal)
+    if (clock.monotonicMs() - dueMs > stallMs) await clock.sleep(readAfterStallMs, signal)
   }
 
   /** While we were stopped, or our machine slept, nothing could be heard: then nobody is to blame for silence. */

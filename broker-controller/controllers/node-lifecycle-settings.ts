@@ -18,8 +18,13 @@ export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   /** 50 s since Kubernetes 1.32: a lease may miss four of its 10 s renewals. */
   nodeMonitorGracePeriodMs: 50_000,
   nodeStartupGracePeriodMs: 60_000,
-  /** Ours: a link that comes back within this time was never gone. */
-  nodeConnectionLossDebounceMs: 5_000,
+  /**
+   * Ours. A link that blinks closes no connection (TCP repeats what was lost), so a connection that ends without a
+   * goodbye means that the agent or its kernel ended. The second is for an agent that reconnects at once.
+   */
+  nodeConnectionLossDebounceMs: 1_000,
+  /** Ours. With a heartbeat every 10 s and looks every 0.5 s, a frozen node is Unknown within 14.5 s. */
+  nodeHeartbeatToleranceMs: 3_500,
   nodeEvictionRate: 0.1,
   secondaryNodeEvictionRate: 0.01,
   unhealthyZoneThreshold: 0.55,

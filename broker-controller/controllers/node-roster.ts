@@ -7,6 +7,7 @@ import {
   disconnectedAtMs,
   firstSight,
   type HealthSettings,
+  lateAtMs,
   type NodeHealth,
   type Now,
   seenLease,
@@ -156,30 +157,41 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     suspicionOf: (name, nowMs) => links.suspicionOf(name, nowMs),
     giveFullGrace(nowMs) {
       for (const [name, entry] of entries) {
-        entries.set(name, { ...entry, health: { ...entry.health, heardMs: nowMs, readyChangedMs: nowMs } })
+        const health = { ...entry.health, heardMs: nowMs, readyChangedMs: nowMs, heartbeatMs: undefined }
+        entries.set(name, { ...entry, health })
         wake(name, nowMs)
       }
     },
   }
 }
 
+/** Late heartbeats are looked at this often: nodes that stopped together are judged together, and soon. */
+const latePeriodMs = 500
+
 /**
  * Silence is noticed at whole monitor periods, so that nodes lost together are judged together; the NoExecute taint is
- * decided a period after Ready changed.
+ * decided a period after Ready changed, and of an Unknown node a period after its silence exceeded the grace.
  */
-export function judgedFromMs(health: NodeHealth, { nodeMonitorPeriodMs }: RosterSettings): number {
-  return tickAfter(health.readyChangedMs, nodeMonitorPeriodMs)
+export function judgedFromMs(health: NodeHealth, settings: RosterSettings): number {
+  const { nodeMonitorPeriodMs } = settings
+  const changed = tickAfter(health.readyChangedMs, nodeMonitorPeriodMs)
+  // Unknown may have been set early, for a late heartbeat or a lost connection: evictions begin no earlier for that.
+  // A node that this process never heard from was Unknown before.
+  if (health.ready?.status !== 'Unknown' || health.renewTime === undefined) return changed
+  return Math.max(changed, tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs) + nodeMonitorPeriodMs)
 }
 
 function nextLookMs(health: NodeHealth, settings: RosterSettings, nowMs: number): number {
   const { nodeMonitorPeriodMs } = settings
   const disconnected = disconnectedAtMs(health, settings)
+  const late = lateAtMs(health, settings)
   const steady = steadyAtMs(health, settings)
   const back = health.absence?.expectedBack?.ms
   const moments = [
     judgedFromMs(health, settings),
     tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs),
     ...(disconnected === undefined ? [] : [disconnected + 1]),
+    ...(late === undefined ? [] : [tickAfter(late, latePeriodMs)]),
     ...(back === undefined ? [] : [back + 1]),
     ...(steady === undefined ? [] : [steady]),
   ]
