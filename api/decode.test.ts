@@ -126,3 +126,27 @@ test('limits, bytes, unions and words speak plainly', async (t) => {
   t.match(decode(object({ body: bytes }), { body: 'YWJj\nZGVm\n' }), { value: { body: 'YWJjZGVm' } })
   t.ok(decode(schema, { port: 80, body: 'YQ==', at: 'http', kind: 'Only', n: 1 }).ok)
 })
+
+test('a null amount of a resource is zero, as in Kubernetes', async (t) => {
+  const pod = {
+    metadata: {},
+    spec: { containers: [{ name: 'a', resources: { requests: { memory: null, cpu: ' 1 ' } } }] },
+  }
+  const decoded = decode(PodSchema, { apiVersion: 'v1', kind: 'Pod', ...pod })
+  t.same(decoded.ok && decoded.value.spec.containers[0]?.resources?.requests, { memory: '0', cpu: '1' })
+})
+
+test('the walk ends with the hundredth problem, and a hundred unknown fields are named', async (t) => {
+  const items = Array.from({ length: 100_000 }, () => 1)
+  const wrong = [
+    { spec: { containers: items } },
+    { metadata: { labels: Object.fromEntries(items.map((one, index) => [`k${index}`, one])) } },
+    { spec: { containers: items.map((_, index) => ({ name: index })) } },
+  ]
+  for (const input of wrong) {
+    const decoded = decode(PodSchema, { apiVersion: 'v1', kind: 'Pod', ...input })
+    t.ok(!decoded.ok && decoded.problems.length <= 101, 'no more than the required fields beside the hundred')
+  }
+  const unknown = decode(object({}), Object.fromEntries(items.map((one, index) => [`k${index}`, one])))
+  t.equal(unknown.unknownFields.length, 100)
+})

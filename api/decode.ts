@@ -1,10 +1,11 @@
 /**
- * What came from outside → typed, or the list of everything wrong with it. One walk along the schema: nulls count as
+ * What came from outside → typed, or the list of what is wrong with it. One walk along the schema: nulls count as
  * absent, fields the schema does not know are left out and named, quantities become canonical text, times get the
- * precision Kubernetes writes. Single values are judged by TypeBox's checker.
+ * precision Kubernetes writes. Single values are judged by TypeBox's checker. The walk ends with the hundredth problem,
+ * and no more than a hundred unknown fields are named: an input must not cost more to refuse than to accept.
  */
 import { Check } from 'typebox/schema'
-import { invalid, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
+import { invalid, mostProblems, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
 import { formatQuantity, tryParseQuantity } from './quantity.ts'
 import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
 
@@ -54,9 +55,10 @@ function objectReader({ properties = {}, required: mandatory = [] }: Keywords): 
     if (!isRecord(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
     const result: { [name: string]: unknown } = {}
     for (const name of Object.keys(value)) {
+      if (isFull(notes)) return undefined
       const reader = fields.get(name)
       const item = value[name]
-      if (reader === undefined) notes.unknownFields.push(within(field, name))
+      if (reader === undefined) noteUnknown(notes, within(field, name))
       else if (item !== null && item !== undefined) result[name] = reader(item, within(field, name), notes)
     }
     for (const name of mandatory) {
@@ -68,13 +70,16 @@ function objectReader({ properties = {}, required: mandatory = [] }: Keywords): 
 
 function mapReader(values: TSchema | undefined): Reader {
   const reader = values === undefined ? anyReader : readerOf(values)
+  // A null quantity is zero (apimachinery, Quantity.UnmarshalJSON): `requests: {memory: null}` asks for no memory.
+  const absent = values !== undefined && keywordsOf(values)['x-kubernetes-quantity'] ? '0' : undefined
   return (value, field, notes) => {
     if (!isRecord(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
     const result: { [name: string]: unknown } = {}
     for (const name of Object.keys(value)) {
-      const item = value[name]
+      if (isFull(notes)) return undefined
+      const item = value[name] ?? absent
       if (name === '__proto__') notes.problems.push(invalid(field, name, 'this key is not allowed'))
-      else if (item !== null && item !== undefined) result[name] = reader(item, `${field}[${name}]`, notes)
+      else if (item !== undefined) result[name] = reader(item, `${field}[${name}]`, notes)
     }
     return result
   }
@@ -84,16 +89,20 @@ function listReader(items: TSchema): Reader {
   const reader = readerOf(items)
   return (value, field, notes) => {
     if (!Array.isArray(value)) return refuse(notes, typeInvalid(field, value, 'a list'))
-    return value.map((item, index) => {
-      const at = `${field}[${index}]`
-      return item === null || item === undefined ? refuse(notes, required(at)) : reader(item, at, notes)
-    })
+    const result: unknown[] = []
+    for (const item of value) {
+      if (isFull(notes)) return undefined
+      const at = `${field}[${result.length}]`
+      result.push(item === null || item === undefined ? refuse(notes, required(at)) : reader(item, at, notes))
+    }
+    return result
   }
 }
 
 /** Canonical, so that equal amounts are equal texts: `0.5` becomes `500m`. */
 const quantityReader: Reader = (value, field, notes) => {
-  const quantity = typeof value === 'string' || typeof value === 'number' ? tryParseQuantity(value) : undefined
+  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
+  const quantity = tryParseQuantity(text)
   if (quantity !== undefined) return formatQuantity(quantity)
   return refuse(notes, typeInvalid(field, value, 'a quantity (like 100m or 64Mi)'))
 }
@@ -127,6 +136,7 @@ const anyReader: Reader = (value, field, notes) => copied(value, field, notes, 0
 
 function copied(value: unknown, field: string, notes: Notes, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
+  if (isFull(notes)) return undefined
   if (depth > deepest) return refuse(notes, invalid(field, '...', `is nested deeper than ${deepest} levels`))
   if (Array.isArray(value)) return value.map((item, index) => copied(item, `${field}[${index}]`, notes, depth + 1))
   if (Object.hasOwn(value, '__proto__')) return refuse(notes, invalid(field, '__proto__', 'this key is not allowed'))
@@ -174,6 +184,14 @@ function limitsOf(schema: TSchema): string {
   if (pattern !== undefined) return `must match ${pattern}`
   if (minLength !== undefined) return 'must not be empty'
   return 'is not allowed here'
+}
+
+function isFull({ problems }: Notes): boolean {
+  return problems.length >= mostProblems
+}
+
+function noteUnknown({ unknownFields }: Notes, field: string): void {
+  if (unknownFields.length < mostProblems) unknownFields.push(field)
 }
 
 function isRecord(value: unknown): value is { readonly [name: string]: unknown } {

@@ -22,16 +22,16 @@ export function required(field: string, detail = ''): Problem {
 }
 
 export function invalid(field: string, value: unknown, detail: string): Problem {
-  return { field, reason: 'FieldValueInvalid', message: `Invalid value: ${shown(value)}: ${detail}` }
+  return { field, reason: 'FieldValueInvalid', message: `Invalid value: ${quoted(value)}: ${detail}` }
 }
 
 export function typeInvalid(field: string, value: unknown, expected: string): Problem {
-  return { field, reason: 'FieldValueTypeInvalid', message: `Invalid value: ${shown(value)}: must be ${expected}` }
+  return { field, reason: 'FieldValueTypeInvalid', message: `Invalid value: ${quoted(value)}: must be ${expected}` }
 }
 
 export function notSupported(field: string, value: unknown, supported: readonly string[]): Problem {
   const words = supported.map((word) => JSON.stringify(word)).join(', ')
-  const message = `Unsupported value: ${shown(value)}: supported values: ${words}`
+  const message = `Unsupported value: ${quoted(value)}: supported values: ${words}`
   return { field, reason: 'FieldValueNotSupported', message }
 }
 
@@ -40,12 +40,12 @@ export function forbidden(field: string, detail: string): Problem {
 }
 
 export function duplicate(field: string, value: unknown): Problem {
-  return { field, reason: 'FieldValueDuplicate', message: `Duplicate value: ${shown(value)}` }
+  return { field, reason: 'FieldValueDuplicate', message: `Duplicate value: ${quoted(value)}` }
 }
 
 /** It names what is not there. */
 export function notFoundValue(field: string, value: unknown): Problem {
-  return { field, reason: 'FieldValueNotFound', message: `Not found: ${shown(value)}` }
+  return { field, reason: 'FieldValueNotFound', message: `Not found: ${quoted(value)}` }
 }
 
 /** `spec.nodeName: Invalid value: "A": must be …` */
@@ -53,17 +53,28 @@ export function problemText({ field, message }: Problem): string {
   return field === '' ? message : `${field}: ${message}`
 }
 
-/** 422 with a cause for each problem. */
+/** Problems that are named one by one; Kubernetes counts no more strict decoding errors of one object either. */
+export const mostProblems = 100
+const longestField = 256
+const longestMessage = 512
+
+/** 422 with a cause for each problem, bounded: what a client sends wrong must not be multiplied in the answer. */
 export function invalidObject(
   { kind, group }: { readonly kind: string; readonly group: string },
   name: string,
   problems: readonly Problem[],
 ): ApiError {
-  const texts = problems.map(problemText)
+  const named = problems.slice(0, mostProblems).map(({ field, message, reason }) => ({
+    reason,
+    message: clipped(message, longestMessage),
+    field: clipped(field, longestField),
+  }))
+  const more = problems.length - named.length
+  const texts = [...named.map(problemText), ...(more > 0 ? [`and ${more} more`] : [])]
   const all = texts.length === 1 ? texts.join() : `[${texts.join(', ')}]`
-  const message = `${group === '' ? kind : `${kind}.${group}`} "${name}" is invalid: ${all}`
-  const causes = problems.map(({ field, message, reason }) => ({ reason, message, field }))
-  return new ApiError('Invalid', message, { name, kind, ...(group === '' ? {} : { group }), causes })
+  const message = `${group === '' ? kind : `${kind}.${group}`} ${quoted(name, longestField)} is invalid: ${all}`
+  const details = { name: clipped(name, longestField), kind, ...(group === '' ? {} : { group }), causes: named }
+  return new ApiError('Invalid', message, details)
 }
 
 /** `parent.key`, or `key` at the top. */
@@ -71,7 +82,13 @@ export function within(parent: string, key: string): string {
   return parent === '' ? key : `${parent}.${key}`
 }
 
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
-  return text.length > 120 ? `${text.slice(0, 117)}...` : text
+/** The text, with its end cut off where it is longer than `most` characters. */
+export function clipped(text: string, most = 120): string {
+  return text.length > most ? `${text.slice(0, most - 3)}...` : text
+}
+
+/** Anything a client sent, as JSON of at most `most` characters. */
+export function quoted(value: unknown, most = 120): string {
+  const short = typeof value === 'string' ? value.slice(0, most) : value
+  return clipped(JSON.stringify(short) ?? String(short), most)
 }
