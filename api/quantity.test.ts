@@ -41,6 +41,10 @@ test('a quantity is printed in its family, with the largest suffix that keeps a 
     [4, '4'],
     [0.25, '250m'],
     ['10Ei', '9223372036854775807'],
+    ['10E', '10E'],
+    ['9223372036854775808', '9223372036854775808'],
+    ['1e30', '1e30'],
+    ['-1e30', '-1e30'],
     ['1e-999999', '1e-9'],
   ]
   for (const [text, printed] of expected) {
@@ -89,4 +93,11 @@ test('comparison is exact over families', async (t) => {
   t.equal(compareQuantities('1Gi', '1G'), 1)
   t.equal(compareQuantities('1000m', '1'), 0)
   t.equal(compareQuantities('1e3', '1Ki'), -1)
+})
+
+test('amounts beyond 64 bits keep their text and order, and are the largest 64-bit number where one is needed', async (t) => {
+  t.equal(quantityToNumber('10E'), 2 ** 63)
+  t.equal(milliValue('10E'), 2 ** 63)
+  t.ok(compareQuantities('20E', '10E') > 0)
+  t.ok(compareQuantities('1e999999999', '1e60') >= 0, 'an exponent without end costs no memory')
 })

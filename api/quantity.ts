@@ -15,11 +15,12 @@ export type QuantityLike = Quantity | string | number
 export const zeroQuantity: Quantity = { nano: 0n, family: 'decimal' }
 
 const billion = 1_000_000_000n
-const most = (2n ** 63n - 1n) * billion // as Kubernetes caps its 64-bit values
+const mostWhole = 2n ** 63n - 1n // of a 64-bit integer
 const decimalSuffixes = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'] as const
 const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const
 const written = /^([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,9}))?$/
 const longestText = 64
+const mostExact = billion * 10n ** BigInt(longestText)
 
 /** undefined when the text is not a quantity. */
 export function tryParseQuantity(text: string | number): Quantity | undefined {
@@ -32,7 +33,8 @@ export function tryParseQuantity(text: string | number): Quantity | undefined {
   const thousands = decimal === undefined ? 0 : decimalSuffixes.indexOf(decimal as 'n') - 3
   const tens = 9 - fraction.length + thousands * 3 + Number(exponent ?? 0)
   const multiplied = binary === undefined ? digits : digits * 1024n ** BigInt(binarySuffixes.indexOf(binary as 'Ki'))
-  const nano = atMost(timesTenTo(multiplied, tens))
+  // Kubernetes caps binary amounts only (ParseQuantity); decimal ones stay as they are written.
+  const nano = atMost(timesTenTo(multiplied, tens), binary === undefined ? mostExact : mostWhole * billion)
   return { nano: sign === '-' ? -nano : nano, family }
 }
 
@@ -43,14 +45,14 @@ export function parseQuantity(text: string | number): Quantity {
   return quantity
 }
 
-/** In whole units, rounded away from zero: bytes, cores, pods. */
+/** In whole units, rounded away from zero, at most 2^63-1: bytes, cores, pods. */
 export function quantityToNumber(quantity: QuantityLike): number {
-  return Number(dividedUp(exact(quantity).nano, billion))
+  return Number(atMost(dividedUp(exact(quantity).nano, billion), mostWhole))
 }
 
-/** In thousandths, rounded away from zero: millicores. */
+/** In thousandths, rounded away from zero, at most 2^63-1: millicores. */
 export function milliValue(quantity: QuantityLike): number {
-  return Number(dividedUp(exact(quantity).nano, 1_000_000n))
+  return Number(atMost(dividedUp(exact(quantity).nano, 1_000_000n), mostWhole))
 }
 
 /** A whole number of units as a quantity. */
@@ -77,7 +79,7 @@ export function formatQuantity(quantity: QuantityLike): string {
     const [mantissa, steps] = factored(nano / billion, 1024n, binarySuffixes.length - 1)
     return `${mantissa}${binarySuffixes[steps]}`
   }
-  const [mantissa, steps] = factored(nano, 1000n, decimalSuffixes.length - 1)
+  const [mantissa, steps] = factored(nano, 1000n, family === 'exponent' ? longestText : decimalSuffixes.length - 1)
   if (nano === 0n) return '0'
   if (family === 'exponent') return steps === 3 ? `${mantissa}` : `${mantissa}e${(steps - 3) * 3}`
   return `${mantissa}${decimalSuffixes[steps]}`
@@ -89,7 +91,7 @@ function exact(quantity: QuantityLike): Quantity {
 
 function timesTenTo(digits: bigint, tens: number): bigint {
   if (digits === 0n) return 0n
-  if (tens > longestText) return most
+  if (tens > longestText + 9) return mostExact
   if (tens >= 0) return digits * 10n ** BigInt(tens)
   return tens < -2 * longestText ? 1n : dividedUp(digits, 10n ** BigInt(-tens))
 }
@@ -114,6 +116,6 @@ function magnitude(value: bigint): bigint {
   return value < 0n ? -value : value
 }
 
-function atMost(value: bigint): bigint {
+function atMost(value: bigint, most: bigint): bigint {
   return value > most ? most : value
 }

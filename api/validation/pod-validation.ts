@@ -90,19 +90,19 @@ const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 export function tolerationProblems(field: string, toleration: Toleration): readonly Problem[] {
   const { key = '', operator = '', value = '', effect = '', tolerationSeconds } = toleration
   const problems: Problem[] = key === '' ? [] : problemsWith(`${field}.key`, key, labelKeyProblem)
+  const at = `${field}.operator`
   if (key === '' && operator !== 'Exists') {
-    problems.push(invalid(`${field}.operator`, operator, 'must be Exists when `key` is empty, which means all keys'))
+    const because = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+    problems.push(invalid(at, operator, because))
   }
-  if (!['', 'Equal', 'Exists'].includes(operator)) {
-    problems.push(notSupported(`${field}.operator`, operator, ['Equal', 'Exists']))
-  }
-  if (operator === 'Exists' && value !== '') {
-    problems.push(invalid(`${field}.value`, value, 'must be empty when `operator` is Exists'))
-  }
-  problems.push(...problemsWith(`${field}.value`, value, labelValueProblem))
-  if (effect !== '' && !effects.includes(effect)) problems.push(notSupported(`${field}.effect`, effect, effects))
   if (tolerationSeconds !== undefined && effect !== 'NoExecute') {
-    problems.push(invalid(`${field}.effect`, effect, 'must be NoExecute when `tolerationSeconds` is set'))
+    const because = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+    problems.push(invalid(`${field}.effect`, effect, because))
   }
+  // A wrong value is a problem of the operator in Kubernetes too (ValidateTolerations).
+  if (operator === '' || operator === 'Equal') problems.push(...problemsWith(at, value, labelValueProblem))
+  else if (operator !== 'Exists') problems.push(notSupported(at, operator, ['Equal', 'Exists']))
+  else if (value !== '') problems.push(invalid(at, value, "value must be empty when `operator` is 'Exists'"))
+  if (effect !== '' && !effects.includes(effect)) problems.push(notSupported(`${field}.effect`, effect, effects))
   return problems
 }

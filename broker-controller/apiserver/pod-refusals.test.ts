@@ -47,9 +47,9 @@ test('all that is wrong with a pod is said at once, with the field', async (t) =
       'spec.terminationGracePeriodSeconds',
       'spec.nodeSelector',
       'spec.tolerations[0].operator',
-      'spec.tolerations[1].value',
-      'spec.tolerations[2].operator',
+      'spec.tolerations[1].operator',
       'spec.tolerations[2].effect',
+      'spec.tolerations[2].operator',
       'spec.tolerations[2].effect',
     ],
   )
