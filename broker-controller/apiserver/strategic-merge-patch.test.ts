@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { JsonObject } from '../../api/json.ts'
 import { NodeSchema } from '../../api/node.ts'
 import { PodSchema } from '../../api/pod.ts'
+import { growth, linearAtMost } from '../../daemon/testing/growth.ts'
 import { refusal } from '../testing/refusal.ts'
 import { strategicMergePatch } from './strategic-merge-patch.ts'
 
@@ -88,6 +89,64 @@ test('a list with a key can be replaced whole: two addresses may share a type', 
     status: { addresses },
   })
 })
+
+test('items of a replaced list that share a key all stay, in the order in which they are given', async (t) => {
+  const address = (type: string, text: string) => ({ type, address: text })
+  const node = { status: { addresses: [address('InternalIP', '192.0.2.1')] } }
+  const addresses = [
+    address('InternalIP', '192.0.2.2'),
+    address('Hostname', 'pi'),
+    address('InternalIP', '2001:db8::2'),
+  ]
+  t.same(strategicMergePatch(NodeSchema, node, { status: { addresses: [...addresses, { $patch: 'replace' }] } }), {
+    status: { addresses },
+  })
+})
+
+test('a deletion applies to what was there, wherever in the list it stands', async (t) => {
+  const spec = { containers: [{ name: 'a', image: 'old', tty: true }] }
+  t.same(
+    patched(spec, {
+      containers: [
+        { name: 'a', image: 'new' },
+        { name: 'a', $patch: 'delete' },
+      ],
+    }),
+    {
+      containers: [{ name: 'a', image: 'new' }],
+    },
+  )
+})
+
+test('the cost of keys, keyed items and plain items grows with their number, not with its square', async (t) => {
+  const cases: { readonly [what: string]: (size: number) => readonly [JsonObject, JsonObject] } = {
+    keys: (size) => [{}, { nodeSelector: Object.fromEntries(names(size).map((name) => [name, 'v'])) }],
+    'keyed items': (size) => [{ volumes: named(...names(size)) }, { volumes: named(...names(2 * size)) }],
+    'ordered items': (size) => [
+      { volumes: named(...names(size)) },
+      { volumes: [], '$setElementOrder/volumes': named(...names(size).toReversed()) },
+    ],
+    'deleted items': (size) => [
+      { volumes: named(...names(size)) },
+      { volumes: names(size).map((name) => ({ name, $patch: 'delete' })) },
+    ],
+  }
+  for (const [what, build] of Object.entries(cases)) {
+    const cost = growth(500, (size) => {
+      const [spec, patch] = build(size)
+      return () => patched(spec, patch)
+    })
+    t.ok(cost < linearAtMost, `${what}: ${cost} times for 8 times the number`)
+  }
+  const finalizers = growth(500, (size) => {
+    const [old, given] = [names(size), names(2 * size)]
+    const patch = { metadata: { finalizers: given, '$deleteFromPrimitiveList/finalizers': old.slice(0, size / 2) } }
+    return () => strategicMergePatch(PodSchema, { metadata: { finalizers: old } }, patch)
+  })
+  t.ok(finalizers < linearAtMost, `finalizers: ${finalizers} times for 8 times the number`)
+})
+
+const names = (count: number) => Array.from({ length: count }, (_, index) => `n${index}`)
 
 test('$retainKeys drops what it does not name', async (t) => {
   const volumes = [{ name: 'v', emptyDir: { medium: 'Memory' } }]

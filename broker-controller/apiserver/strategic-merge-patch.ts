@@ -4,8 +4,9 @@
  */
 import { ApiError } from '../../api/api-error.ts'
 import { fieldOf, isObject, type JsonObject } from '../../api/json.ts'
+import { quoted } from '../../api/problem.ts'
 import { keywordsOf, schemaOfField, type TSchema } from '../../api/schema.ts'
-import { withField } from './patch.ts'
+import { type OwnObject, ownCopy, setField } from './patch.ts'
 
 /** `target` with `patch` merged into it, neither changed. Throws ApiError BadRequest for a patch that makes no sense. */
 export function strategicMergePatch(schema: TSchema, target: unknown, patch: unknown): unknown {
@@ -19,24 +20,25 @@ const deleteFrom = '$deleteFromPrimitiveList/'
 function mergedObject(schema: TSchema | undefined, target: JsonObject, patch: JsonObject): JsonObject {
   const directive = fieldOf(patch, '$patch')
   if (directive === 'delete') return {}
-  if (directive === 'replace') return withoutDirectives(withField(patch, '$patch', undefined))
-  if (directive !== undefined) throw bad(`$patch: ${JSON.stringify(directive)} is not known here`)
+  if (directive === 'replace') {
+    const { $patch: _, ...fields } = patch
+    return withoutDirectives(fields)
+  }
+  if (directive !== undefined) throw bad(`$patch: ${quoted(directive)} is not known here`)
 
-  let result = retained(target, patch)
+  const result = retained(target, patch)
   for (const [name, value] of Object.entries(patch)) {
     if (isDirective(name)) continue
     const field = schemaOfField(schema, name)
     const known = fieldOf(result, name)
-    if (value === null) result = withField(result, name, undefined)
-    else if (Array.isArray(value)) result = withField(result, name, mergedList(field, name, known, value, patch))
-    else if (!isObject(value)) result = withField(result, name, value)
-    else result = withField(result, name, mergedObject(field, isObject(known) ? known : {}, value))
+    if (value === null) setField(result, name, undefined)
+    else if (Array.isArray(value)) setField(result, name, mergedList(field, name, known, value, patch))
+    else if (!isObject(value)) setField(result, name, value)
+    else setField(result, name, mergedObject(field, isObject(known) ? known : {}, value))
   }
   for (const name of fieldsOnlyDirected(patch)) {
     const known = fieldOf(result, name)
-    if (Array.isArray(known)) {
-      result = withField(result, name, mergedList(schemaOfField(schema, name), name, known, [], patch))
-    }
+    if (Array.isArray(known)) setField(result, name, mergedList(schemaOfField(schema, name), name, known, [], patch))
   }
   return result
 }
@@ -49,14 +51,15 @@ function fieldsOnlyDirected(patch: JsonObject): readonly string[] {
   return [...new Set(names)].filter((name) => !Object.hasOwn(patch, name))
 }
 
-/** `$retainKeys`: what is not named goes, and the patch may name nothing else. */
-function retained(target: JsonObject, patch: JsonObject): JsonObject {
-  const keys = fieldOf(patch, '$retainKeys')
-  if (keys === undefined) return target
-  if (!Array.isArray(keys)) throw bad('$retainKeys must be a list')
-  const stray = Object.keys(patch).find((name) => !isDirective(name) && !keys.includes(name))
-  if (stray !== undefined) throw bad(`$retainKeys does not name ${stray}`)
-  return Object.fromEntries(Object.entries(target).filter(([name]) => keys.includes(name)))
+/** A copy of the target to fill in. `$retainKeys`: what is not named is dropped, and the patch may name nothing else. */
+function retained(target: JsonObject, patch: JsonObject): OwnObject {
+  const given = fieldOf(patch, '$retainKeys')
+  if (given === undefined) return ownCopy(target)
+  if (!Array.isArray(given)) throw bad('$retainKeys must be a list')
+  const keys = new Set<unknown>(given)
+  const stray = Object.keys(patch).find((name) => !isDirective(name) && !keys.has(name))
+  if (stray !== undefined) throw bad(`$retainKeys does not name ${quoted(stray)}`)
+  return Object.fromEntries(Object.entries(target).filter(([name]) => keys.has(name)))
 }
 
 function mergedList(
@@ -72,25 +75,29 @@ function mergedList(
   const order = listDirective(patch, `${orderOf}${name}`)
   const key = keywords['x-kubernetes-patch-merge-key']
   const identity = key === undefined ? (item: unknown) => item : (item: unknown) => keyOf(item, key, name)
+  const items = given.filter((item) => isNoDirective(item) && !isDeleting(item))
 
   if (order !== undefined) {
     const named = new Set(order.map(identity))
-    const stray = given.find((item) => !isDeleting(item) && isNoDirective(item) && !named.has(identity(item)))
-    if (stray !== undefined) throw bad(`$setElementOrder/${name} does not name ${JSON.stringify(identity(stray))}`)
+    const stray = items.find((item) => !named.has(identity(item)))
+    if (stray !== undefined) throw bad(`$setElementOrder/${name} does not name ${quoted(identity(stray))}`)
   }
-  const taken = listDirective(patch, `${deleteFrom}${name}`) ?? []
+  if (key !== undefined && given.some(isReplacing)) {
+    const replacement = mergedItems(keywords.items, key, name, [], given)
+    return order === undefined ? replacement : ordered(replacement, identity, order, [])
+  }
+  const taken = new Set(listDirective(patch, `${deleteFrom}${name}`))
   const merged =
     key === undefined
-      ? [...new Set([...before.filter((item) => !taken.includes(item)), ...given])]
+      ? [...new Set([...before.filter((item) => !taken.has(item)), ...given])]
       : mergedItems(keywords.items, key, name, before, given)
-  const inPatch = order ?? given.filter((item) => isNoDirective(item) && !isDeleting(item))
-  return ordered(
-    merged.map((item) => [identity(item), item]),
-    inPatch.map(identity),
-    before.map(identity),
-  )
+  return ordered(merged, identity, order ?? items, before)
 }
 
+/**
+ * The items of the patch merged into those with the same key. With `$patch: replace` in the list its items are taken as
+ * they stand, also those that share a key (apimachinery, mergeSliceWithSpecialElements).
+ */
 function mergedItems(
   schema: TSchema | undefined,
   key: string,
@@ -98,52 +105,62 @@ function mergedItems(
   before: readonly unknown[],
   given: readonly unknown[],
 ): readonly unknown[] {
-  const replacing = given.some((item) => isObject(item) && item['$patch'] === 'replace')
-  let result: readonly unknown[] = replacing ? [] : before
+  const isWhole = given.some(isReplacing)
+  const deleted = new Set<unknown>()
+  const items: JsonObject[] = []
   for (const item of given) {
-    if (!isObject(item)) throw bad(`${name} holds objects, not ${JSON.stringify(item)}`)
+    if (!isObject(item)) throw bad(`${name} holds objects, not ${quoted(item)}`)
     const directive = fieldOf(item, '$patch')
     if (directive === 'replace') continue
+    if (directive === 'delete') deleted.add(keyOf(item, key, name))
+    else if (directive === undefined) items.push(item)
+    else throw bad(`$patch: ${quoted(directive)} is not known in ${name}`)
+  }
+  if (isWhole) return items.map((item) => mergedObject(schema, {}, item))
+  const result = before.filter((item) => !deleted.has(keyOf(item, key, name)))
+  const places = firstPlaces(result.map((item) => keyOf(item, key, name)))
+  for (const item of items) {
     const identity = keyOf(item, key, name)
-    if (directive === 'delete') {
-      result = result.filter((other) => keyOf(other, key, name) !== identity)
-      continue
-    }
-    if (directive !== undefined) throw bad(`$patch: ${JSON.stringify(directive)} is not known in ${name}`)
-    const at = result.findIndex((other) => keyOf(other, key, name) === identity)
+    const at = places.get(identity) ?? result.length
     const known = result[at]
-    const next = mergedObject(schema, isObject(known) ? known : {}, item)
-    result = at < 0 ? [...result, next] : result.with(at, next)
+    result[at] = mergedObject(schema, isObject(known) ? known : {}, item)
+    places.set(identity, at)
   }
   return result
 }
 
 /**
- * The items the patch names come in its order; those only we have keep their place before a neighbour they stood
+ * The items the patch names come in its order; those only the target has keep their place before a neighbour they stood
  * before, and otherwise follow.
  */
 function ordered(
-  items: readonly (readonly [identity: unknown, item: unknown])[],
+  items: readonly unknown[],
+  identity: (item: unknown) => unknown,
   wanted: readonly unknown[],
   before: readonly unknown[],
 ): readonly unknown[] {
-  const place = (order: readonly unknown[], identity: unknown) => order.indexOf(identity)
-  const ours = items
-    .filter(([identity]) => !wanted.includes(identity))
-    .toSorted(([a], [b]) => place(before, a) - place(before, b))
-  const theirs = items
-    .filter(([identity]) => wanted.includes(identity))
-    .toSorted(([a], [b]) => place(wanted, a) - place(wanted, b))
+  const [wantedPlaces, places] = [firstPlaces(wanted.map(identity)), firstPlaces(before.map(identity))]
+  const placed = items.map((item) => {
+    const key = identity(item)
+    return { item, wanted: wantedPlaces.get(key), before: places.get(key) ?? -1, isKnown: places.has(key) }
+  })
+  const ours = placed.filter((one) => one.wanted === undefined).toSorted((a, b) => a.before - b.before)
+  const theirs = placed.filter((one) => one.wanted !== undefined).toSorted((a, b) => (a.wanted ?? 0) - (b.wanted ?? 0))
   const result: unknown[] = []
-  while (ours.length > 0 || theirs.length > 0) {
-    const [mine] = ours
-    const [next] = theirs
-    const stoodBefore =
-      mine !== undefined &&
-      (next === undefined || (before.includes(next[0]) && place(before, mine[0]) < place(before, next[0])))
-    result.push((stoodBefore ? ours : theirs).shift()?.[1])
+  let at = 0
+  for (const next of theirs) {
+    for (let mine = ours[at]; mine !== undefined && next.isKnown && mine.before < next.before; mine = ours[++at]) {
+      result.push(mine.item)
+    }
+    result.push(next.item)
   }
-  return result
+  return [...result, ...ours.slice(at).map(({ item }) => item)]
+}
+
+function firstPlaces(identities: readonly unknown[]): Map<unknown, number> {
+  const places = new Map<unknown, number>()
+  for (const [at, identity] of identities.entries()) if (!places.has(identity)) places.set(identity, at)
+  return places
 }
 
 function keyOf(item: unknown, key: string, name: string): unknown {
@@ -166,9 +183,13 @@ function isDeleting(item: unknown): boolean {
   return isObject(item) && item['$patch'] === 'delete'
 }
 
+function isReplacing(item: unknown): boolean {
+  return isObject(item) && item['$patch'] === 'replace'
+}
+
 /** Not an item that only says `$patch: replace`. */
 function isNoDirective(item: unknown): boolean {
-  return !(isObject(item) && item['$patch'] === 'replace')
+  return !isReplacing(item)
 }
 
 function withoutDirectives(object: JsonObject): JsonObject {

@@ -1,0 +1,93 @@
+/**
+ * What does one hostile body cost the event loop? Sends patches with many keys and YAML of several sizes through the whole
+ * road of a request (authentication to store, all in memory) and prints the least CPU time of some runs. Arguments: the
+ * numbers of keys in place of 2,000 and 5,000.
+ */
+import { parse as parseYaml } from 'yaml'
+import { type Identity, mastersGroup } from '../api/identity.ts'
+import { answerRequest } from '../broker-controller/apiserver/requests.ts'
+import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
+import { memoryStore } from '../broker-controller/store/memory-store.ts'
+import { usageBoard } from '../broker-controller/store/usage-board.ts'
+import { commonNameOfCSR } from '../certs/csr.ts'
+import { openLog } from '../daemon/log.ts'
+import { fakeClock } from '../daemon/testing/fake-clock.ts'
+
+const runs = 3
+const enoughMs = 2_000 // what takes as long is not run again
+const administrator: Identity = { user: 'admin', groups: [mastersGroup] }
+const clock = fakeClock()
+const store = memoryStore({ clock })
+const needs = {
+  store,
+  events: eventRecorder({ store, clock }),
+  usage: usageBoard({ clock }),
+  clock,
+  log: openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) }),
+  random: Math.random,
+  parseYaml,
+  commonNameOf: commonNameOfCSR,
+  version: '0',
+  metrics: async () => ({ text: '', contentType: 'text/plain' }),
+  readiness: [],
+}
+const map = '/api/v1/namespaces/default/configmaps/big'
+const yamlHead = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\n'
+const head = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'big' } }
+
+await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } })
+const counts = process.argv.slice(2).map(Number)
+for (const count of counts.length > 0 ? counts : [2_000, 5_000]) {
+  const data = Object.fromEntries(Array.from({ length: count }, (_, key) => [`k${key}`, 'v']))
+  const adding = Object.keys(data).map((key) => ({ op: 'add', path: `/data/${key}`, value: 'v' }))
+  await show('merge patch', count, 'merge-patch', JSON.stringify({ data }))
+  await show('strategic merge patch', count, 'strategic-merge-patch', JSON.stringify({ data }))
+  await show('JSON patch', count, 'json-patch', JSON.stringify(adding))
+}
+for (const kilobytes of [30, 155, 1_000]) {
+  const lines: string[] = []
+  for (let key = 0, bytes = 0; bytes < kilobytes * 1000; key++)
+    bytes += `  k${lines.push(`  k${key}: v`)}: v`.length + 1
+  await show('YAML, keys', kilobytes, 'yaml', `${yamlHead}data:\n${lines.join('\n')}\n`)
+  await show('YAML, flow list', kilobytes, 'yaml', `${yamlHead}data: [${'1,'.repeat(kilobytes * 500)}1]\n`)
+}
+
+async function show(what: string, size: number, type: string, text: string): Promise<void> {
+  const body = Buffer.from(text)
+  const costs: number[] = []
+  let code = 0
+  for (let run = 0; run < runs && (costs[0] ?? 0) < enoughMs; run++) {
+    await store.delete('configmaps', { namespace: 'default', name: 'big' }).catch(() => undefined)
+    await send(
+      'POST',
+      '/api/v1/namespaces/default/configmaps',
+      'json',
+      Buffer.from(JSON.stringify({ ...head, data: {} })),
+    )
+    const before = process.cpuUsage()
+    code = type === 'yaml' ? await send('PUT', map, type, body) : await send('PATCH', map, `${type}+json`, body)
+    const { user, system } = process.cpuUsage(before)
+    costs.push((user + system) / 1000)
+  }
+  const unit = type === 'yaml' ? 'kB' : 'keys'
+  const cost = Math.min(...costs).toFixed(1)
+  console.log(
+    `${what.padEnd(24)} ${`${size} ${unit}`.padStart(12)} ${`${body.length} B`.padStart(12)} ${cost.padStart(10)} ms  HTTP ${code}`,
+  )
+}
+
+async function send(method: string, path: string, type: string, body: Buffer): Promise<number> {
+  const { answer } = await answerRequest(
+    {
+      method,
+      path,
+      query: new URLSearchParams(),
+      certificate: { trusted: true, identity: administrator, validSinceMs: 0, validUntilMs: Infinity },
+      headers: { 'content-type': `application/${type}` },
+      readBody: async () => body,
+      signal: new AbortController().signal,
+    },
+    needs,
+  )
+  return answer.kind === 'stream' || answer.kind === 'pieces' ? 200 : answer.code
+}

@@ -1,0 +1,29 @@
+/** How does the cost of something grow with its input? For tests: a ratio of CPU times, which a slow or busy machine does not change. */
+
+const factor = 8
+const runs = 7
+const leastMicroseconds = 300 // below it the figures are chance
+
+/** Cost that grows with the input is multiplied by about 8 here, cost that grows with its square by 64. */
+export const linearAtMost = 24
+
+/**
+ * By how much the CPU time of the work rises from an input of `size` to one eight times as large. `prepare` builds the
+ * input and gives the work to measure; the least of seven runs counts, so that a collection of garbage in one of them
+ * does not.
+ */
+export function growth(size: number, prepare: (size: number) => () => unknown): number {
+  const [small, large] = [prepare(size), prepare(size * factor)]
+  small()
+  return leastCpuMicroseconds(large) / Math.max(leastCpuMicroseconds(small), leastMicroseconds)
+}
+
+function leastCpuMicroseconds(work: () => unknown): number {
+  const costs = Array.from({ length: runs }, () => {
+    const before = process.cpuUsage()
+    work()
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  })
+  return Math.min(...costs)
+}
