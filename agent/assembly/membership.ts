@@ -110,7 +110,6 @@ export function assembleMembership(parts: MembershipParts): Membership {
       })
     },
     clock: watch.clockFor('registration'),
-    random,
     log,
   })
   const teller = checkpointTeller({

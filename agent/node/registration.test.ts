@@ -4,7 +4,14 @@ import type { ApiAnswer } from '../../daemon/api-client.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { fakeApi, said } from '../testing/fake-api.ts'
-import { formerMachine, nodePatch, nodeToRegister, type RegistrationFacts, registration } from './registration.ts'
+import {
+  formerMachine,
+  nodePatch,
+  nodeToRegister,
+  type RegistrationFacts,
+  registration,
+  registrationWaitMs,
+} from './registration.ts'
 
 const facts: RegistrationFacts = {
   nodeName: 'pi-7',
@@ -73,7 +80,6 @@ function running(
     status: () => status,
     registered: () => registered++,
     clock,
-    random: () => 1,
     log,
   })
   const stopping = new AbortController()
@@ -86,10 +92,19 @@ function running(
   return { api, clock, log, stop, store: loop.store, registered: () => registered }
 }
 
+test("the waits before registration are the kubelet's: 100 ms doubling to 7 s", (t) => {
+  const waits = Array.from({ length: 9 }, (_, failures) => registrationWaitMs(failures))
+  t.same(waits, [100, 200, 400, 800, 1_600, 3_200, 6_400, 7_000, 7_000])
+  t.equal(registrationWaitMs(5_000), 7_000)
+  t.end()
+})
+
 test('a controller that is away is tried again with growing waits, until it answers', async (t) => {
   const away = Array.from({ length: 4 }, () => new Error('connect ECONNREFUSED'))
   const world = running(t, away)
-  await world.clock.advance(200 + 400 + 800 + 1599)
+  await world.clock.advance(99)
+  t.equal(world.log.messages('warn').length, 0, 'the first attempt waits, too')
+  await world.clock.advance(1 + 200 + 400 + 800 + 1599)
   t.equal(world.registered(), 0)
   await world.clock.advance(1)
   t.equal(world.registered(), 1)
@@ -110,7 +125,7 @@ test('a controller that is away again is told of again', async (t) => {
 
 test('registration is done once', async (t) => {
   const world = running(t)
-  await world.clock.settle()
+  await world.clock.advance(100)
   world.api.nodes.delete('pi-7')
   await world.clock.advance(3600_000)
   t.equal(world.registered(), 1)
@@ -119,14 +134,14 @@ test('registration is done once', async (t) => {
 
 test('a controller with another store than before is registered with again', async (t) => {
   const world = running(t)
-  await world.clock.settle()
+  await world.clock.advance(100)
   world.store('store-1')
   world.store('store-1')
-  await world.clock.settle()
+  await world.clock.advance(100)
   t.equal(world.registered(), 1)
   world.api.nodes.delete('pi-7')
   world.store('store-2')
-  await world.clock.settle()
+  await world.clock.advance(100)
   t.equal(world.registered(), 2)
   t.ok(world.api.nodes.has('pi-7'))
 })

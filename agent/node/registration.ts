@@ -16,7 +16,6 @@ import type { Node, NodeStatus, Taint } from '../../api/node.ts'
 import { aborted, unlessAborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
-import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 
@@ -120,12 +119,18 @@ export type RegistrationNeeds = {
   /** The Node is there: what was said of it before may have been lost. */
   readonly registered: () => void
   readonly clock: Clock
-  readonly random: () => number
   readonly log: Log
 }
 
-const retry = { firstMs: 200, maxMs: 30_000 }
 const idleMs = 24 * 3600_000
+
+/**
+ * The wait before each attempt, the first one too, in milliseconds: 100 ms doubling to 7 s, without jitter, as the kubelet's
+ * `registerWithAPIServer` (pkg/kubelet/kubelet_node_status.go).
+ */
+export function registrationWaitMs(failures: number): number {
+  return Math.min(7_000, 100 * 2 ** Math.min(failures, 30))
+}
 
 export interface Registration {
   /** What is to be registered has changed. */
@@ -136,7 +141,7 @@ export interface Registration {
 }
 
 export function registration(needs: RegistrationNeeds): Registration {
-  const { api, clock, random, log } = needs
+  const { api, clock, log } = needs
   const wake = alarm(clock)
   let registered = false
   let knownStore: string | undefined
@@ -197,6 +202,8 @@ export function registration(needs: RegistrationNeeds): Registration {
           await wake.sleep(idleMs, signal)
           continue
         }
+        await clock.sleep(registrationWaitMs(failures), signal)
+        if (signal.aborted) return
         try {
           registered = true
           const facts = await unlessAborted(needs.facts(), signal)
@@ -208,7 +215,7 @@ export function registration(needs: RegistrationNeeds): Registration {
           registered = false
           if (signal.aborted) return
           tellFailure(error)
-          await clock.sleep(backoffMs(failures++, retry, random), signal)
+          failures++
         }
       }
       await aborted(signal)
