@@ -94,6 +94,7 @@ export async function runAgent(
       agentVersion: version,
       bootID: system.bootID,
       knownTime,
+      root,
       leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
     },
   )

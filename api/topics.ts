@@ -39,6 +39,15 @@ export type StatsMessage = Described<typeof StatsMessageSchema>
 export const LeaseMessageSchema = object({ seq: integer, digest: text })
 
 /**
+ * Where a node publishes its leases once the controller has said that it takes `shortLeases`: the certificate of the connection
+ * names the node. The body is a LeaseMessage, '' while its digest is that of the last lease on this connection, or
+ * `standingStatusBody`. At 10 s between leases each byte of it is 0.25 MB a month.
+ */
+export const shortLeaseTopic = 'b/l'
+/** As '', and the node's status is the one that was last published: as if it were published once more. */
+export const standingStatusBody = 's'
+
+/**
  * One pod's status. `observedResourceVersion` is the version of the pod in `desired` that it was computed from.
  * An empty body on this topic says that nothing of the pod is left on the node: one that was being deleted may go.
  */
@@ -93,6 +102,10 @@ export const ControllerMessageSchema = object({
   store: optional(text),
   /** Of the authorities the fleet trusts: a node that knows others reads them from kube-public/cluster-info. */
   trust: optional(text),
+  /** How long a node that is silent stays Ready: nodes wait less than this between their attempts to connect. */
+  nodeMonitorGraceSeconds: optional(double),
+  /** Leases are taken on `shortLeaseTopic`, too. */
+  shortLeases: optional(bool),
 })
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 
@@ -113,7 +126,7 @@ export type TopicRule = {
 
 export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
   connection: { from: 'node', qos: 1, retain: true, schema: ConnectionMessageSchema },
-  lease: { from: 'node', qos: 0, retain: false, schema: LeaseMessageSchema },
+  lease: { from: 'node', qos: 1, retain: false, schema: LeaseMessageSchema },
   status: { from: 'node', qos: 1, retain: true, schema: NodeStatusSchema },
   pod: { from: 'node', qos: 1, retain: true, schema: PodMessageSchema },
   events: { from: 'node', qos: 1, retain: false, schema: EventSchema },
@@ -128,6 +141,11 @@ export function topicName(topic: Topic): string {
   if (topic.kind === 'controller') return `${topicPrefix}/controller`
   if (topic.kind === 'pod') return `${topicPrefix}/nodes/${topic.node}/pods/${topic.uid}`
   return `${topicPrefix}/nodes/${topic.node}/${topic.kind}`
+}
+
+/** The name under which a node's publication is known: of the short lease topic the node's own lease topic. */
+export function namedTopic(published: string, node: string): string {
+  return published === shortLeaseTopic ? topicName({ kind: 'lease', node }) : published
 }
 
 /** A topic of this node, whether we know it or not. */

@@ -129,6 +129,7 @@ export async function runController(
       epoch: randomUUID(),
       origin: store.origin,
       trust: () => trustHash(own.authority().trusted),
+      nodeMonitorGraceMs: configuration.nodeLifecycle.nodeMonitorGracePeriodMs,
     })
     const inbox = nodeInbox({ ...needs, usage, broker, podsOf: outbox.podsOf, registry })
     const mqttPort = await opening(

@@ -9,16 +9,19 @@ import {
   type NodeTopic,
   topicName,
 } from '../../api/topics.ts'
-import { unlessAborted } from '../../daemon/aborted.ts'
-import { backoffMs } from '../../daemon/backoff.ts'
+import { unlessAborted, withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { judgingMs, type KnownTime } from '../../daemon/server-check.ts'
 import type { NodeCredentials } from '../node/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener, Leave } from '../node/control-plane.ts'
+import { leaseMessages } from './lease-messages.ts'
+import { type LinkGuard, linkGuard } from './link-guard.ts'
 import { linkOutages } from './link-outages.ts'
 import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
+import { readNetworkState } from './network-changes.ts'
 import { newestOutbox } from './newest-outbox.ts'
+import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from './reconnect-wait.ts'
 import { within } from './within.ts'
 
 export type MqttControlPlaneNeeds = {
@@ -41,10 +44,12 @@ export type MqttControlPlaneSettings = {
   readonly bootID: string
   /** What the broker's certificate is judged by where our clock may be wrong. */
   readonly knownTime?: KnownTime
-  /** The broker, or we, find the other dead after one and a half times this. */
+  /** The broker finds us dead after one and a half times this. */
   readonly keepaliveSeconds?: number
   /** Reported to the controller, which expects a heartbeat four times within it. */
   readonly leaseDurationSeconds?: number
+  /** Where the machine's files are. */
+  readonly root?: string
 }
 
 export interface MqttControlPlane extends ControlPlane {
@@ -55,7 +60,6 @@ export interface MqttControlPlane extends ControlPlane {
 }
 
 const defaultKeepaliveSeconds = 15
-const retry = { firstMs: 1_000, maxMs: 60_000 }
 /** A link must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
 const goodbyeMs = 2_000
@@ -88,9 +92,14 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     log,
   })
   const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
+  const { root = '/' } = settings
+  const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
+  const leases = leaseMessages(topics.lease)
   let link: MqttLink | undefined
+  let guard: LinkGuard | undefined
   let epoch: string | undefined
-  let seq = 0
+  /** How long the controller waits for a silent node, as it last said. */
+  let graceMs: number | undefined
   let posted = false
   let leaving: Leave | undefined
 
@@ -109,7 +118,18 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       ...(leaseDurationSeconds !== undefined && { leaseDurationSeconds }),
     } satisfies ConnectionMessage)
 
-  const renewLease = () => link?.send(topics.lease, JSON.stringify({ seq: ++seq, digest: outbox.digest() })) ?? false
+  const renewLease = () => {
+    const on = link
+    if (on === undefined || !on.canSend()) return false
+    const { topic, body, confirmed } = leases.next(outbox.digest())
+    guard?.sent()
+    if (confirmed !== 'QoS 1') on.send(topic, body)
+    if (confirmed !== 'no') {
+      const answered = confirmed === 'ping' ? on.ping() : on.publish(topic, body, { qos: 1, retain: false })
+      answered.catch((cause) => on.abandon(new Error('The controller does not answer', { cause })))
+    }
+    return true
+  }
 
   const hear = (listener: ControlPlaneListener, topic: string, body: string, isRetained: boolean) => {
     if (topic === topics.desired) {
@@ -124,6 +144,9 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     } else if (topic === topics.controller) {
       const message = understood(decode(ControllerMessageSchema, parsed(body)), topic, log)
       if (message === undefined || message.state === 'lost') return
+      leases.heard(message)
+      const { nodeMonitorGraceSeconds } = message
+      if (nodeMonitorGraceSeconds !== undefined) graceMs = nodeMonitorGraceSeconds * 1000
       // Behind a broker of its own a controller may start anew while our link stands.
       if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
       epoch = message.epoch
@@ -142,6 +165,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     await on.subscribe([topics.desired, topics.calls, topics.controller])
     if (signal.aborted) return
     link = on
+    guard = linkGuard({ clock, network, sentData: on.sentData })
     outages.over()
     outbox.open(on)
     renewLease()
@@ -167,20 +191,30 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     await on.close()
   }
 
+  /** What `ended` gives; a link that is found dead is abandoned first. */
+  const whileGuarded = <T>(on: MqttLink, ended: Promise<T>): Promise<T> =>
+    withOwnSignal(undefined, async (own) => {
+      void guard?.run(own.signal).then((dead) => dead && on.abandon(dead))
+      try {
+        return await ended
+      } finally {
+        own.abort()
+      }
+    })
+
   /** One connection, from the first try to its end: gives what ended it. Rejects when it did not come to stand. */
   const live = async (listener: ControlPlaneListener, signal: AbortSignal): Promise<Error | 'renewed'> => {
     const will = { topic: topics.connection, body: connection({ state: 'lost' }) }
     const renewed = new Promise<'renewed'>((resolve) => {
       reconnect = () => resolve('renewed')
     })
-    const on = await openLink(
-      linkSettings({ ...settings, ...credentials }, will),
-      (...heard) => hear(listener, ...heard),
-      signal,
-    )
+    leases.opened()
+    const open = (own: AbortSignal) =>
+      openLink(linkSettings({ ...settings, ...credentials }, will), (...heard) => hear(listener, ...heard), own)
+    const on = await againWhenNetworkComesUp(network, open, signal)
     try {
       const ended = await unlessAborted(
-        greet(on, signal).then(() => Promise.race([on.ended, renewed])),
+        greet(on, signal).then(() => whileGuarded(on, Promise.race([on.ended, renewed]))),
         signal,
       )
       if (ended === 'renewed') await on.close()
@@ -210,6 +244,11 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       // No sign of life yet: that one comes in its turn, once the node is Ready again. Who is back and is not would lose its pods.
     },
     reportNodeStatus: (status) => outbox.say(topics.status, JSON.stringify(status)),
+    confirmNodeStatus() {
+      if (link === undefined || !leases.canConfirmStatus || !outbox.isTaken(topics.status)) return false
+      leases.confirmStatus()
+      return true
+    },
     reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),
     reportPodGone: (uid) => outbox.say(podTopic(uid), ''),
     reportEvent: (event) => outbox.tell(topics.events, JSON.stringify(event)),
@@ -238,10 +277,11 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
           if (!signal.aborted) outages.failed(error)
         } finally {
           link = undefined
+          guard = undefined
           epoch = undefined
           outbox.closed()
         }
-        await clock.sleep(backoffMs(failures, retry, random), signal)
+        if (await network.cameUpWithin(reconnectWaitMs(failures, graceMs, random), signal)) failures = 0
       }
     },
   }
@@ -249,7 +289,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
 function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['will']): LinkSettings {
   const { hostname, port } = new URL(settings.mqttUrl)
-  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds, knownTime } = settings
+  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds, knownTime, root } = settings
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   return {
@@ -261,6 +301,7 @@ function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['wi
     key,
     knownTime,
     keepaliveSeconds,
+    ...(root !== undefined && { root }),
     will,
   }
 }

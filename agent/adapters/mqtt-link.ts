@@ -4,10 +4,12 @@
  */
 import { setMaxListeners } from 'node:events'
 import type { TLSSocket } from 'node:tls'
-import mqtt from 'mqtt/lib/client'
+import mqtt, { type IClientOptions } from 'mqtt/lib/client'
 import { writeToStream } from 'mqtt-packet'
 import { unlessAborted, withDeadline } from '../../daemon/aborted.ts'
 import { connectToServer, type KnownTime } from '../../daemon/server-check.ts'
+import type { SentData } from './link-guard.ts'
+import { unacknowledgedBytes } from './sent-data.ts'
 import { within } from './within.ts'
 
 export type LinkSettings = {
@@ -20,7 +22,10 @@ export type LinkSettings = {
   readonly key: string
   /** What the server's certificate is judged by where our clock may be wrong. */
   readonly knownTime?: KnownTime | undefined
+  /** The broker finds us dead after one and a half times this without a packet of ours. */
   readonly keepaliveSeconds: number
+  /** Where the machine's files are. */
+  readonly root?: string
   /** Said by the broker when we are gone without a word. Retained, QoS 1. */
   readonly will: { readonly topic: string; readonly body: string }
 }
@@ -30,8 +35,14 @@ export type Publishing = { readonly qos: 0 | 1; readonly retain: boolean }
 export interface MqttLink {
   /** Resolves when the broker has it (QoS 1) or it is on its way (QoS 0); rejects when the link ends or the broker is too slow. */
   publish(topic: string, body: string, publishing: Publishing): Promise<void>
+  /** Would `send` pass on a message now? */
+  canSend(): boolean
   /** QoS 0, now or not at all: false when the network takes nothing more. */
   send(topic: string, body: string): boolean
+  /** Resolves when the broker has answered a ping; rejects when the link ends or the broker is too slow. */
+  ping(): Promise<void>
+  /** Of what was written: how much the other machine has acknowledged. undefined: the kernel does not say. Never rejects. */
+  sentData(): Promise<SentData | undefined>
   /** QoS 1. Rejects when the broker refuses one of them. */
   subscribe(topics: readonly string[]): Promise<void>
   /** Resolves when the link has ended, with what ended it. */
@@ -65,8 +76,7 @@ export async function openLink(
     clientId: settings.clientId,
     clean: true,
     keepalive: settings.keepaliveSeconds,
-    // Else each heartbeat would put off the ping, and a link that only takes would never be noticed.
-    reschedulePings: false,
+    timerVariant: noTimer, // no pings of its own: heartbeats keep the link alive, and its owner notices when it is dead
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
@@ -93,8 +103,10 @@ export async function openLink(
   } finally {
     signal.removeEventListener('abort', stop)
   }
-  return linkOf(client, socket, ended)
+  return linkOf(client, socket, ended, settings.root ?? '/')
 }
+
+const noTimer: Exclude<IClientOptions['timerVariant'], string | undefined> = { set: () => 0, clear: () => undefined }
 
 /** Nothing is said to a server before it has proved who it is. */
 async function connectSocket(settings: LinkSettings, signal: AbortSignal): Promise<TLSSocket> {
@@ -115,7 +127,12 @@ function endOf(socket: TLSSocket): Promise<Error> {
   })
 }
 
-function linkOf(client: InstanceType<typeof mqtt.default>, socket: TLSSocket, ended: Promise<Error>): MqttLink {
+function linkOf(
+  client: InstanceType<typeof mqtt.default>,
+  socket: TLSSocket,
+  ended: Promise<Error>,
+  root: string,
+): MqttLink {
   // Not the promise itself: each message that raced it would stay on it.
   const end = new AbortController()
   setMaxListeners(0, end.signal) // all that is said again on a new link is under way at once: many is no leak
@@ -124,17 +141,27 @@ function linkOf(client: InstanceType<typeof mqtt.default>, socket: TLSSocket, en
     await within(answerMs, `Cannot ${what}: no answer`, unlessAborted(work, end.signal))
     if (end.signal.aborted) throw new Error(`Cannot ${what}: the link has ended`, { cause: end.signal.reason })
   }
+  const canSend = () => client.connected && !socket.destroyed && !socket.writableNeedDrain
   return {
     ended,
+    canSend,
     publish: (topic, body, { qos, retain }) =>
       untilEnded(
         `publish on ${topic}`,
         settled((done) => client.publish(topic, body, { qos, retain }, done)),
       ),
     send(topic, body) {
-      if (!client.connected || socket.destroyed || socket.writableNeedDrain) return false
+      if (!canSend()) return false
       client.publish(topic, body, { qos: 0 })
       return true
+    },
+    ping: () => untilEnded('ping', answerTo(client)),
+    async sentData() {
+      if (socket.destroyed) return undefined
+      const inKernel = await unacknowledgedBytes(root, socket)
+      if (inKernel === undefined) return undefined
+      const waitingBytes = inKernel + socket.writableLength
+      return { waitingBytes, deliveredBytes: socket.bytesWritten - waitingBytes }
     },
     subscribe: (topics) =>
       untilEnded(
@@ -149,6 +176,19 @@ function linkOf(client: InstanceType<typeof mqtt.default>, socket: TLSSocket, en
       await ended
     },
   }
+}
+
+/** Resolves with the next answer to a ping. */
+function answerTo(client: InstanceType<typeof mqtt.default>): Promise<void> {
+  return new Promise((resolve) => {
+    const heard = ({ cmd }: { readonly cmd?: string }) => {
+      if (cmd !== 'pingresp') return
+      client.off('packetreceive', heard)
+      resolve()
+    }
+    client.on('packetreceive', heard)
+    client.sendPing()
+  })
 }
 
 function settled(start: (done: (error?: Error | null) => void) => unknown): Promise<void> {

@@ -16,6 +16,8 @@ export interface NewestOutbox {
   open(link: OutboxLink): void
   closed(): void
   sayEverything(): void
+  /** What was last said on this topic is what the broker of this link has taken. */
+  isTaken(topic: string): boolean
   /** Over what was last published of each topic, withdrawn ones left out: see `api/digest.ts`. */
   digest(): string
   /** Nothing is under way; also when there is no link. */
@@ -114,6 +116,7 @@ export function newestOutbox({ mostTold, taken }: OutboxSettings): NewestOutbox 
     sayEverything() {
       for (const [topic, { body }] of said) say(topic, body)
     },
+    isTaken: (topic) => link !== undefined && said.get(topic)?.print !== undefined && !underWay.has(topic),
     isIdle: () => link === undefined || (underWay.size === 0 && telling === undefined),
     digest: () => digest,
     dropped() {

@@ -104,6 +104,19 @@ test('a change is told when it is looked for, or at once when someone says so', 
   })
 })
 
+test('a status that has not changed is confirmed where that is understood, and a changed one is reported whole', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  pi.controlPlane.canConfirm = true
+  await pi.clock.advance(21 * 60_000)
+  t.equal(pi.controlPlane.statuses.length, 1)
+  t.equal(pi.controlPlane.confirmed.count, 4, 'every five minutes')
+  pi.world.ip = '192.168.1.9'
+  await pi.clock.advance(11_000)
+  t.equal(pi.controlPlane.statuses.length, 2)
+  t.equal(pi.controlPlane.confirmed.count, 4)
+})
+
 test('nothing is said of a machine nobody has looked at yet', async (t) => {
   const pi = node(t, { looked: false })
   await pi.clock.advance(5_000)

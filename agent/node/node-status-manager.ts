@@ -24,7 +24,7 @@ export type NodeStatusNeeds = {
   readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images'>
   /** How many there are of each of the devices that pods may ask for. */
   readonly devices?: () => Promise<Amounts>
-  readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'reportEvent'>
+  readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'confirmNodeStatus' | 'reportEvent'>
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -121,9 +121,12 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
 
   const reportIfDue = (next: NodeStatus) => {
     const nowMs = clock.monotonicMs()
-    if (!isWorthReporting(reported, next) && nowMs - reportedMs < settings.reportMs) return
-    controlPlane.reportNodeStatus(next)
-    reported = next
+    const isChanged = isWorthReporting(reported, next)
+    if (!isChanged && nowMs - reportedMs < settings.reportMs) return
+    if (isChanged || !controlPlane.confirmNodeStatus()) {
+      controlPlane.reportNodeStatus(next)
+      reported = next
+    }
     reportedMs = nowMs
   }
 

@@ -10,6 +10,9 @@ export interface FakeControlPlane extends ControlPlane {
   /** Every leave that was taken, and called off. */
   readonly leaves: (Leave | undefined)[]
   readonly statuses: NodeStatus[]
+  /** What `confirmNodeStatus` answers; how often it was asked. */
+  canConfirm: boolean
+  readonly confirmed: { count: number }
   readonly pods: Map<string, PodMessage>
   readonly events: Event[]
   readonly stats: StatsMessage[]
@@ -24,12 +27,18 @@ export function fakeControlPlane(): FakeControlPlane {
     settled: true,
     leaves: [],
     statuses: [],
+    canConfirm: false,
+    confirmed: { count: 0 },
     pods: new Map(),
     events: [],
     stats: [],
     heartbeats: { count: 0 },
     repeats: { count: 0 },
     reportNodeStatus: (status) => void fake.statuses.push(status),
+    confirmNodeStatus() {
+      fake.confirmed.count++
+      return fake.canConfirm
+    },
     reportPod: (pod) => void fake.pods.set(pod.uid, pod),
     reportPodGone: (uid) => void fake.pods.delete(uid),
     reportEvent: (event) => void fake.events.push(event),

@@ -45,7 +45,7 @@ test('a node says nothing on topics of another node, of the controller, or of no
 })
 
 test('what is said has the QoS and the retention of its kind', async (t) => {
-  t.match(mayPublish('pi-1', { topic: `${mine}/lease`, qos: 1, retain: false }), { code: 'WrongQoS' })
+  t.match(mayPublish('pi-1', { topic: `${mine}/stats`, qos: 1, retain: false }), { code: 'WrongQoS' })
   t.match(mayPublish('pi-1', { topic: `${mine}/lease`, qos: 0, retain: true }), { code: 'WrongRetain' })
   t.match(mayPublish('pi-1', { topic: `${mine}/status`, qos: 1, retain: false }), { code: 'WrongRetain' })
   t.match(mayPublish('pi-1', { topic: `${mine}/status`, qos: 2, retain: true }), { code: 'WrongQoS' })

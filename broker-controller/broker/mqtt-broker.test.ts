@@ -25,6 +25,15 @@ test('a node speaks on its own topics, and its certificate says who it is', { sk
   t.ok(port > 0)
 })
 
+test('a short lease is the lease of the node that its certificate names, with QoS 0 and 1', { skip }, async (t) => {
+  const { options, heard } = await opened(t)
+  for (const qos of ['0', '1']) {
+    t.equal((await mosquitto('pub', [...(await options(a)), '-t', 'b/l', '-q', qos, '-n'])).code, 0)
+  }
+  const lease = { node: 'pi-a', topic: { kind: 'lease', node: 'pi-a' }, body: '' }
+  t.match(heard.messages, [lease, lease])
+})
+
 test('what a later agent says on topics of its own that nobody knows yet is dropped, and its link stands', {
   skip,
 }, async (t) => {

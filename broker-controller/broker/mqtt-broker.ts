@@ -6,7 +6,7 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 import { Aedes, type AuthenticateError, type Client, type Connection } from 'aedes'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { identityOfSubject, nodeOf } from '../../api/identity.ts'
-import { isBelowNode, parseTopic, topicName, topicRules } from '../../api/topics.ts'
+import { isBelowNode, namedTopic, parseTopic, topicName, topicRules } from '../../api/topics.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { RevocationList } from '../store/revocations.ts'
@@ -139,7 +139,8 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
     authorizePublish(client, packet, done) {
       const node = client === null ? undefined : nodes.get(client)
       if (client === null || node === undefined) return done(notAuthorized)
-      const answer = mayPublish(node, { topic: packet.topic, qos: packet.qos, retain: packet.retain })
+      const topic = namedTopic(packet.topic, node)
+      const answer = mayPublish(node, { topic, qos: packet.qos, retain: packet.retain })
       if (!answer.allowed) {
         const refused = refuse(client, 'publish', answer)
         // A later agent may say more than we understand: nobody hears it, and it need not lose its link for that.
@@ -159,7 +160,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
 
     published({ topic: name, payload }, client, done) {
       const node = client ? nodes.get(client) : undefined
-      const topic = parseTopic(name)
+      const topic = node === undefined ? undefined : parseTopic(namedTopic(name, node))
       if (node === undefined || topic === undefined || topic.kind === 'controller') return done(null)
       if (listener === undefined || (current.get(node) ?? client) !== client) return done(null)
       messages.inc({ kind: topic.kind })

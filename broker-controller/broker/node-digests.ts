@@ -8,8 +8,11 @@ export interface NodeDigests {
   heard(node: string, topic: string, body: string): void
   /** What was heard could not be used: as if it had been lost. */
   lost(node: string, topic: string): void
-  /** True when the node should say everything again. It counts anew then. */
-  differs(node: string, digest: string): boolean
+  /**
+   * True when the node should say everything again. It counts anew then. Without a digest: the one that the node gave last on
+   * this connection still holds.
+   */
+  differs(node: string, digest: string | undefined): boolean
 }
 
 type Heard = { readonly prints: Map<string, string>; digest: string; mismatches: number }
@@ -21,6 +24,8 @@ const tolerated = 1
 
 export function nodeDigests(): NodeDigests {
   const nodes = new Map<string, Heard>()
+  /** What each node last gave as its digest. */
+  const given = new Map<string, string>()
   const of = (node: string) => {
     const found = nodes.get(node) ?? { prints: new Map(), digest: emptyDigest, mismatches: 0 }
     nodes.set(node, found)
@@ -34,14 +39,20 @@ export function nodeDigests(): NodeDigests {
     else heard.prints.set(topic, print)
   }
   return {
-    forget: (node) => void nodes.delete(node),
+    forget(node) {
+      nodes.delete(node)
+      given.delete(node)
+    },
     heard(node, topic, body) {
       const heard = of(node)
       if (heard.prints.size >= mostTopics && !heard.prints.has(topic)) return
       fold(heard, topic, body === '' ? undefined : digestText(topic, body))
     },
     lost: (node, topic) => fold(of(node), topic, undefined),
-    differs(node, digest) {
+    differs(node, newest) {
+      if (newest !== undefined) given.set(node, newest)
+      const digest = given.get(node)
+      if (digest === undefined) return false
       const heard = of(node)
       heard.mismatches = heard.digest === digest ? 0 : heard.mismatches + 1
       if (heard.mismatches <= tolerated) return false

@@ -53,6 +53,54 @@ test('what a node uses is known under the name it proved, and nonsense is not', 
   t.equal(await dropped('stats', 'NotUnderstood'), 1)
 })
 
+test('a lease that says that the status stands stamps it as a report of it would', async (t) => {
+  const { store, say, clock, published } = await inbox(t)
+  const lease = { kind: 'lease', node: 'pi-1' } as const
+  const ofNode = async () => (await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status
+  const theirs = { type: 'Theirs', status: 'True', lastHeartbeatTime: '2025-12-31T00:00:00Z' } as const
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) return t.fail('no node')
+  await store.updateStatus('nodes', { ...node, status: { conditions: [theirs] } })
+  const conditions = [
+    { type: 'Ready', status: 'True' },
+    { type: 'DiskPressure', status: 'False' },
+  ]
+  await say({ kind: 'status', node: 'pi-1' }, { conditions, capacity: { cpu: '4' } })
+  const digest = foldDigest(
+    emptyDigest,
+    digestText(topicName({ kind: 'status', node: 'pi-1' }), JSON.stringify({ conditions, capacity: { cpu: '4' } })),
+  )
+  await say(lease, { seq: 1, digest })
+  await clock.advance(300_000)
+  await say(lease, '')
+  t.match((await ofNode())?.conditions?.at(-1), { lastHeartbeatTime: '2026-01-01T00:00:00Z' }, 'alive, no more')
+  await say(lease, 's')
+  t.match(await ofNode(), {
+    capacity: { cpu: '4' },
+    conditions: [
+      theirs,
+      {
+        type: 'Ready',
+        status: 'True',
+        lastHeartbeatTime: '2026-01-01T00:05:00Z',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+      { type: 'DiskPressure', status: 'False', lastHeartbeatTime: '2026-01-01T00:05:00Z' },
+    ],
+  })
+  t.same(published, [])
+})
+
+test('a status that the controller has changed does not stand: the node is asked for it', async (t) => {
+  const { store, say, published } = await inbox(t)
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) return t.fail('no node')
+  await store.updateStatus('nodes', { ...node, status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } })
+  await say({ kind: 'lease', node: 'pi-1' }, 's')
+  t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report' }]])
+  t.match((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status?.conditions, [{ status: 'Unknown' }])
+})
+
 test('a pod of another node, or one that was before, is not touched', async (t) => {
   const { store, say, dropped } = await inbox(t)
   await say({ ...aPodTopic, node: 'pi-2' }, aPodMessage)

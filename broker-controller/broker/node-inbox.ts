@@ -11,6 +11,7 @@ import {
   LeaseMessageSchema,
   PodMessageSchema,
   StatsMessageSchema,
+  standingStatusBody,
   topicName,
 } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -26,7 +27,14 @@ import type { Broker, NodeListener, NodeMessage, Peer } from './broker.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeDigests } from './node-digests.ts'
 import { nodeLeases } from './node-leases.ts'
-import { emptiedPod, type LeaseNews, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+import {
+  emptiedPod,
+  type LeaseNews,
+  nodeStatusAfter,
+  podStatusAfter,
+  standingReport,
+  subjectOf,
+} from './node-report.ts'
 
 export type NodeInboxNeeds = {
   readonly store: Store
@@ -92,10 +100,29 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   const heartbeat = async (message: NodeMessage) => {
-    const said = understood(LeaseMessageSchema, message)
-    if (said === undefined) return
-    await lease(message.node, { news: 'heartbeat' })
-    if (digests.differs(message.node, said.digest)) await askForReport(message.node, 'digest differs')
+    const { node, body } = message
+    const isShort = body === '' || body === standingStatusBody
+    const said = isShort ? undefined : understood(LeaseMessageSchema, message)
+    if (said === undefined && !isShort) return
+    await lease(node, { news: 'heartbeat' })
+    if (digests.differs(node, said?.digest)) await askForReport(node, 'digest differs')
+    else if (body === standingStatusBody) await statusStands(node)
+  }
+
+  /** As if the node had published the same status once more; one that somebody else changed it must publish. */
+  const statusStands = async (node: string) => {
+    let isOurs = true
+    const written = await rewrite({ store, clock }, 'nodes', {
+      key: { namespace: '', name: node },
+      part: 'status',
+      change(present) {
+        const report = standingReport(present.status)
+        isOurs = report !== undefined
+        return report && { ...present, status: nodeStatusAfter(present.status, report, clock.wallMs()) }
+      },
+    })
+    if (written === undefined && isOurs) unregistered.add(node)
+    if (!isOurs) await askForReport(node, 'its status is not the one it published')
   }
 
   const status = async (message: NodeMessage) => {

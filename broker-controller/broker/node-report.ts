@@ -133,6 +133,17 @@ export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStat
   return { ...report, conditions: [...others, ...reported] }
 }
 
+/**
+ * What the node last reported, from its status: the conditions that were stamped together with Ready. Undefined where Ready is
+ * not as a node reports it: the controller made it Unknown, or there is none.
+ */
+export function standingReport(status: NodeStatus | undefined): NodeStatus | undefined {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+  if (ready === undefined || ready.status === 'Unknown') return undefined
+  const conditions = status?.conditions?.filter(({ lastHeartbeatTime: at }) => at === ready.lastHeartbeatTime)
+  return { ...status, conditions: conditions ?? [] }
+}
+
 export type PodReport =
   | { readonly take: true; readonly status: PodStatus }
   | { readonly take: false; readonly because: 'NoSuchPod' | 'AnotherPod' | 'AnotherNode' }

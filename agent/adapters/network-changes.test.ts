@@ -1,0 +1,69 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Test, test } from 'tap'
+import { cameUp, readNetworkState } from './network-changes.ts'
+
+/** A machine's files, written below a folder of the test's own. */
+async function machine(t: Test) {
+  const root = t.testdir()
+  return {
+    root,
+    async write(path: string, text: string) {
+      await mkdir(dirname(join(root, path)), { recursive: true })
+      await writeFile(join(root, path), text)
+    },
+    remove: (path: string) => rm(join(root, path), { recursive: true }),
+    look: () => readNetworkState(root),
+  }
+}
+
+const heads = 'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n'
+const defaultRoute = 'eth0\t00000000\t0100A8C0\t0003\t0\t0\t202\t00000000\t0\t0\t0\n'
+const localRoute = 'eth0\t0000A8C0\t00000000\t0001\t0\t0\t202\t00FFFFFF\t0\t0\t0\n'
+
+test('a cable that is plugged again is a network that came up, and a pulled one is not', async (t) => {
+  const { write, look } = await machine(t)
+  await write('sys/class/net/eth0/carrier', '1\n')
+  await write('sys/class/net/eth0/carrier_changes', '2\n')
+  const before = await look()
+  await write('sys/class/net/eth0/carrier', '0\n')
+  await write('sys/class/net/eth0/carrier_changes', '3\n')
+  const pulled = await look()
+  t.notOk(cameUp(before, pulled))
+  await write('sys/class/net/eth0/carrier', '1\n')
+  await write('sys/class/net/eth0/carrier_changes', '4\n')
+  t.ok(cameUp(pulled, await look()))
+  t.ok(cameUp(before, await look()), 'also where nobody looked in between')
+  t.notOk(cameUp(await look(), await look()))
+})
+
+test('a new default route counts, one of IPv6 too, and other routes do not', async (t) => {
+  const { write, look } = await machine(t)
+  await write('proc/net/route', heads + localRoute)
+  await write('proc/net/ipv6_route', '')
+  const before = await look()
+  await write('proc/net/route', heads + localRoute + localRoute.replace('0000A8C0', '0001A8C0'))
+  t.notOk(cameUp(before, await look()))
+  await write('proc/net/route', heads + defaultRoute + localRoute)
+  const routed = await look()
+  t.ok(cameUp(before, routed))
+  const zeros = '0'.repeat(32)
+  const reject = `${zeros} 00 ${zeros} 00 ${zeros} ffffffff 00000001 00000000 00200200       lo\n`
+  await write('proc/net/ipv6_route', reject)
+  t.notOk(cameUp(routed, await look()))
+  const gateway = 'fe800000000000000000000000000001'
+  await write(
+    'proc/net/ipv6_route',
+    `${zeros} 00 ${zeros} 00 ${gateway} 00000064 00000003 00000000 00000003     eth0\n`,
+  )
+  t.ok(cameUp(routed, await look()))
+})
+
+test('what Docker makes for containers is no network, and a machine without files has none', async (t) => {
+  const { write, look, remove } = await machine(t)
+  for (const name of ['lo', 'docker0', 'br-0123456789ab', 'vethab12'])
+    await write(`sys/class/net/${name}/carrier`, '1\n')
+  t.equal((await look()).size, 0)
+  await remove('sys')
+  t.equal((await look()).size, 0)
+})
