@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import tap, { type Test, test } from 'tap'
 import { whyNoDockerd } from './support/dockerd.ts'
+import { refuseWarnings } from './support/process-warnings.ts'
 import { eventually } from './support/wait.ts'
 
 const run = promisify(execFile)
@@ -140,9 +141,18 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
   )
   t.teardown(async () => {
     for (const one of [data, `${data}-2`]) await quickstart(nextStartMs, '--stop', '--data', one)
+    const logs = await Promise.all([data, `${data}-2`].map(logsOf))
     await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+    refuseWarnings(data, logs.join('\n'))
   })
   return { data, quickstart }
+}
+
+/** What the programs of that data folder wrote into their logs. */
+async function logsOf(data: string): Promise<string> {
+  const folder = join(data, 'logs')
+  const names = await readdir(folder).catch(() => [])
+  return (await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8').catch(() => '')))).join('\n')
 }
 
 /** What it says goes to `log`: all of it is there once it has ended, whoever goes on running in the background. */

@@ -36,7 +36,6 @@ export interface Lifecycle {
 
 /** A hook after the start may take this long; Kubernetes sets no end. */
 const longestHookMs = 600_000
-const neverAborted = new AbortController().signal
 const tryAgainMs = 1_000
 
 export function lifecycle(needs: LifecycleNeeds): Lifecycle {
@@ -103,7 +102,8 @@ export function lifecycle(needs: LifecycleNeeds): Lifecycle {
       const hook = container.lifecycle?.postStart
       if (hook === undefined) return
       postStarts.add(id)
-      const call = { hook, container, id, podIP: ownIP(pod), timeoutMs: longestHookMs, signal: neverAborted }
+      const { signal } = new AbortController() // nothing calls it off; one for all hooks would collect their listeners
+      const call = { hook, container, id, podIP: ownIP(pod), timeoutMs: longestHookMs, signal }
       void runHook(needs, call).then(({ result, message }) => {
         postStarts.delete(id)
         if (result !== 'success') {

@@ -3,6 +3,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { test } from 'tap'
 import { administrator } from '../../api/identity.ts'
 import { systemClock } from '../../daemon/clock.ts'
+import { warningsDuring } from '../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { type ApiUnderTest, startApi } from '../testing/api-under-test.ts'
@@ -148,6 +149,22 @@ test('a watch is sent as it happens, and ended when the server closes', async (t
   await api.stop()
   await ended
   await t.rejects(send(api, '/healthz'), { code: 'ECONNREFUSED' })
+})
+
+test('thirty watches at once make the process emit no warning', async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const { certificate: cert, key } = api.issueFor(administrator)
+  const options = { ca: api.authority.certificate, cert, key, agent: false as const }
+  const watch = () =>
+    new Promise<void>((resolve, reject) => {
+      const asked = httpsRequest(`${api.url}/api/v1/nodes?watch=true`, options, () => resolve())
+      asked.on('error', reject)
+      t.teardown(() => asked.destroy())
+      asked.end()
+    })
+  const warnings = await warningsDuring(() => Promise.all(Array.from({ length: 30 }, watch)))
+  t.same(warnings, [])
 })
 
 test('a reader that takes nothing is cut off, and the others never notice', async (t) => {

@@ -1,4 +1,5 @@
 /** The HTTPS listener that kubectl talks to: its connections, and how it closes. */
+import { setMaxListeners } from 'node:events'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
@@ -83,6 +84,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   /** For lines that a client can cause. */
   const limited = limitLog(log, clock)
   const closing = new AbortController()
+  setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many is no leak
   const requests: RequestNeeds = {
     store,
     events,

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { ownAddresses } from './addresses.ts'
+import { refuseWarnings } from './process-warnings.ts'
 import { type LogLine, type Program, startProgram } from './program.ts'
 import { endOfAgent } from './volumes.ts'
 import { eventually } from './wait.ts'
@@ -168,6 +169,12 @@ const controllerCommand = join(repository, 'scripts/bramble-controller')
 const agentLauncher = join(repository, 'scripts/bramble-agent')
 
 async function outcome(file: string, args: readonly string[], input?: string): Promise<Outcome> {
+  const ended = await endOf(file, args, input)
+  refuseWarnings(`${file} ${args.join(' ')}`, ended.stderr)
+  return ended
+}
+
+async function endOf(file: string, args: readonly string[], input?: string): Promise<Outcome> {
   const running = run(file, [...args], { timeout: 90_000, maxBuffer: 16 * 1024 * 1024 })
   running.child.stdin?.end(input ?? '')
   try {

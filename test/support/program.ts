@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { refuseWarnings } from './process-warnings.ts'
 
 export type LogLine = { readonly level: string; readonly message: string; readonly [fact: string]: unknown }
 
@@ -18,7 +19,10 @@ export type Program = {
   stop(): Promise<number | string>
 }
 
-/** Starts `command`; `teardown` is told how to end it. What it wrote is shown when the program fails to say something. */
+/**
+ * Starts `command`; `teardown` gets how to end it, which throws when the program printed a warning of Node's. What the
+ * program wrote is part of the error when a line is missing.
+ */
 export function startProgram(
   command: readonly string[],
   teardown: (end: () => Promise<unknown>) => void,
@@ -55,7 +59,10 @@ export function startProgram(
     clearTimeout(kill)
     return how
   }
-  teardown(stop)
+  teardown(async () => {
+    await stop()
+    refuseWarnings(command.join(' '), raw.join('\n'))
+  })
 
   return {
     pid: child.pid ?? -1,

@@ -1,7 +1,9 @@
 import { test } from 'tap'
 import type { Container } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import { aborted } from '../../../daemon/aborted.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { warningsDuring } from '../../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { aContainer } from '../../testing/builders.ts'
 import type { RuntimeContainer } from '../runtime.ts'
@@ -72,6 +74,36 @@ test('a container is asked in its rhythm, and a change is told once, at once', a
   const before = asked
   await clock.advance(60_000)
   t.equal(asked, before)
+})
+
+test('thirty probes that wait for an answer at once make the process emit no warning', async (t) => {
+  const clock = fakeClock()
+  const probes = prober({
+    runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
+    network: { ask: (_, __, signal) => aborted(signal).then(() => ill) },
+    clock,
+    random: () => 0,
+    log: quietLog(t),
+    event: () => undefined,
+    changed: () => undefined,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  const warnings = await warningsDuring(async () => {
+    for (let i = 0; i < 30; i++) {
+      const uid = `uid-${i}`
+      const now = new Date(clock.wallMs()).toISOString()
+      const container = aContainer({ id: `id-${i}`, identity: { podUID: uid }, createdAt: now, startedAt: now })
+      const readinessProbe = { tcpSocket: { port: 80 } }
+      const pod = aPod({ name: uid, uid, containers: [{ name: 'main', image: 'app:1', readinessProbe }] })
+      probes.observe(uid, { pod, containers: [container], podIP: '10.0.0.1', leaving: false })
+    }
+    await clock.advance(0)
+  })
+  t.same(warnings, [])
+  stopping.abort()
+  await clock.advance(2_000)
+  await running
 })
 
 test('of what ran before the agent did nothing is said until it was asked', async (t) => {

@@ -1,4 +1,5 @@
 /** Asks every container that has probes how it is, each in its own rhythm, and says when an answer changes something. */
+import { setMaxListeners } from 'node:events'
 import type { Container, Pod, Probe } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
@@ -84,6 +85,7 @@ export function prober(needs: ProberNeeds): Prober {
   const bornMs = clock.monotonicMs()
   const asked = new Set<Promise<void>>()
   const stopped = new AbortController()
+  setMaxListeners(0, stopped.signal) // every probe under way listens until it is answered: many is no leak
   let wake: () => void = () => undefined
 
   const schedule = (worker: Worker, dueMs: number) => {
