@@ -38,10 +38,18 @@ export function isCopiedCard(a: HardwareIdentity, b: HardwareIdentity): boolean 
 /** `Raspberry Pi 4 Model B Rev 1.4, board serial 10000000deadbeef, machine-id 0123…`. */
 export function describeHardware(identity: HardwareIdentity): string {
   const marks = [
-    identity.model,
-    identity.boardSerial && `board serial ${identity.boardSerial}`,
-    identity.systemUUID && `system UUID ${identity.systemUUID}`,
-    identity.machineID && `machine-id ${identity.machineID}`,
+    shortened(identity.model),
+    identity.boardSerial && `board serial ${shortened(identity.boardSerial)}`,
+    identity.systemUUID && `system UUID ${shortened(identity.systemUUID)}`,
+    identity.machineID && `machine-id ${shortened(identity.machineID)}`,
   ].filter((mark) => mark !== undefined && mark !== '')
   return marks.length === 0 ? 'a machine that shows no identity' : marks.join(', ')
 }
+
+/** A machine's own words may be of any length, and go into logs and Events. */
+function shortened(mark: string | undefined): string | undefined {
+  return mark !== undefined && mark.length > longestMark ? `${mark.slice(0, longestMark)}...` : mark
+}
+
+/** A UUID has 36 characters, the longest model name of a Raspberry Pi about 50. */
+const longestMark = 64

@@ -1,7 +1,15 @@
 /** Who is asking: a user and groups, as a client certificate's subject (CN, O) or a token says. */
 import { dnsSubdomainProblem } from './names.ts'
 
-export type Identity = { readonly user: string; readonly groups: readonly string[] }
+export type Identity = {
+  readonly user: string
+  readonly groups: readonly string[]
+  /** What else authentication established, as Kubernetes' `extra`. */
+  readonly extra?: { readonly [key: string]: readonly string[] }
+}
+
+/** In `extra`: the node whose certificate, lapsed or not, the connection was made with. TLS proved its key. */
+export const provenNodeKey = 'bramble.dev/proven-node'
 
 export const nodesGroup = 'system:nodes'
 export const mastersGroup = 'system:masters'

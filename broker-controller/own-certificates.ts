@@ -2,7 +2,7 @@
  * The authority as a running controller has it, and the certificates it makes for itself: the servers' and the
  * administrator's. Made at the start, and again in good time before they end; whoever uses them is told.
  */
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { administrator } from '../api/identity.ts'
@@ -143,7 +143,10 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     authority: () => authority,
     tls: () => ({ certificate: server.certificate, key: server.key, ca: authority.trusted }),
     signer: {
-      check: checkNodeCSR,
+      check(pem, terms) {
+        const answer = checkNodeCSR(pem, terms)
+        return answer.ok ? { ok: true, nodeName: answer.nodeName, keyHash: keyHashOf(answer.publicKey) } : answer
+      },
       sign(pem, { expirationSeconds = Number.POSITIVE_INFINITY, ...terms }) {
         const wrong = dateProblem()
         if (wrong !== undefined) throw new Error(wrong)
@@ -196,6 +199,11 @@ async function keptServer(dataDir: string): Promise<Issued | undefined> {
   const [key, certificate] = await Promise.all([read(serverFiles.key), read(serverFiles.certificate)])
   if (key === undefined || certificate === undefined) return undefined
   return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) ? { key, certificate } : undefined
+}
+
+function keyHashOf(publicKey: KeyObject): string {
+  const der = publicKey.export({ type: 'spki', format: 'der' })
+  return createHash('sha256').update(der).digest('hex')
 }
 
 async function openFleetAuthority(folder: string, clock: Clock, log: Log): Promise<Authority> {

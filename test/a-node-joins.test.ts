@@ -63,15 +63,19 @@ test('a machine joins with the printed line', async (t) => {
     t.match(third.lines.at(-1)?.message ?? '', /./, 'and said why')
   })
 
-  await t.test('a name in use by another live machine is refused with both identities', async (t) => {
-    const root = await machineCalled(t, 'abc0000000000001')
-    const dir = join(folder, 'other-machine')
-    const refused = await agentCommand(...line, '--no-run', '--node-name', 'pi-1', '--data-dir', dir, '--root', root)
-    t.not(refused.code, 0)
-    t.match(refused.stderr, /abc0000000000001/, 'it names this machine')
-    t.match(refused.stderr, /pi-1/)
-    await nothingLeft(t, dir)
-  })
+  await t.test(
+    'a name in use by another live machine is refused; the operator alone reads both identities',
+    async (t) => {
+      const root = await machineCalled(t, 'abc0000000000001')
+      const dir = join(folder, 'other-machine')
+      const refused = await agentCommand(...line, '--no-run', '--node-name', 'pi-1', '--data-dir', dir, '--root', root)
+      t.not(refused.code, 0)
+      t.match(refused.stderr, /NodeNameInUse.*node name pi-1 is in use by another machine/)
+      await nothingLeft(t, dir)
+      const events = await controller.kubectl('get', 'events', '--field-selector', 'reason=NodeNameInUse', '-o', 'json')
+      t.match(events, /which a node has \(.*without proof: board serial abc0000000000001/)
+    },
+  )
 })
 
 test('every way of joining that cannot work says why', async (t) => {

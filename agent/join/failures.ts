@@ -10,11 +10,18 @@ export class JoinError extends Error {
 
   /** Another machine bears the name. */
   readonly isNameTaken: boolean
+  /** The controller has answered the request: asking for it again changes nothing. */
+  readonly isFinal: boolean
 
-  constructor(message: string, remedy: string, options: { cause?: unknown; isNameTaken?: boolean } = {}) {
+  constructor(
+    message: string,
+    remedy: string,
+    options: { cause?: unknown; isNameTaken?: boolean; isFinal?: boolean } = {},
+  ) {
     super(message, 'cause' in options ? { cause: options.cause } : {})
     this.remedy = remedy
     this.isNameTaken = options.isNameTaken ?? false
+    this.isFinal = options.isFinal ?? false
   }
 }
 

@@ -74,7 +74,8 @@ async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeed
   for (let failures = 0; !signal.aborted; failures++) {
     try {
       const tell = (progress: string) => log.debug('Joining', { progress })
-      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, tell })
+      const waits = (request: string) => log.warn('The request of this machine waits for an operator', { request })
+      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, tell, waits })
       return nodeName
     } catch (error) {
       if (signal.aborted) return undefined

@@ -152,14 +152,63 @@ test('a clock that is years ahead is named before OpenSSL stumbles over it; one 
   t.match(await early.join(door), { exitCode: 0, stdout: /Warning: this machine's clock is \d+ s behind/ })
 })
 
-test('a name in use is refused with both machines described', async (t) => {
-  const deny = 'node pi-1 is live on board serial 10000000bbbbbbbb; this is board serial 10000000aaaaaaaa'
+test('a name in use is refused with what the controller says, and nothing is kept', async (t) => {
+  const deny = 'node name pi-1 is in use by another machine that is live'
   const machine = aMachine(t)
   const { exitCode, stderr } = await machine.join(await aDoor(t, { deny }))
   t.equal(exitCode, 1)
   t.ok(stderr.includes(`the name pi-1 (NodeNameInUse): ${deny}`), stderr)
-  t.match(stderr, /--node-name/)
+  t.match(stderr, /--node-name.*kubectl delete node/s)
   nothingIn(t, machine.dataDir)
+})
+
+test('a join that waits for an operator says so, and goes on with its request when it was interrupted', async (t) => {
+  const stop = new AbortController()
+  let isApproved = false
+  const waits = { because: 'node pi-1 exists', isApproved: () => isApproved }
+  const door = await aDoor(t, { waits })
+  const folder = t.testdir({})
+  const clock = { ...systemClock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(5, signal) }
+  const interrupted = aMachine(t, {
+    signal: stop.signal,
+    clock,
+    stdout: (text) => void (text.includes('interrupted') && stop.abort()),
+    defaults: { dataDir: path(folder, 'agent'), root: '/' },
+  })
+  const first = await interrupted.join(door, '--no-run')
+  t.equal(first.exitCode, 1)
+  t.match(first.stderr, /stopped while the request node-csr-\w+ waits for an operator\.\nRun the same command again/)
+  t.same(await readdir(path(folder, 'agent')), ['join-key.json'])
+  t.equal((await stat(path(folder, 'agent', 'join-key.json'))).mode & 0o777, 0o600)
+
+  isApproved = true
+  const again = aMachine(t, { clock, defaults: { dataDir: path(folder, 'agent'), root: '/' } })
+  const second = await again.join(door, '--no-run')
+  t.equal(second.exitCode, 0, second.stderr)
+  t.equal(door.requests.length, 1, 'one request, one key')
+  t.same(await readdir(path(folder, 'agent')), ['identity.json', 'identity.json.copy'])
+})
+
+test('what waits, why and which command approves it is printed', async (t) => {
+  let looks = 0
+  const waits = { because: 'node pi-1 exists already', isApproved: () => looks++ > 3 }
+  const clock = { ...systemClock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(5, signal) }
+  const { exitCode, stdout, stderr } = await aMachine(t, { clock }).join(await aDoor(t, { waits }), '--no-run')
+  t.equal(exitCode, 0, stderr)
+  t.match(
+    stdout,
+    /The request (node-csr-\w+) waits for an operator: node pi-1 exists already\.\n.*kubectl certificate approve \1\n/,
+  )
+})
+
+test('joining again as the same node shows the certificate it has', async (t) => {
+  const door = await aDoor(t)
+  const machine = aMachine(t)
+  await machine.join(door, '--no-run')
+  t.match(door.visits[0], /POST .* as somebody/)
+  const visits = door.visits.length
+  await machine.join(door, '--no-run')
+  t.match(door.visits[visits], /POST .* as system:node:pi-1/)
 })
 
 test('a certificate that is not ours is not kept', async (t) => {

@@ -65,8 +65,8 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
 }
 
 function failureText(error: unknown, { dataDir }: JoinRequest, signal: AbortSignal): string {
-  if (signal.aborted) return 'Stopped before this machine had joined; nothing was written.'
   if (error instanceof JoinError) return `Cannot join: ${error.message}.\n${error.remedy}`
+  if (signal.aborted) return 'Stopped before this machine had joined; nothing was written.'
   return `Cannot join: ${storyOf(error)}.\nNothing was written to ${dataDir}.`
 }
 
@@ -148,7 +148,8 @@ function refuse(why: string): ReadArguments {
 const help = `Usage: bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
 
 Makes this machine a node of a fleet, then runs as one. 'bramble-controller token create --print-join-command'
-prints the line to use. Joining again gives the machine a fresh certificate.
+prints the line to use. Joining again gives the machine a fresh certificate. A name that a node has already is given to
+another machine only after an operator approved it.
 
   --token ID.SECRET     the token that lets this machine ask for a certificate
   --ca-hash sha256:HEX  the hash of the fleet's authority: nothing is told to a controller that has another

@@ -1,33 +1,19 @@
 /** Joining a fleet: make sure it is the right one, ask for a certificate, wait for it, keep it. */
-import type { KeyObject, X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import { formatToken, type TokenParts } from '../../api/bootstrap-token.ts'
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
 import type { HardwareIdentity } from '../../api/hardware-identity.ts'
-import { keyText, newKey } from '../../certs/authority.ts'
+import { certificatesIn } from '../../api/pem.ts'
+import { keyText } from '../../certs/authority.ts'
 import { caHash } from '../../certs/ca-hash.ts'
-import { type ApiAnswer, type ApiClient, ApiUnreachable, apiClient } from '../../daemon/api-client.ts'
-import { backoffMs } from '../../daemon/backoff.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
-import {
-  clockSkewMs,
-  clockTrouble,
-  describeSkew,
-  JoinError,
-  strangeAnswer,
-  tokenRefused,
-  unreachable,
-  wrongHash,
-} from './failures.ts'
-import { type Identity, writeIdentity } from './identity.ts'
-import {
-  certificateProblem,
-  type Progress,
-  progressOf,
-  signingRequest,
-  signingRequestsPath,
-} from './signing-request.ts'
+import { reached, requestCertificate } from './certificate-request.ts'
+import { clockTrouble, JoinError, strangeAnswer, unreachable, wrongHash } from './failures.ts'
+import { type Identity, readIdentity, writeIdentity } from './identity.ts'
+import { certificateProblem } from './signing-request.ts'
 import { authorityIn, readServerChain } from './trust.ts'
 
 export type JoinRequest = {
@@ -46,12 +32,11 @@ export type JoinNeeds = {
   readonly signal: AbortSignal
   /** Progress and warnings, a line each, for whoever waits. */
   readonly tell: (line: string) => void
+  /** Gets the text that says what waits for an operator, and what to do about it; `tell` when it is left out. */
+  readonly waits?: (text: string) => void
   /** How long to wait for the approval. */
   readonly approvalMs?: number
 }
-
-const worthTellingMs = 60_000
-const polling = { firstMs: 500, maxMs: 2_000 }
 
 /**
  * The identity this machine now has, already written to the data directory in place of any earlier one. Rejects with a
@@ -63,9 +48,9 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Iden
   const ca = authority.toString()
   needs.tell(`The authority of ${url.host} is the expected one`)
 
-  const key = newKey()
-  const client = apiClient({ url: url.origin, ca, knownTime, token: formatToken(request.token) })
-  const certificate = await certificateFor(request, key, client, needs)
+  const token = formatToken(request.token)
+  const client = apiClient({ url: url.origin, ca, knownTime, token, ...(await proofOf(request)) })
+  const { certificate, key } = await requestCertificate(request, client, needs)
   const problem = certificateProblem(certificate, { key, nodeName, authority })
   if (problem !== undefined) {
     throw new JoinError(
@@ -80,6 +65,17 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Iden
   const identity = { nodeName, apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${mqttPort}`, ca, ...ours }
   await writeIdentity(request.dataDir, identity)
   return identity
+}
+
+/**
+ * The certificate that this machine has as this node of this fleet, ended or not: shown beside the token it proves that
+ * the machine may have the name again.
+ */
+async function proofOf({ dataDir, nodeName, caHash: wanted }: JoinRequest) {
+  const identity = await readIdentity(dataDir).catch(() => undefined)
+  if (identity?.nodeName !== nodeName) return {}
+  const isOfFleet = certificatesIn(identity.ca).some((pem) => caHash(new X509Certificate(pem)) === wanted)
+  return isOfFleet ? { certificate: identity.certificate, key: identity.key } : {}
 }
 
 type Trusted = { readonly authority: X509Certificate; readonly knownTime: KnownTime }
@@ -104,81 +100,15 @@ async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNee
   return { authority, knownTime }
 }
 
-async function certificateFor(request: JoinRequest, key: KeyObject, client: ApiClient, needs: JoinNeeds) {
-  const { url, nodeName } = request
-  const { clock, signal, tell } = needs
-  const asked = signingRequest(nodeName, key, needs.hardware)
-  const path = `${signingRequestsPath}/${asked.metadata.name}`
-  const posted = await reached(url, client.post(signingRequestsPath, asked, signal))
-  const skewMs = clockSkewMs(posted.dateHeader, clock.wallMs())
-  if (skewMs !== undefined && Math.abs(skewMs) > worthTellingMs) tell(`Warning: ${describeSkew(skewMs)}`)
-
-  const { approvalMs = 120_000 } = needs
-  const endMs = clock.monotonicMs() + approvalMs
-  let answer: ApiAnswer | ApiUnreachable = posted
-  for (let tries = 0; ; tries++) {
-    const progress: Progress = answer instanceof ApiUnreachable ? { state: 'pending' } : judged(request, answer, skewMs)
-    if (progress.state === 'issued') return progress.certificate
-    if (tries === 0) tell(`Asked for a certificate as node ${nodeName} (request ${asked.metadata.name})`)
-    if (clock.monotonicMs() >= endMs) {
-      if (answer instanceof ApiUnreachable) throw unreachable(url, answer)
-      throw notYet(asked.metadata.name ?? '', approvalMs, progress.state)
-    }
-    await clock.sleep(50 + backoffMs(tries, polling, Math.random), signal)
-    signal.throwIfAborted()
-    answer = await client.get(path, signal).catch(ifUnreachable)
-  }
-}
-
-/** How the request stands. Throws when it cannot come to anything any more. */
-function judged({ url, token, nodeName }: JoinRequest, answer: ApiAnswer, skewMs: number | undefined): Progress {
-  if (answer.status === 401) throw tokenRefused(token.id, answer.body, skewMs)
-  const progress = answer.status < 300 ? progressOf(answer.body) : ({ state: 'strange' } as const)
-  switch (progress.state) {
-    case 'strange':
-      throw strangeAnswer(url, 'asking for a certificate', answer)
-    case 'denied':
-      throw new JoinError(
-        `The controller denied this machine the name ${nodeName} (${progress.reason}): ${progress.message}`,
-        progress.reason === 'NodeNameInUse'
-          ? "Give this machine a name of its own ('--node-name NAME', or another hostname), or stop the agent of the other one first."
-          : 'Ask whoever runs the controller.',
-        { isNameTaken: progress.reason === 'NodeNameInUse' },
-      )
-    case 'failed':
-      throw new JoinError(
-        `The controller could not sign the certificate: ${progress.message}`,
-        'Look at the log of the controller.',
-      )
-    default:
-      return progress
-  }
-}
-
-function notYet(name: string, waitedMs: number, state: Progress['state']) {
-  const what = state === 'approved' ? 'was approved, but not signed' : 'was not approved'
-  return new JoinError(
-    `The request ${name} ${what} within ${waitedMs / 1000} s`,
-    `Look at it with 'kubectl describe csr ${name}' and at the log of the controller, then join again; while an agent waits, 'kubectl certificate approve' lets it in.`,
-  )
-}
-
 /** Asked with the new certificate, which is thereby seen to work. */
 async function mqttPortOf(url: URL, client: ApiClient, signal: AbortSignal): Promise<number> {
-  const answer = await reached(url, client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', signal))
+  const answer = await reached(
+    url,
+    client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', signal),
+    signal,
+  )
   const decoded = answer.status === 200 ? decode(ConfigMapSchema, answer.body) : undefined
   const port = Number(decoded?.ok ? decoded.value.data?.['mqttPort'] : undefined)
   if (Number.isInteger(port) && port > 0 && port < 65_536) return port
   throw strangeAnswer(url, 'asking for the MQTT port in kube-public/cluster-info', answer)
-}
-
-async function reached(url: URL, asked: Promise<ApiAnswer>): Promise<ApiAnswer> {
-  const answer = await asked.catch(ifUnreachable)
-  if (answer instanceof ApiUnreachable) throw unreachable(url, answer)
-  return answer
-}
-
-function ifUnreachable(error: unknown): ApiUnreachable {
-  if (error instanceof ApiUnreachable) return error
-  throw error
 }

@@ -4,6 +4,7 @@ import {
   type CertificateSigningRequest,
   CertificateSigningRequestSchema,
   nodeClientSigner,
+  waitingCondition,
 } from '../../api/certificate-signing-request.ts'
 import { decode } from '../../api/decode.ts'
 import { type HardwareIdentity, hardwareIdentityAnnotation } from '../../api/hardware-identity.ts'
@@ -12,19 +13,24 @@ import { createCSR, nodeClientUsages } from '../../certs/csr.ts'
 
 export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 
-/** A node's request for its client certificate. Named after the key, so that no two machines' requests meet. */
+/**
+ * A node's request for its client certificate. Named after the key, so that no two machines' requests meet, and after
+ * `series`, which tells the requests for one key apart.
+ */
 export function signingRequest(
   nodeName: string,
   key: KeyObject,
   hardware: HardwareIdentity,
+  series = '',
 ): CertificateSigningRequest {
   const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' })
+  const digest = createHash('sha256').update(publicKey).update(series).digest('hex')
   const pem = createCSR({ commonName: nodeIdentity(nodeName).user, organization: nodesGroup, key })
   return {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
     metadata: {
-      name: `node-csr-${createHash('sha256').update(publicKey).digest('hex').slice(0, 40)}`,
+      name: `node-csr-${digest.slice(0, 40)}`,
       annotations: { [hardwareIdentityAnnotation]: JSON.stringify(hardware) },
     },
     spec: {
@@ -36,7 +42,8 @@ export function signingRequest(
 }
 
 export type Progress =
-  | { readonly state: 'pending' }
+  /** `waitsBecause`: it waits for an operator. */
+  | { readonly state: 'pending'; readonly waitsBecause?: string }
   | { readonly state: 'approved' }
   | { readonly state: 'issued'; readonly certificate: string }
   | { readonly state: 'denied'; readonly reason: string; readonly message: string }
@@ -54,7 +61,9 @@ export function progressOf(body: unknown): Progress {
   if (denied) return { state: 'denied', reason: denied.reason ?? 'Denied', message: denied.message ?? '' }
   if (failed) return { state: 'failed', message: failed.message ?? '' }
   if (certificate) return { state: 'issued', certificate: Buffer.from(certificate, 'base64').toString() }
-  return condition('Approved') ? { state: 'approved' } : { state: 'pending' }
+  if (condition('Approved')) return { state: 'approved' }
+  const waiting = condition(waitingCondition)
+  return { state: 'pending', ...(waiting && { waitsBecause: waiting.message ?? 'the controller gives no reason' }) }
 }
 
 /** Why this is not the certificate that was asked for; undefined when it is. */

@@ -29,6 +29,8 @@ export type FleetDoorHabits = {
   readonly deny?: string
   /** The message of a denial, given to the first request only. */
   readonly denyFirst?: string
+  /** Why requests wait for an operator: the message, and whether one has approved meanwhile. */
+  readonly waits?: { readonly because: string; readonly isApproved: () => boolean }
   /** How far its clock is from ours. */
   readonly skewMs?: number
   /** Signs with this one instead of its own. */
@@ -62,6 +64,10 @@ export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor>
       return { ...kept.csr, status: { conditions: [denied] } }
     }
     if (kept.looks++ < (habits.looksBeforeApproval ?? 0)) return kept.csr
+    if (habits.waits?.isApproved() === false) {
+      const condition = { type: 'Waiting', status: 'True', reason: 'NodeExists', message: habits.waits.because }
+      return { ...kept.csr, status: { conditions: [condition] } }
+    }
     const pem = Buffer.from(kept.csr.spec.request, 'base64').toString()
     const signed = signNodeCSR(habits.signWith ?? authority, pem, { nowMs: Date.now() })
     const approved = { type: 'Approved', status: 'True', reason: 'AutoApproved' }
@@ -86,7 +92,9 @@ export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor>
       const pem = Buffer.from(csr.spec.request, 'base64').toString()
       const answer = checkNodeCSR(pem, { signerName: csr.spec.signerName, usages: csr.spec.usages ?? [] })
       if (!answer.ok) return refuse(response, 422, answer.reason)
-      requests.set(csr.metadata.name ?? '', { csr, looks: 0 })
+      const { name = '' } = csr.metadata
+      if (requests.has(name)) return refuse(response, 409, `${name} already exists`)
+      requests.set(name, { csr, looks: 0 })
       return respond(response, 201, csr)
     }
     const found = shown(request.url?.split('/').at(-1) ?? '')

@@ -111,7 +111,8 @@ function asNew(object: AnyObject, { requester, nowMs, learnt }: CreateFacts): An
       const { status: _, ...rest } = object
       const { username: __, uid: ___, groups: ____, extra: _____, ...asked } = object.spec
       const groups = [...new Set([...requester.groups, authenticatedGroup])]
-      return { ...rest, spec: { ...asked, username: requester.user, groups } }
+      const { extra } = requester
+      return { ...rest, spec: { ...asked, username: requester.user, groups, ...(extra && { extra }) } }
     }
     case 'PodDisruptionBudget': {
       const { status: _, ...rest } = object

@@ -74,6 +74,20 @@ test('a certificate that was revoked is told so, and counts as none beside a tok
   t.match(await authenticate({ certificate: younger, authorization: undefined }, needs), { user: 'system:node:pi-01' })
 })
 
+test('a node’s certificate beside a token proves the node’s key, however long ago it ended, unless it was revoked', async (t) => {
+  const authorization = `Bearer ${token.id}.${token.secret}`
+  const ended = { ...good, trusted: false, lapsed: true, validSinceMs: 1_000, validUntilMs: 2_000 }
+  const needs = { nowMs, findToken: async () => token }
+  const proven = { 'bramble.dev/proven-node': ['pi-01'] }
+  const shown = (certificate: ClientCertificate) => ({ certificate, authorization })
+  t.match(await authenticate(shown(ended), needs), { user: 'system:bootstrap:abcdef', extra: proven })
+  const without = async (certificate: ClientCertificate, revoked?: () => string) =>
+    t.notOk((await authenticate(shown(certificate), { ...needs, ...(revoked && { revoked }) })).extra)
+  await without(ended, () => 'it was stolen')
+  await without({ ...ended, lapsed: false })
+  await without({ ...ended, identity: { user: 'system:node:pi-01', groups: [] } })
+})
+
 test('a bootstrap token makes a bootstrapper', async (t) => {
   t.same(await ask({ authorization: 'Bearer abcdef.0123456789abcdef' }), {
     user: 'system:bootstrap:abcdef',

@@ -8,6 +8,7 @@ import {
   lapsedNodeOf,
   lapsedNodesGroup,
   nodeOf,
+  provenNodeKey,
 } from '../../api/identity.ts'
 
 /** A client's certificate as the TLS layer saw it. */
@@ -48,7 +49,11 @@ export async function authenticate(
   // A token says more than a certificate that has ended: that is how such a machine joins again.
   if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
     return authenticated(named)
-  if (authorization !== undefined) return ofToken(authorization, findToken, nowMs)
+  if (authorization !== undefined) {
+    const holder = await ofToken(authorization, findToken, nowMs)
+    const proven = certificate && provenNode(certificate, nowMs, revoked)
+    return proven === undefined ? holder : { ...holder, extra: { [provenNodeKey]: [proven] } }
+  }
   if (certificate !== undefined) {
     throw new ApiError('Unauthorized', because ?? certificateRefusal(certificate, nowMs))
   }
@@ -68,13 +73,24 @@ async function ofToken(
   return authenticated(judgement)
 }
 
+/** The node whose certificate, of whatever age and not revoked, was shown beside a token: the key is that node's. */
+function provenNode(
+  { trusted, lapsed, identity, ...dates }: ClientCertificate,
+  nowMs: number,
+  revoked: AuthenticationNeeds['revoked'],
+): string | undefined {
+  if (!(trusted || lapsed) || identity === undefined) return undefined
+  const isRevoked = revoked?.(identity.user, knownSinceMs(dates, nowMs)) !== undefined
+  return isRevoked ? undefined : nodeOf(identity)
+}
+
 /** A connection may outlive its certificate: its end is looked at again with each request. */
 function ofCertificate({ trusted, identity, validUntilMs }: ClientCertificate, nowMs: number): Identity | undefined {
   return trusted && nowMs < validUntilMs ? identity : undefined
 }
 
 /** One from the future may be older than any revocation: its date says nothing. */
-function knownSinceMs({ validSinceMs }: ClientCertificate, nowMs: number): number {
+function knownSinceMs({ validSinceMs }: Pick<ClientCertificate, 'validSinceMs'>, nowMs: number): number {
   return validSinceMs <= nowMs ? validSinceMs : Number.NEGATIVE_INFINITY
 }
 

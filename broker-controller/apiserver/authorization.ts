@@ -41,7 +41,7 @@ export function authorize(identity: Identity, attributes: Attributes, boundPods:
 }
 
 /** The sentence Kubernetes says to one who may not. */
-function refusal(identity: Identity, attributes: Attributes): string {
+export function refusal(identity: Identity, attributes: Attributes): string {
   const { user } = identity
   if (attributes.kind === 'path') return `forbidden: User "${user}" cannot ${attributes.verb} path "${attributes.path}"`
   const { group, resource, subresource, namespace, name, verb } = attributes

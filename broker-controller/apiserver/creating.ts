@@ -11,6 +11,7 @@ import { rfc3339 } from '../../daemon/clock.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
+import { refuseTooManyRequests } from './certificate-requests.ts'
 import { evictPod } from './evicting.ts'
 import { learnCheckpoint } from './learning.ts'
 import { type NodeFacts, nodeRestriction } from './node-restriction.ts'
@@ -40,6 +41,9 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const { value, warnings } = readObject(resource, input, fieldValidation(query))
   const placed = inNamespace(value, route.namespace)
   await refuseClosedNamespace(request, placed, needs)
+  if (resource.name === 'certificatesigningrequests') {
+    refuseTooManyRequests(identity, (await needs.store.list(resource.name)).items)
+  }
   const classes = await priorityClassesFor(resource, needs)
   const node = nodeOf(identity)
   const facts = node === undefined ? {} : await factsFor(node, placed, needs)

@@ -7,7 +7,8 @@ import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
 import type { Answer } from './answers.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
-import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
+import { type Attributes, authorize, dependsOnPods, refusal } from './authorization.ts'
+import { isOwnRequest, seesOwnRequestsOnly } from './certificate-requests.ts'
 import { exactFields } from './list-options.ts'
 import { resourceAnswer } from './resource-handlers.ts'
 import type { ResourceNeeds } from './resource-request.ts'
@@ -86,11 +87,21 @@ async function permit(identity: Identity, route: Route, request: ApiRequest, sto
     node !== undefined && dependsOnPods(identity, attributes)
       ? (await store.list('pods')).items.filter((pod) => pod.spec.nodeName === node)
       : []
-  const decision = authorize(identity, attributes, boundPods)
+  const decision = (await isOfOthers(identity, attributes, store))
+    ? { allowed: false as const, message: refusal(identity, attributes) }
+    : authorize(identity, attributes, boundPods)
   if (decision.allowed) return
   const { kind } = attributes
   const details = kind === 'path' ? {} : { name: attributes.name, group: attributes.group, kind: attributes.resource }
   throw new ApiError('Forbidden', decision.message, details)
+}
+
+/** Is this a certificate request that tokens and nodes must not see? */
+async function isOfOthers(identity: Identity, attributes: Attributes, store: Store): Promise<boolean> {
+  if (attributes.kind !== 'resource' || attributes.resource !== 'certificatesigningrequests') return false
+  if (attributes.name === '' || !seesOwnRequestsOnly(identity)) return false
+  const found = await store.get('certificatesigningrequests', { namespace: '', name: attributes.name })
+  return found !== undefined && !isOwnRequest(identity, found)
 }
 
 function attributesOf(route: Route, { method, query }: ApiRequest): Attributes {

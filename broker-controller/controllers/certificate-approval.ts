@@ -1,6 +1,6 @@
 /** May this machine have the certificate it asks for, and when is its request history? */
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
-import { nodeClientSigner } from '../../api/certificate-signing-request.ts'
+import { isVerdict, nodeClientSigner, waitingCondition } from '../../api/certificate-signing-request.ts'
 import { decode } from '../../api/decode.ts'
 import {
   describeHardware,
@@ -10,7 +10,7 @@ import {
   isCopiedCard,
   sameMachine,
 } from '../../api/hardware-identity.ts'
-import { bootstrappersGroup, lapsedNodeOf, nodeOf } from '../../api/identity.ts'
+import { bootstrappersGroup, type Identity, lapsedNodeOf, nodeOf, provenNodeKey } from '../../api/identity.ts'
 import type { Lease } from '../../api/lease.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
@@ -19,7 +19,8 @@ import { isReady } from './zones.ts'
 
 /** What the request itself turned out to be. */
 export type CheckedRequest =
-  | { readonly ok: true; readonly nodeName: string }
+  /** `keyHash`: of the public key that the request is for; its signature proved that the asker holds the key. */
+  | { readonly ok: true; readonly nodeName: string; readonly keyHash: string }
   | { readonly ok: false; readonly reason: string }
 
 /** What is known of the node the request is for. */
@@ -28,26 +29,32 @@ export type Claimed = {
   readonly lease: Lease | undefined
   readonly nowMs: number
   readonly graceMs: number
-  /** The machine that was given the name a moment ago, and is on its way to being that node. */
-  readonly promisedTo: HardwareIdentity | undefined
+  /** `keyHash` of the request that this controller gave the name to a moment ago; undefined: to none. */
+  readonly promisedTo: string | undefined
   /** How long this controller has run: leases are in memory only, so it first has to hear who is there. */
   readonly sinceStartMs: number
   /** Nodes whose certificate has ended wait for an operator. */
   readonly quarantine: boolean
+  /** The store does not know all names that are taken yet: it accepts checkpoints. */
+  readonly acceptsCheckpoints: boolean
   /** What the node was issued before this was taken back; undefined: nothing was. */
   readonly revokedBeforeMs: number | undefined
 }
 
 export type CertificateStep =
   | { readonly step: 'approve' }
-  | { readonly step: 'deny' | 'fail'; readonly reason: string; readonly message: string }
-  | { readonly step: 'sign'; readonly nodeName: string }
+  | { readonly step: 'deny' | 'fail'; readonly reason: string; readonly message: string; readonly isNameTaken?: true }
+  /** `replaces`: earlier certificates of the name are revoked, because the operator gave it to another key. */
+  | { readonly step: 'sign'; readonly nodeName: string; readonly replaces: boolean }
+  /** An operator must approve it. `message` is for the asker: it names nothing of the machine that has the name. */
+  | { readonly step: 'wait'; readonly reason: string; readonly message: string; readonly isNameTaken?: true }
   /** Nothing to do, or somebody else's to decide. */
   | { readonly step: 'none' }
 
 /**
- * A machine with a bootstrap token, or a node that renews its own certificate, is answered; whoever else asks waits for
- * an operator. A name that another machine bears right now is refused.
+ * A machine with a bootstrap token, or a node that renews its own certificate, is answered; every other asker waits for
+ * an operator. A name that exists as a Node is given only to a proven key of that node, or by an operator: what the
+ * asker claims of its hardware proves nothing.
  */
 export function certificateStep(
   csr: CertificateSigningRequest,
@@ -66,17 +73,45 @@ export function certificateStep(
   }
   if (has(csr, 'Approved')) {
     return checked.ok
-      ? { step: 'sign', nodeName: checked.nodeName }
+      ? { step: 'sign', nodeName: checked.nodeName, replaces: isTakeover(csr, checked, claimed) }
       : { step: 'fail', reason: 'SignerValidationFailure', message: checked.reason }
   }
   if (!isAutomatic(csr)) return { step: 'none' }
   if (!checked.ok) return { step: 'deny', reason: 'InvalidRequest', message: checked.reason }
-  if (isLapsed(csr)) return lapsedStep(csr, checked.nodeName, claimed)
-  const theirs = claimed.node !== undefined && isLive(claimed) ? hardwareOf(claimed.node) : claimed.promisedTo
-  if (theirs === undefined) return { step: 'approve' }
-  const ours = hardwareOf(csr)
-  if (sameMachine(ours, theirs)) return { step: 'approve' }
-  return { step: 'deny', reason: 'NodeNameInUse', message: nameInUse(checked.nodeName, theirs, ours) }
+  if (lapsedNodeOf(requesterOf(csr)) !== undefined) return lapsedStep(claimed)
+  return hasKey(csr, checked, claimed) ? { step: 'approve' } : tokenStep(checked.nodeName, claimed)
+}
+
+type Checked = CheckedRequest & { readonly ok: true }
+
+/**
+ * Does the asker hold a key that this authority certified for the node? It connected with that certificate, or the
+ * request is for the key that this controller gave the name to a moment ago.
+ */
+function hasKey(csr: CertificateSigningRequest, { nodeName, keyHash }: Checked, { promisedTo }: Claimed): boolean {
+  const isProven = (csr.spec.extra?.[provenNodeKey] ?? []).includes(nodeName)
+  return expectedNodeName(csr) === nodeName || isProven || promisedTo === keyHash
+}
+
+/** An operator gave the name of a node to a key that the node did not have. */
+function isTakeover(csr: CertificateSigningRequest, checked: Checked, claimed: Claimed): boolean {
+  return claimed.node !== undefined && isAutomatic(csr) && !hasKey(csr, checked, claimed)
+}
+
+/** A token alone gives a name that is free. */
+function tokenStep(name: string, claimed: Claimed): CertificateStep {
+  const { node, promisedTo, acceptsCheckpoints } = claimed
+  if (promisedTo !== undefined || isLive(claimed)) {
+    const message = `node name ${name} is in use by another machine that is live: give one of them another name`
+    return { step: 'deny', reason: 'NodeNameInUse', message, isNameTaken: true }
+  }
+  if (node !== undefined) {
+    const message = `node ${name} exists, and this machine did not prove that it is that node`
+    return { step: 'wait', reason: 'NodeExists', message, isNameTaken: true }
+  }
+  if (!acceptsCheckpoints) return { step: 'approve' }
+  const message = `the controller was restored, and still waits for its nodes: node ${name} may be one of them`
+  return { step: 'wait', reason: 'AcceptsCheckpoints', message }
 }
 
 /** As far as clocks may differ, and lists be written twice. */
@@ -104,22 +139,34 @@ function isOfRevoked(csr: CertificateSigningRequest, { revokedBeforeMs }: Claime
   return Date.parse(csr.metadata.creationTimestamp ?? '') <= revokedBeforeMs
 }
 
-/** It has shown the key of a certificate that was good once; it must also be the machine that the fleet knows by the name. */
-function lapsedStep(csr: CertificateSigningRequest, name: string, { node, quarantine }: Claimed): CertificateStep {
-  // Without a Node nobody knows which machine it was: an operator may.
-  if (node === undefined || quarantine) return { step: 'none' }
-  const [ours, theirs] = [hardwareOf(csr), hardwareOf(node)]
-  if (sameMachine(ours, theirs)) return { step: 'approve' }
-  const message =
-    `the certificate of node ${name} has ended, and this machine (${describeHardware(ours)}) is not the one that is known ` +
-    `by that name (${describeHardware(theirs)}): join again with a token`
-  return { step: 'deny', reason: 'AnotherMachine', message }
+/** It connected with the key of a certificate that was good once: that is the proof, whatever board the card is in now. */
+function lapsedStep({ node, quarantine }: Claimed): CertificateStep {
+  // Without a Node the fleet does not know it any more: an operator may.
+  return node === undefined || quarantine ? { step: 'none' } : { step: 'approve' }
 }
 
-function nameInUse(name: string, theirs: HardwareIdentity, ours: HardwareIdentity): string {
+/**
+ * For the operator, when a machine asked for a name that exists: both machines as they describe themselves. The asker
+ * must not read it.
+ */
+export function nameTakenWarning(name: string, csrName: string, node: Node | undefined, csr: KubeObject): string {
+  const [theirs, ours] = [node === undefined ? {} : hardwareOf(node), hardwareOf(csr)]
+  const approve = `if it is to be node ${name}, run 'kubectl delete node ${name}' before it joins, or 'kubectl certificate approve ${csrName}' while its request is pending`
   return (
-    `node name ${name} is in use by another machine that is live (${describeHardware(theirs)}); ` +
-    `this machine is ${describeHardware(ours)}: give one of them another name${cloned(theirs, ours)}`
+    `A machine with a bootstrap token asked for the name ${name}, which a node has (${describeHardware(theirs)}). ` +
+    `It says of itself, without proof: ${describeHardware(ours)}. Otherwise give it another name; ${approve}${cloned(theirs, ours)}`
+  )
+}
+
+/** For the operator: the key is the node's, and the machine is not the one that had it before. Undefined: it is. */
+export function movedWarning(csr: KubeObject, node: Node | undefined): string | undefined {
+  if (node === undefined) return undefined
+  const [theirs, ours] = [hardwareOf(node), hardwareOf(csr)]
+  if (Object.keys(theirs).length === 0 || Object.keys(ours).length === 0 || sameMachine(ours, theirs)) return undefined
+  return (
+    `The key of node ${node.metadata.name} is used by another machine than before: ${describeHardware(ours)}, ` +
+    `before ${describeHardware(theirs)}. If its card was not moved on purpose, it was copied: ` +
+    `run 'bramble-controller certificates revoke ${node.metadata.name}' and let the right machine join again`
   )
 }
 
@@ -139,36 +186,41 @@ export function copyWarning(ours: HardwareIdentity, others: readonly KubeObject[
 }
 
 /** The only node name the request may be for, when a node asks, or one whose certificate has ended. */
-export function expectedNodeName({ spec }: CertificateSigningRequest): string | undefined {
-  const requester = { user: spec.username ?? '', groups: spec.groups ?? [] }
+export function expectedNodeName(csr: CertificateSigningRequest): string | undefined {
+  const requester = requesterOf(csr)
   return nodeOf(requester) ?? lapsedNodeOf(requester)
 }
 
-function isLapsed({ spec }: CertificateSigningRequest): boolean {
-  return lapsedNodeOf({ user: spec.username ?? '', groups: spec.groups ?? [] }) !== undefined
+function requesterOf({ spec }: CertificateSigningRequest): Identity {
+  return { user: spec.username ?? '', groups: spec.groups ?? [] }
 }
 
 const hourMs = 3_600_000
 
 /** Pending for a day, or decided an hour ago: as Kubernetes cleans up. */
 export function isHistory(csr: CertificateSigningRequest, nowMs: number): boolean {
-  const decided = csr.status?.conditions ?? []
+  const decided = (csr.status?.conditions ?? []).filter(isVerdict)
   if (decided.length === 0) return nowMs - Date.parse(csr.metadata.creationTimestamp ?? '') > 24 * hourMs
   return decided.every(({ lastUpdateTime = '' }) => nowMs - Date.parse(lastUpdateTime) > hourMs)
 }
 
-/** The request with this answer added. */
+/** The request with this answer added. A verdict ends the waiting. */
 export function answeredRequest<C extends CertificateSigningRequest>(
   csr: C,
   {
     type,
     reason,
     message,
-  }: { readonly type: 'Approved' | 'Denied' | 'Failed'; readonly reason: string; readonly message: string },
+  }: {
+    readonly type: 'Approved' | 'Denied' | 'Failed' | typeof waitingCondition
+    readonly reason: string
+    readonly message: string
+  },
   now: string,
 ): C {
   const condition = { type, status: 'True', reason, message, lastUpdateTime: now, lastTransitionTime: now }
-  return { ...csr, status: { ...csr.status, conditions: [...(csr.status?.conditions ?? []), condition] } }
+  const others = (csr.status?.conditions ?? []).filter((one) => one.type !== waitingCondition)
+  return { ...csr, status: { ...csr.status, conditions: [...others, condition] } }
 }
 
 function has(csr: CertificateSigningRequest, type: string): boolean {

@@ -7,14 +7,15 @@ import { type Fleet, fleet } from '../testing/fleet.ts'
 import { type CertificateSigner, certificateController } from './certificate-controller.ts'
 import { tokenCleaner } from './token-cleaner.ts'
 
-/** A request's text is the name it asks for; `!` makes it a wrong one. */
+/** A request's text is the name it asks for, and `#KEY` for which key; `!` makes it a wrong one. */
 const signer: CertificateSigner = {
   check: (pem, { expectedName }) => {
     if (pem.startsWith('!')) return { ok: false, reason: 'organization must be exactly system:nodes' }
-    if (expectedName !== undefined && expectedName !== pem) return { ok: false, reason: 'another node' }
-    return { ok: true, nodeName: pem }
+    const [nodeName = '', keyHash = 'a key'] = pem.split('#')
+    if (expectedName !== undefined && expectedName !== nodeName) return { ok: false, reason: 'another node' }
+    return { ok: true, nodeName, keyHash }
   },
-  sign: (pem, { expirationSeconds }) => `certificate of ${pem} for ${expirationSeconds ?? 'a year'}`,
+  sign: (pem, { expirationSeconds }) => `certificate of ${pem.split('#')[0]} for ${expirationSeconds ?? 'a year'}`,
 }
 
 type Request = {
@@ -25,10 +26,12 @@ type Request = {
   board?: string
   machineID?: string
   signerName?: string
+  /** The node whose certificate was shown beside the token. */
+  proves?: string
 }
 
 async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef', groups, ...rest }: Request) {
-  const { board = 'one', machineID, signerName } = rest
+  const { board = 'one', machineID, signerName, proves } = rest
   const request: CertificateSigningRequest = {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
@@ -39,6 +42,7 @@ async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef',
       usages: ['digital signature', 'client auth'],
       username: user,
       groups: groups ?? ['system:bootstrappers', 'system:authenticated'],
+      ...(proves && { extra: { 'bramble.dev/proven-node': [proves] } }),
     },
   }
   await world.store.create('certificatesigningrequests', request)
@@ -57,6 +61,15 @@ async function answer(world: Fleet, name: string) {
     message: csr?.status?.conditions?.[0]?.message,
     certificate: certificate && Buffer.from(certificate, 'base64').toString(),
   }
+}
+
+async function approve(world: Fleet, name: string): Promise<void> {
+  const csr = await world.store.get('certificatesigningrequests', { namespace: '', name })
+  if (csr === undefined) throw new Error(`no request ${name}`)
+  const approved = { type: 'Approved', status: 'True', reason: 'KubectlApprove' }
+  const conditions = [...(csr.status?.conditions ?? []), approved]
+  await world.store.updateStatus('certificatesigningrequests', { ...csr, status: { conditions } })
+  await world.clock.settle()
 }
 
 function opened(t: Parameters<typeof fleet>[0] & { teardown(end: () => Promise<void>): void }): Fleet {
@@ -98,7 +111,7 @@ test('a copied card is told of under whatever name, two nodes on one machine are
   const world = opened(t)
   const machineID = 'as-flashed'
   await world.join({ name: 'pi-1', annotations: hardware('one', machineID) })
-  await ask(world, { name: 'csr-1', asks: 'pi-1', machineID })
+  await ask(world, { name: 'csr-1', asks: 'pi-1', machineID, proves: 'pi-1' })
   await ask(world, { name: 'csr-2', asks: 'attic', machineID })
   await ask(world, { name: 'csr-of-another-board', asks: 'attic', board: 'two', machineID: 'of-attic' })
   t.same((await world.store.list('events')).items, [])
@@ -108,40 +121,99 @@ test('a copied card is told of under whatever name, two nodes on one machine are
   t.match(told, { reason: 'CopiedCard', involvedObject: { name: 'cellar' }, message: /machine-id is that of pi-1 too/ })
 })
 
-test('a name that another live machine bears is refused with both machines in the message', async (t) => {
+test('a live name is refused without a mark of its machine, whatever the asker claims; the operator reads both', async (t) => {
   const world = opened(t)
-  await world.join({ name: 'pi-1', annotations: hardware('one') })
-  await ask(world, { name: 'clone', asks: 'pi-1', board: 'two' })
+  await world.join({ name: 'pi-1', annotations: hardware('one', 'as-flashed') })
+  await ask(world, { name: 'clone', asks: 'pi-1#other', board: 'two', machineID: 'as-flashed' })
   const refused = await answer(world, 'clone')
   t.same(refused.conditions, ['Denied NodeNameInUse'])
-  t.match(refused.message, /board serial one.*board serial two/)
-  t.equal(refused.certificate, undefined)
-  await ask(world, { name: 'itself', asks: 'pi-1', board: 'one' })
-  t.same((await answer(world, 'itself')).conditions, ['Approved AutoApproved'], 'joining again just works')
+  t.match(refused.message, /name pi-1 is in use by another machine that is live/)
+  t.notMatch(refused.message, /serial|as-flashed/)
+  const [warning] = (await world.store.list('events')).items
+  t.match(warning, { type: 'Warning', reason: 'NodeNameInUse', involvedObject: { kind: 'Node', name: 'pi-1' } })
+  t.match(warning?.message, /board serial one.*board serial two.*same machine-id.*systemd-machine-id-setup/s)
+
+  await ask(world, { name: 'liar', asks: 'pi-1#other', board: 'one', machineID: 'as-flashed' })
+  t.same((await answer(world, 'liar')).conditions, ['Denied NodeNameInUse'], 'the claim of its hardware proves nothing')
+  t.equal((await world.store.list('events')).items.length, 1, 'and adds no Event for each request')
+})
+
+test('a machine that shows the key of the node joins again, live or not', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', annotations: hardware('one') })
+  await ask(world, { name: 'itself', asks: 'pi-1#new', proves: 'pi-1' })
+  t.same((await answer(world, 'itself')).conditions, ['Approved AutoApproved'])
+  await ask(world, { name: 'again', asks: 'pi-1#new' })
+  t.same((await answer(world, 'again')).conditions, ['Approved AutoApproved'], 'for the key that was just certified')
+  await ask(world, { name: 'other-proof', asks: 'pi-1#third', proves: 'pi-2' })
+  t.same((await answer(world, 'other-proof')).conditions, ['Denied NodeNameInUse'])
 })
 
 test('of cards flashed alike that ask in one moment, one gets the name', async (t) => {
   const world = opened(t)
-  await ask(world, { name: 'first', asks: 'pi-1', board: 'one' })
-  await ask(world, { name: 'second', asks: 'pi-1', board: 'two' })
-  t.same((await answer(world, 'second')).conditions, ['Denied NodeNameInUse'])
-  await ask(world, { name: 'again', asks: 'pi-1', board: 'one' })
-  t.same((await answer(world, 'again')).conditions, ['Approved AutoApproved'], 'the same machine may ask again')
-  await world.clock.advance(121_000)
-  await ask(world, { name: 'later', asks: 'pi-1', board: 'two' })
+  await ask(world, { name: 'first', asks: 'pi-1#one' })
+  await ask(world, { name: 'second', asks: 'pi-1#two' })
+  t.same((await answer(world, 'second')).conditions, ['Denied NodeNameInUse'], 'with the same claims')
+  await ask(world, { name: 'again', asks: 'pi-1#one', board: 'moved' })
+  t.same((await answer(world, 'again')).conditions, ['Approved AutoApproved'], 'the same key may ask again')
+  await world.clock.advance(601_000)
+  await ask(world, { name: 'later', asks: 'pi-1#two' })
   t.same((await answer(world, 'later')).conditions, ['Approved AutoApproved'], 'the first one never came')
 })
 
-test('the name of a dead machine is free', async (t) => {
+test('the name of a node that is offline waits for an operator, whose approval ends the earlier certificates', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', annotations: hardware('one') })
   world.silence('pi-1')
   await world.pass(70)
-  await ask(world, { name: 'spare', asks: 'pi-1', board: 'two' })
-  t.same((await answer(world, 'spare')).conditions, ['Approved AutoApproved'])
+  await ask(world, { name: 'spare', asks: 'pi-1#other', board: 'two' })
+  const waits = await answer(world, 'spare')
+  t.same(waits.conditions, ['Waiting NodeExists'])
+  t.notMatch(waits.message, /serial/)
+  t.match((await world.store.list('events')).items[0]?.message, /kubectl certificate approve spare/)
+  await approve(world, 'spare')
+  t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
+  const revoked = await world.store.get('configmaps', {
+    namespace: 'kube-system',
+    name: 'bramble-revoked-certificates',
+  })
+  t.match(revoked?.data?.['revoked'], /system:node:pi-1 Replaced/)
 })
 
-test('right after a restart, when no lease is known, a Ready node’s name is taken for one grace more', async (t) => {
+test('a name becomes free when its Node is deleted, and the request that waits gets it', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1' })
+  world.silence('pi-1')
+  await world.pass(70)
+  await ask(world, { name: 'spare', asks: 'pi-1#other' })
+  t.same((await answer(world, 'spare')).conditions, ['Waiting NodeExists'])
+  await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await world.clock.settle()
+  t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
+})
+
+test('while checkpoints are accepted a token gives no name by itself', async (t) => {
+  const world = fleet(t)
+  t.teardown(world.start(certificateController({ ...world, signer, acceptsCheckpoints: () => true })))
+  await ask(world, { name: 'new', asks: 'pi-9' })
+  t.same((await answer(world, 'new')).conditions, ['Waiting AcceptsCheckpoints'])
+  await ask(world, { name: 'renews', asks: 'pi-1', user: 'system:node:pi-1', groups: ['system:nodes'] })
+  t.same((await answer(world, 'renews')).conditions, ['Approved AutoApproved'])
+})
+
+test('a certificate that has ended is renewed by its key, on whatever board; the operator is told', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1', annotations: hardware('one') })
+  const lapsed = { user: 'system:node:pi-1', groups: ['bramble:lapsed-nodes'] }
+  await ask(world, { name: 'moved', asks: 'pi-1', ...lapsed, board: 'two' })
+  t.same((await answer(world, 'moved')).conditions, ['Approved AutoApproved'])
+  t.match((await world.store.list('events')).items[0], {
+    reason: 'MachineChanged',
+    message: /board serial two, before board serial one/,
+  })
+})
+
+test('right after a restart, when no lease is known, a Ready node’s name is refused for one grace more', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', annotations: hardware('one') })
   world.silence('pi-1')
@@ -150,7 +222,7 @@ test('right after a restart, when no lease is known, a Ready node’s name is ta
   t.same((await answer(world, 'clone')).conditions, ['Denied NodeNameInUse'])
   await world.pass(51)
   await ask(world, { name: 'spare', asks: 'pi-1', board: 'two' })
-  t.same((await answer(world, 'spare')).conditions, ['Approved AutoApproved'])
+  t.same((await answer(world, 'spare')).conditions, ['Waiting NodeExists'])
 })
 
 test('a node renews its own certificate and asks for no other’s', async (t) => {

@@ -1,7 +1,6 @@
 /** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
 
-import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
-import type { HardwareIdentity } from '../../api/hardware-identity.ts'
+import { type CertificateSigningRequest, waitingCondition } from '../../api/certificate-signing-request.ts'
 import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -13,7 +12,7 @@ import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
-import { revocationsIn, revocationsKey } from '../store/revocations.ts'
+import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import {
   answeredRequest,
@@ -24,7 +23,10 @@ import {
   expectedNodeName,
   hardwareOf,
   isHistory,
+  movedWarning,
+  nameTakenWarning,
 } from './certificate-approval.ts'
+import { expiringMap } from './expiring-map.ts'
 import { defaultNodeLifecycleSettings } from './node-lifecycle-settings.ts'
 
 /** The fleet's authority, as this controller needs it. */
@@ -44,6 +46,8 @@ export type CertificateNeeds = {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
+  /** Does the store accept checkpoints, so that it does not know all names that are taken? Default: no. */
+  readonly acceptsCheckpoints?: () => boolean
 }
 export type CertificateSettings = {
   readonly nodeMonitorGracePeriodMs: number
@@ -52,8 +56,10 @@ export type CertificateSettings = {
 }
 
 const cleanUpPeriodMs = 3_600_000
-/** A machine that was let in is a node by then, or it is not coming. */
-const promiseMs = 2 * 60_000
+/** A machine that was let in has registered by then; until then its key alone may ask for the name again. */
+const promiseMs = 10 * 60_000
+/** Requests for one name that is taken are reported to the operator once in so long. */
+const warnEveryMs = 10 * 60_000
 
 export function certificateController(
   needs: CertificateNeeds,
@@ -65,7 +71,7 @@ export function certificateController(
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
 async function runCertificates(
-  { store, signer, events, clock, log }: CertificateNeeds,
+  { store, signer, events, clock, log, acceptsCheckpoints = () => false }: CertificateNeeds,
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -74,14 +80,12 @@ async function runCertificates(
   const requests = follow({ store, clock, log }, 'certificatesigningrequests', (present) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
   })
-
-  /** Cards flashed alike ask for one name in one moment, before the first of them is seen as a node. */
-  const promised = new Map<string, { readonly hardware: HardwareIdentity; readonly untilMs: number }>()
-  const promisedTo = (name: string) => {
-    const nowMs = clock.monotonicMs()
-    for (const [other, { untilMs }] of promised) if (untilMs <= nowMs) promised.delete(other)
-    return promised.get(name)?.hardware
-  }
+  /** A name that becomes free is given to the one that waits for it. */
+  const nodes = follow({ store, clock, log }, 'nodes', (present) => {
+    if (present === undefined) for (const csr of requests.all()) if (isWaiting(csr)) queue.add(keyText(csr.metadata))
+  })
+  const promises = expiringMap<string>(clock, promiseMs)
+  const warned = expiringMap<true>(clock, warnEveryMs)
 
   const reconcile = async (key: string) => {
     const csr = await store.get('certificatesigningrequests', keyFrom(key))
@@ -99,33 +103,53 @@ async function runCertificates(
       ...(expectedName !== undefined && { expectedName }),
     })
     const name = checked.ok ? checked.nodeName : ''
+    const node = checked.ok ? await store.get('nodes', { namespace: '', name }) : undefined
     const step = certificateStep(csr, checked, {
-      node: checked.ok ? await store.get('nodes', { namespace: '', name }) : undefined,
+      node,
       lease: checked.ok ? await store.get('leases', { namespace: nodeLeaseNamespace, name }) : undefined,
       nowMs: clock.wallMs(),
       graceMs: settings.nodeMonitorGracePeriodMs,
-      promisedTo: promisedTo(name),
+      promisedTo: promises.get(name),
       sinceStartMs: clock.monotonicMs() - startedMs,
       quarantine: settings.quarantine ?? false,
+      acceptsCheckpoints: acceptsCheckpoints(),
       revokedBeforeMs: await revokedBeforeMs(expectedName ?? name),
     })
-    const hardware = hardwareOf(csr)
-    if (step.step === 'approve' && Object.keys(hardware).length > 0) {
-      promised.set(name, { hardware, untilMs: clock.monotonicMs() + promiseMs })
-      await tellOfCopy(name, hardware)
+    if (step.step === 'approve' && checked.ok) {
+      promises.set(name, checked.keyHash)
+      await warn(name, 'CopiedCard', await copyProblem(name, csr))
+      await warn(name, 'MachineChanged', movedWarning(csr, node))
+    }
+    if ('isNameTaken' in step && step.isNameTaken) {
+      await warn(name, 'NodeNameInUse', nameTakenWarning(name, csr.metadata.name, node, csr))
     }
     return step
   }
 
-  const tellOfCopy = async (name: string, hardware: HardwareIdentity) => {
+  const copyProblem = async (name: string, csr: StoredRequest): Promise<string | undefined> => {
+    const hardware = hardwareOf(csr)
+    if (hardware.machineID === undefined) return undefined
     const { items } = await store.list('nodes')
     // A card that was put into another board is that node's still.
-    const others = items.filter(({ metadata }) => metadata.name !== name)
-    const message = copyWarning(hardware, others)
-    if (message === undefined) return
-    log.warn('A machine joins with a copied card', { node: name, message })
-    const object = nodeReference(name)
-    await events.record({ object, type: 'Warning', reason: 'CopiedCard', message, component: 'certificate-controller' })
+    return copyWarning(
+      hardware,
+      items.filter(({ metadata }) => metadata.name !== name),
+    )
+  }
+
+  /** For the operator only: it names machines. */
+  const warn = async (name: string, reason: string, message: string | undefined) => {
+    const key = `${reason}/${name}`
+    if (message === undefined || warned.get(key)) return
+    warned.set(key, true)
+    log.warn('Certificate request needs attention', { node: name, reason, message })
+    await events.record({
+      object: nodeReference(name),
+      type: 'Warning',
+      reason,
+      message,
+      component: 'certificate-controller',
+    })
   }
 
   const revokedBeforeMs = async (nodeName: string): Promise<number | undefined> =>
@@ -148,8 +172,19 @@ async function runCertificates(
         log.warn('Certificate request refused', { csr: name, user: csr.spec.username, reason, message })
         return write(answeredRequest(csr, { type: step.step === 'deny' ? 'Denied' : 'Failed', reason, message }, now))
       }
+      case 'wait': {
+        const { reason, message } = step
+        const known = csr.status?.conditions?.find(({ type }) => type === waitingCondition)
+        if (known?.reason === reason && known.message === message) return
+        log.info('Certificate request waits for an operator', { csr: name, user: csr.spec.username, reason })
+        return write(answeredRequest(csr, { type: waitingCondition, reason, message }, now))
+      }
       case 'sign': {
         const { request, expirationSeconds } = csr.spec
+        if (step.replaces) {
+          log.warn('Node replaced by another machine: its earlier certificates are revoked', { node: step.nodeName })
+          await revoke({ store, clock }, nodeIdentity(step.nodeName).user, 'Replaced')
+        }
         const notBeforeMs = await revokedBeforeMs(step.nodeName)
         const pem = signer.sign(pemOf(request), {
           ...(expirationSeconds !== undefined && { expirationSeconds }),
@@ -178,6 +213,7 @@ async function runCertificates(
 
   const loops = [
     { name: 'requests', run: requests.run },
+    { name: 'nodes', run: nodes.run },
     {
       name: 'answer',
       run: (until: AbortSignal) => runController({ name: 'certificates', reconcile }, queue, log, until),
@@ -185,6 +221,10 @@ async function runCertificates(
     { name: 'clean-up', run: cleanUp },
   ]
   await runLoops(loops, signal, log)
+}
+
+function isWaiting({ status }: CertificateSigningRequest): boolean {
+  return status?.conditions?.every(({ type }) => type === waitingCondition) === true
 }
 
 function pemOf(base64: string): string {

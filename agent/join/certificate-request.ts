@@ -1,0 +1,163 @@
+/** A joining machine asks for its certificate, and waits for the answer. */
+import type { KeyObject } from 'node:crypto'
+import { newKey } from '../../certs/authority.ts'
+import { type ApiAnswer, type ApiClient, ApiUnreachable } from '../../daemon/api-client.ts'
+import { backoffMs } from '../../daemon/backoff.ts'
+import { clockSkewMs, describeSkew, JoinError, strangeAnswer, tokenRefused, unreachable } from './failures.ts'
+import type { JoinNeeds, JoinRequest } from './join.ts'
+import { keepPendingKey, readPendingKey, removePendingKey } from './pending-key.ts'
+import { type Progress, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
+
+const worthTellingMs = 60_000
+const polling = { firstMs: 500, maxMs: 2_000 }
+/** An operator takes minutes, not seconds. */
+const waitingPolling = { firstMs: 2_000, maxMs: 10_000 }
+const waitingMs = 3_600_000
+const progressEveryMs = 60_000
+/** Each name that was denied before is tried again under another one; the controller removes them after an hour. */
+const mostRequests = 10
+
+export type IssuedCertificate = { readonly certificate: string; readonly key: KeyObject }
+
+type Asked = { readonly key: KeyObject; readonly name: string; readonly answer: ApiAnswer; readonly isNew: boolean }
+
+/** The certificate, PEM, and its key. Rejects with a `JoinError`; a key is kept only while its request waits. */
+export async function requestCertificate(
+  request: JoinRequest,
+  client: ApiClient,
+  needs: JoinNeeds,
+): Promise<IssuedCertificate> {
+  const { dataDir } = request
+  const asked = await ask(request, client, needs)
+  try {
+    const certificate = await answered(request, asked, client, needs)
+    await removePendingKey(dataDir)
+    return { certificate, key: asked.key }
+  } catch (error) {
+    if (error instanceof JoinError && error.isFinal) await removePendingKey(dataDir)
+    throw error
+  }
+}
+
+/** Goes on with a request of before that waits still; else makes one. */
+async function ask(request: JoinRequest, client: ApiClient, needs: JoinNeeds): Promise<Asked> {
+  const { url, nodeName, token } = request
+  const { signal, hardware } = needs
+  const key = (await readPendingKey(request)) ?? newKey()
+  for (let attempt = 0; ; attempt++) {
+    const csr = signingRequest(nodeName, key, hardware, `${token.id} ${attempt}`)
+    const { name = '' } = csr.metadata
+    const posted = await reached(url, client.post(signingRequestsPath, csr, signal), signal)
+    if (posted.status !== 409 || attempt === mostRequests) return { key, name, answer: posted, isNew: true }
+    const there = await reached(url, client.get(`${signingRequestsPath}/${name}`, signal), signal)
+    const { state } = there.status === 200 ? progressOf(there.body) : ({ state: 'strange' } as const)
+    if (state === 'pending' || state === 'approved' || state === 'issued') {
+      return { key, name, answer: there, isNew: false }
+    }
+  }
+}
+
+async function answered(request: JoinRequest, asked: Asked, client: ApiClient, needs: JoinNeeds): Promise<string> {
+  const { url, nodeName } = request
+  const { clock, signal, tell } = needs
+  const { name, key, isNew } = asked
+  const path = `${signingRequestsPath}/${name}`
+  const skewMs = clockSkewMs(asked.answer.dateHeader, clock.wallMs())
+  if (skewMs !== undefined && Math.abs(skewMs) > worthTellingMs) tell(`Warning: ${describeSkew(skewMs)}`)
+
+  const { approvalMs = 120_000 } = needs
+  const startMs = clock.monotonicMs()
+  let answer: ApiAnswer | ApiUnreachable = asked.answer
+  let waiting: { readonly sinceMs: number; toldMs: number } | undefined
+  for (let tries = 0; ; tries++) {
+    const nowMs = clock.monotonicMs()
+    const progress: Progress = answer instanceof ApiUnreachable ? { state: 'pending' } : judged(request, answer, skewMs)
+    if (progress.state === 'issued') return progress.certificate
+    if (tries === 0) {
+      tell(`${isNew ? 'Asked' : 'Goes on asking'} for a certificate as node ${nodeName} (request ${name})`)
+    }
+    if (progress.state === 'pending' && progress.waitsBecause !== undefined && waiting === undefined) {
+      await keepPendingKey(request, key)
+      waiting = { sinceMs: nowMs, toldMs: nowMs }
+      const report = needs.waits ?? tell
+      report(waitingText(name, nodeName, progress.waitsBecause))
+    }
+    if (waiting !== undefined && nowMs - waiting.toldMs >= progressEveryMs) {
+      waiting.toldMs = nowMs
+      tell(`Still waiting for the approval of ${name}, ${Math.round((nowMs - waiting.sinceMs) / 60_000)} min`)
+    }
+    const limitMs = waiting === undefined ? approvalMs : waitingMs
+    if (nowMs - startMs >= limitMs) {
+      if (answer instanceof ApiUnreachable) throw unreachable(url, answer)
+      throw notYet(name, limitMs, progress.state)
+    }
+    const pace = waiting === undefined ? polling : waitingPolling
+    await clock.sleep(50 + backoffMs(tries, pace, Math.random), signal)
+    if (signal.aborted && waiting !== undefined) throw stopped(name)
+    signal.throwIfAborted()
+    answer = await client.get(path, signal).catch(ifUnreachable)
+  }
+}
+
+function waitingText(name: string, nodeName: string, because: string): string {
+  return [
+    `The request ${name} waits for an operator: ${because}.`,
+    `To let this machine be node ${nodeName}, run on the controller:  kubectl certificate approve ${name}`,
+    'If it is another machine, stop this command and give it another name with --node-name.',
+    'Waiting for the approval. This may be interrupted: the same command goes on with this request.',
+  ].join('\n')
+}
+
+/** How the request stands. Throws when it cannot come to anything any more. */
+function judged({ url, token, nodeName }: JoinRequest, answer: ApiAnswer, skewMs: number | undefined): Progress {
+  if (answer.status === 401) throw tokenRefused(token.id, answer.body, skewMs)
+  const progress = answer.status < 300 ? progressOf(answer.body) : ({ state: 'strange' } as const)
+  switch (progress.state) {
+    case 'strange':
+      throw strangeAnswer(url, 'asking for a certificate', answer)
+    case 'denied':
+      throw new JoinError(
+        `The controller denied this machine the name ${nodeName} (${progress.reason}): ${progress.message}`,
+        progress.reason === 'NodeNameInUse'
+          ? "Give this machine a name of its own ('--node-name NAME', or another hostname). If it is that node, with a new card or data directory, run 'kubectl delete node NAME' first; an Event of the Node describes both machines."
+          : 'Ask whoever runs the controller.',
+        { isNameTaken: progress.reason === 'NodeNameInUse', isFinal: true },
+      )
+    case 'failed':
+      throw new JoinError(
+        `The controller could not sign the certificate: ${progress.message}`,
+        'Look at the log of the controller.',
+        { isFinal: true },
+      )
+    default:
+      return progress
+  }
+}
+
+function notYet(name: string, waitedMs: number, state: Progress['state']) {
+  const what = state === 'approved' ? 'was approved, but not signed' : 'was not approved'
+  return new JoinError(
+    `The request ${name} ${what} within ${waitedMs / 1000} s`,
+    `Look at it with 'kubectl describe csr ${name}' and at the log of the controller; 'kubectl certificate approve ${name}' lets this machine in. Then join again.`,
+  )
+}
+
+function stopped(name: string) {
+  return new JoinError(
+    `stopped while the request ${name} waits for an operator`,
+    'Run the same command again: it goes on with this request.',
+  )
+}
+
+/** Throws a JoinError when there was no answer, or what `signal` was aborted with. */
+export async function reached(url: URL, asked: Promise<ApiAnswer>, signal: AbortSignal): Promise<ApiAnswer> {
+  const answer = await asked.catch(ifUnreachable)
+  if (!(answer instanceof ApiUnreachable)) return answer
+  signal.throwIfAborted()
+  throw unreachable(url, answer)
+}
+
+function ifUnreachable(error: unknown): ApiUnreachable {
+  if (error instanceof ApiUnreachable) return error
+  throw error
+}
