@@ -151,6 +151,7 @@ export async function runAgent(
     kernel,
     sensors,
     health,
+    podNetworkProblem: engine.podNetworkProblem,
     boot,
     knownTime,
     theirTime,

@@ -103,6 +103,7 @@ export const healthConditionTypes = [
   'WeakWifi',
   'MemoryCgroupDisabled',
   'DockerUnhealthy',
+  'PodNetworkUnavailable',
   'KernelDeadlock',
   'FrequentRestarts',
 ] as const

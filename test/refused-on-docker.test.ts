@@ -138,7 +138,10 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     })
     node.say({ pods: [pod('docker')], podCIDR: `${taken}.0/24` })
     await eventually(() => why('docker') !== '')
-    t.match(why('docker'), /Failed to create pod sandbox: .*overlaps .*podCIDR: remove it \(docker network ls/)
+    t.match(
+      why('docker'),
+      /Failed to create pod sandbox: .* Docker network other .*: if nothing needs it, run 'docker network rm other'/,
+    )
     t.match(node.told().join('\n'), /FailedCreatePodSandBox: .*10\./)
     await other.remove()
     const status = await node.until('docker', isReady)

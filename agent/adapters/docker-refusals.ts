@@ -66,7 +66,7 @@ const remedies: readonly Remedy[] = [
   [/sysctl/i, 'securityContext.sysctls: this kernel does not have it, or not for pods'],
   [
     /pool overlaps/i,
-    'another Docker network has addresses of this node’s podCIDR: remove it (docker network ls, docker network rm), or give the fleet another clusterCIDR',
+    'another Docker network has addresses of this node’s podCIDR, and Docker does not list it: restart Docker, or give the fleet another clusterCIDR',
   ],
 ]
 

@@ -35,12 +35,12 @@ export type DockerSettings = {
   readonly root?: string
 }
 
-export function dockerRuntime({
-  socketPath,
-  nodeName,
-  seccompDirectory,
-  root = '/',
-}: DockerSettings): ContainerRuntime {
+export interface DockerRuntime extends ContainerRuntime {
+  /** See `PodNetwork.problem`. */
+  podNetworkProblem(): Promise<string | undefined>
+}
+
+export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '/' }: DockerSettings): DockerRuntime {
   // A dockerd that shuts down closes its door first, but goes on serving who is inside: containers started then are
   // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
   // With each call dockerode describes everything about it, this too, to a log that nobody reads: with a hundred calls
@@ -131,6 +131,8 @@ export function dockerRuntime({
 
   return {
     ...images,
+
+    podNetworkProblem: network.problem,
 
     async info() {
       return infoOf(await call('Cannot ask Docker how it is', askMs, () => docker.info()))

@@ -28,6 +28,7 @@ export type MachineHealthParts = {
   readonly kernel: KernelLog
   readonly sensors: MachineSensors
   readonly health: RuntimeHealth
+  readonly podNetworkProblem: () => Promise<string | undefined>
   readonly boot: BootRecord
   readonly knownTime: KnownTimeKeeper
   readonly theirTime: ControllerTime
@@ -58,6 +59,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
       ...serviceChecks({
         filesystems: filesystemState({ root, dataDirectory: dataDir, kernel, clock }).look,
         docker: () => ({ version: health.info()?.version, silence: health.silence() }),
+        podNetworkProblem: parts.podNetworkProblem,
         kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),
         clock: () => ({
           ...sensors.time(),

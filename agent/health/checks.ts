@@ -4,6 +4,7 @@ import { type DockerReading, dockerHealth } from './docker.ts'
 import { type FilesystemReading, readOnlyFilesystem } from './filesystem.ts'
 import type { Finding, HealthCheck } from './finding.ts'
 import { type MemoryCgroupReading, memoryCgroup } from './memory-cgroup.ts'
+import { podNetworkUnavailable } from './pod-network.ts'
 import { type PowerReading, thermalThrottling, underVoltage } from './power.ts'
 import { frequentRestarts, type RestartReading } from './restarts.ts'
 import { type FlashDevice, storageWear } from './storage.ts'
@@ -69,13 +70,16 @@ export function sensorChecks(sensors: SensorSource, settings: SensorSettings): r
 export interface ServiceSource {
   filesystems(): Promise<readonly FilesystemReading[]>
   docker(): DockerReading
+  /** Why pods get no network; asked again where there was a problem. */
+  podNetworkProblem(): Promise<string | undefined>
   /** See `kernelTroubles`. */
   kernel(): Finding | undefined
   clock(): ClockReading
   restarts(): RestartReading
 }
 
-export function serviceChecks({ filesystems, docker, kernel, clock, restarts }: ServiceSource): readonly HealthCheck[] {
+export function serviceChecks(source: ServiceSource): readonly HealthCheck[] {
+  const { filesystems, docker, podNetworkProblem, kernel, clock, restarts } = source
   return [
     {
       type: 'ReadOnlyFilesystem',
@@ -85,6 +89,12 @@ export function serviceChecks({ filesystems, docker, kernel, clock, restarts }: 
       look: async () => readOnlyFilesystem(await filesystems()),
     },
     { type: 'DockerUnhealthy', periodMs: 5 * seconds, holdMs: 5 * seconds, look: () => dockerHealth(docker()) },
+    {
+      type: 'PodNetworkUnavailable',
+      periodMs: 10 * seconds,
+      holdMs: 0,
+      look: async () => podNetworkUnavailable(await podNetworkProblem()),
+    },
     { type: 'KernelDeadlock', periodMs: 5 * seconds, holdMs: minutes, look: kernel },
     {
       type: 'ClockUnsynchronized',

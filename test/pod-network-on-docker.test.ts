@@ -1,0 +1,72 @@
+/** The addresses of pods on an engine that other agents use or have used. */
+import { test } from 'tap'
+import { dockerRuntime } from '../agent/adapters/docker.ts'
+import { aPod } from '../api/testing/builders.ts'
+import { ownAddresses } from './support/addresses.ts'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
+
+const script = 'while true; do sleep 1; done'
+
+test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
+  const dockerd = await startDockerd(t)
+  await dockerd.importImage(image)
+  const spec = { terminationGracePeriodSeconds: 0 }
+  const pod = (name: string) => aPod({ name, uid: `uid-${name}`, containers: [container('main', script)], spec })
+  const networkOf = async (node: string, podCIDR: string) =>
+    await dockerd.docker.createNetwork({
+      Name: `bramble_${node}_${podCIDR.replace('/', '-')}`,
+      IPAM: { Driver: 'default', Config: [{ Subnet: podCIDR }] },
+      Labels: { 'bramble.dev/node': node },
+    })
+  const nodesWithNetworks = async () => {
+    const filters = JSON.stringify({ label: ['bramble.dev/node'] })
+    return (await dockerd.docker.listNetworks({ filters })).map(({ Labels }) => Labels?.['bramble.dev/node'])
+  }
+
+  t.test('ten pods that start at once on a fresh node all start, and none has to be tried again', async (t) => {
+    const range = await ownAddresses()
+    const node = nodeOnDocker(t, dockerd)
+    const names = Array.from({ length: 10 }, (_, index) => `pod-${index}`)
+    node.say({ pods: names.map(pod), podCIDR: `${range}.0/24` })
+    for (const name of names) await node.until(name, isReady)
+    t.same(
+      node.told().filter((line) => /FailedCreatePodSandBox/.test(line)),
+      [],
+    )
+    t.same(await nodesWithNetworks(), ['pi-01'])
+  })
+
+  t.test('a network of an earlier node that no container uses is no obstacle', async (t) => {
+    const range = await ownAddresses()
+    await networkOf('earlier', `${range}.0/24`)
+    const node = nodeOnDocker(t, dockerd)
+    node.say({ pods: [pod('after')], podCIDR: `${range}.0/24` })
+    const { podIP } = await node.until('after', isReady)
+    t.ok(podIP?.startsWith(`${range}.`), `has ${podIP}`)
+    t.notOk((await nodesWithNetworks()).includes('earlier'))
+  })
+
+  t.test(
+    'another fleet’s network with containers stays, the node says so, and takes over when they are gone',
+    async (t) => {
+      const range = await ownAddresses()
+      const network = await networkOf('live', `${range}.0/24`)
+      // Stopped: it would not start again without its network.
+      const user = await dockerd.docker.createContainer({
+        Image: image,
+        HostConfig: { NetworkMode: network.id },
+      })
+      const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
+      const node = nodeOnDocker(t, dockerd, { runtime })
+      node.say({ pods: [pod('second')], podCIDR: `${range}.0/24` })
+      const why = () => statusOf(node.status('second') ?? {}, 'main')?.state?.waiting?.message ?? ''
+      await eventually(() => why() !== '')
+      t.match(why(), /Failed to create pod sandbox: .* of node live, which 1 container of this machine use/)
+      t.match(await runtime.podNetworkProblem(), /of node live/)
+      await user.remove({ force: true })
+      t.equal(await runtime.podNetworkProblem(), undefined)
+      await node.until('second', isReady)
+    },
+  )
+})
