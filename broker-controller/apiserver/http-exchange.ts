@@ -2,16 +2,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError } from '../../api/api-error.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { LimitedLog } from '../../daemon/log-limit.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { Connections } from './connections.ts'
+import type { Admission } from './flow-control.ts'
+import { peerAddress } from './peer-address.ts'
 import type { RequestCounters } from './request-counters.ts'
 import { type ApiRequest, answerRequest, type RequestNeeds } from './requests.ts'
+import type { SlowReaders } from './slow-readers.ts'
 
 export type HttpExchangeNeeds = {
   readonly requests: RequestNeeds
   readonly certificateOf: Connections['certificateOf']
   readonly counters: RequestCounters
+  readonly slow: SlowReaders
   readonly log: Log
+  /** For lines that a client can cause. */
+  readonly limited: LimitedLog
   /** The server ends: what goes on for long is broken off. */
   readonly closing: AbortSignal
 }
@@ -22,7 +29,7 @@ const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
 export async function httpExchange(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { requests, certificateOf, counters, log, closing }: HttpExchangeNeeds,
+  { requests, certificateOf, counters, slow, log, limited, closing }: HttpExchangeNeeds,
 ): Promise<void> {
   const { clock } = requests
   const startedMs = clock.monotonicMs()
@@ -32,15 +39,18 @@ export async function httpExchange(
   outgoing.on('error', leave)
   closing.addEventListener('abort', leave, { once: true })
   if (closing.aborted) leave()
+  let admission: Admission | undefined
   try {
     const answered = await answerRequest(requestOf(incoming, certificateOf, gone.signal), requests)
     const { answer } = answered
+    admission = answered.admission
     const isWatch = answer.kind === 'stream'
     const code = isWatch ? 200 : answer.code
     if (isWatch) counters.watches.inc()
     else counters.seen(answered, code, clock.monotonicMs() - startedMs)
     try {
-      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, clock)
+      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
+      admission?.answered(Number(outgoing.getHeader('Content-Length') ?? 0))
     } finally {
       if (isWatch) {
         counters.watches.dec()
@@ -50,9 +60,10 @@ export async function httpExchange(
     const { method, url } = incoming
     log.debug('Request answered', { method, url, code, user: answered.user })
   } catch (error) {
-    log.error('Answer cut short', { method: incoming.method, url: incoming.url, error })
+    limited.error('cut short', 'Answer cut short', { method: incoming.method, url: incoming.url, error })
     outgoing.destroy()
   } finally {
+    admission?.release()
     closing.removeEventListener('abort', leave)
   }
 }
@@ -68,6 +79,7 @@ function requestOf(
     path,
     query: new URLSearchParams(query),
     certificate: certificateOf(incoming.socket),
+    address: peerAddress(incoming.socket),
     headers: incoming.headers,
     readBody: () => bodyOf(incoming),
     signal,

@@ -1,7 +1,7 @@
 import { request as httpsRequest } from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
 import { test } from 'tap'
-import { administrator } from '../../api/identity.ts'
+import { administrator, nodeIdentity } from '../../api/identity.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { warningsDuring } from '../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -170,7 +170,7 @@ test('thirty watches at once make the process emit no warning', async (t) => {
 test('a reader that takes nothing is cut off, and the others never notice', async (t) => {
   const soon = {
     ...systemClock,
-    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 30_000 ? 50 : ms, signal),
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1000 ? 2 : ms, signal),
   }
   const api = await startApi({ log: quietLog(t), over: { clock: soon } })
   t.teardown(api.stop)
@@ -205,6 +205,50 @@ test('a server on its way out tells clients to ask again', async (t) => {
   const body = JSON.stringify({ ...node, spec: { unschedulable: true } })
   const late = await send(api, '/api/v1/nodes/pi-1', { method: 'PUT', body, certificate: api.issueFor(administrator) })
   t.match(late, { code: 503, headers: { 'retry-after': '1' }, text: /"retryAfterSeconds":1/ })
+})
+
+test('a client over its share gets 429 as Kubernetes sends it, and an administrator beside it is served', async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const certificate = api.issueFor(nodeIdentity('pi-1'))
+  const path = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/pi-1'
+  const answers: Got[] = []
+  while (answers.length < 200 && answers.at(-1)?.code !== 429) answers.push(await send(api, path, { certificate }))
+  t.match(answers.at(-1), { code: 429, headers: { 'retry-after': /^\d+$/, 'content-type': 'application/json' } })
+  t.match(JSON.parse(answers.at(-1)?.text ?? ''), {
+    kind: 'Status',
+    status: 'Failure',
+    reason: 'TooManyRequests',
+    code: 429,
+    message: 'Too many requests, please try again later.',
+    details: { retryAfterSeconds: Number },
+  })
+  t.match(await send(api, path, { certificate: api.issueFor(administrator) }), { code: 404 })
+})
+
+test('credentials that are not valid are tried a bounded number of times', async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const headers = { authorization: 'Bearer abcdef.0123456789abcdef' }
+  const codes: number[] = []
+  while (codes.length < 1000 && codes.at(-1) !== 429) codes.push((await send(api, '/api', { headers })).code)
+  t.same([codes[0], codes.at(-1)], [401, 429])
+})
+
+test('a request whose client goes away gives its seat back', async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const { certificate: cert, key } = api.issueFor(nodeIdentity('pi-1'))
+  const admin = api.issueFor(administrator)
+  const executing = async (count: number) => {
+    const line = `apiserver_flowcontrol_current_executing_requests{priority_level="system"} ${count}\n`
+    while (!(await send(api, '/metrics', { certificate: admin })).text.includes(line)) await systemClock.sleep(5)
+  }
+  const socket = connect({ host: '127.0.0.1', port: api.port, ca: api.authority.certificate, cert, key })
+  socket.write('POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{')
+  await executing(1)
+  socket.destroy()
+  await executing(0)
 })
 
 test('a port that is taken is said so', async (t) => {

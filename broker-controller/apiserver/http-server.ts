@@ -16,9 +16,12 @@ import {
   limitConnections,
 } from './connection-limits.ts'
 import { connectionsOf } from './connections.ts'
+import { flowControl } from './flow-control.ts'
+import { defaultFlowLimits, type FlowLimits } from './flow-levels.ts'
 import { httpExchange } from './http-exchange.ts'
 import { requestCounters } from './request-counters.ts'
 import type { RequestNeeds } from './requests.ts'
+import { slowReaders } from './slow-readers.ts'
 import { readAsStreams } from './stream-reading.ts'
 import { type HealthCheck, within } from './system-paths.ts'
 
@@ -44,6 +47,7 @@ export type ApiServerNeeds = Pick<
   readonly isOurs?: (der: Uint8Array) => boolean
   readonly connectionLimits?: Partial<ConnectionLimits>
   readonly connectionTimes?: Partial<ConnectionTimes>
+  readonly flowLimits?: Partial<FlowLimits>
 }
 
 export interface ApiServer {
@@ -80,6 +84,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     lapsedWindowMs = 0,
     connectionLimits,
     connectionTimes,
+    flowLimits,
   } = needs
   /** For lines that a client can cause. */
   const limited = limitLog(log, clock)
@@ -98,6 +103,8 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     ...(origin && { origin }),
     ...(revocations && { revocations }),
     lapsedWindowMs,
+    limited,
+    flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: limited }),
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }
@@ -120,7 +127,15 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   readAsStreams(server)
   const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
   const { certificateOf } = connections
-  const exchange = { requests, certificateOf, counters: requestCounters(registry), log, closing: closing.signal }
+  const exchange = {
+    requests,
+    certificateOf,
+    counters: requestCounters(registry),
+    slow: slowReaders(clock, registry),
+    log,
+    limited,
+    closing: closing.signal,
+  }
 
   return {
     listen: () =>

@@ -2,6 +2,7 @@
 import { ApiError, isApiError } from '../../api/api-error.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstrap-token.ts'
 import { type Identity, nodeOf } from '../../api/identity.ts'
+import type { LimitedLog } from '../../daemon/log-limit.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
@@ -9,6 +10,8 @@ import type { Answer } from './answers.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
 import { type Attributes, authorize, dependsOnPods, refusal } from './authorization.ts'
 import { isOwnRequest, seesOwnRequestsOnly } from './certificate-requests.ts'
+import type { Admission, FlowControl } from './flow-control.ts'
+import { flowOf, strangersFlow } from './flow-levels.ts'
 import { exactFields } from './list-options.ts'
 import { resourceAnswer } from './resource-handlers.ts'
 import type { ResourceNeeds } from './resource-request.ts'
@@ -23,6 +26,8 @@ export type ApiRequest = {
   readonly path: string
   readonly query: URLSearchParams
   readonly certificate: ClientCertificate | undefined
+  /** The other end of its connection, where there is one. */
+  readonly address?: string | undefined
   readonly headers: { readonly [lowerCaseName: string]: string | readonly string[] | undefined }
   /** Throws RequestEntityTooLarge. */
   readonly readBody: () => Promise<Buffer>
@@ -37,27 +42,55 @@ export type RequestNeeds = SystemNeeds &
     readonly revocations?: Pick<RevocationList, 'because'>
     /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
     readonly lapsedWindowMs?: number
+    /** undefined: nobody's requests are limited. */
+    readonly flowControl?: FlowControl
+    /** For lines that a client can cause; undefined: they are not limited. */
+    readonly limited?: LimitedLog
   }
 
-/** With what was asked, for whoever counts. */
-export type Answered = { readonly answer: Answer; readonly route: Route; readonly user: string }
+/** With what was asked, for counters. `admission` is to be released when the answer is written. */
+export type Answered = {
+  readonly answer: Answer
+  readonly route: Route
+  readonly user: string
+  readonly admission?: Admission | undefined
+}
 
 /** Never rejects: what went wrong is the answer. */
 export async function answerRequest(request: ApiRequest, needs: RequestNeeds): Promise<Answered> {
   const route = routeOf(request.method, request.path, request.query)
+  const isWatch = route.kind === 'resource' && route.verb === 'watch'
   let user = ''
+  let admission: Admission | undefined
   try {
-    const identity = await identify(request, needs)
+    const identity = await identify(request, needs).catch((error: unknown) => {
+      admission = needs.flowControl?.admit(strangersFlow(request.address), false)
+      throw error
+    })
     user = identity.user
+    admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isWatch)
     await permit(identity, route, request, needs.store)
-    return { answer: await answerTo(route, identity, request, needs), route, user }
+    return { answer: await answerTo(route, identity, measured(request, admission), needs), route, user, admission }
   } catch (error) {
     if (!isApiError(error)) {
       const { method, path } = request
-      needs.log.error('Request failed', { method, path, user, error })
+      const facts = { method, path, user, error }
+      if (needs.limited === undefined) needs.log.error('Request failed', facts)
+      else needs.limited.error(user, 'Request failed', facts)
     }
-    return { answer: errorAnswer(error), route, user }
+    return { answer: errorAnswer(error), route, user, admission }
   }
+}
+
+/** The request, whose body counts against its share once it is read. */
+function measured(request: ApiRequest, admission: Admission | undefined): ApiRequest {
+  if (admission === undefined) return request
+  const readBody = async () => {
+    const body = await request.readBody()
+    admission.readBody(body.length)
+    return body
+  }
+  return { ...request, readBody }
 }
 
 async function identify(
