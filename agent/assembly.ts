@@ -301,6 +301,7 @@ export async function runAgent(
     usage,
     roster,
     controlPlane,
+    memoryDirectory: volumes.memoryDirectory,
     problems: hanging,
     clock: systemClock,
     log,

@@ -1,9 +1,14 @@
-/** Read-only HTTP for whoever is on this machine: is the agent well, what runs here, what is this machine? */
+/**
+ * Read-only HTTP on this machine. Any local user, and any pod on the host's network, may open a port of 127.0.0.1: there are
+ * health and figures only. Specifications with their environment values are on a unix socket for the agent's own user.
+ */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { aborted } from '../../daemon/aborted.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { metricsContentType } from '../../daemon/prometheus-text.ts'
+import { boundConnections } from './bounded-connections.ts'
+import { listenPrivately } from './local-socket.ts'
 
 export type LocalView = {
   /** Why the agent is not well; none when it is. */
@@ -23,8 +28,13 @@ export type LocalView = {
 }
 
 export type LocalEndpointNeeds = { readonly view: LocalView; readonly log: Log }
-/** `port` 0: any that is free. */
-export type LocalEndpointSettings = { readonly host: string; readonly port: number }
+export type LocalEndpointSettings = {
+  readonly host: string
+  /** 0: any that is free. */
+  readonly port: number
+  /** Where the socket is that serves everything; short enough for a socket's name (107 bytes with its random neighbour). */
+  readonly socketPath: string
+}
 
 export interface LocalEndpoint {
   /** Undefined as long as nothing listens. */
@@ -32,42 +42,70 @@ export interface LocalEndpoint {
   run(signal: AbortSignal): Promise<void>
 }
 
-/** The agent does without it when the port is taken: pods matter more than being asked about. */
-export function localEndpoint({ view, log }: LocalEndpointNeeds, { host, port }: LocalEndpointSettings): LocalEndpoint {
+/** Each request may wait for a reading of all pods; a person and a scraper need two or three. */
+const mostConnections = 64
+
+type Reach = 'port' | 'socket'
+
+/** The agent goes on without a port or socket that it cannot have: pods matter more than being asked about. */
+export function localEndpoint({ view, log }: LocalEndpointNeeds, settings: LocalEndpointSettings): LocalEndpoint {
+  const { host, port, socketPath } = settings
   let url: string | undefined
+
+  const served = (reach: Reach) => {
+    const server = createServer(
+      { requestTimeout: 5_000, headersTimeout: 5_000, keepAliveTimeout: 1_000 },
+      (request, response) => void answer(view, { reach, host }, request, response),
+    )
+    boundConnections(server, mostConnections)
+    return server
+  }
+
+  const openPort = async (server: Server) => {
+    try {
+      const at = await listening(server, host, port)
+      url = `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`
+      log.info('Local endpoint open', { url })
+    } catch (error) {
+      log.error('The local endpoint cannot be opened, going on without it', {
+        error,
+        remedy: `Another agent, or a kubelet, may have port ${port}: choose another with --healthz-port, or 0 for any`,
+      })
+    }
+  }
+
+  /** Resolves with what removes it. */
+  const openSocket = async (server: Server): Promise<() => Promise<void>> => {
+    try {
+      const remove = await listenPrivately(server, socketPath)
+      log.info('Local socket open', { path: socketPath })
+      return remove
+    } catch (error) {
+      log.warn('The local socket cannot be opened, going on without it', { path: socketPath, error })
+      return async () => undefined
+    }
+  }
+
   return {
     url: () => url,
     async run(signal) {
-      const server = createServer(
-        { requestTimeout: 5_000, headersTimeout: 5_000, keepAliveTimeout: 1_000 },
-        (request, response) => void answer(view, host, request, response),
-      )
-      server.maxConnections = 64
-      try {
-        const at = await listening(server, host, port)
-        url = `http://${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`
-        log.info('Local endpoint open', { url })
-      } catch (error) {
-        log.error('The local endpoint cannot be opened, going on without it', {
-          error,
-          remedy: `Another agent, or a kubelet, may have port ${port}: choose another with --healthz-port, or 0 for any`,
-        })
-      }
+      const servers = { port: served('port'), socket: served('socket') }
+      const [removeSocket] = await Promise.all([openSocket(servers.socket), openPort(servers.port)])
       await aborted(signal)
       url = undefined
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await removeSocket()
+      for (const server of [servers.port, servers.socket]) {
+        server.closeAllConnections()
+        await new Promise((resolve) => server.close(resolve))
+      }
     },
   }
 }
 
-async function answer(
-  view: LocalView,
-  host: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const said = await answerTo(view, host, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
+type Door = { readonly reach: Reach; readonly host: string }
+
+async function answer(view: LocalView, door: Door, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const said = await answerTo(view, door, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
   const body = said.metrics ?? (said.json === undefined ? `${said.text ?? ''}\n` : JSON.stringify(said.json))
   const isText = said.json === undefined
   response.writeHead(said.status, {
@@ -90,14 +128,16 @@ type Answer = {
 
 async function answerTo(
   view: LocalView,
-  host: string,
+  { reach, host }: Door,
   { method, url = '/', headers }: IncomingMessage,
 ): Promise<Answer> {
   // A page in a browser on this machine may be led here under a name of its own; it then shows that name.
   if (!isOurs(headers.host, host)) return { status: 403, text: 'Ask for localhost or the address itself' }
   if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'This endpoint is for reading only' }
   const [path = '', query = ''] = url.split('?', 2)
-  switch (path.replace(/(?<=.)\/$/, '')) {
+  const asked = path.replace(/(?<=.)\/$/, '')
+  if (reach === 'port' && onSocketOnly.includes(asked)) return { status: 403, text: forOwnUser }
+  switch (asked) {
     case '/healthz': {
       const problems = view.problems()
       return problems.length === 0 ? { status: 200, text: 'ok' } : { status: 500, text: problems.join('\n') }
@@ -119,6 +159,9 @@ async function answerTo(
   }
 }
 
+const onSocketOnly = ['/pods', '/spec']
+const forOwnUser =
+  "Environment values are not for every user of this machine: use the agent's socket, 'sudo curl --unix-socket /run/bramble/ID.sock http://localhost/pods' (the agent's log names it)"
 const paths = '/healthz, /pods, /spec, /stats/summary, /metrics, /metrics/cadvisor and /metrics/resource'
 
 function isOurs(header: string | undefined, host: string): boolean {

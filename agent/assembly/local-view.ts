@@ -26,6 +26,8 @@ export type LocalViewParts = {
   readonly usage: PodUsage
   readonly roster: ContainerRoster
   readonly controlPlane: MqttControlPlane
+  /** In memory: the socket is beside it. */
+  readonly memoryDirectory: string
   /** Why the agent is not well; none when it is. */
   readonly problems: () => readonly string[]
   readonly clock: Clock
@@ -70,7 +72,11 @@ export function assembleLocalView(parts: LocalViewParts): LocalView {
       },
       log,
     },
-    { host: configuration.healthzBindAddress, port: request.healthzPort ?? configuration.healthzPort },
+    {
+      host: configuration.healthzBindAddress,
+      port: request.healthzPort ?? configuration.healthzPort,
+      socketPath: `${parts.memoryDirectory}.sock`,
+    },
   )
 
   return { endpoint, sampler }

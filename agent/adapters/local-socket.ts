@@ -1,0 +1,45 @@
+/** A unix socket that only this process's user may open, from its first moment on. */
+import { chmod, lstat, mkdir, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
+import type { Server } from 'node:net'
+import { dirname, join } from 'node:path'
+
+const groupOrOthersWrite = 0o022
+
+/**
+ * Listens on `path`, with mode 0600. A socket that an earlier process left there is replaced. The folder is made with mode
+ * 0700 where it is missing; rejects where somebody else may write in it. Gives what removes the socket again.
+ */
+export async function listenPrivately(server: Server, path: string): Promise<() => Promise<void>> {
+  const folder = dirname(path)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await checkFolder(folder)
+  // bind(2) applies the umask only, and that is the whole process's: so the socket is made where nobody else can reach it.
+  const aside = await mkdtemp(join(folder, '.socket-'))
+  try {
+    const made = join(aside, 's')
+    await listening(server, made)
+    await chmod(made, 0o600)
+    await rename(made, path)
+  } finally {
+    await rm(aside, { recursive: true, force: true })
+  }
+  return () => unlink(path).catch(() => undefined)
+}
+
+async function checkFolder(folder: string): Promise<void> {
+  const found = await lstat(folder)
+  if (!found.isDirectory()) throw new Error(`${folder} is not a directory`)
+  if (found.uid !== process.geteuid?.()) throw new Error(`${folder} belongs to user ${found.uid}`)
+  if ((found.mode & groupOrOthersWrite) !== 0)
+    throw new Error(`Other users may write in ${folder}: chmod go-w ${folder}`)
+}
+
+function listening(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
