@@ -75,7 +75,7 @@ export async function runController(
     closing.unshift(() => rm(pidFile, { force: true }))
 
     const machine = { hostname: hostname(), interfaces: networkInterfaces() }
-    const names = serverNames(machine, configuration)
+    const names = serverNames(machine, { ...configuration, bindAddress: listen.bindAddress })
     const revocations = await openRevocationList({ store, clock, log })
     const own = await openOwnCertificates({
       ...configuration.certificates,
@@ -158,7 +158,11 @@ export async function runController(
       own.revoked().catch((error) => log.error('Kubeconfig not written', { error }))
     })
     const here = urlHost(listen.bindAddress ?? '127.0.0.1')
-    const kubeconfig = await own.writeKubeconfig(`https://${here}:${opened.port}`)
+    const kubeconfig = await own.writeKubeconfig({
+      server: clusterInfo().server,
+      // An address that was not configured comes and goes with the network: the local one is then the safe choice.
+      local: { server: `https://${here}:${opened.port}`, isCurrent: configuration.advertiseAddress === undefined },
+    })
     log.info('Controller ready', {
       api: `https://${here}:${opened.port}`,
       mqtt: `mqtts://${here}:${mqttPort}`,

@@ -19,11 +19,11 @@ import { authorityFolderName, giveToOwner } from './backup.ts'
 import type { BackupCommandNeeds } from './backup-command.ts'
 import { columns } from './columns.ts'
 import { failureText } from './command-failure.ts'
-import { type ApiAccess, readKubeconfig } from './kubeconfig.ts'
+import { type ApiAccess, type KubeconfigPlace, kubeconfigPlace, readKubeconfig } from './kubeconfig.ts'
 import { askToReload, doorPath } from './local-door.ts'
 import { revocationsIn, revocationsKey, withRevoked } from './store/revocations.ts'
 
-type Place = { readonly dataDir: string; readonly kubeconfig: string }
+type Place = { readonly dataDir: string; readonly kubeconfig: KubeconfigPlace }
 
 /** `argv`: what follows `certificates`. The exit code. Never rejects for what was typed or what the API answers. */
 export async function certificatesCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
@@ -39,7 +39,7 @@ export async function certificatesCommand(argv: readonly string[], needs: Backup
     return 0
   }
   const dataDir = resolve(values['data-dir'] ?? needs.defaults.dataDir)
-  const place = { dataDir, kubeconfig: values.kubeconfig ?? join(dataDir, 'kubeconfig') }
+  const place = { dataDir, kubeconfig: kubeconfigPlace(values.kubeconfig, dataDir) }
   const work = workFor(positionals, values, place, needs)
   if (work === undefined) {
     stderr(`Not understood: ${positionals.join(' ')}\n\n${help}`)
@@ -178,7 +178,7 @@ async function revoke(subject: string, reason: string, place: Place, { nowMs, si
     const answer = await answering.catch(() => undefined) // our own connection is cut, too
     if (answer !== undefined) expectSuccess(refused, answer)
     await untilRevoked(user, revocationsIn(wanted).get(user)?.beforeMs ?? nowMs, place, signal)
-    return `All kubeconfigs of administrators that were made until now are good no more: the new one is ${place.kubeconfig}.\n`
+    return `All kubeconfigs of administrators that were made until now are good no more: the new one is ${place.kubeconfig.path}.\n`
   }
   expectSuccess(refused, await answering)
   return `All certificates that ${user} was issued until now are revoked; its connections are cut. To let it in again, let it join again.\n`
@@ -191,7 +191,7 @@ async function untilRevoked(user: string, beforeMs: number, place: Place, signal
       const { client } = await access(place)
       if ((revocationsIn(await revocations(client, signal)).get(user)?.beforeMs ?? 0) >= beforeMs) return
     } catch (cause) {
-      if (tries === 0) throw new Error(`Revoked or not, ${place.kubeconfig} is good no more`, { cause })
+      if (tries === 0) throw new Error(`Revoked or not, ${place.kubeconfig.path} is good no more`, { cause })
     }
     if (tries === 0) throw new Error(`Cannot revoke the certificates of ${user}`)
     await systemClock.sleep(200, signal)
@@ -234,7 +234,7 @@ async function finish(place: Place, force: boolean, { signal }: BackupCommandNee
     refuseLate(late, force, 'have no certificate of the present authority yet; they would have to join again')
   await finishRollover(folder)
   const taken = await takeOver(place.dataDir, signal)
-  return `Only ${hash} is trusted now. Kubeconfigs made before are good no more: the new one is ${place.kubeconfig}.\n${taken}`
+  return `Only ${hash} is trusted now. Kubeconfigs made before are good no more: the new one is ${place.kubeconfig.path}.\n${taken}`
 }
 
 function refuseLate(late: readonly NodeCertificate[], force: boolean, what: string): void {
@@ -254,7 +254,7 @@ async function takeOver(dataDir: string, signal: AbortSignal): Promise<string> {
 }
 
 async function access({ kubeconfig }: Place): Promise<{ readonly client: ApiClient; readonly found: ApiAccess }> {
-  const found = await readKubeconfig(kubeconfig)
+  const found = await readKubeconfig(kubeconfig.path, kubeconfig.context)
   return { client: apiClient(found), found }
 }
 

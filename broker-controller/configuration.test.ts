@@ -94,5 +94,10 @@ test('a controller is known by every name and address of its machine', async (t)
     serverNames({ hostname: 'alone', interfaces: {} }, { advertiseAddress: undefined, hosts: [] }).advertised,
     'alone',
   )
+  const bound = serverNames(machine, { advertiseAddress: undefined, bindAddress: '127.1.2.3', hosts: [] })
+  t.equal(bound.advertised, '127.1.2.3', 'no other address is listened on')
+  t.ok(bound.all.includes('127.1.2.3'))
+  const onAll = { advertiseAddress: undefined, bindAddress: '0.0.0.0', hosts: [] }
+  t.equal(serverNames(machine, onAll).advertised, '192.168.1.5')
   t.same([anyAddress(machine), anyAddress({ interfaces: {} })], ['::', '0.0.0.0'])
 })

@@ -1,10 +1,11 @@
 /** A kubeconfig file → how to reach the API, and as whom. */
 import { readFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { decode } from '../api/decode.ts'
 import { problemText } from '../api/problem.ts'
 import { type Described, list, object, optional, text } from '../api/schema.ts'
+import { localContext } from '../certs/kubeconfig.ts'
 
 const entry = object({ name: text })
 const KubeconfigSchema = object({
@@ -46,10 +47,27 @@ export type ApiAccess = {
   readonly token?: string
 }
 
-/** What the file's current context says. Throws with the path when it cannot be read or lacks something. */
-export async function readKubeconfig(path: string): Promise<ApiAccess> {
+export type KubeconfigPlace = {
+  readonly path: string
+  /** Used in place of the current context, where the file has it. */
+  readonly context?: string
+}
+
+/** Where a command finds its kubeconfig: at the given path, else in the data directory of this machine's controller. */
+export function kubeconfigPlace(given: string | undefined, dataDir: string): KubeconfigPlace {
+  return given === undefined ? { path: join(dataDir, 'kubeconfig'), context: localContext } : { path: given }
+}
+
+/**
+ * How to reach the API by this file: by the context of that name where the file has it, else by the current one. Throws
+ * with the path when it cannot be read or lacks something.
+ */
+export async function readKubeconfig(path: string, context?: string): Promise<ApiAccess> {
   try {
-    return await accessFrom(parseKubeconfig(await readFile(path, 'utf8')), dirname(path))
+    const config = parseKubeconfig(await readFile(path, 'utf8'))
+    const isThere = config.contexts.some(({ name }) => name === context)
+    const chosen = context !== undefined && isThere ? { ...config, 'current-context': context } : config
+    return await accessFrom(chosen, dirname(path))
   } catch (cause) {
     throw new Error(`Cannot use kubeconfig ${path}`, { cause })
   }

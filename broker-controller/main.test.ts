@@ -55,6 +55,27 @@ test('a controller that was killed is back at once with the same fleet', async (
   t.equal(await second.ended, 0)
 })
 
+test('the kubeconfig has the advertised address for other machines, and a local one that needs no network', async (t) => {
+  const dataDir = t.testdir()
+  const first = started(t, dataDir)
+  const { kubeconfig, api } = await first.ready()
+  t.equal((await readKubeconfig(kubeconfig)).url, api, 'without the setting the local address is the current one')
+  first.child.kill('SIGTERM')
+  await first.ended
+  const second = started(t, dataDir, '--advertise-address', 'pi-main.example')
+  const local = (await second.ready()).api
+  const advertised = local.replace('127.0.0.1', 'pi-main.example')
+  t.equal((await readKubeconfig(kubeconfig)).url, advertised)
+  t.equal((await readKubeconfig(kubeconfig, 'bramble-local')).url, local)
+  t.equal((await readKubeconfig(kubeconfig, 'bramble')).url, advertised)
+  t.equal((await readKubeconfig(kubeconfig, 'absent')).url, advertised, 'one that is not there changes nothing')
+  const text = readFileSync(kubeconfig, 'utf8').replaceAll(/(current-context: ).*/g, '$1bramble-local')
+  writeFileSync(kubeconfig, text)
+  t.match(await get(kubeconfig, '/api/v1/namespaces/kube-public/configmaps/cluster-info'), {
+    data: { kubeconfig: new RegExp(`server: "${advertised}"\n[^]*current-context: bramble\n`) },
+  })
+})
+
 test('a fleet whose authority was lost is told what that means', async (t) => {
   const dataDir = t.testdir()
   const first = started(t, dataDir)
@@ -109,6 +130,8 @@ function started(t: Test, dataDir: string, ...more: readonly string[]) {
   t.teardown(async () => {
     child.kill('SIGKILL')
     await ended
+    const [warning] = /^\(node:\d+\) .*Warning: .*/m.exec(output) ?? []
+    if (warning !== undefined) throw new Error(`The controller printed: ${warning}`)
   })
   return {
     child,

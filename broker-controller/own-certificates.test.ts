@@ -131,7 +131,7 @@ function aController(t: Test, ...expected: readonly string[]) {
       changes++
       tell()
     })
-    await own.writeKubeconfig('https://localhost:6443')
+    await own.writeKubeconfig({ server: 'https://localhost:6443' })
     const stop = new AbortController()
     const running = own.run(stop.signal)
     t.teardown(async () => {

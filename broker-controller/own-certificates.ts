@@ -10,7 +10,7 @@ import { certificatesIn } from '../api/pem.ts'
 import { type Authority, openAuthority, wrongDate } from '../certs/authority.ts'
 import { checkNodeCSR, signNodeCSR } from '../certs/csr.ts'
 import { type Issued, issueAdmin, issueServer, yearMs } from '../certs/issue.ts'
-import { kubeconfigText } from '../certs/kubeconfig.ts'
+import { type KubeconfigServers, kubeconfigText } from '../certs/kubeconfig.ts'
 import type { Clock } from '../daemon/clock.ts'
 import { replaceFile } from '../daemon/durable-file.ts'
 import type { Log } from '../daemon/log.ts'
@@ -44,8 +44,8 @@ export interface OwnCertificates extends Loop {
   readonly signer: CertificateSigner
   /** Told after each change, in the order of asking. */
   onChange(told: () => Promise<void> | void): void
-  /** Writes the administrator's kubeconfig for this server, now and whenever it changes; gives its path. */
-  writeKubeconfig(server: string): Promise<string>
+  /** Writes the administrator's kubeconfig for these servers, now and whenever it changes; gives its path. */
+  writeKubeconfig(servers: KubeconfigServers): Promise<string>
   /** Another administrator's kubeconfig is written where the last one's certificate was revoked. */
   revoked(): Promise<void>
   /** Reads the authority's folder again and makes everything anew. */
@@ -64,7 +64,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
   const listeners: (() => Promise<void> | void)[] = []
   let authority = await openFleetAuthority(folder, clock, log)
   let server = await serverCertificate()
-  let kubeconfigServer: string | undefined
+  let kubeconfigServers: KubeconfigServers | undefined
   let administratorSinceMs: number | undefined
   /** Everybody was told of it, and every kubeconfig written. */
   let isWhole = true
@@ -115,14 +115,14 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
 
   /** In the data directory, and where else it is wanted. */
   const writeKubeconfigs = async () => {
-    isWhole = kubeconfigServer === undefined
-    if (kubeconfigServer === undefined || dateProblem() !== undefined) return
+    isWhole = kubeconfigServers === undefined
+    if (kubeconfigServers === undefined || dateProblem() !== undefined) return
     const revokedMs = needs.revokedBefore(administrator.user)
     const admin = issueAdmin(authority, {
       nowMs: clock.wallMs(),
       ...(revokedMs !== undefined && { notBeforeMs: revokedMs }),
     })
-    const text = kubeconfigText({ server: kubeconfigServer, ca: authority.trusted, ...admin })
+    const text = kubeconfigText({ ...kubeconfigServers, ca: authority.trusted, ...admin })
     for (const wanted of new Set([kubeconfigPath, needs.kubeconfig ?? kubeconfigPath])) {
       await replaceFile(wanted, text, 0o600)
     }
@@ -158,8 +158,8 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
       },
     },
     onChange: (told) => void listeners.push(told),
-    async writeKubeconfig(url) {
-      kubeconfigServer = url
+    async writeKubeconfig(servers) {
+      kubeconfigServers = servers
       await inTurn(writeKubeconfigs)
       return needs.kubeconfig ?? kubeconfigPath
     },

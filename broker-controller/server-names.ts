@@ -8,6 +8,14 @@ export type Machine = {
   readonly interfaces: { readonly [name: string]: readonly NetworkInterfaceInfo[] | undefined }
 }
 
+export type ServerAddresses = {
+  /** What was configured for other machines to use. */
+  readonly advertiseAddress: string | undefined
+  /** The only address that is listened on; undefined: all. */
+  readonly bindAddress?: string | undefined
+  readonly hosts: readonly string[]
+}
+
 export type ServerNames = {
   /** For the server certificate. */
   readonly all: readonly string[]
@@ -17,15 +25,19 @@ export type ServerNames = {
 
 export function serverNames(
   { hostname, interfaces }: Machine,
-  { advertiseAddress, hosts }: { readonly advertiseAddress: string | undefined; readonly hosts: readonly string[] },
+  { advertiseAddress, bindAddress, hosts }: ServerAddresses,
 ): ServerNames {
+  // Of all addresses only this one is listened on.
+  const bound = bindAddress === undefined || isAny(bindAddress) ? undefined : bindAddress
+
   const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
   const outward = addresses.filter(({ internal, address }) => !internal && !isLinkLocal(address))
   const first = outward.find(({ family }) => family === 'IPv4') ?? outward[0]
-  const advertised = advertiseAddress ?? first?.address ?? hostname
+  const advertised = advertiseAddress ?? bound ?? first?.address ?? hostname
   const fixed = ['localhost', '127.0.0.1', '::1', hostname.toLowerCase()]
   const own = addresses.map(({ address }) => address).filter((address) => !isLinkLocal(address))
-  const all = new Set([...fixed, ...own, ...(advertiseAddress === undefined ? [] : [advertiseAddress]), ...hosts])
+  const configured = [bound, advertiseAddress].filter((name) => name !== undefined)
+  const all = new Set([...fixed, ...own, ...configured, ...hosts])
   return {
     all: [...all].filter((name) => name !== ''),
     advertised: urlHost(advertised),
@@ -34,7 +46,7 @@ export function serverNames(
 
 /** How this machine reaches a server that listens there, as it stands in a URL: of all addresses the loopback one. */
 export function urlHost(address: string): string {
-  if (address === '0.0.0.0' || address === '::') return '127.0.0.1'
+  if (isAny(address)) return '127.0.0.1'
   return isIP(address) === 6 ? `[${address}]` : address
 }
 
@@ -42,6 +54,10 @@ export function urlHost(address: string): string {
 export function anyAddress({ interfaces }: Pick<Machine, 'interfaces'>): string {
   const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
   return addresses.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0'
+}
+
+function isAny(address: string): boolean {
+  return address === '0.0.0.0' || address === '::'
 }
 
 /** An address that means something on one cable only. */

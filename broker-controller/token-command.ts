@@ -1,5 +1,4 @@
 /** `bramble-controller token`: tokens that let machines join, made and looked after through the API. */
-import { join } from 'node:path'
 import {
   type BootstrapToken,
   decodeToken,
@@ -23,7 +22,14 @@ import { exitCode } from '../daemon/exit-code.ts'
 import { readOptions } from '../daemon/options.ts'
 import { columns } from './columns.ts'
 import { failureText } from './command-failure.ts'
-import { type ApiAccess, currentCluster, parseKubeconfig, readKubeconfig } from './kubeconfig.ts'
+import {
+  type ApiAccess,
+  currentCluster,
+  type KubeconfigPlace,
+  kubeconfigPlace,
+  parseKubeconfig,
+  readKubeconfig,
+} from './kubeconfig.ts'
 
 export type TokenCommandNeeds = {
   readonly stdout: (text: string) => void
@@ -48,7 +54,7 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
     return exitCode.usage
   }
   try {
-    const access = await readKubeconfig(read.kubeconfig)
+    const access = await readKubeconfig(read.kubeconfig.path, read.kubeconfig.context)
     const client = apiClient(access)
     switch (read.want) {
       case 'create':
@@ -79,7 +85,7 @@ type Arguments =
   | { readonly want: 'help' }
   | { readonly want: 'refuse'; readonly why: string }
   | ((Create | { readonly want: 'list' } | { readonly want: 'delete'; readonly id: string }) & {
-      readonly kubeconfig: string
+      readonly kubeconfig: KubeconfigPlace
     })
 
 function readArguments(argv: readonly string[], defaultDataDir: string): Arguments {
@@ -88,7 +94,7 @@ function readArguments(argv: readonly string[], defaultDataDir: string): Argumen
   const { values, positionals } = read.value
   if (values.help) return { want: 'help' }
   const [verb, subject, ...more] = positionals
-  const kubeconfig = values.kubeconfig ?? join(values['data-dir'] ?? defaultDataDir, 'kubeconfig')
+  const kubeconfig = kubeconfigPlace(values.kubeconfig, values['data-dir'] ?? defaultDataDir)
   if (verb === 'create' && subject === undefined) {
     const ttlMs = parseDuration(values.ttl)
     if (ttlMs === undefined)

@@ -1,8 +1,20 @@
 /** The file that lets kubectl in. */
 
-export type KubeconfigContent = {
-  /** `https://host:6443` */
+/** The context for the controller's own machine, beside `bramble`. */
+export const localContext = 'bramble-local'
+
+export type KubeconfigServers = {
+  /** As other machines reach it: `https://host:6443` */
   readonly server: string
+  /** As the controller's own machine reaches it, also without a network. */
+  readonly local?: {
+    readonly server: string
+    /** Is this the current context, in place of `bramble`? */
+    readonly isCurrent: boolean
+  }
+}
+
+export type KubeconfigContent = KubeconfigServers & {
   /** PEM, all three. */
   readonly ca: string
   readonly certificate?: string
@@ -10,10 +22,11 @@ export type KubeconfigContent = {
 }
 
 /**
- * A kubeconfig with everything inside, context `bramble`. Keep it 0600: with a key it is the key. Without certificate
- * and key it only says where the fleet is and whom to trust, as ConfigMap kube-public/cluster-info does.
+ * A kubeconfig with everything inside: context `bramble`, and `bramble-local` where a local server is given. Keep it 0600:
+ * with a key it is the key. Without certificate and key it only names the fleet and the authority to trust, as ConfigMap
+ * kube-public/cluster-info does.
  */
-export function kubeconfigText({ server, ca, certificate, key }: KubeconfigContent): string {
+export function kubeconfigText({ server, local, ca, certificate, key }: KubeconfigContent): string {
   const user = 'kubernetes-admin'
   const credentials =
     certificate === undefined || key === undefined
@@ -25,24 +38,34 @@ export function kubeconfigText({ server, ca, certificate, key }: KubeconfigConte
           `      client-certificate-data: ${base64(certificate)}`,
           `      client-key-data: ${base64(key)}`,
         ]
+  const places = [
+    { name: remoteContext, server },
+    ...(local === undefined ? [] : [{ name: localContext, server: local.server }]),
+  ]
   return [
     'apiVersion: v1',
     'kind: Config',
     'clusters:',
-    '  - name: bramble',
-    '    cluster:',
-    `      server: ${JSON.stringify(server)}`,
-    `      certificate-authority-data: ${base64(ca)}`,
+    ...places.flatMap((place) => [
+      `  - name: ${place.name}`,
+      '    cluster:',
+      `      server: ${JSON.stringify(place.server)}`,
+      `      certificate-authority-data: ${base64(ca)}`,
+    ]),
     'contexts:',
-    '  - name: bramble',
-    '    context:',
-    '      cluster: bramble',
-    ...(credentials.length === 0 ? [] : [`      user: ${user}`]),
-    'current-context: bramble',
+    ...places.flatMap(({ name }) => [
+      `  - name: ${name}`,
+      '    context:',
+      `      cluster: ${name}`,
+      ...(credentials.length === 0 ? [] : [`      user: ${user}`]),
+    ]),
+    `current-context: ${local?.isCurrent ? localContext : remoteContext}`,
     ...credentials,
     '',
   ].join('\n')
 }
+
+const remoteContext = 'bramble'
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64')
