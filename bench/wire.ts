@@ -1,0 +1,146 @@
+/**
+ * What does an idle node cost on the wire? An agent in a network name space of its own, joined to a controller outside of it by
+ * a pair of virtual interfaces: what the kernel counts on it is what a cable would carry, headers of Ethernet, IP and TCP among
+ * it. Needs root, `ip`, docker.io, and bundles (npm run build). `--tree DIR` measures the programs of another checkout beside ours.
+ */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs, promisify } from 'node:util'
+import { startDockerd } from '../test/support/dockerd.ts'
+import { type MachineNetwork, machineNetwork } from '../test/support/machine-network.ts'
+import { startProgram } from '../test/support/program.ts'
+
+const { values } = parseArgs({
+  options: {
+    tree: { type: 'string' },
+    metered: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '600' },
+    settle: { type: 'string', default: '90' },
+  },
+})
+const here = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+const ends: (() => Promise<unknown>)[] = []
+const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
+
+type Counted = { readonly bytes: number; readonly packets: number }
+type Measured = { readonly name: string; readonly settings?: Readonly<Record<string, unknown>>; readonly tree: string }
+
+try {
+  const folder = await mkdtemp(join(tmpdir(), 'bw-'))
+  ending.teardown(() => rm(folder, { recursive: true, force: true }))
+  const trees: Measured[] = [
+    ...(values.tree === undefined ? [] : [{ name: 'other tree', tree: resolve(values.tree) }]),
+    { name: 'this tree', tree: here },
+    ...(values.metered ? [{ name: 'this tree, metered', tree: here, settings: { metered: true } }] : []),
+  ]
+  const dockerd = await startDockerd(ending)
+  await dockerd.importImage('test/busybox:1', ['sleep', '100000'])
+  const network = await machineNetwork(ending)
+  const counters: (() => Promise<Counted>)[] = []
+  for (const [index, one] of trees.entries()) {
+    counters.push(await idleNode(one, { folder: join(folder, String(index)), index, docker: dockerd.socket, network }))
+  }
+  await delay(Number(values.settle) * 1000)
+  const before = await Promise.all(counters.map((count) => count()))
+  await delay(Number(values.seconds) * 1000)
+  const after = await Promise.all(counters.map((count) => count()))
+  console.log(`| | bytes in ${values.seconds} s | packets | MB a month (30 days) |\n|---|---|---|---|`)
+  for (const [index, { name }] of trees.entries()) {
+    const bytes = (after[index]?.bytes ?? 0) - (before[index]?.bytes ?? 0)
+    const packets = (after[index]?.packets ?? 0) - (before[index]?.packets ?? 0)
+    const month = (bytes / Number(values.seconds)) * 30 * 86_400
+    console.log(`| ${name} | ${bytes} | ${packets} | ${(month / 1e6).toFixed(1)} |`)
+  }
+} catch (error) {
+  console.error(error)
+  process.exitCode = 1
+} finally {
+  for (const end of ends.reverse()) await end().catch((error: unknown) => console.error(error))
+}
+
+type Place = {
+  readonly folder: string
+  readonly index: number
+  readonly docker: string
+  readonly network: MachineNetwork
+}
+
+/** Starts a controller and an agent that reach each other over the pair only; gives the counter of the agent's end. */
+async function idleNode({ tree, settings = {} }: Measured, { folder, index, docker, network }: Place) {
+  const space = `bw-${process.pid}-${index}`
+  const plug = network.plug(space)
+  ending.teardown(() => plug.remove())
+  await plug.fresh()
+  const inSpace = (...args: readonly string[]) => run('ip', ['netns', 'exec', space, ...args])
+  // Router solicitations and duplicate address detection are not the agent's.
+  await inSpace('sh', '-c', 'echo 1 > /proc/sys/net/ipv6/conf/host0/disable_ipv6')
+  await writeFile(`/proc/sys/net/ipv6/conf/${space}/disable_ipv6`, '1')
+
+  const [controllerDir, agentDir] = [join(folder, 'controller'), join(folder, 'agent')]
+  const controllerCommand = join(tree, 'scripts/bramble-controller')
+  const controller = startProgram(
+    [
+      ...[
+        controllerCommand,
+        'run',
+        '--data-dir',
+        controllerDir,
+        '--log-format',
+        'json',
+        '--bind-address',
+        network.hostAddress,
+      ],
+      ...['--advertise-address', network.hostAddress, '--api-port', '0', '--mqtt-port', '0'],
+    ],
+    (end) => ending.teardown(end),
+  )
+  const ready = await controller.said('Controller ready')
+  const kubeconfig = String(ready['kubeconfig'])
+  const made = await run(controllerCommand, ['token', 'create', '--kubeconfig', kubeconfig, '--print-join-command'])
+  const line = made.stdout.split('\n').find((one) => one.startsWith('bramble-agent join '))
+  if (line === undefined) throw new Error(`No join line: ${made.stdout}${made.stderr}`)
+  const agentCommand = join(tree, 'scripts/bramble-agent')
+  const joining = ['--no-run', '--node-name', `pi-0${index}`, '--data-dir', agentDir]
+  await inSpace(agentCommand, ...line.trim().split(' ').slice(1), ...joining)
+  const config = join(folder, 'agent.yaml')
+  await writeFile(
+    config,
+    JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'AgentConfiguration', ...settings }),
+  )
+  const agent = startProgram(
+    [
+      ...[
+        'ip',
+        'netns',
+        'exec',
+        space,
+        agentCommand,
+        'run',
+        '--data-dir',
+        agentDir,
+        '--config',
+        config,
+        '--docker-socket',
+        docker,
+      ],
+      ...['--healthz-port', '0', '--log-format', 'json'],
+    ],
+    (end) => ending.teardown(end),
+  )
+  await agent.said('Node status posted')
+  return (): Promise<Counted> => counted(space)
+}
+
+/** What the outer end of the pair has received and sent. */
+async function counted(name: string): Promise<Counted> {
+  const read = async (field: string) => Number(await readFile(`/sys/class/net/${name}/statistics/${field}`, 'utf8'))
+  const [rx, tx, rxPackets, txPackets] = await Promise.all(
+    ['rx_bytes', 'tx_bytes', 'rx_packets', 'tx_packets'].map(read),
+  )
+  return { bytes: (rx ?? 0) + (tx ?? 0), packets: (rxPackets ?? 0) + (txPackets ?? 0) }
+}
