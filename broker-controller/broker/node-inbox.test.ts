@@ -101,6 +101,36 @@ test('a status that the controller has changed does not stand: the node is asked
   t.match((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status?.conditions, [{ status: 'Unknown' }])
 })
 
+test('a node whose heartbeats are back while Ready is Unknown is asked for its status, unless it is leaving', async (t) => {
+  const { store, say, published, listener, clock } = await inbox(t)
+  const stopping = new AbortController()
+  const running = listener.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await running
+  })
+  const lease = { kind: 'lease', node: 'pi-1' } as const
+  const ready = async (status: 'True' | 'Unknown') => {
+    const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+    if (node !== undefined) {
+      await store.updateStatus('nodes', { ...node, status: { conditions: [{ type: 'Ready', status }] } })
+    }
+    await clock.settle()
+  }
+  await ready('Unknown')
+  await say(lease, '')
+  t.same(published, [], 'a status may be on its way')
+  await say(lease, '')
+  t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report', reason: 'Ready is Unknown' }]])
+  await ready('True')
+  for (let i = 0; i < 3; i++) await say(lease, '')
+  t.equal(published.length, 1)
+  await ready('Unknown')
+  await say({ kind: 'connection', node: 'pi-1' }, { state: 'goodbye', bootID: 'b', agentVersion: 'v' })
+  for (let i = 0; i < 3; i++) await say(lease, '')
+  t.equal(published.length, 1)
+})
+
 test('a pod of another node, or one that was before, is not touched', async (t) => {
   const { store, say, dropped } = await inbox(t)
   await say({ ...aPodTopic, node: 'pi-2' }, aPodMessage)

@@ -56,6 +56,10 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const told = new Set<string>()
   /** Nodes that speak, but have no Node object yet. */
   const unregistered = new Set<string>()
+  /** Nodes that have said goodbye and are still connected. */
+  const leaving = new Set<string>()
+  /** Nodes that were Unknown at their last heartbeat. */
+  const unknownBefore = new Set<string>()
   const queue = newestFirst()
   const dropped = new Counter({
     name: 'bramble_inbox_dropped_total',
@@ -91,10 +95,26 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
   }
 
+  /**
+   * A late heartbeat made Ready Unknown. The node cannot know, and would report its status again minutes later only. True at the
+   * second heartbeat: before that a status may be on its way.
+   */
+  const staysUnknown = (node: string) => {
+    const conditions = nodes.get({ namespace: '', name: node })?.status?.conditions ?? []
+    const isUnknown = conditions.some(({ type, status }) => type === 'Ready' && status === 'Unknown')
+    if (isUnknown && !leaving.has(node) && !unknownBefore.has(node)) {
+      unknownBefore.add(node)
+      return false
+    }
+    return unknownBefore.delete(node) && isUnknown && !leaving.has(node)
+  }
+
   const connection = async (message: NodeMessage) => {
     const said = understood(ConnectionMessageSchema, message)
     if (said === undefined) return
     const { state, reason, expectedBackSeconds } = said
+    if (state === 'goodbye') leaving.add(message.node)
+    else leaving.delete(message.node)
     log.info('Node connection', { node: message.node, state, reason, expectedBackSeconds })
     await lease(message.node, { news: 'connection', message: said })
   }
@@ -106,6 +126,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     if (said === undefined && !isShort) return
     await lease(node, { news: 'heartbeat' })
     if (digests.differs(node, said?.digest)) await askForReport(node, 'digest differs')
+    else if (staysUnknown(node)) await askForReport(node, 'Ready is Unknown')
     else if (body === standingStatusBody) await statusStands(node)
   }
 
@@ -225,19 +246,20 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     digests.lost(message.node, topic)
   }
 
+  /** A node may publish before it is registered: it is asked to publish again when it is. */
+  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+    if (present === undefined) {
+      if (previous !== undefined) void leases.nodeWent(previous).catch(leaseFailed(previous.metadata.name))
+      return
+    }
+    const { name } = present.metadata
+    void leases.nodeCame(name).catch(leaseFailed(name))
+    if (unregistered.delete(name)) void askForReport(name, 'just registered')
+  })
+
   return {
     name: 'node-inbox',
-    /** A node may speak before it is registered: it is asked to say it again when it is. */
-    run: (signal) =>
-      follow({ store, clock, log }, 'nodes', (present, previous) => {
-        if (present === undefined) {
-          if (previous !== undefined) void leases.nodeWent(previous).catch(leaseFailed(previous.metadata.name))
-          return
-        }
-        const { name } = present.metadata
-        void leases.nodeCame(name).catch(leaseFailed(name))
-        if (unregistered.delete(name)) void askForReport(name, 'just registered')
-      }).run(signal),
+    run: (signal) => nodes.run(signal),
     message: (message) => take(message).catch((error) => failed(message, error)),
     connected(node, peer) {
       digests.forget(node)
@@ -245,6 +267,8 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     },
     disconnected(node) {
       peers.delete(node)
+      leaving.delete(node)
+      unknownBefore.delete(node)
       unregistered.delete(node)
       void lease(node, { news: 'disconnected' }).catch(leaseFailed(node))
     },
