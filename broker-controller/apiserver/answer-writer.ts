@@ -1,5 +1,6 @@
 /** An answer becomes bytes on a connection, no faster than its reader takes them. */
 import type { ServerResponse } from 'node:http'
+import { clipped } from '../../api/problem.ts'
 import type { Answer } from './answers.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
@@ -19,7 +20,7 @@ export async function writeAnswer(
   switch (answer.kind) {
     case 'object': {
       outgoing.setHeader('Content-Type', answer.contentType ?? 'application/json')
-      if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', answer.warnings.map(warning))
+      if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
       if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
       return finish(outgoing, answer.code, `${JSON.stringify(answer.body)}\n`, headOnly, signal, slow)
     }
@@ -58,6 +59,25 @@ async function finish(
     if (!isTaken) await slow.drained(outgoing, signal)
   }
   outgoing.end(headOnly ? undefined : bytes.subarray(at))
+}
+
+/** As the API server of Kubernetes (WithWarningRecorder): 4,096 characters in all, and 256 each where that is too little. */
+const mostWarningCharacters = 4096
+const longestWarning = 256
+
+/** A `Warning` header for each, as many as fit: clients refuse answers with too long headers. */
+export function warningHeaders(warnings: readonly string[]): string[] {
+  const total = warnings.reduce((sum, { length }) => sum + length, 0)
+  if (total <= mostWarningCharacters) return warnings.map(warning)
+  const sent: string[] = []
+  let left = mostWarningCharacters
+  for (const text of warnings) {
+    const short = clipped(text, longestWarning)
+    left -= short.length
+    if (left < 0) break
+    sent.push(warning(short))
+  }
+  return sent
 }
 
 /** Header values are Latin-1 at most: what a client wrote into a field name must not break the answer. */

@@ -33,11 +33,11 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   if (request.route.subresource === 'binding') return bindPod(request, needs)
   if (request.route.subresource === 'eviction') return evictPod(request, needs)
   if (request.route.subresource === 'checkpoint') return learnCheckpoint(request, needs)
-  const { route, identity, query, contentType } = request
+  const { route, identity, query } = request
   const { resource } = route
   const wish = wishOf(request, needs)
   const dryRun = isDryRun(query)
-  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, needs.parseYaml)
   const { value, warnings } = readObject(resource, input, fieldValidation(query))
   const placed = inNamespace(value, route.namespace)
   await refuseClosedNamespace(request, placed, needs)
@@ -153,9 +153,9 @@ const BindingSchema = object({
 
 /** What a scheduler of somebody else sends. A pod is bound once and for good. */
 async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
-  const { route, query, contentType } = request
+  const { route, query } = request
   const dryRun = isDryRun(query)
-  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, needs.parseYaml)
   const { metadata, target } = readAs(BindingSchema, 'Binding', input)
   const node = target.name ?? ''
   if (node === '' || (target.kind ?? 'Node') !== 'Node') {

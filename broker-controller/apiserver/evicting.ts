@@ -12,8 +12,8 @@ import { successStatus } from './status-errors.ts'
 
 /** 201 when the pod is on its way out; throws TooManyRequests while its budget forbids it. */
 export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
-  const { route, query, contentType } = request
-  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const { route, query } = request
+  const input = parseBody(await request.readBody(), request, needs.parseYaml)
   const { metadata, deleteOptions: options = {} } = readAs(EvictionSchema, 'Eviction', input)
   if (metadata.name !== route.name) {
     throw new ApiError('BadRequest', 'name in URL does not match name in Eviction object')

@@ -3,7 +3,6 @@ import { setMaxListeners } from 'node:events'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
-import { parse as parseYaml } from 'yaml'
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { limitLog } from '../../daemon/log-limit.ts'
@@ -24,6 +23,7 @@ import type { RequestNeeds } from './requests.ts'
 import { slowReaders } from './slow-readers.ts'
 import { readAsStreams } from './stream-reading.ts'
 import { type HealthCheck, within } from './system-paths.ts'
+import { parseYamlBody } from './yaml-body.ts'
 
 /** PEM. `certificate` is the server's own; `ca` are those whose client certificates are good. */
 export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
@@ -98,7 +98,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     log,
     random,
     version,
-    parseYaml,
+    parseYaml: parseYamlBody,
     commonNameOf,
     ...(origin && { origin }),
     ...(revocations && { revocations }),

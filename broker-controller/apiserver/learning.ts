@@ -29,8 +29,8 @@ const ownNamespaces = ['kube-system', 'kube-public']
  * nothing is to be learnt.
  */
 export async function learnCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
-  const { route, identity, contentType } = request
-  const input = parseBody(await request.readBody(), contentType, needs.parseYaml)
+  const { route, identity } = request
+  const input = parseBody(await request.readBody(), request, needs.parseYaml)
   const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
   const node = await presentObject(request, needs)
   const because = refusal(told.store, node.metadata, needs)

@@ -1,4 +1,5 @@
 /** Bodies in protobuf, as kubectl sends them since 1.32: read into the objects that JSON would have given. */
+import { mostValues, tooManyValues } from './body-limits.ts'
 import { protobufMessages } from './protobuf-messages.ts'
 
 /** What was sent is no object that we know, or no protobuf. */
@@ -10,17 +11,18 @@ type JsonObject = { readonly [field: string]: unknown }
 
 const magic = Buffer.from('k8s\0')
 
-/** The object in Kubernetes' envelope, with its apiVersion and kind. Throws ProtobufError. */
+/** The object in Kubernetes' envelope, with its apiVersion and kind. Throws ProtobufError, and ApiError for too many values. */
 export function readProtobuf(bytes: Buffer): JsonObject {
+  const budget: Budget = { left: mostValues }
   if (!bytes.subarray(0, magic.length).equals(magic)) throw new ProtobufError('It does not begin as an object does')
-  const envelope = readMessage(bytes.subarray(magic.length), envelopeMessage)
+  const envelope = readMessage(bytes.subarray(magic.length), envelopeMessage, budget)
   const { apiVersion, kind } = isObject(envelope['typeMeta']) ? envelope['typeMeta'] : {}
   const { raw } = envelope
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') throw new ProtobufError('It does not say what it is')
   if (envelope['contentEncoding'] !== undefined) throw new ProtobufError('It is packed once more')
   const message = messages().get(messageName(apiVersion, kind))
   if (message === undefined) throw new ProtobufError(`${apiVersion} ${kind} is not known`)
-  return { apiVersion, kind, ...readMessage(Buffer.isBuffer(raw) ? raw : Buffer.alloc(0), message) }
+  return { apiVersion, kind, ...readMessage(Buffer.isBuffer(raw) ? raw : Buffer.alloc(0), message, budget) }
 }
 
 /** `certificates.k8s.io/v1` CertificateSigningRequest is `certificates.v1.CertificateSigningRequest`. */
@@ -74,19 +76,19 @@ function typeFrom(text: string): Omit<Field, 'name'> {
   return last === '?' ? { type: plain, shape: 'one', pointer: true } : { type: text, shape: 'one', pointer: false }
 }
 
-function readMessage(bytes: Buffer, message: Message): JsonObject {
+function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObject {
   const result: { [field: string]: unknown } = {}
   const lists = new Map<string, unknown[]>()
   const maps = new Map<string, [string, unknown][]>()
-  for (const { number, value } of wireFields(bytes)) {
+  for (const { number, value } of wireFields(bytes, budget)) {
     const field = message.get(number)
     if (field === undefined) continue // newer than we are, or a status that is not the client's to say
     const { name, type, shape } = field
-    if (shape === 'map') added(maps, name, entryOf(asBytes(value), type))
-    else if (shape === 'list') added(lists, name, readValue(value, type))
-    else if (name === '...') Object.assign(result, readMessage(asBytes(value), messageOf(type)))
+    if (shape === 'map') added(maps, name, entryOf(asBytes(value), type, budget))
+    else if (shape === 'list') added(lists, name, readValue(value, type, budget))
+    else if (name === '...') Object.assign(result, readMessage(asBytes(value), messageOf(type), budget))
     else {
-      const read = readValue(value, type)
+      const read = readValue(value, type, budget)
       if (field.pointer || !isEmpty(read)) result[name] = read
     }
   }
@@ -101,15 +103,15 @@ function added<T>(lists: Map<string, T[]>, name: string, item: T): void {
   else list.push(item)
 }
 
-function entryOf(bytes: Buffer, type: string): [string, unknown] {
-  const fields = [...wireFields(bytes)]
+function entryOf(bytes: Buffer, type: string, budget: Budget): [string, unknown] {
+  const fields = [...wireFields(bytes, budget)]
   const key = fields.findLast(({ number }) => number === 1)?.value ?? Buffer.alloc(0)
   const value = fields.findLast(({ number }) => number === 2)?.value ?? Buffer.alloc(0)
-  return [asBytes(key).toString('utf8'), readValue(value, type)]
+  return [asBytes(key).toString('utf8'), readValue(value, type, budget)]
 }
 
 /** undefined: there is nothing to say. */
-function readValue(value: WireValue, type: string): unknown {
+function readValue(value: WireValue, type: string, budget: Budget): unknown {
   switch (type) {
     case 's':
       return asBytes(value).toString('utf8')
@@ -122,21 +124,21 @@ function readValue(value: WireValue, type: string): unknown {
     case 'b':
       return asNumber(value) !== 0n
     case 'Time':
-      return timeOf(asBytes(value), 0)
+      return timeOf(asBytes(value), 0, budget)
     case 'MicroTime':
-      return timeOf(asBytes(value), 6)
+      return timeOf(asBytes(value), 6, budget)
     case 'Quantity':
-      return readMessage(asBytes(value), quantityMessage)['text'] ?? '0'
+      return readMessage(asBytes(value), quantityMessage, budget)['text'] ?? '0'
     case 'IntOrString': {
-      const { type: kind, number, text } = readMessage(asBytes(value), intOrStringMessage)
+      const { type: kind, number, text } = readMessage(asBytes(value), intOrStringMessage, budget)
       return kind === 1 ? (text ?? '') : (number ?? 0)
     }
     case 'ExtraValue':
-      return readMessage(asBytes(value), itemsMessage)['items'] ?? []
+      return readMessage(asBytes(value), itemsMessage, budget)['items'] ?? []
     case 'TypeMeta':
-      return readMessage(asBytes(value), typeMetaMessage)
+      return readMessage(asBytes(value), typeMetaMessage, budget)
     default:
-      return readMessage(asBytes(value), messageOf(type))
+      return readMessage(asBytes(value), messageOf(type), budget)
   }
 }
 
@@ -145,8 +147,8 @@ const intOrStringMessage = messageFrom('1 type:i, 2 number:i, 3 text:s')
 const itemsMessage = messageFrom('1 items:s*')
 const timeMessage = messageFrom('1 seconds:i?, 2 nanos:i')
 
-function timeOf(bytes: Buffer, digits: 0 | 6): string | undefined {
-  const { seconds, nanos = 0 } = readMessage(bytes, timeMessage)
+function timeOf(bytes: Buffer, digits: 0 | 6, budget: Budget): string | undefined {
+  const { seconds, nanos = 0 } = readMessage(bytes, timeMessage, budget)
   if (typeof seconds !== 'number') return undefined
   const time = new Date(seconds * 1000)
   if (Number.isNaN(time.getTime())) throw new ProtobufError('A time is out of range')
@@ -167,8 +169,11 @@ function isEmpty(value: unknown): boolean {
 
 type WireValue = bigint | Buffer
 
+/** How many more values may be read. */
+type Budget = { left: number }
+
 /** What the bytes themselves say: numbered values, each a number or a piece of the bytes. */
-function* wireFields(bytes: Buffer): Generator<{ readonly number: number; readonly value: WireValue }> {
+function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number: number; readonly value: WireValue }> {
   let at = 0
   const varint = () => {
     let value = 0n
@@ -186,6 +191,7 @@ function* wireFields(bytes: Buffer): Generator<{ readonly number: number; readon
     return bytes.subarray(at - length, at)
   }
   while (at < bytes.length) {
+    if (--budget.left < 0) throw tooManyValues()
     const tag = varint()
     const number = Number(tag >> 3n)
     switch (Number(tag & 7n)) {

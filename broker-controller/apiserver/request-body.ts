@@ -1,10 +1,12 @@
 /** What was sent → an object of the kind that the path names, or every reason why it is none. */
 import { ApiError } from '../../api/api-error.ts'
 import { decode } from '../../api/decode.ts'
+import type { Identity } from '../../api/identity.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import { invalidObject } from '../../api/problem.ts'
+import { clipped, invalidObject, quoted } from '../../api/problem.ts'
 import { apiVersionOf, type Resource, type ResourceName, type ResourceTypes } from '../../api/resources.ts'
 import type { Described, TSchema } from '../../api/schema.ts'
+import { refuseIntricateJson, refuseLongBody, refuseYaml } from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
@@ -21,7 +23,7 @@ export function fieldValidation(query: URLSearchParams): FieldValidation {
   if (asked === 'Strict' || asked === 'Warn' || asked === 'Ignore') return asked
   throw new ApiError(
     'BadRequest',
-    `fieldValidation: Unsupported value: "${asked}": supported values: "Ignore", "Strict", "Warn"`,
+    `fieldValidation: Unsupported value: ${quoted(asked)}: supported values: "Ignore", "Strict", "Warn"`,
   )
 }
 
@@ -29,26 +31,36 @@ export function fieldValidation(query: URLSearchParams): FieldValidation {
 export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
   const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
   if (asked.every((value) => value === 'All')) return asked.length > 0
-  throw new ApiError('BadRequest', `dryRun: Unsupported value: ${JSON.stringify(asked)}: supported values: "All"`)
+  throw new ApiError('BadRequest', `dryRun: Unsupported value: ${quoted(asked)}: supported values: "All"`)
 }
 
-/** JSON, or YAML or protobuf where the client says so. */
+/** Who sends the body, and what it says of its form. */
+type Sender = { readonly identity: Identity; readonly contentType: string | undefined }
+
+/**
+ * JSON, or YAML or protobuf where the client says so. Throws BadRequest where it cannot be read, UnsupportedMediaType
+ * where this client may not use that form, RequestEntityTooLarge where it is too long or has too many values.
+ */
 export function parseBody(
   body: Buffer,
-  contentType: string | undefined,
+  { identity, contentType }: Sender,
   parseYaml: (text: string) => unknown,
 ): unknown {
+  refuseLongBody(body, identity)
   switch (bodyForm(contentType)) {
     case 'json':
       return parseJson(body)
     case 'yaml':
+      refuseYaml(body, identity)
       return parsed(body, parseYaml)
     case 'protobuf':
       return parsedProtobuf(body)
   }
 }
 
+/** Throws BadRequest where it is no JSON, RequestEntityTooLarge where it has too many values. */
 export function parseJson(body: Buffer): unknown {
+  refuseIntricateJson(body)
   return parsed(body, JSON.parse)
 }
 
@@ -65,7 +77,7 @@ function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
   try {
     return parse(body.toString('utf8'))
   } catch (cause) {
-    const because = cause instanceof Error ? cause.message : String(cause)
+    const because = clipped(cause instanceof Error ? cause.message : String(cause), 256)
     throw new ApiError('BadRequest', `the body of the request cannot be read: ${because}`, undefined, { cause })
   }
 }
@@ -103,13 +115,13 @@ function refuseOtherKind(resource: Resource, input: unknown): void {
   if (apiVersion === wanted && kind === resource.kind) return
   if (kind === undefined || kind === '')
     throw new ApiError('BadRequest', "Object 'Kind' is missing in the body of the request")
-  const because = `the object is a ${kind} in version ${JSON.stringify(apiVersion ?? '')}, not a ${resource.kind} in version "${wanted}"`
+  const because = `the object is a ${clipped(String(kind))} in version ${quoted(apiVersion ?? '')}, not a ${resource.kind} in version "${wanted}"`
   throw new ApiError('BadRequest', `${cannotBe(resource)}: ${because}`)
 }
 
 function judged(resource: Resource, unknownFields: readonly string[], validation: FieldValidation): readonly string[] {
   if (unknownFields.length === 0 || validation === 'Ignore') return []
-  const sentences = unknownFields.map((field) => `unknown field "${field}"`)
+  const sentences = unknownFields.map((field) => `unknown field "${clipped(field, 256)}"`)
   if (validation === 'Warn') return sentences
   throw new ApiError('BadRequest', `${cannotBe(resource)}: strict decoding error: ${sentences.join(', ')}`)
 }

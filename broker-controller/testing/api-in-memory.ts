@@ -1,10 +1,10 @@
 /** Requests to the API without a network: what is asked, and what is answered. */
-import { parse as parseYaml } from 'yaml'
 import { type Identity, mastersGroup } from '../../api/identity.ts'
 import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { answerRequest } from '../apiserver/requests.ts'
+import { parseYamlBody } from '../apiserver/yaml-body.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
@@ -51,7 +51,7 @@ export async function anApi(
     clock,
     log: quietLog(t),
     random: Math.random,
-    parseYaml,
+    parseYaml: parseYamlBody,
     commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),

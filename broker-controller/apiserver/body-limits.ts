@@ -1,0 +1,68 @@
+/**
+ * How large and how intricate may a body be? What is parsed, decoded and validated without a pause holds up everything
+ * else, and that work grows with the number of values in a body, not only with its bytes. The numbers are chosen with
+ * `bench/budget.ts` so that no allowed body takes more than 100 ms.
+ */
+import { ApiError } from '../../api/api-error.ts'
+import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup } from '../../api/identity.ts'
+
+/** Fields and list items of one body. A pod with its status has about 300, a node with fifty images about 400. */
+export const mostValues = 65_536
+/** Levels of objects and lists; the schemas have fewer than twenty. Kubernetes allows 10,000. */
+const mostLevels = 100
+/** The parser takes up to 3 ms for each kB. kubectl turns files into JSON itself. */
+const mostYamlBytes = 16 * 1024
+/** Of a client that may ask for a certificate and nothing else: a request has about 2 kB. */
+const mostRequestBytes = 64 * 1024
+
+/** Throws RequestEntityTooLarge where this identity may not send as much. */
+export function refuseLongBody(body: Uint8Array, { groups }: Identity): void {
+  const isApplicant = groups.includes(bootstrappersGroup) || groups.includes(lapsedNodesGroup)
+  if (isApplicant && !groups.includes(mastersGroup)) refuseLonger(body, mostRequestBytes, 'the body of the request')
+}
+
+/** Throws UnsupportedMediaType for all but administrators, RequestEntityTooLarge where it is too long. */
+export function refuseYaml(body: Uint8Array, { groups }: Identity): void {
+  if (!groups.includes(mastersGroup)) {
+    const message = `YAML bodies are accepted only from members of the group ${mastersGroup}: send JSON`
+    throw new ApiError('UnsupportedMediaType', message)
+  }
+  refuseLonger(body, mostYamlBytes, 'a YAML body, which may be sent as JSON instead,')
+}
+
+/** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is no JSON passes. */
+export function refuseIntricateJson(body: Uint8Array): void {
+  let values = 0
+  let levels = 0
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at]
+    if (byte === quote) at = endOfText(body, at)
+    else if (byte === colon || byte === comma) values++
+    else if (byte === openBrace || byte === openBracket) {
+      values++
+      levels++
+      if (levels > mostLevels)
+        throw new ApiError('BadRequest', `the body of the request has more than ${mostLevels} levels`)
+    } else if (byte === closeBrace || byte === closeBracket) levels--
+    if (values > mostValues) throw tooManyValues()
+  }
+}
+
+export function tooManyValues(): ApiError {
+  return new ApiError('RequestEntityTooLarge', `the body of the request has more than ${mostValues} fields and items`)
+}
+
+const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c]
+const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
+
+/** Where the text that begins at `start` ends: at its closing quote, or behind the body. */
+function endOfText(body: Uint8Array, start: number): number {
+  let at = start + 1
+  while (at < body.length && body[at] !== quote) at += body[at] === backslash ? 2 : 1
+  return at
+}
+
+function refuseLonger(body: Uint8Array, most: number, what: string): void {
+  if (body.length <= most) return
+  throw new ApiError('RequestEntityTooLarge', `Request entity too large: limit of ${what} is ${most} bytes`)
+}
