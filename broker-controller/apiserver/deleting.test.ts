@@ -94,3 +94,35 @@ test('many are deleted by what they have in common', async (t) => {
   t.match(body, { kind: 'ConfigMapList', items: { length: 2 } })
   t.match(await ask('GET', configMapsPath), { body: { items: [{ metadata: { name: 'c' } }] } })
 })
+
+test('five thousand events are deleted in a few writes of the store, not one by one', async (t) => {
+  const { ask, store } = await anApi(t)
+  for (let number = 0; number < 5000; number++) {
+    const metadata = { name: `event-${number}`, namespace: 'default' }
+    await store.create('events', { apiVersion: 'v1', kind: 'Event', metadata, involvedObject: {} })
+  }
+  let writes = 0
+  let under = 0
+  const { delete: remove } = store
+  store.delete = async (...args) => {
+    // What is asked for while nothing else is waited for is written together, as the store on disk does it.
+    if (under === 0) writes += 1
+    under += 1
+    await new Promise((resolve) => setImmediate(resolve))
+    under -= 1
+    return remove(...args)
+  }
+  t.match(await ask('DELETE', '/api/v1/namespaces/default/events'), { code: 200, body: { kind: 'EventList' } })
+  t.equal((await store.list('events')).items.length, 0)
+  t.ok(writes <= 10, `${writes} writes`)
+})
+
+test('many nodes are deleted together, and each is written into the list of revocations', async (t) => {
+  const { ask } = await anApi(t)
+  for (let number = 0; number < 20; number++) {
+    await ask('POST', '/api/v1/nodes', { body: { apiVersion: 'v1', kind: 'Node', metadata: { name: `pi-${number}` } } })
+  }
+  t.match(await ask('DELETE', '/api/v1/nodes'), { code: 200 })
+  const list = await ask('GET', '/api/v1/namespaces/kube-system/configmaps/bramble-revoked-certificates')
+  t.equal(JSON.stringify(list.body).match(/system:node:pi-\d+ NodeDeleted/g)?.length, 20)
+})

@@ -71,6 +71,9 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   return objectAnswer(successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) }))
 }
 
+/** The store writes together what is asked for together. */
+const deletedTogether = 500
+
 export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, query } = request
   const { resource, namespace } = route
@@ -80,12 +83,16 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const dryRun = isDryRun(query, options.dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
   const ended: AnyObject[] = []
-  for (const { metadata } of items.filter(matches)) {
-    const key = { namespace: metadata.namespace ?? '', name: metadata.name }
-    try {
-      ended.push((await deleteOne(resource, { key, options, dryRun }, needs)).object)
-    } catch (error) {
-      if (!isApiError(error, 'NotFound')) throw error
+  const found = items.filter(matches)
+  const together = resource.name === 'nodes' ? 1 : deletedTogether // each node is written into one list of revocations
+  for (let at = 0; at < found.length; at += together) {
+    const deletions = found.slice(at, at + together).map(({ metadata }) => {
+      const key = { namespace: metadata.namespace ?? '', name: metadata.name }
+      return deleteOne(resource, { key, options, dryRun }, needs)
+    })
+    for (const result of await Promise.allSettled(deletions)) {
+      if (result.status === 'fulfilled') ended.push(result.value.object)
+      else if (!isApiError(result.reason, 'NotFound')) throw result.reason
     }
   }
   return objectAnswer(representList(resource, ended, { resourceVersion }, wish))

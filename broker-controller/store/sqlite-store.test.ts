@@ -193,3 +193,14 @@ const aLease = {
   kind: 'Lease',
   metadata: { generateName: 'n', name: `n1`, namespace: 'kube-node-lease' },
 } as const
+
+test('a deletion does not wait as a status does, of whatever kind the object is', async (t) => {
+  const store = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  t.teardown(store.close)
+  const metadata = { name: 'web.1', namespace: 'default' }
+  const creating = store.create('events', { apiVersion: 'v1', kind: 'Event', metadata, involvedObject: {} })
+  await t.rejects(store.create('events', { apiVersion: 'v1', kind: 'Event', metadata, involvedObject: {} }))
+  await creating
+  await store.delete('events', { namespace: 'default', name: 'web.1' })
+  t.equal((await store.list('events')).items.length, 0)
+})

@@ -17,7 +17,7 @@ export type SqliteStoreNeeds = {
   readonly path: string
   readonly clock: Clock
   readonly log: Log
-  /** The longest a status or an event waits for others to be written with. */
+  /** The longest a status or a new event waits for others to be written with. */
   readonly statusDelayMs?: number
   /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
   readonly historyLength?: number
@@ -97,7 +97,8 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
       batch.changes.push({ resource, change })
       batch.objects.set(rowKey(resource, { namespace, name }), gone ? undefined : change.object)
       if (!batch.firstVersions.has(resource)) batch.firstVersions.set(resource, change.version)
-      if (what === 'status' || resource === 'events') flushLater(batch)
+      // A client that deletes many objects one after another waits for each.
+      if (!gone && (what === 'status' || resource === 'events')) flushLater(batch)
       else flushSoon(batch)
       return batch.settled
     },
