@@ -23,6 +23,19 @@ export const EventSchema = object({
 })
 export type Event = Described<typeof EventSchema>
 
+/** As events.k8s.io/v1 validates them: noteLengthLimit and reasonLengthLimit. */
+const longest = { message: 1024, reason: 128 } as const
+
+/** Kubernetes' limit for the message of an event, and its scheduler's way to keep it (truncateMessage). */
+export function eventMessage(text: string): string {
+  const ending = ' ...'
+  return text.length <= longest.message ? text : text.slice(0, longest.message - ending.length) + ending
+}
+
+export function eventReason(text: string): string {
+  return text.slice(0, longest.reason)
+}
+
 export type EventOfAgent = Pick<Event, 'metadata' | 'involvedObject'> & {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string

@@ -280,6 +280,33 @@ test('events are stored with the controller’s time, counted, and only about th
   t.equal(await dropped('events', 'NotItsObject'), 1)
 })
 
+test('a node that reports events without end gets in a bounded number; others are not affected', async (t) => {
+  const { store, say, dropped } = await inbox(t)
+  const event = (node: string, number: number) => ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: 'x', namespace: 'default' },
+    involvedObject: { kind: 'Node', name: node, uid: node },
+    reason: 'Made',
+    message: `${number}`,
+  })
+  for (let number = 0; number < 1500; number++) await say({ kind: 'events', node: 'pi-1' }, event('pi-1', number))
+  t.equal((await store.list('events')).items.length, 1000)
+  t.equal(await dropped('events', 'TooManyEvents'), 500)
+  await say({ kind: 'events', node: 'pi-2' }, event('pi-2', 0))
+  t.equal((await store.list('events')).items.length, 1001)
+})
+
+test('a report that is too large is cut, counted and stored', async (t) => {
+  const { store, say, log } = await inbox(t)
+  const made = Array.from({ length: 1000 }, (_, number) => ({ type: `Made${number}`, status: 'True' }))
+  await say({ kind: 'status', node: 'pi-1' }, { conditions: [...made, { type: 'Ready', status: 'True' }] })
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  t.equal(node?.status?.conditions?.length, 64)
+  t.equal(node?.status?.conditions?.[0]?.type, 'Ready')
+  t.same(log.messages('warn'), ['Report of a node shortened'])
+})
+
 test('what the store does not take is told of, and asked for again', async (t) => {
   const { store, say, published, log, listener } = await inbox(t)
   await store.close()

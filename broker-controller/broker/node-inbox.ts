@@ -16,7 +16,9 @@ import {
 } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import { limitLog } from '../../daemon/log-limit.ts'
 import type { Loop } from '../../daemon/run.ts'
+import { tokenBuckets } from '../../daemon/token-bucket.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow } from '../store/follow.ts'
 import { removeIfThere } from '../store/remove.ts'
@@ -35,6 +37,7 @@ import {
   standingReport,
   subjectOf,
 } from './node-report.ts'
+import { boundedNodeStatus, boundedPodStatus } from './report-bounds.ts'
 
 export type NodeInboxNeeds = {
   readonly store: Store
@@ -48,6 +51,9 @@ export type NodeInboxNeeds = {
 }
 
 export interface NodeInbox extends NodeListener, Loop {}
+
+/** The events of 110 pods that start at one time, and more than a node has to say afterwards. */
+const eventsOfNode = { perSecond: 5, burst: 1000 }
 
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const { store, usage, broker, events, podsOf, clock, log, registry } = needs
@@ -68,6 +74,22 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     registers: [registry],
   })
 
+  const shortened = new Counter({
+    name: 'bramble_inbox_shortened_total',
+    help: 'Reports of nodes with lists or texts that were longer than allowed and were cut',
+    labelNames: ['kind'],
+    registers: [registry],
+  })
+  /** For lines that a node can cause. */
+  const limited = limitLog(log, clock)
+  const eventRate = tokenBuckets(eventsOfNode, clock)
+
+  const noteCut = ({ node, topic }: NodeMessage, cut: readonly string[]) => {
+    if (cut.length === 0) return
+    shortened.inc({ kind: topic.kind })
+    limited.warn(`${node}/cut`, 'Report of a node shortened', { node, topic: topicName(topic), fields: cut })
+  }
+
   /** Counts it; tells of it once per node and kind of topic. */
   const drop = (message: NodeMessage, reason: string, problems: readonly string[] = []) => {
     const { node, topic } = message
@@ -75,7 +97,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const key = `${node}/${topic.kind}/${reason}`
     if (told.has(key)) return
     told.add(key)
-    log.warn('Message of a node dropped', { node, topic: topicName(topic), reason, problems })
+    limited.warn(key, 'Message of a node dropped', { node, topic: topicName(topic), reason, problems })
   }
 
   const understood = <const S extends TSchema>(schema: S, message: NodeMessage): Described<S> | undefined => {
@@ -90,7 +112,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const leaseFailed = (node: string) => (error: unknown) => failed({ node, topic: { kind: 'connection', node } }, error)
 
   const askForReport = async (node: string, reason: string) => {
-    log.info('Node asked for its whole state', { node, reason })
+    limited.info(`${node}/asked`, 'Node asked for its whole state', { node, reason })
     const call: CallMessage = { call: 'report', reason }
     await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
   }
@@ -115,7 +137,12 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const { state, reason, expectedBackSeconds } = said
     if (state === 'goodbye') leaving.add(message.node)
     else leaving.delete(message.node)
-    log.info('Node connection', { node: message.node, state, reason, expectedBackSeconds })
+    limited.info(`${message.node}/connection`, 'Node connection', {
+      node: message.node,
+      state,
+      reason,
+      expectedBackSeconds,
+    })
     await lease(message.node, { news: 'connection', message: said })
   }
 
@@ -147,8 +174,10 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   const status = async (message: NodeMessage) => {
-    const report = understood(NodeStatusSchema, message)
-    if (report === undefined) return
+    const given = understood(NodeStatusSchema, message)
+    if (given === undefined) return
+    const { status: report, cut } = boundedNodeStatus(given)
+    noteCut(message, cut)
     const written = await rewrite({ store, clock }, 'nodes', {
       key: { namespace: '', name: message.node },
       part: 'status',
@@ -162,8 +191,11 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
 
   const pod = async (message: NodeMessage, uid: string) => {
     if (message.body === '') return podGone(message.node, uid)
-    const said = understood(PodMessageSchema, message)
-    if (said === undefined) return
+    const given = understood(PodMessageSchema, message)
+    if (given === undefined) return
+    const { status, cut } = boundedPodStatus(given.status)
+    noteCut(message, cut)
+    const said = { ...given, status }
     const key = { namespace: said.namespace, name: said.name }
     const answer = podStatusAfter(message.node, uid, said, await store.get('pods', key))
     if (!answer.take) return drop(message, answer.because)
@@ -197,6 +229,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   const event = async (message: NodeMessage) => {
+    if (eventRate.take(message.node) > 0) return drop(message, 'TooManyEvents')
     const said = understood(EventSchema, message)
     if (said === undefined) return
     const object = subjectOf(message.node, said, podsOf(message.node))
@@ -241,7 +274,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
 
   const failed = (message: Pick<NodeMessage, 'node' | 'topic'>, error: unknown) => {
     const topic = topicName(message.topic)
-    log.warn('Message of a node not stored', { node: message.node, topic, error })
+    limited.warn(`${message.node}/not stored`, 'Message of a node not stored', { node: message.node, topic, error })
     // The next lease shows the difference, and the node says it again.
     digests.lost(message.node, topic)
   }

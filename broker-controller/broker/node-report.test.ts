@@ -97,6 +97,49 @@ test('conditions are stamped here: heard now, changed when their status did', as
   })
 })
 
+test('a report of a node replaces the one before; conditions that others wrote stay, in bounded number', async (t) => {
+  const made = (letter: string, count: number): NodeStatus => ({
+    conditions: [
+      ...Array.from({ length: count }, (_, i) => ({ type: `${letter}${i}`, status: 'True' }) as const),
+      { type: 'Ready', status: 'True' },
+    ],
+  })
+  const foreign = Array.from({ length: 100 }, (_, i) => ({ type: `Foreign${i}`, status: 'True' }) as const)
+  const first = nodeStatusAfter({ conditions: foreign }, made('A', 50), nowMs)
+  t.equal(first.conditions?.length, 32 + 51)
+  const second = nodeStatusAfter(first, made('B', 50), nowMs + 1000)
+  t.equal(second.conditions?.length, 32 + 51)
+  t.notOk(second.conditions?.some(({ type }) => type.startsWith('A')))
+  const third = nodeStatusAfter(second, { conditions: [{ type: 'Ready', status: 'True' }] }, nowMs + 2000)
+  t.same(
+    third.conditions?.map(({ type }) => type),
+    [...foreign.slice(0, 32).map(({ type }) => type), 'Ready'],
+  )
+})
+
+test('a health condition that a machine has no more is not shown any more', async (t) => {
+  const status: NodeStatus = { conditions: [{ type: 'UnderVoltage', status: 'True' }] }
+  const after = nodeStatusAfter(status, { conditions: [{ type: 'Ready', status: 'True' }] }, nowMs)
+  t.same(
+    after.conditions?.map(({ type }) => type),
+    ['Ready'],
+  )
+})
+
+test('of the conditions of a pod a node writes those of the kubelet, and no others', async (t) => {
+  const condition = (type: string) => ({ type, status: 'True' }) as const
+  const conditions = ['example.com/gate', 'Initialized', 'PodScheduled'].map(condition)
+  const pod = aPod({ uid: 'u1', nodeName: 'pi-1', status: { conditions } })
+  const report = { conditions: ['Ready', 'Made', 'example.com/gate', 'DisruptionTarget'].map(condition) }
+  const answer = podStatusAfter('pi-1', 'u1', aMessage({ status: report }), pod)
+  t.same(answer.take && answer.status.conditions?.map(({ type }) => type), [
+    'example.com/gate',
+    'PodScheduled',
+    'Ready',
+    'DisruptionTarget',
+  ])
+})
+
 test('a node speaks of its own pods only, and of the one that is there now', async (t) => {
   const pod = aPod({ name: 'web', uid: 'u1', nodeName: 'pi-1' })
   const why = (node: string, uid: string, message: Partial<PodMessage>, of: typeof pod | undefined) => {

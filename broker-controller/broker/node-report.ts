@@ -2,7 +2,7 @@
 import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectReference, OwnerReference } from '../../api/meta.ts'
-import type { NodeStatus } from '../../api/node.ts'
+import { healthConditionTypes, type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../api/node.ts'
 import { comesBack, withoutShutdown } from '../../api/node-shutdown.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
@@ -118,8 +118,8 @@ function present(annotations: { readonly [name: string]: string | undefined }): 
 }
 
 /**
- * The node's status after its report. Conditions are stamped here: heard now, and changed now where the status differs.
- * Conditions the node does not speak of are someone else's and stay.
+ * The node's status after its report, which replaces the one before. Conditions are stamped here: heard now, and changed
+ * now where the status differs. Conditions that others wrote stay, up to `mostForeignConditions`.
  */
 export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStatus, nowMs: number): NodeStatus {
   const now = rfc3339(nowMs)
@@ -129,8 +129,21 @@ export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStat
     const unchanged = earlier?.status === condition.status ? earlier.lastTransitionTime : undefined
     return { ...condition, lastHeartbeatTime: now, lastTransitionTime: unchanged ?? now }
   })
-  const others = known.filter(({ type }) => !reported.some((condition) => condition.type === type))
-  return { ...report, conditions: [...others, ...reported] }
+  const types = new Set(reported.map(({ type }) => type))
+  const others = known.filter((condition) => !types.has(condition.type) && !isReported(condition, known))
+  return { ...report, conditions: [...others.slice(0, mostForeignConditions), ...reported] }
+}
+
+/** Of controllers and node-problem detectors that write through the API. */
+const mostForeignConditions = 32
+
+const agentTypes: ReadonlySet<string> = new Set([...nodeConditionTypes, ...healthConditionTypes])
+
+/** Did the node itself report this condition before? All conditions of one report are stamped with one time. */
+function isReported({ type, lastHeartbeatTime }: NodeCondition, known: readonly NodeCondition[]): boolean {
+  if (agentTypes.has(type)) return true
+  const ready = known.find((condition) => condition.type === 'Ready')
+  return lastHeartbeatTime !== undefined && lastHeartbeatTime === ready?.lastHeartbeatTime
 }
 
 /**
@@ -155,10 +168,10 @@ export function podStatusAfter(node: string, uid: string, message: PodMessage, p
   if (pod.spec.nodeName !== node) return { take: false, because: 'AnotherNode' }
   const isBack = comesBack(pod) && !comesBack(pod, message.status)
   const before = isBack && pod.status !== undefined ? withoutShutdown(pod.status) : (pod.status ?? {})
-  const { conditions = [], ...report } = message.status
-  const others = (before.conditions ?? []).filter(
-    ({ type }) => !conditions.some((condition) => condition.type === type),
-  )
+  const { conditions: reported = [], ...report } = message.status
+  const conditions = reported.filter(({ type }) => nodesPodConditions.has(type) || sharedPodConditions.has(type))
+  const types = new Set(conditions.map(({ type }) => type))
+  const others = (before.conditions ?? []).filter(({ type }) => !types.has(type) && !nodesPodConditions.has(type))
   return {
     take: true,
     status: {
@@ -169,6 +182,18 @@ export function podStatusAfter(node: string, uid: string, message: PodMessage, p
     },
   }
 }
+
+/** The conditions of a pod that are its node's to report (PodConditionByKubelet of the kubelet); all others stay as they are. */
+const nodesPodConditions: ReadonlySet<string> = new Set([
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+  'PodResizePending',
+  'PodResizeInProgress',
+])
+/** Those that both the node and the control plane write: one that the node leaves out stays. */
+const sharedPodConditions: ReadonlySet<string> = new Set(['PodScheduled', 'DisruptionTarget'])
 
 /** A pod that has ended stays ended, however its node remembers it; but for the end that a boot undoes. */
 function endedAs(pod: Pod, reported: PodStatus['phase']): Pick<PodStatus, 'phase' | 'reason' | 'message'> {

@@ -15,7 +15,7 @@ test('an event goes an hour after it last happened', async (t) => {
     series: { count: 2, lastObservedTime: '2026-01-01T01:59:00.000000Z' },
   })
   const undated = anEvent('undated', {})
-  const gone = expiredEvents([young, old, series, undated], now, { lifetimeMs: 3_600_000, max: 10 })
+  const gone = expiredEvents([young, old, series, undated], now, { lifetimeMs: 3_600_000, max: 10, maxPerHost: 10 })
   t.same(
     gone.map(({ metadata }) => metadata.name),
     ['undated', 'old'],
@@ -24,11 +24,23 @@ test('an event goes an hour after it last happened', async (t) => {
 
 test('of too many events the oldest go', async (t) => {
   const events = [30, 10, 20].map((minute) => anEvent(`at-${minute}`, { lastTimestamp: `2026-01-01T01:${minute}:00Z` }))
-  const gone = expiredEvents(events, now, { lifetimeMs: 3_600_000, max: 1 })
+  const gone = expiredEvents(events, now, { lifetimeMs: 3_600_000, max: 1, maxPerHost: 10 })
   t.same(
     gone.map(({ metadata }) => metadata.name),
     ['at-10', 'at-20'],
   )
+})
+
+test('a node with too many events loses its own, and no others', async (t) => {
+  const at = (minute: number, host: string) => {
+    const time = `2026-01-01T01:${minute}:00Z`
+    return anEvent(`${host}-${minute}`, { lastTimestamp: time, source: { host } })
+  }
+  const events = [at(10, 'calm'), ...[11, 12, 13, 14].map((minute) => at(minute, 'loud')), at(15, 'calm')]
+  const settings = { lifetimeMs: 3_600_000, max: 4, maxPerHost: 2 }
+  const names = (gone: readonly Event[]) => gone.map(({ metadata }) => metadata.name)
+  t.same(names(expiredEvents(events, now, settings)), ['loud-11', 'loud-12'])
+  t.same(names(expiredEvents(events, now, { ...settings, max: 3 })), ['calm-10', 'loud-11', 'loud-12'])
 })
 
 test('the loop removes what is old from the store and keeps the rest', async (t) => {

@@ -11,9 +11,16 @@ export type EventCleanupSettings = {
   /** Kubernetes' --event-ttl. */
   readonly lifetimeMs: number
   readonly max: number
+  /** Of events with one `source.host`: a node that reports without end removes its own events, and no others. */
+  readonly maxPerHost: number
 }
 
-export const defaultEventCleanup: EventCleanupSettings = { periodMs: 60_000, lifetimeMs: 3_600_000, max: 20_000 }
+export const defaultEventCleanup: EventCleanupSettings = {
+  periodMs: 60_000,
+  lifetimeMs: 3_600_000,
+  max: 20_000,
+  maxPerHost: 1000,
+}
 
 export type EventCleanupNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 
@@ -54,15 +61,33 @@ function isLate(error: unknown): boolean {
   return isApiError(error, 'NotFound') || isApiError(error, 'Conflict')
 }
 
-/** Which of these may go: those that did not happen again within the lifetime, and the oldest beyond `max`. */
+/**
+ * Which of these may go: those that did not happen again within the lifetime, the oldest of a host beyond `maxPerHost`,
+ * and the oldest of all beyond `max`. The oldest first.
+ */
 export function expiredEvents<E extends Event>(
   events: readonly E[],
   now: number,
-  { lifetimeMs, max }: Pick<EventCleanupSettings, 'lifetimeMs' | 'max'>,
+  { lifetimeMs, max, maxPerHost }: Pick<EventCleanupSettings, 'lifetimeMs' | 'max' | 'maxPerHost'>,
 ): readonly E[] {
   const dated = events.map((event) => ({ event, at: lastSeenMs(event) })).sort((a, b) => a.at - b.at)
-  const tooMany = dated.length - max
-  return dated.filter(({ at }, place) => place < tooMany || now - at >= lifetimeMs).map(({ event }) => event)
+  const surplus = new Map<string, number>()
+  for (const { source } of events) {
+    if (source?.host) surplus.set(source.host, (surplus.get(source.host) ?? -maxPerHost) + 1)
+  }
+  const isSurplus = ({ source }: Event) => {
+    const left = surplus.get(source?.host ?? '') ?? 0
+    if (left > 0) surplus.set(source?.host ?? '', left - 1)
+    return left > 0
+  }
+  const gone = new Set(dated.filter(({ event, at }) => isSurplus(event) || now - at >= lifetimeMs))
+  let tooMany = dated.length - gone.size - max
+  for (const one of dated) {
+    if (tooMany <= 0) break
+    if (!gone.has(one)) tooMany -= 1
+    gone.add(one)
+  }
+  return dated.filter((one) => gone.has(one)).map(({ event }) => event)
 }
 
 /** An event without a readable time is the oldest of all. */

@@ -73,3 +73,14 @@ test('names sort as the events happened, however fast they come', async (t) => {
     messages,
   )
 })
+
+test('an event of any length is kept within the limits of Kubernetes', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  const long = 'x'.repeat(100_000)
+  const object = { ...notReady.object, fieldPath: long }
+  const occurrence = { ...notReady, object, reason: long, message: long, component: long, host: long }
+  await eventRecorder({ store, clock: systemClock }).record(occurrence)
+  const [event] = (await store.list('events')).items
+  t.ok(JSON.stringify(event).length < 4000)
+  t.same([event?.message, event?.reason?.length], [`${'x'.repeat(1020)} ...`, 128])
+})

@@ -1,6 +1,6 @@
 /** Events: what happened to an object, for whoever runs `kubectl describe`. Equal ones are counted, not repeated. */
 import { isApiError } from '../../api/api-error.ts'
-import type { Event } from '../../api/event.ts'
+import { type Event, eventMessage, eventReason } from '../../api/event.ts'
 import type { ObjectReference } from '../../api/meta.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Store } from './store.ts'
@@ -38,7 +38,8 @@ export function eventRecorder({ store, clock }: { readonly store: Store; readonl
   }
 
   return {
-    async record(occurrence) {
+    async record(given) {
+      const occurrence = shortened(given)
       const key = likenessOf(occurrence)
       const earlier = written.get(key)?.catch(() => undefined) ?? Promise.resolve(undefined)
       const done = earlier.then((name) => write(occurrence, name))
@@ -50,6 +51,24 @@ export function eventRecorder({ store, clock }: { readonly store: Store; readonl
     },
   }
 }
+
+/** Of any length in, within the limits of an Event out. */
+function shortened(occurrence: Occurrence): Occurrence {
+  const { object, reason, message, component, host } = occurrence
+  const short = Object.entries(object).map(([field, text]) => [field, text?.slice(0, longestReference)] as const)
+  return {
+    ...occurrence,
+    object: Object.fromEntries(short),
+    reason: eventReason(reason),
+    message: eventMessage(message),
+    component: component.slice(0, longestName),
+    ...(host !== undefined && { host: host.slice(0, longestName) }),
+  }
+}
+
+const longestName = 253
+/** A field path may be longer than a name. */
+const longestReference = 512
 
 /** False when the event is there no more. */
 async function countAgain(store: Store, { object }: Occurrence, name: string, now: string): Promise<boolean> {

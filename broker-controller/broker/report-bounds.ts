@@ -1,0 +1,104 @@
+/** How large may a node's report be? A longer list or text is cut, so that a node cannot fill the store and its readers. */
+import { type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../api/node.ts'
+import type { ContainerStatus, PodCondition, PodStatus } from '../../api/pod.ts'
+
+/** `what` names the fields that were longer than allowed. */
+export type Bounded<T> = { readonly status: T; readonly cut: readonly string[] }
+
+const most = {
+  conditions: 64,
+  addresses: 64,
+  /** Kinds of resources: a device plugin may have many. */
+  resources: 128,
+  images: 50, // nodeStatusMaxImages of the kubelet
+  imageNames: 5, // MaxNamesPerImageInNodeStatus of the kubelet
+  volumes: 512,
+  containers: 256,
+  addressesOfPod: 16,
+} as const
+
+/** Characters; the first two as in Kubernetes' metav1.Condition, whose message may be longer. */
+const longest = { type: 316, reason: 1024, message: 4096, name: 1024 } as const
+
+export function boundedNodeStatus(report: NodeStatus): Bounded<NodeStatus> {
+  const cuts = cutter()
+  const { conditions, addresses, images, volumesInUse, volumesAttached, capacity, allocatable } = report
+  const status: NodeStatus = {
+    ...report,
+    ...(conditions && { conditions: cuts.conditions(ownFirst(conditions)) }),
+    ...(addresses && { addresses: cuts.list('addresses', addresses, most.addresses) }),
+    ...(images && {
+      images: cuts.list('images', images, most.images).map(({ names, ...image }) => ({
+        ...image,
+        ...(names && { names: cuts.texts('images.names', names, most.imageNames) }),
+      })),
+    }),
+    ...(volumesInUse && { volumesInUse: cuts.texts('volumesInUse', volumesInUse, most.volumes) }),
+    ...(volumesAttached && { volumesAttached: cuts.list('volumesAttached', volumesAttached, most.volumes) }),
+    ...(capacity && { capacity: cuts.map('capacity', capacity) }),
+    ...(allocatable && { allocatable: cuts.map('allocatable', allocatable) }),
+  }
+  return { status, cut: cuts.made() }
+}
+
+export function boundedPodStatus(report: PodStatus): Bounded<PodStatus> {
+  const cuts = cutter()
+  const { conditions, hostIPs, podIPs, message } = report
+  const { initContainerStatuses: init, containerStatuses: main, ephemeralContainerStatuses: ephemeral } = report
+  const containers = (statuses: readonly ContainerStatus[]) => cuts.list('containerStatuses', statuses, most.containers)
+  const status: PodStatus = {
+    ...report,
+    ...(message !== undefined && { message: cuts.text('message', message, longest.message) }),
+    ...(conditions && { conditions: cuts.conditions(conditions) }),
+    ...(hostIPs && { hostIPs: cuts.list('hostIPs', hostIPs, most.addressesOfPod) }),
+    ...(podIPs && { podIPs: cuts.list('podIPs', podIPs, most.addressesOfPod) }),
+    ...(init && { initContainerStatuses: containers(init) }),
+    ...(main && { containerStatuses: containers(main) }),
+    ...(ephemeral && { ephemeralContainerStatuses: containers(ephemeral) }),
+  }
+  return { status, cut: cuts.made() }
+}
+
+/** Those that the fleet judges a node by are not the ones to be cut. */
+function ownFirst(conditions: readonly NodeCondition[]): readonly NodeCondition[] {
+  if (conditions.length <= most.conditions) return conditions
+  const isOwn = ({ type }: NodeCondition) => (nodeConditionTypes as readonly string[]).includes(type)
+  return [...conditions.filter(isOwn), ...conditions.filter((condition) => !isOwn(condition))]
+}
+
+function cutter() {
+  const made = new Set<string>()
+  const list = <T>(what: string, items: readonly T[], mostItems: number): readonly T[] => {
+    if (items.length <= mostItems) return items
+    made.add(what)
+    return items.slice(0, mostItems)
+  }
+  const text = (what: string, value: string, longestText: number): string => {
+    if (value.length <= longestText) return value
+    made.add(what)
+    return value.slice(0, longestText)
+  }
+  return {
+    list,
+    text,
+    texts: (what: string, items: readonly string[], mostItems: number) =>
+      list(what, items, mostItems).map((item) => text(what, item, longest.name)),
+    map<V>(what: string, values: { readonly [key: string]: V }): { readonly [key: string]: V } {
+      const entries = Object.entries(values)
+      return entries.length <= most.resources ? values : Object.fromEntries(list(what, entries, most.resources))
+    },
+    conditions<C extends NodeCondition | PodCondition>(conditions: readonly C[]): readonly C[] {
+      return list('conditions', conditions, most.conditions).map((condition) => ({
+        ...condition,
+        type: text('conditions.type', condition.type, longest.type),
+        ...(condition.reason !== undefined && {
+          reason: text('conditions.reason', condition.reason, longest.reason),
+        }),
+        ...(condition.message !== undefined && {
+          message: text('conditions.message', condition.message, longest.message),
+        }),
+      }))
+    },
+    made: () => [...made],
+  }
+}
