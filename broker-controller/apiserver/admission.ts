@@ -3,7 +3,8 @@
  * what is wrong is refused with every field at fault. Pure; permissions are asked elsewhere.
  */
 import { ApiError } from '../../api/api-error.ts'
-import { authenticatedGroup, type Identity } from '../../api/identity.ts'
+import { type Event, eventMessage, eventReason } from '../../api/event.ts'
+import { authenticatedGroup, type Identity, nodeOf } from '../../api/identity.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
 import type { Node } from '../../api/node.ts'
 import { invalidObject, type Problem } from '../../api/problem.ts'
@@ -29,6 +30,7 @@ import {
   secretProblems,
 } from './kind-validation.ts'
 import { changedPod, newPod } from './new-pod.ts'
+import { refuseLarge } from './object-size.ts'
 import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
 import { priorityClassChangeProblems, priorityClassProblems } from './priority.ts'
 
@@ -48,6 +50,7 @@ export function prepareForCreate(resource: Resource, object: AnyObject, facts: C
   }
   const named = withMetadata(object, clientsMetadata(object.metadata))
   const prepared = withDefaults(asNew(named, facts))
+  refuseLarge(prepared)
   const unsupported = prepared.kind === 'Pod' ? unsupportedFields(prepared) : []
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
@@ -68,6 +71,7 @@ function firstProblems(object: AnyObject): readonly Problem[] {
 export function prepareForUpdate(resource: Resource, old: AnyObject, now: AnyObject, subresource = ''): AnyObject {
   const kept = keptFrom(old, now)
   const prepared = withDefaults(withMetadata(kept, serversMetadata(old.metadata, kept.metadata)))
+  refuseLarge(prepared)
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...metadataChangeProblems(old.metadata, prepared.metadata),
@@ -118,6 +122,11 @@ function asNew(object: AnyObject, { requester, nowMs, learnt }: CreateFacts): An
       const { status: _, ...rest } = object
       return rest
     }
+    case 'Event': {
+      // Events of one source are bounded together: a node cannot write them in the name of another.
+      const host = nodeOf(requester)
+      return host === undefined ? object : { ...object, source: { ...object.source, host } }
+    }
     default:
       return object
   }
@@ -138,6 +147,8 @@ function withDefaults(object: AnyObject): AnyObject {
       return { ...object, spec: withPodDefaults(object.spec) }
     case 'Secret':
       return withSecretDefaults(object)
+    case 'Event':
+      return withShortTexts(object)
     case 'Node':
       return withBothCidrs(object)
     case 'PriorityClass':
@@ -149,6 +160,15 @@ function withDefaults(object: AnyObject): AnyObject {
     }
     default:
       return object
+  }
+}
+
+function withShortTexts(event: Event): Event {
+  const { message, reason } = event
+  return {
+    ...event,
+    ...(message !== undefined && { message: eventMessage(message) }),
+    ...(reason !== undefined && { reason: eventReason(reason) }),
   }
 }
 

@@ -2,7 +2,8 @@
 import { ApiError, alreadyExists, conflict, isApiError, notFound } from '../../api/api-error.ts'
 import { nodeOf } from '../../api/identity.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../api/meta.ts'
-import type { Pod } from '../../api/pod.ts'
+import type { Node } from '../../api/node.ts'
+import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import { boundPod } from '../../api/pod-conditions.ts'
 import type { PriorityClass } from '../../api/priority-class.ts'
 import type { Resource } from '../../api/resources.ts'
@@ -61,13 +62,23 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
 
 async function factsFor(node: string, object: AnyObject, { store, commonNameOf }: ResourceNeeds): Promise<NodeFacts> {
   switch (object.kind) {
-    case 'Pod':
-      return { nodeUid: (await store.get('nodes', { namespace: '', name: node }))?.metadata.uid }
+    case 'Pod': {
+      const author = await store.get('nodes', { namespace: '', name: node })
+      const pods = (await store.list('pods')).items.filter(({ spec }) => spec.nodeName === node)
+      const count = pods.filter(({ metadata }) => metadata.annotations?.[mirrorAnnotation] !== undefined).length
+      return { nodeUid: author?.metadata.uid, mirrors: { count, most: mostMirrors(author) } }
+    }
     case 'CertificateSigningRequest':
       return { commonName: commonNameOf(Buffer.from(object.spec.request, 'base64').toString('utf8')) }
     default:
       return {}
   }
+}
+
+/** As many as its pods may be; a node says itself how many that is, so it is bounded. */
+function mostMirrors(node: Node | undefined): number {
+  const pods = Number(node?.status?.capacity?.['pods'] ?? 0)
+  return Math.min(Math.max(pods || 0, 110), 500)
 }
 
 /** The classes that decide about such an object; none when they do not matter. */

@@ -1,6 +1,7 @@
 /** What may a node's own certificate write into the objects it may write? As Kubernetes' NodeRestriction. */
 import { isDeepStrictEqual } from 'node:util'
 import { type CertificateSigningRequest, nodeClientSigner } from '../../api/certificate-signing-request.ts'
+import type { Event } from '../../api/event.ts'
 import { nodeIdentity } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { KubeObject, ObjectMeta, OwnerReference } from '../../api/meta.ts'
@@ -10,6 +11,7 @@ import { isReservedNodeLabel } from '../../api/node-labels.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import { claimsOf, configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import type { ResourceName } from '../../api/resources.ts'
+import { jsonBytes } from './object-size.ts'
 
 /** What else is known of a new object's author. */
 export type NodeFacts = {
@@ -17,6 +19,8 @@ export type NodeFacts = {
   readonly nodeUid?: string | undefined
   /** Whom the certificate that it asks for would name; undefined when the request cannot be read. */
   readonly commonName?: string | undefined
+  /** Pods it mirrors now, and the most it may. */
+  readonly mirrors?: { readonly count: number; readonly most: number } | undefined
 }
 
 /** Why `node` may not write this; undefined when it may. `previous` is undefined for a new object. */
@@ -37,6 +41,7 @@ export function nodeRestriction(
   if (resource === 'certificatesigningrequests') {
     return previous === undefined ? certificateRequest(node, object as CertificateSigningRequest, facts) : undefined
   }
+  if (resource === 'events') return nodeEvent(node, previous as Event | undefined)
   if (resource !== 'leases') return undefined
   if (namespace === nodeLeaseNamespace && name === node) return undefined
   return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
@@ -65,12 +70,27 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
   return undefined
 }
 
+/** The source of a new event is set to the node by admission. */
+function nodeEvent(node: string, previous: Event | undefined): string | undefined {
+  const host = previous?.source?.host
+  if (previous === undefined || host === node) return undefined
+  return `node "${node}" is only allowed to modify its own events, not one of source.host "${host ?? ''}"`
+}
+
+/** No pod that a person writes is as large; each is sent back to the node with every change of its pods. */
+const mostMirrorBytes = 64 * 1024
+
 /** A node shows the pods it runs of its own accord, and may not use that to get at what only placed pods may have. */
-function mirrorPod(node: string, { metadata, spec }: Pod, { nodeUid }: NodeFacts): string | undefined {
+function mirrorPod(node: string, pod: Pod, { nodeUid, mirrors }: NodeFacts): string | undefined {
+  const { metadata, spec } = pod
   if (metadata.annotations?.[mirrorAnnotation] === undefined) {
     return `pod does not have "${mirrorAnnotation}" annotation, node "${node}" can only create mirror pods`
   }
   if (spec.nodeName !== node) return `node "${node}" can only create pods with spec.nodeName set to itself`
+  if (mirrors !== undefined && mirrors.count >= mirrors.most) {
+    return `node "${node}" can not create more than ${mirrors.most} mirror pods`
+  }
+  if (jsonBytes(pod) > mostMirrorBytes) return `node "${node}" can not create mirror pods over ${mostMirrorBytes} bytes`
   const owner = ownerProblem(node, metadata.ownerReferences ?? [], nodeUid)
   if (owner !== undefined) return owner
   const named = [
