@@ -6,6 +6,7 @@ import { constants } from 'node:fs'
 import { chmod, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { VolumeError } from '../pods/volumes/volume-store.ts'
+import { pathOf } from './open-folders.ts'
 
 /** Linux: a handle that only names a place. */
 const pathOnly = 0o10000000
@@ -24,15 +25,15 @@ export async function holdInside(root: string, subPath: string): Promise<Held> {
   try {
     for (const part of inside.split('/').filter((one) => one !== '')) handle = await step(handle, part)
     for (const part of missing) {
-      await mkdir(join(linkOf(handle), part)).catch(unlessThere)
+      await mkdir(join(pathOf(handle), part)).catch(unlessThere)
       handle = await step(handle, part)
       if (!(await handle.stat()).isDirectory()) throw new VolumeError(`${subPath} is no folder`)
-      await chmod(linkOf(handle), mode & 0o7777)
+      await chmod(pathOf(handle), mode & 0o7777)
     }
     const found = await handle.stat()
     if (found.isSymbolicLink()) throw new VolumeError(`${subPath} is a link`)
     const held = handle
-    return { folder: found.isDirectory(), link: linkOf(held), release: () => held.close() }
+    return { folder: found.isDirectory(), link: pathOf(held), release: () => held.close() }
   } catch (error) {
     await handle.close()
     if (error instanceof VolumeError) throw error
@@ -43,7 +44,7 @@ export async function holdInside(root: string, subPath: string): Promise<Held> {
 }
 
 async function step(from: FileHandle, part: string): Promise<FileHandle> {
-  const next = await open(join(linkOf(from), part), pathOnly | O_NOFOLLOW)
+  const next = await open(join(pathOf(from), part), pathOnly | O_NOFOLLOW)
   await from.close()
   return next
 }
@@ -63,11 +64,6 @@ async function resolved(
     }
   }
   return { existing: root, missing: parts }
-}
-
-/** For us and for the processes we start. */
-function linkOf({ fd }: FileHandle): string {
-  return `/proc/${process.pid}/fd/${fd}`
 }
 
 function unlessThere(error: NodeJS.ErrnoException): void {

@@ -57,9 +57,11 @@ async function logUsage(paths: readonly string[]): Promise<Filled | undefined> {
       if (file !== name && !file.startsWith(`${name}.`)) continue
       const used = await folderUsage(join(dirname(path), file))
       if (used === undefined) continue
+      const incomplete = sum?.incomplete ?? used.incomplete
       sum = {
         usedBytes: (sum?.usedBytes ?? 0) + used.usedBytes,
         inodesUsed: (sum?.inodesUsed ?? 0) + used.inodesUsed,
+        ...(incomplete === undefined ? {} : { incomplete }),
       }
     }
   }

@@ -75,7 +75,7 @@ test('a folder is counted as the disk sees it', async (t) => {
   t.equal(used?.inodesUsed, 4, 'itself, the file of two names, a folder, a link that is not followed')
   t.ok((used?.usedBytes ?? 0) >= 100_000 && (used?.usedBytes ?? 0) < 200_000, String(used?.usedBytes))
   t.equal(used?.incomplete, undefined)
-  t.match(await folderUsage(folder, 2), { incomplete: true, inodesUsed: 2 })
+  t.match(await folderUsage(folder, 2), { incomplete: 'more than 2 entries', inodesUsed: 2 })
   t.equal(await folderUsage(join(folder, 'none')), undefined)
 })
 

@@ -11,7 +11,6 @@ import {
   readdir,
   realpath,
   rename,
-  rm,
   type stat,
   stat as statOf,
   writeFile,
@@ -19,6 +18,7 @@ import {
 import { dirname, join } from 'node:path'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../pods/volumes/volume-store.ts'
 import { replaceFiles } from './atomic-files.ts'
+import { removeFolder } from './folder-removal.ts'
 import { holdInside } from './inside-volume.ts'
 import { makeMessageFile, messageMemory, readMessageFile } from './message-files.ts'
 import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
@@ -81,7 +81,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
       const target = aside(podUID, 'parts', safe(containerName), String(index))
       const old = mountsAt(await mountPoints(), target)
       for (const { path: mounted } of [...old].reverse()) await unmount(mounted)
-      await rm(target, { recursive: true, force: true })
+      await removeFolder(target)
       await mkdir(held.folder ? target : dirname(target), { recursive: true })
       if (!held.folder) await writeFile(target, '')
       await mountBind(held.link, target)
@@ -91,7 +91,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
     }
   }
 
-  const remove = async (podUID: string) => {
+  const remove = async (podUID: string, signal?: AbortSignal) => {
     const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
     const mounted = async () => {
       const points = await mountPoints()
@@ -101,7 +101,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
     // What is mounted still must not be emptied: it is somebody else's.
     const [left] = await mounted()
     if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
-    for (const folder of folders) await rm(folder, { recursive: true, force: true })
+    for (const folder of folders) await removeFolder(folder, signal)
   }
 
   return {
@@ -116,7 +116,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
       told('the termination message', () =>
         readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
       ),
-    remove: (podUID) => told(`the volumes of pod ${podUID}`, () => remove(podUID)),
+    remove: (podUID, signal) => told(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
     async podUIDs() {
       const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]
       const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))

@@ -25,6 +25,17 @@ export function brokenStorageLimit(pod: Pod, use: PodDiskReading, imagesApart: b
   )
 }
 
+/** What of it could not be counted, and why; undefined when all was. */
+export function incompleteCount({ containers, volumes }: PodDiskReading): string | undefined {
+  const parts = [
+    ...volumes.map(({ name, incomplete }) => ({ part: `volume ${name}`, incomplete })),
+    ...containers.map(({ name, rootfs }) => ({ part: `layer of ${name}`, incomplete: rootfs?.incomplete })),
+    ...containers.map(({ name, logs }) => ({ part: `logs of ${name}`, incomplete: logs?.incomplete })),
+  ]
+  const found = parts.find(({ incomplete }) => incomplete !== undefined)
+  return found && `${found.part}: ${found.incomplete}`
+}
+
 function brokenVolumeLimit({ spec }: Pod, { volumes }: PodDiskReading): string | undefined {
   for (const { name, emptyDir } of spec.volumes ?? []) {
     const limit = emptyDir?.sizeLimit

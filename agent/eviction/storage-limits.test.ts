@@ -9,7 +9,12 @@ import { storageLimits } from './storage-limits.ts'
 function machine(t: Test, pods: readonly Pod[]) {
   const clock = fakeClock()
   const ended = new Map<string, Ending>()
-  const world = { walks: 0, tookMs: 0, usedBytes: 0 }
+  const log = quietLog(t)
+  const world: { walks: number; tookMs: number; usedBytes: number; incomplete?: string } = {
+    walks: 0,
+    tookMs: 0,
+    usedBytes: 0,
+  }
   const loop = storageLimits({
     pods: {
       active: () => pods.filter(({ metadata }) => !ended.has(metadata.uid ?? '')),
@@ -19,13 +24,15 @@ function machine(t: Test, pods: readonly Pod[]) {
       async podDiskUsage() {
         world.walks++
         await clock.sleep(world.tookMs)
-        const volumes = [{ name: 'scratch', inMemory: false, usedBytes: world.usedBytes, inodesUsed: 1 }]
+        const { usedBytes, incomplete } = world
+        const partly = incomplete === undefined ? {} : { incomplete }
+        const volumes = [{ name: 'scratch', inMemory: false, usedBytes, inodesUsed: 1, ...partly }]
         return pods.map(({ metadata }) => ({ uid: metadata.uid ?? '', containers: [], volumes }))
       },
     },
     imagesApart: () => false,
     clock,
-    log: quietLog(t),
+    log,
   })
   const stopping = new AbortController()
   const done = loop.run(stopping.signal)
@@ -33,7 +40,7 @@ function machine(t: Test, pods: readonly Pod[]) {
     stopping.abort()
     await done
   })
-  return { clock, ended, world }
+  return { clock, ended, world, log }
 }
 
 const limited = (name: string) =>
@@ -65,4 +72,18 @@ test('who takes long to measure is measured seldom', async (t) => {
   world.tookMs = 2_000
   await clock.advance(100_000)
   t.ok(world.walks <= 3, `${world.walks} walks`)
+})
+
+test('what could not be counted is logged once for each reason, and no pod goes for it', async (t) => {
+  const { clock, world, ended, log } = machine(t, [limited('a')])
+  world.incomplete = '"photo": EIO'
+  await clock.advance(60_000)
+  t.match(log.lines, [{ level: 'warn', facts: { pod: 'default/a', because: 'volume scratch: "photo": EIO' } }])
+  world.incomplete = 'more than 100000 entries'
+  await clock.advance(60_000)
+  t.equal(log.lines.length, 2)
+  t.equal(ended.size, 0)
+  world.usedBytes = 1025
+  await clock.advance(60_000)
+  t.equal(ended.size, 1, 'the counted part is enough')
 })

@@ -2,9 +2,9 @@
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { PodUsage } from '../usage/usage.ts'
+import type { PodDiskReading, PodUsage } from '../usage/usage.ts'
 import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
-import { brokenStorageLimit, hasStorageLimits } from './local-storage.ts'
+import { brokenStorageLimit, hasStorageLimits, incompleteCount } from './local-storage.ts'
 
 export type StorageLimitsNeeds = {
   readonly pods: Pick<EvictablePods, 'active' | 'endPod'>
@@ -20,8 +20,33 @@ const periodMs = 10_000 // as the kubelet
 const restPerWork = 50
 
 export function storageLimits({ pods, usage, imagesApart, clock, log }: StorageLimitsNeeds) {
+  /** By pod: what was logged about a count that is not whole. */
+  let logged: ReadonlyMap<string, string> = new Map()
+
+  /**
+   * A limit holds for what was counted. To evict for what could not be would be to delete a healthy pod for a failing
+   * card; so it is logged, once for each reason.
+   */
+  const logIncomplete = (limited: readonly Pod[], use: ReadonlyMap<string, PodDiskReading>) => {
+    const next = new Map<string, string>()
+    for (const { metadata } of limited) {
+      const uid = metadata.uid ?? ''
+      const own = use.get(uid)
+      const reason = own && incompleteCount(own)
+      if (reason === undefined) continue
+      next.set(uid, reason)
+      if (logged.get(uid) === reason) continue
+      log.warn('Disk usage of pod not counted in full: its limits hold for the counted part', {
+        pod: `${metadata.namespace}/${metadata.name}`,
+        because: reason,
+      })
+    }
+    logged = next
+  }
+
   const check = async (limited: readonly Pod[]) => {
     const use = new Map((await usage.podDiskUsage(periodMs / 2)).map((one) => [one.uid, one]))
+    logIncomplete(limited, use)
     for (const pod of limited) {
       const uid = pod.metadata.uid ?? ''
       const own = use.get(uid)

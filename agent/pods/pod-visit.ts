@@ -57,7 +57,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     const pod = needs.wanted(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
-      await needs.volumes.remove(uid)
+      await needs.volumes.remove(uid, signal)
       ledger.gone(uid, pod !== undefined)
       needs.ended()
       return undefined
@@ -99,7 +99,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     if (plan.steps.length === 0) {
       // What has ended needs its volumes no longer, memory least of all.
       if (!runs && pod !== undefined && isOver(pod, known)) {
-        if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid)
+        if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid, signal)
         ledger.change(uid, { cleared: true })
       }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)

@@ -1,6 +1,6 @@
 /** The loop of visits: each pod by itself, a few at once, and again when time will change something. */
 import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { isUnreachable } from './runtime.ts'
 
@@ -26,15 +26,21 @@ const lastVisitsMs = 2_000
 
 export function visits({ visit, parallel, clock, random, log }: VisitsNeeds): Visits {
   const queue = workQueue(clock, random)
+  /** The last failure of each pod that fails: a retry that fails for the same reason is not logged again. */
+  const failures = new Map<string, string>()
 
   const visitOne = async (uid: string, signal: AbortSignal) => {
     try {
       queue.done(uid, await visit(uid, signal))
+      failures.delete(uid)
     } catch (error) {
       const retryInMs = queue.failed(uid)
-      // That the engine is away is told once, by who asks it how it is.
-      if (isUnreachable(error)) log.debug('Pod not visited', { podUID: uid, retryInMs, error })
-      else log.warn('Pod not brought to its state', { podUID: uid, retryInMs, error })
+      // That the engine is away is told once, by who asks it how it is; and at the end visits are called off.
+      if (isUnreachable(error) || signal.aborted) return log.debug('Pod not visited', { podUID: uid, retryInMs, error })
+      const reason = storyOf(error)
+      const level = failures.get(uid) === reason ? 'debug' : 'warn'
+      failures.set(uid, reason)
+      log[level]('Pod not brought to its state', { podUID: uid, retryInMs, error })
     }
   }
 

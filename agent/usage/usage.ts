@@ -64,8 +64,8 @@ export type PodReading = {
 export type Filled = {
   readonly usedBytes: number
   readonly inodesUsed: number
-  /** There is more than was counted: these are the least they can be. */
-  readonly incomplete?: true
+  /** Why there may be more than was counted: these are the least they can be. */
+  readonly incomplete?: string
 }
 
 /** What a pod has on disk. */

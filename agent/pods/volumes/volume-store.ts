@@ -23,8 +23,8 @@ export interface VolumeStore {
   messageFile(podUID: string, containerName: string, attempt: number): Promise<string>
   /** The last bytes in it; none when there is no such file. */
   message(podUID: string, containerName: string, attempt: number, most: number): Promise<Buffer>
-  /** Nothing of the pod's own volumes is left, nor of its messages. */
-  remove(podUID: string): Promise<void>
+  /** Nothing of the pod's own volumes is left, nor of its messages. Rejects when `signal` aborts: that may take long. */
+  remove(podUID: string, signal?: AbortSignal): Promise<void>
   /** The pods that have something here. */
   podUIDs(): Promise<readonly string[]>
 }
