@@ -82,6 +82,27 @@ test('what is there is only moved aside when that is said, and nothing of it is 
   t.equal(await unfinishedRestore(other), undefined)
 })
 
+test('a controller that never had a node is replaced without a warning, and without a promise about revocations', async (t) => {
+  const { target, take, folder } = await controller(t)
+  await take()
+  const fresh = join(folder, 'fresh')
+  const start = async () => {
+    const store = await openSqliteStore({ path: join(fresh, 'store.db'), clock, log: quietLog(t) })
+    await mkdir(join(fresh, 'authority'), { recursive: true })
+    await writeFile(join(fresh, 'authority', 'ca.crt'), 'another')
+    return store
+  }
+  await mkdir(fresh)
+  await (await start()).close()
+  t.match(await restore(target, fresh, true, now), { otherAuthority: false, revocations: undefined })
+  await rm(fresh, { recursive: true })
+  await mkdir(fresh)
+  const used = await start()
+  await used.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } })
+  await used.close()
+  t.match(await restore(target, fresh, true, now), { otherAuthority: true, revocations: 'kept' })
+})
+
 test('what was revoked since the backup stays revoked, also when the restore was broken off, and what cannot be read is told', async (t) => {
   const { store, target, take, dataDir, folder } = await controller(t)
   await revoke({ store, clock }, 'system:node:before', 'Stolen')

@@ -22,6 +22,7 @@ import { storyOf } from '../daemon/log.ts'
 import {
   type AuthorityFiles,
   type Backup,
+  hadNoNodes,
   readBackup,
   revocationsInStore,
   sealBackup,
@@ -77,9 +78,12 @@ export type Restored = {
   readonly backup: Backup
   /** Where what was there before is now. */
   readonly aside?: string
-  /** Of the store that was there before: whether what it had revoked is revoked still, or why that is not known. */
+  /**
+   * Of the store that was there before: whether what it had revoked is revoked still, or why that is not known. Undefined
+   * where there was none, or one that had no node yet.
+   */
   readonly revocations?: 'kept' | { readonly unreadable: string }
-  /** What was there before was signed for by another authority. */
+  /** What was there before had nodes, and was signed for by another authority. */
   readonly otherAuthority: boolean
 }
 
@@ -93,7 +97,8 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const brokenOff = await isThere(join(dataDir, restoringName))
   const before = await revocationsBefore(dataDir, brokenOff)
-  const otherAuthority = await isOther(join(dataDir, authorityFolderName, 'ca.crt'), backup.authority.get('ca.crt'))
+  const otherAuthority =
+    !before.isUnused && (await isOther(join(dataDir, authorityFolderName, 'ca.crt'), backup.authority.get('ca.crt')))
   const present = (await readdir(dataDir)).filter((name) => name !== restoringName && !name.startsWith('replaced-'))
   if (present.length > 0 && !replace) {
     throw new Error(
@@ -128,7 +133,12 @@ async function isOther(path: string, content: Uint8Array = new Uint8Array()): Pr
   return present !== undefined && !present.equals(content)
 }
 
-type RevocationsBefore = { readonly lists: readonly ConfigMap[]; readonly found?: Restored['revocations'] }
+type RevocationsBefore = {
+  readonly lists: readonly ConfigMap[]
+  readonly found?: Restored['revocations']
+  /** There is a store, and it is one that a fresh controller made: it had no node. Its authority has signed for no node either. */
+  readonly isUnused: boolean
+}
 
 /** A backup knows nothing of what was revoked since; the store it takes the place of does. Read before names are looked at. */
 async function revocationsBefore(dataDir: string, brokenOff: boolean): Promise<RevocationsBefore> {
@@ -136,17 +146,19 @@ async function revocationsBefore(dataDir: string, brokenOff: boolean): Promise<R
   const asides = brokenOff ? (await readdir(dataDir)).filter((name) => name.startsWith('replaced-')) : []
   const lists: ConfigMap[] = []
   let found: Restored['revocations']
+  let isUnused = false
   for (const folder of ['.', ...asides]) {
     const store = join(dataDir, folder, storeFileName)
     if (!(await isThere(store))) continue
     try {
       lists.push(...revocationsInStore(store))
-      found ??= 'kept'
+      if (hadNoNodes(store)) isUnused = true
+      else found ??= 'kept'
     } catch (error) {
       found = { unreadable: `${store}: ${storyOf(error)}` }
     }
   }
-  return { lists, ...(found && { found }) }
+  return { lists, isUnused: isUnused && found === undefined, ...(found && { found }) }
 }
 
 /** Writes a backup where it shall be kept: whole and looked at, or not at all. Throws when there is something. */

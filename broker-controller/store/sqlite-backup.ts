@@ -96,6 +96,20 @@ export function revocationsInStore(path: string): readonly ConfigMap[] {
   }
 }
 
+/**
+ * Has this store, which no controller has open, had no node yet, as after the installation of a package? Nodes that were
+ * deleted are revoked. Throws when it cannot be read.
+ */
+export function hadNoNodes(path: string): boolean {
+  const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 1000 })
+  try {
+    const node = database.prepare("SELECT 1 FROM objects WHERE resource = 'nodes' LIMIT 1").get()
+    return node === undefined && revocationsIn(revocationList(database)).size === 0
+  } finally {
+    database.close()
+  }
+}
+
 const revocationsRow = { resource: 'configmaps', ...revocationsKey }
 
 function revocationList(database: Database.Database): ConfigMap | undefined {
