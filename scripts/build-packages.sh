@@ -220,6 +220,7 @@ bramble_agent() {
   plain_module debug ms
   program bramble-agent "runs this machine's pods in Docker"
   install -m 644 systemd/bramble-agent.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
+  install -m 755 scripts/packages/bramble-agent/has-joined "$library/has-joined"
   install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
 }
 
@@ -235,7 +236,7 @@ bramble_controller() {
 
 documents() {
   local module overrides=$root/usr/share/lintian/overrides
-  install -m 644 docs/operating.md docs/configuration.md "$documents/"
+  install -m 644 docs/operating.md docs/recipes.md docs/configuration.md "$documents/"
   install -m 644 systemd/examples/*.conf "$documents/examples/"
   {
     printf 'Bramble is licensed under the Apache License, Version 2.0: see /usr/share/common-licenses/Apache-2.0.\n\n'

@@ -31,6 +31,8 @@ test('packages on a machine', async (t) => {
     t.match(await install(machine, packages.agent), /this machine is in no fleet yet/)
     t.equal(await property('bramble-agent', 'ActiveState'), 'inactive')
     t.equal((await machine.run('systemctl is-system-running')).trim(), 'running', 'nothing has failed')
+    const status = (await machine.tryRun('systemctl status --full --no-pager bramble-agent')).stdout
+    t.match(status, /has not joined a fleet\. Create a token on the controller \(bramble-controller token create/)
     await machine.run(`${await hub.joinLine()} --no-run`)
     await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'), { withinMs: 60_000 })
     t.comment(`Ready ${Math.round(performance.now() - began)} ms after the installation began`)
@@ -106,9 +108,28 @@ test('packages on a machine', async (t) => {
     t.equal(await started(), pod)
     await machine.run('ls /etc/bramble/agent.yaml /var/lib/bramble/agent/identity.json')
     t.equal((await machine.run('systemctl is-system-running')).trim(), 'running')
-    await machine.run('apt-get purge --yes bramble-agent bramble-controller 2>&1', { withinMs: 120_000 })
+    const key = '/var/lib/bramble/controller/authority/ca.key'
+    const authority = await machine.run(`sha256sum <${key}`)
+    const purge = () => machine.run('apt-get purge --yes bramble-agent bramble-controller 2>&1', { withinMs: 120_000 })
+    const [, kept = ''] = /authority, with its key, is kept in (\S+)\n/.exec(await purge()) ?? []
+    t.match(kept, /^\/var\/backups\/bramble-controller-authority-\d{4}-/)
+    t.equal(await machine.run(`sha256sum <${kept}/ca.key`), authority)
+    t.equal((await machine.run(`stat -c '%U %a' ${kept} ${kept}/ca.key`)).trim(), 'root 700\nroot 600')
+    t.equal((await machine.tryRun('grep " /run/bramble/" /proc/mounts')).stdout, '', 'no memory stays mounted')
+    const networks = "docker network ls --filter label=bramble.dev/node --format '{{.Name}}'"
+    t.match(await machine.run(networks), /^bramble_pi-01_/, 'a pod is still on it')
     t.equal((await machine.tryRun('ls -d /etc/bramble /var/lib/bramble /usr/lib/bramble* 2>/dev/null')).stdout, '')
     t.equal(await started(), pod, 'the pod is Docker’s')
     t.equal((await machine.tryRun('systemctl list-unit-files "bramble*" --no-legend')).stdout, '')
+  })
+
+  await t.test('a purge removes the network that no pod is on', async (t) => {
+    const networks = "docker network ls --filter label=bramble.dev/node --format '{{.Name}}'"
+    await machine.run('docker ps -aq --filter label=bramble.dev/node | xargs docker rm -f')
+    await install(machine, packages.agent)
+    const identity = JSON.stringify({ nodeName: 'pi-01' })
+    await machine.write('/var/lib/bramble/agent/identity.json', identity)
+    await machine.run('apt-get purge --yes bramble-agent 2>&1', { withinMs: 120_000 })
+    t.equal(await machine.run(networks), '')
   })
 })
