@@ -71,6 +71,24 @@ test('packages on a machine', async (t) => {
     t.equal(await started(), pod)
   })
 
+  await t.test('the example of a scheduled backup makes one and keeps the newest', async (t) => {
+    const folder = '/var/backups/bramble'
+    const examples = '/usr/share/doc/bramble-controller/examples'
+    await machine.run(`cp ${examples}/bramble-backup.* /etc/systemd/system/ && systemctl daemon-reload`)
+    await machine.run('systemctl enable --now bramble-backup.timer')
+    t.match(await property('bramble-backup.timer', 'NextElapseUSecRealtime'), / 03:/)
+    const older = Array.from({ length: 20 }, (_, i) => `bramble-controller-2020-01-${i + 10}T030000Z.backup`)
+    await machine.run(`mkdir -p ${folder} && cd ${folder} && touch mine.txt ${older.join(' ')}`)
+    await machine.run('systemctl start bramble-backup.service')
+    const kept = (await machine.run(`ls ${folder}`)).trim().split('\n')
+    t.equal(kept.length, 15, 'fourteen backups, and what is none')
+    t.ok(kept.includes('mine.txt') && kept.includes(older.at(-1) ?? '') && !kept.includes(older[0] ?? ''))
+    const [newest = ''] = kept.filter((name) => !older.includes(name))
+    t.equal((await machine.run(`stat -c '%U %a' ${folder}/${newest}`)).trim(), 'root 600')
+    await machine.run('systemctl disable --now bramble-backup.timer && rm /etc/systemd/system/bramble-backup.*')
+    await machine.run('systemctl daemon-reload')
+  })
+
   await t.test('an agent that stands still is killed and started again by systemd', async (t) => {
     const soon = '/etc/systemd/system/bramble-agent.service.d/soon.conf'
     await machine.write(soon, '[Service]\nWatchdogSec=4s\nRestartSec=1s\n')
