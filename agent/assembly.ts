@@ -96,6 +96,7 @@ export async function runAgent(
       knownTime,
       root,
       leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
+      warningsOnly: configuration.metered,
     },
   )
   const engine = dockerRuntime({
@@ -213,7 +214,7 @@ export async function runAgent(
       rebooted,
     },
   )
-  const lease = leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }, configuration)
+  const lease = leaseManager({ controlPlane, clock: watch.clockFor('lease'), random })
   const pods = podManager(
     {
       runtime,
@@ -329,7 +330,7 @@ export async function runAgent(
               desired: teller.desired,
               store: registering.store,
               trust: certificates.trust,
-              stats: sampler.call,
+              ...(configuration.metered ? {} : { stats: sampler.call }),
               controllerTime: theirTime.heard,
             },
             signal,

@@ -1,6 +1,11 @@
 import { test } from 'tap'
 import { type ConfigurationError, decodeConfiguration } from '../daemon/configuration-file.ts'
-import { AgentConfigurationSchema, agentConfiguration, emptyConfiguration } from './configuration.ts'
+import {
+  type AgentConfigurationFile,
+  AgentConfigurationSchema,
+  agentConfiguration,
+  emptyConfiguration,
+} from './configuration.ts'
 
 const head = 'apiVersion: bramble.dev/v1alpha1\nkind: AgentConfiguration\n'
 const read = (yaml: string) => agentConfiguration(decodeConfiguration(head + yaml, AgentConfigurationSchema, 'f'), 'f')
@@ -19,6 +24,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     nodeStatusUpdateMs: 10_000,
     nodeStatusReportMs: 300_000,
     nodeLeaseDurationSeconds: 40,
+    metered: false,
     maxPods: 110,
     evictionPressureTransitionMs: 300_000,
     registerNode: true,
@@ -31,6 +37,13 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
   })
   t.equal(agentConfiguration(emptyConfiguration).evictionHard.length, 5)
   t.ok(Object.isFrozen(agentConfiguration(emptyConfiguration).evictionHard))
+})
+
+test('a metered link has a lease of 20 min unless another one is configured', async (t) => {
+  const of = (more: Partial<AgentConfigurationFile>) => agentConfiguration({ ...emptyConfiguration, ...more })
+  t.match(of({ metered: true }), { metered: true, nodeLeaseDurationSeconds: 1_200 })
+  t.match(of({ metered: true, nodeLeaseDurationSeconds: 600 }), { metered: true, nodeLeaseDurationSeconds: 600 })
+  t.match(of({ metered: false }), { metered: false, nodeLeaseDurationSeconds: 40 })
 })
 
 test('who sets only how often to look wants it reported as often', async (t) => {

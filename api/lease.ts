@@ -21,3 +21,8 @@ export const LeaseSchema = object({
 export type Lease = Described<typeof LeaseSchema>
 
 export const nodeLeaseNamespace = 'kube-node-lease'
+
+/** As the kubelet's: it is renewed four times within this. */
+export const usualLeaseDurationSeconds = 40
+/** On a Node whose agent renews its lease more rarely than usual: the duration of the lease in seconds. */
+export const leaseDurationAnnotation = 'bramble.dev/lease-duration-seconds'

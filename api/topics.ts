@@ -104,6 +104,8 @@ export const ControllerMessageSchema = object({
   trust: optional(text),
   /** How long a node that is silent stays Ready: nodes wait less than this between their attempts to connect. */
   nodeMonitorGraceSeconds: optional(double),
+  /** The longest lease that a node is given: one that has a longer one configured renews it as if it were this. */
+  nodeLeaseLimitSeconds: optional(double),
   /** Leases are taken on `shortLeaseTopic`, too. */
   shortLeases: optional(bool),
 })

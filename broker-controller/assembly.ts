@@ -130,6 +130,7 @@ export async function runController(
       origin: store.origin,
       trust: () => trustHash(own.authority().trusted),
       nodeMonitorGraceMs: configuration.nodeLifecycle.nodeMonitorGracePeriodMs,
+      nodeLeaseLimitMs: configuration.nodeLifecycle.nodeLeaseDurationLimitMs,
     })
     const inbox = nodeInbox({ ...needs, usage, broker, podsOf: outbox.podsOf, registry })
     const mqttPort = await opening(

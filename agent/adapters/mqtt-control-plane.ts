@@ -1,6 +1,7 @@
 /** ControlPlane on MQTT over mutual TLS: what this node says and hears, and the loop that keeps the link. */
 import { type Decoded, decode } from '../../api/decode.ts'
 import { decodeDesired } from '../../api/desired.ts'
+import { usualLeaseDurationSeconds } from '../../api/lease.ts'
 import { problemText } from '../../api/problem.ts'
 import {
   CallMessageSchema,
@@ -15,6 +16,7 @@ import type { Log } from '../../daemon/log.ts'
 import { judgingMs, type KnownTime } from '../../daemon/server-check.ts'
 import type { NodeCredentials } from '../node/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener, Leave } from '../node/control-plane.ts'
+import { controllerTerms } from './controller-terms.ts'
 import { leaseMessages } from './lease-messages.ts'
 import { type LinkGuard, linkGuard } from './link-guard.ts'
 import { linkOutages } from './link-outages.ts'
@@ -48,6 +50,8 @@ export type MqttControlPlaneSettings = {
   readonly keepaliveSeconds?: number
   /** Reported to the controller, which expects a heartbeat four times within it. */
   readonly leaseDurationSeconds?: number
+  /** Events other than warnings are not published. */
+  readonly warningsOnly?: boolean
   /** Where the machine's files are. */
   readonly root?: string
 }
@@ -59,7 +63,6 @@ export interface MqttControlPlane extends ControlPlane {
   run(listener: ControlPlaneListener, signal: AbortSignal): Promise<void>
 }
 
-const defaultKeepaliveSeconds = 15
 /** A link must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
 const goodbyeMs = 2_000
@@ -95,11 +98,10 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const { root = '/' } = settings
   const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
   const leases = leaseMessages(topics.lease)
+  const terms = controllerTerms(settings.leaseDurationSeconds ?? usualLeaseDurationSeconds)
   let link: MqttLink | undefined
   let guard: LinkGuard | undefined
   let epoch: string | undefined
-  /** How long the controller waits for a silent node, as it last said. */
-  let graceMs: number | undefined
   let posted = false
   let leaving: Leave | undefined
 
@@ -145,8 +147,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       const message = understood(decode(ControllerMessageSchema, parsed(body)), topic, log)
       if (message === undefined || message.state === 'lost') return
       leases.heard(message)
-      const { nodeMonitorGraceSeconds } = message
-      if (nodeMonitorGraceSeconds !== undefined) graceMs = nodeMonitorGraceSeconds * 1000
+      terms.heard(message)
       // Behind a broker of its own a controller may start anew while our link stands.
       if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
       epoch = message.epoch
@@ -209,8 +210,14 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       reconnect = () => resolve('renewed')
     })
     leases.opened()
+    terms.opened()
+    const { keepaliveSeconds } = terms
     const open = (own: AbortSignal) =>
-      openLink(linkSettings({ ...settings, ...credentials }, will), (...heard) => hear(listener, ...heard), own)
+      openLink(
+        linkSettings({ keepaliveSeconds, ...settings, ...credentials }, will),
+        (...heard) => hear(listener, ...heard),
+        own,
+      )
     const on = await againWhenNetworkComesUp(network, open, signal)
     try {
       const ended = await unlessAborted(
@@ -251,9 +258,14 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     },
     reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),
     reportPodGone: (uid) => outbox.say(podTopic(uid), ''),
-    reportEvent: (event) => outbox.tell(topics.events, JSON.stringify(event)),
+    reportEvent(event) {
+      if (!settings.warningsOnly || event.type === 'Warning') outbox.tell(topics.events, JSON.stringify(event))
+    },
     sendStats: (message) => void link?.send(topics.stats, JSON.stringify(message)),
     reportEverything: () => outbox.sayEverything(),
+    get leaseDurationSeconds() {
+      return terms.leaseDurationSeconds
+    },
     renewLease,
     use(next) {
       credentials = next
@@ -273,7 +285,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
           failures = lastedMs >= stableMs ? 0 : failures + 1
           if (!signal.aborted) outages.lost(ended, lastedMs)
         } catch (error) {
-          failures++
+          failures = terms.refused(error) ? 0 : failures + 1
           if (!signal.aborted) outages.failed(error)
         } finally {
           link = undefined
@@ -281,15 +293,18 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
           epoch = undefined
           outbox.closed()
         }
-        if (await network.cameUpWithin(reconnectWaitMs(failures, graceMs, random), signal)) failures = 0
+        if (await network.cameUpWithin(reconnectWaitMs(failures, terms.graceMs, random), signal)) failures = 0
       }
     },
   }
 }
 
-function linkSettings(settings: MqttControlPlaneSettings, will: LinkSettings['will']): LinkSettings {
+function linkSettings(
+  settings: MqttControlPlaneSettings & { readonly keepaliveSeconds: number },
+  will: LinkSettings['will'],
+): LinkSettings {
   const { hostname, port } = new URL(settings.mqttUrl)
-  const { ca, certificate, key, nodeName, keepaliveSeconds = defaultKeepaliveSeconds, knownTime, root } = settings
+  const { ca, certificate, key, nodeName, keepaliveSeconds, knownTime, root } = settings
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   return {

@@ -97,6 +97,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
       trusted: certificatesIn(credentials.ca).map(caHash),
+      leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
     }),
     status: status.first,
     registered() {

@@ -23,6 +23,8 @@ export interface ControlPlane {
   sendStats(message: StatsMessage): void
   /** Says all that was said of the node and its pods once more. */
   reportEverything(): void
+  /** How long the lease is, in seconds: as configured, within what the controller grants. */
+  readonly leaseDurationSeconds: number
   /** The heartbeat; false when it could not be handed to the network now. */
   renewLease(): boolean
   readonly connected: boolean

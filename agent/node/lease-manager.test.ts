@@ -3,10 +3,24 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { fakeControlPlane } from '../testing/fake-control-plane.ts'
 import { leaseManager } from './lease-manager.ts'
 
+test('a long lease is renewed four times, too, and the spread is that of a short one', async (t) => {
+  const [clock, controlPlane] = [fakeClock(), fakeControlPlane()]
+  controlPlane.leaseDurationSeconds = 1_200
+  const stopping = new AbortController()
+  const done = leaseManager({ controlPlane, clock, random: () => 1 }).run(stopping.signal)
+  await clock.advance(300_400 * 4 - 1)
+  t.equal(controlPlane.heartbeats.count, 4)
+  controlPlane.leaseDurationSeconds = 40
+  await clock.advance(1 + 10_400)
+  t.equal(controlPlane.heartbeats.count, 6, 'the controller grants no more than the usual')
+  stopping.abort()
+  await done
+})
+
 test('the heart beats four times in a lease, a little late at random, link or no link', async (t) => {
   const [clock, controlPlane] = [fakeClock(), fakeControlPlane()]
   const stopping = new AbortController()
-  const manager = leaseManager({ controlPlane, clock, random: () => 1 }, { nodeLeaseDurationSeconds: 40 })
+  const manager = leaseManager({ controlPlane, clock, random: () => 1 })
   const done = manager.run(stopping.signal)
   await clock.advance(10_400 * 4 - 1)
   t.equal(controlPlane.heartbeats.count, 4)

@@ -3,22 +3,23 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { ControlPlane } from './control-plane.ts'
 
 export type LeaseNeeds = {
-  readonly controlPlane: Pick<ControlPlane, 'renewLease'>
+  readonly controlPlane: Pick<ControlPlane, 'renewLease' | 'leaseDurationSeconds'>
   readonly clock: Clock
   readonly random: () => number
 }
 
-export type LeaseSettings = { readonly nodeLeaseDurationSeconds: number }
+/** Of a period of 10 s, as the kubelet; of a longer one no more, for the controller waits for the next one. */
+const spreadMs = 400
 
 /** As the kubelet: four chances to renew before the lease runs out, spread so that a fleet does not beat as one. */
-export function leaseManager({ controlPlane, clock, random }: LeaseNeeds, settings: LeaseSettings) {
-  const periodMs = settings.nodeLeaseDurationSeconds * 1000 * 0.25
+export function leaseManager({ controlPlane, clock, random }: LeaseNeeds) {
   return {
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         // False means that the link is down. Its return says everything again, so there is nothing to catch up with.
         controlPlane.renewLease()
-        await clock.sleep(periodMs * (1 + 0.04 * random()), signal)
+        const periodMs = controlPlane.leaseDurationSeconds * 1000 * 0.25
+        await clock.sleep(periodMs + random() * Math.min(spreadMs, periodMs * 0.04), signal)
       }
     },
   }

@@ -52,6 +52,18 @@ test('on a node that exists only our own labels are put right', async (t) => {
   t.same(nodePatch(edited, facts), { metadata: { labels: { 'kubernetes.io/os': 'linux' } } })
 })
 
+test('a lease that is longer than usual is shown on the Node, and one that is no longer is corrected', async (t) => {
+  const plain = { ...facts, nodeLabels: {} }
+  const key = 'bramble.dev/lease-duration-seconds'
+  t.notOk(key in (nodeToRegister({ ...plain, leaseDurationSeconds: 40 }, {}).metadata.annotations ?? {}))
+  const metered = nodeToRegister({ ...plain, leaseDurationSeconds: 1_200 }, {})
+  t.equal(metered.metadata.annotations?.[key], '1200')
+  t.same(nodePatch(nodeToRegister(plain, {}), { ...plain, leaseDurationSeconds: 1_200 }), {
+    metadata: { annotations: { [key]: '1200' } },
+  })
+  t.same(nodePatch(metered, plain), { metadata: { annotations: { [key]: '40' } } })
+})
+
 test('a name that was another machine is noticed', async (t) => {
   const there = nodeToRegister({ ...facts, hardware: { boardSerial: 'other', machineID: 'aaaa' } }, {})
   t.match(formerMachine(there, facts.hardware), { boardSerial: 'other' })

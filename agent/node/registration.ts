@@ -12,6 +12,7 @@ import {
   sameMachine,
   trustedAuthoritiesAnnotation,
 } from '../../api/hardware-identity.ts'
+import { leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../api/lease.ts'
 import type { Node, NodeStatus, Taint } from '../../api/node.ts'
 import { aborted, unlessAborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
@@ -31,6 +32,8 @@ export type RegistrationFacts = {
   readonly taints: readonly Taint[]
   /** Hashes of the authorities this node trusts, the one that signs first. */
   readonly trusted?: readonly string[]
+  /** Shown on the Node where it is longer than usual, so that a controller that was restarted knows. */
+  readonly leaseDurationSeconds?: number
 }
 
 /** The Node as it is created. Configured labels win over ours. */
@@ -61,7 +64,8 @@ export type NodePatch = {
  */
 export function nodePatch(existing: Node, facts: RegistrationFacts): NodePatch | undefined {
   const labels = differences(existing.metadata.labels ?? {}, defaultLabels(facts))
-  const annotations = differences(existing.metadata.annotations ?? {}, ownAnnotations(facts))
+  const present = existing.metadata.annotations ?? {}
+  const annotations = differences(present, { ...leaseAnnotation(facts, present), ...ownAnnotations(facts) })
   if (labels === undefined && annotations === undefined) return undefined
   return { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) } }
 }
@@ -84,11 +88,20 @@ function defaultLabels({ hostname, operatingSystem, architecture }: Registration
   }
 }
 
-function ownAnnotations({ hardware, annotations, trusted = [] }: RegistrationFacts): {
-  readonly [name: string]: string
-} {
+/** Of a node whose lease is as usual only where it was not before: annotations are merged, not removed. */
+function leaseAnnotation(
+  { leaseDurationSeconds = usualLeaseDurationSeconds }: RegistrationFacts,
+  present: Texts,
+): Texts {
+  const isNews = leaseDurationSeconds > usualLeaseDurationSeconds || leaseDurationAnnotation in present
+  return isNews ? { [leaseDurationAnnotation]: String(leaseDurationSeconds) } : {}
+}
+
+function ownAnnotations(facts: RegistrationFacts): Texts {
+  const { hardware, annotations, trusted = [] } = facts
   return {
     ...annotations,
+    ...leaseAnnotation(facts, {}),
     [hardwareIdentityAnnotation]: JSON.stringify(hardware),
     'volumes.kubernetes.io/controller-managed-attach-detach': 'true',
     ...(trusted.length > 0 && { [trustedAuthoritiesAnnotation]: trusted.join(',') }),

@@ -6,6 +6,7 @@ import type { ControlPlane, Leave } from '../node/control-plane.ts'
 
 export interface FakeControlPlane extends ControlPlane {
   connected: boolean
+  leaseDurationSeconds: number
   settled: boolean
   /** Every leave that was taken, and called off. */
   readonly leaves: (Leave | undefined)[]
@@ -24,6 +25,7 @@ export interface FakeControlPlane extends ControlPlane {
 export function fakeControlPlane(): FakeControlPlane {
   const fake: FakeControlPlane = {
     connected: true,
+    leaseDurationSeconds: 40,
     settled: true,
     leaves: [],
     statuses: [],

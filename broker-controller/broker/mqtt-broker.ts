@@ -36,7 +36,7 @@ export type BrokerLimits = {
   readonly connectTimeoutMs: number
   /** The largest packet a node may send. A NodeStatus with its fifty largest images is about 20 KB. */
   readonly maxPacketBytes: number
-  /** The longest keep alive a node may ask for; it must ask for one. */
+  /** The longest keep alive a node may ask for; it must ask for one. One and a half heartbeats of a lease of an hour. */
   readonly keepAliveSeconds: number
   /** Packets a node may send ahead of the answer to its CONNECT. */
   readonly queueLimit: number
@@ -47,7 +47,7 @@ const defaultLimits: BrokerLimits = {
   drainTimeoutMs: 5000,
   connectTimeoutMs: 10_000,
   maxPacketBytes: 256 * 1024,
-  keepAliveSeconds: 120,
+  keepAliveSeconds: 1_350,
   queueLimit: 42,
   maxConnections: 20_000,
 }

@@ -32,6 +32,8 @@ export type NodeOutboxNeeds = {
   readonly trust?: () => string
   /** How long the node lifecycle controller waits for a silent node. */
   readonly nodeMonitorGraceMs?: number
+  /** The longest lease that it gives a node. */
+  readonly nodeLeaseLimitMs?: number
 }
 
 export interface NodeOutbox extends Loop {
@@ -53,7 +55,7 @@ const debounceMs = 20
 const timeEveryMs = 30 * 60_000
 
 export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
-  const { store, broker, clock, log, epoch, origin, trust, nodeMonitorGraceMs } = needs
+  const { store, broker, clock, log, epoch, origin, trust, nodeMonitorGraceMs, nodeLeaseLimitMs } = needs
   const index = podsByNode()
   const naming = namedDataIndex()
   const queue = workQueue(clock)
@@ -124,6 +126,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
       ...storeID,
       ...(trust && { trust: trust() }),
       ...(nodeMonitorGraceMs !== undefined && { nodeMonitorGraceSeconds: nodeMonitorGraceMs / 1000 }),
+      ...(nodeLeaseLimitMs !== undefined && { nodeLeaseLimitSeconds: nodeLeaseLimitMs / 1000 }),
       shortLeases: true,
     }
     await broker.publish({ kind: 'controller' }, JSON.stringify(message))

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { Lease } from '../../api/lease.ts'
+import { type Lease, leaseDurationAnnotation } from '../../api/lease.ts'
 import type { Node } from '../../api/node.ts'
 import { aLease, aNode } from '../../api/testing/builders.ts'
 import { withFlappingTaint } from './flapping.ts'
@@ -20,6 +20,7 @@ import { withAbsence } from './planned-absence.ts'
 const settings = {
   nodeMonitorGracePeriodMs: 50_000,
   nodeStartupGracePeriodMs: 60_000,
+  nodeLeaseDurationLimitMs: 1_800_000,
   nodeConnectionLossDebounceMs: 5_000,
   nodeHeartbeatToleranceMs: 3_500,
   plannedAbsenceLimitMs: 600_000,
@@ -51,6 +52,45 @@ test('exactly at the grace a node is not yet silent', async (t) => {
   t.equal(silenceOf(health, settings, 50_001), 'silent')
   const fresh = renewed(sight(aNode({ conditions: [] }), undefined, at(0)), beat(1), 0)
   t.equal(silentAtMs(fresh, settings), 60_000, 'the start-up grace until a status came')
+})
+
+const metered = (seconds: number) =>
+  aNode({ metadata: { annotations: { [leaseDurationAnnotation]: String(seconds) } } })
+
+test('a metered node is given the grace of the lease it announced, after a restart of the controller, too', (t) => {
+  const health = sight(metered(1_200), undefined, at(0))
+  t.equal(silenceOf(health, settings, 1_500_000), undefined)
+  t.equal(silenceOf(health, settings, 1_500_001), 'silent')
+  const lease = { ...beat(1), spec: { ...beat(1).spec, leaseDurationSeconds: 1_200 } }
+  const beating = renewed(sight(aNode(), undefined, at(0)), lease, 0)
+  t.equal(silenceOf(beating, settings, 330_000), undefined, 'a tenth of the period')
+  t.equal(silenceOf(beating, settings, 330_001), 'late')
+  const usualAgain = renewed(beating, beat(2), 300_000)
+  t.equal(silentAtMs(usualAgain, settings), 350_000, 'metered no longer')
+  t.end()
+})
+
+test('no node stays Ready for long because it announces a long lease', (t) => {
+  const limitMs = 1_800_000 * 1.25
+  for (const seconds of [3_600, 1e9, Number.MAX_VALUE]) {
+    t.equal(silentAtMs(sight(metered(seconds), undefined, at(0)), settings), limitMs)
+    const lease = { ...beat(1), spec: { ...beat(1).spec, leaseDurationSeconds: seconds } }
+    t.equal(silentAtMs(renewed(sight(aNode(), undefined, at(0)), lease, 0), settings), limitMs)
+  }
+  for (const nonsense of [0, -5, Number.NaN]) {
+    t.equal(silentAtMs(sight(metered(nonsense), undefined, at(0)), settings), 50_000)
+  }
+  const strict = { ...settings, nodeLeaseDurationLimitMs: 0 }
+  t.equal(silentAtMs(firstSight(metered(1_200), undefined, at(0), strict), strict), 50_000, 'a limit of nothing')
+  t.end()
+})
+
+test('with a short grace a node known from before has the time that its agent may take to connect', (t) => {
+  const short = { ...settings, nodeMonitorGracePeriodMs: 10_000 }
+  const health = firstSight(aNode(), undefined, at(0), short)
+  t.equal(silentAtMs(health, short), 35_000)
+  t.equal(silentAtMs(seenLease(health, beat(1), at(1_000), short), short), 11_000)
+  t.end()
 })
 
 test('a sign of life is a change, whatever times it carries', async (t) => {

@@ -5,11 +5,21 @@
 import type { Lease } from '../../api/lease.ts'
 import type { Node, NodeCondition } from '../../api/node.ts'
 import { afterLoss, type Flapping, type FlappingSettings, flappingFrom, settledAtMs } from './flapping.ts'
+import {
+  type AnnouncedLease,
+  announcedByLease,
+  announcedByNode,
+  graceOfLeaseMs,
+  type LeaseDurationSettings,
+  reconnectSlackMs,
+  toleranceMs,
+  usualLease,
+} from './lease-duration.ts'
 import { type Absence, type AbsenceSettings, absenceFrom, absenceKept, isExpectedLater } from './planned-absence.ts'
 
 export type HealthSettings = AbsenceSettings &
+  LeaseDurationSettings &
   FlappingSettings & {
-    readonly nodeMonitorGracePeriodMs: number
     readonly nodeStartupGracePeriodMs: number
     readonly nodeConnectionLossDebounceMs: number
     readonly nodeHeartbeatToleranceMs: number
@@ -27,6 +37,7 @@ export type NodeHealth = {
   readonly renewTime: string | undefined
   /** How often its lease is renewed; undefined until this process saw a renewal, and after a full grace was given. */
   readonly heartbeatMs: number | undefined
+  readonly announcedLease: AnnouncedLease
   /** Set while the connection is known to be lost or ended: since when. */
   readonly lostMs: number | undefined
   /** Set while the node is away with leave. */
@@ -47,12 +58,15 @@ export function firstSight(node: Node, lease: Lease | undefined, now: Now, setti
   const ready = readyCondition(node)
   const ageMs = now.wallMs - Date.parse(node.metadata.creationTimestamp ?? '')
   const silentMs = ready === undefined && ageMs > 0 ? ageMs : 0
+  const announcedLease = { ...usualLease, byNode: announcedByNode(node, settings) }
+  const slackMs = ready === undefined ? 0 : reconnectSlackMs(announcedLease, settings)
   const health: NodeHealth = {
-    heardMs: now.monotonicMs - silentMs,
+    heardMs: now.monotonicMs - silentMs + slackMs,
     readyChangedMs: now.monotonicMs - silentMs,
     ready,
     renewTime: undefined,
     heartbeatMs: undefined,
+    announcedLease,
     lostMs: undefined,
     absence: absenceKept(node, now, settings),
     unknownMs: ready?.status === 'Unknown' ? now.monotonicMs - sinceMs(ready, now) : undefined,
@@ -73,7 +87,8 @@ export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings
   const isReport = ready?.reason !== neverReportedReason
   const isChanged = ready?.lastHeartbeatTime !== health.ready?.lastHeartbeatTime || !ready !== !health.ready
   const heard = isReport && isChanged
-  const seen = { ...health, ready, heardMs: heard ? nowMs : health.heardMs }
+  const announcedLease = { ...health.announcedLease, byNode: announcedByNode(node, settings) }
+  const seen = { ...health, ready, announcedLease, heardMs: heard ? nowMs : health.heardMs }
   const before = health.ready?.status
   if (ready?.status === before) return seen
   const isLoss = before === 'True' && !isExpectedLater(health.absence, nowMs)
@@ -94,7 +109,8 @@ export function seenLease(health: NodeHealth, lease: Lease, now: Now, settings: 
   return {
     ...health,
     renewTime: heard ? renewTime : health.renewTime,
-    heartbeatMs: heard ? heartbeatPeriodMs(lease) : health.heartbeatMs,
+    heartbeatMs: heard ? announcedByLease(lease, settings) / 4 : health.heartbeatMs,
+    announcedLease: { ...health.announcedLease, byLease: announcedByLease(lease, settings) },
     heardMs: heard ? now.monotonicMs : health.heardMs,
     lostMs: isGone ? (health.lostMs ?? now.monotonicMs) : undefined,
     absence:
@@ -129,14 +145,15 @@ export function silenceOf(health: NodeHealth, settings: HealthSettings, nowMs: n
 
 /** The moment after which the node counts as silent, unless something is heard. */
 export function silentAtMs(health: NodeHealth, settings: HealthSettings): number {
-  const graceMs = health.ready === undefined ? settings.nodeStartupGracePeriodMs : settings.nodeMonitorGracePeriodMs
+  const usualMs = graceOfLeaseMs(health.announcedLease, settings)
+  const graceMs = health.ready === undefined ? settings.nodeStartupGracePeriodMs : usualMs
   return health.heardMs + graceMs
 }
 
 /** The moment after which the heartbeat counts as late; undefined: the node has no heartbeat to be late with. */
 export function lateAtMs({ ready, heardMs, heartbeatMs }: NodeHealth, settings: HealthSettings): number | undefined {
   if (ready === undefined || heartbeatMs === undefined) return undefined
-  return heardMs + heartbeatMs + settings.nodeHeartbeatToleranceMs
+  return heardMs + heartbeatMs + toleranceMs(heartbeatMs, settings.nodeHeartbeatToleranceMs)
 }
 
 /** The moment after which the node counts as disconnected; undefined while its connection is not known to be lost. */
@@ -164,11 +181,6 @@ export function readyCondition(node: Node): NodeCondition | undefined {
 /** How long ago it changed, by the date; nothing if the date has jumped back since. */
 function sinceMs({ lastTransitionTime = '' }: NodeCondition, { wallMs }: Now): number {
   return Math.max(0, wallMs - Date.parse(lastTransitionTime)) || 0
-}
-
-/** As the kubelet: a lease is renewed four times within its duration, 40 s unless it says otherwise. */
-function heartbeatPeriodMs({ spec }: Lease): number {
-  return (spec?.leaseDurationSeconds ?? 40) * 250
 }
 
 function connectionOf(lease: Lease): string | undefined {

@@ -18,6 +18,8 @@ export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   /** 50 s since Kubernetes 1.32: a lease may miss four of its 10 s renewals. */
   nodeMonitorGracePeriodMs: 50_000,
   nodeStartupGracePeriodMs: 60_000,
+  /** Ours: a metered node has 20 min. Evictions begin 37.5 min after the last heartbeat of a node with this much. */
+  nodeLeaseDurationLimitMs: 30 * 60_000,
   /**
    * Ours. A link that blinks closes no connection (TCP repeats what was lost), so a connection that ends without a
    * goodbye means that the agent or its kernel ended. The second is for an agent that reconnects at once.

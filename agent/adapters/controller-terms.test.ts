@@ -1,0 +1,44 @@
+import { test } from 'tap'
+import { controllerTerms } from './controller-terms.ts'
+
+test('a longer lease counts once the controller on this link has granted it, and within its limit', (t) => {
+  const terms = controllerTerms(1_200)
+  terms.opened()
+  t.equal(terms.leaseDurationSeconds, 40, 'an earlier controller says nothing')
+  terms.heard({ nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 1_800 })
+  t.equal(terms.leaseDurationSeconds, 1_200)
+  t.equal(terms.graceMs, 1_500_000)
+  terms.heard({ nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 600 })
+  t.equal(terms.leaseDurationSeconds, 600)
+  t.equal(terms.graceMs, 750_000)
+  terms.opened()
+  t.equal(terms.leaseDurationSeconds, 40)
+  t.equal(terms.graceMs, 750_000, 'how long it waits holds while there is no link')
+  terms.heard({ nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 0 })
+  t.equal(terms.leaseDurationSeconds, 40)
+  t.equal(terms.graceMs, 50_000)
+  t.end()
+})
+
+test('a shorter lease than usual is nobody’s to grant', (t) => {
+  const terms = controllerTerms(20)
+  t.equal(terms.leaseDurationSeconds, 20)
+  terms.heard({ nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 1_800 })
+  t.equal(terms.leaseDurationSeconds, 20)
+  t.equal(terms.graceMs, 50_000)
+  t.end()
+})
+
+test('the keep-alive is one and a half heartbeats, or the usual one where the broker refuses that', (t) => {
+  t.equal(controllerTerms(40).keepaliveSeconds, 15)
+  t.equal(controllerTerms(4).keepaliveSeconds, 15)
+  t.equal(controllerTerms(3600).keepaliveSeconds, 1_350)
+  const terms = controllerTerms(1_200)
+  t.equal(terms.keepaliveSeconds, 450)
+  t.notOk(terms.refused(new Error('connect ECONNREFUSED')))
+  t.equal(terms.keepaliveSeconds, 450)
+  t.ok(terms.refused(Object.assign(new Error('Connection refused'), { code: 6 })))
+  t.equal(terms.keepaliveSeconds, 15)
+  t.notOk(terms.refused(Object.assign(new Error('Connection refused'), { code: 6 })), 'nothing else to try')
+  t.end()
+})
