@@ -33,6 +33,7 @@ import { podCleanupController } from './controllers/pod-cleanup-controller.ts'
 import { rebootController } from './controllers/reboot-controller.ts'
 import { taintEvictionController } from './controllers/taint-eviction-controller.ts'
 import { tokenCleaner } from './controllers/token-cleaner.ts'
+import { meterEventLoop } from './event-loop-metrics.ts'
 import { doorPath, localDoor } from './local-door.ts'
 import { openOwnCertificates } from './own-certificates.ts'
 import { scheduler } from './scheduler/scheduler.ts'
@@ -92,6 +93,8 @@ export async function runController(
 
     const registry = new Registry()
     collectDefaultMetrics({ register: registry })
+    const stopMeter = meterEventLoop({ registry, clock, log })
+    closing.unshift(async () => stopMeter())
     const needs = { store, events: eventRecorder({ store, clock }), clock, log }
     const host = listen.bindAddress ?? anyAddress(machine)
 

@@ -1,4 +1,5 @@
 /** What drives every controller: keys in, one visit each, failures retried later. */
+import { beginOperation } from './event-loop.ts'
 import type { Log } from './log.ts'
 import type { WorkQueue } from './work-queue.ts'
 
@@ -18,6 +19,7 @@ export async function runController(
   signal: AbortSignal,
 ): Promise<void> {
   for await (const key of queue.keys(signal)) {
+    beginOperation('reconcile', controller.name)
     try {
       const again = await controller.reconcile(key, signal)
       queue.done(key, again?.requeueAfterMs)

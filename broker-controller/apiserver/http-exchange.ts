@@ -1,6 +1,7 @@
 /** One HTTP request and its answer, as bytes of a connection; what they mean is decided in `requests.ts`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError } from '../../api/api-error.ts'
+import { beginOperation } from '../../daemon/event-loop.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { LimitedLog } from '../../daemon/log-limit.ts'
 import { writeAnswer } from './answer-writer.ts'
@@ -41,7 +42,11 @@ export async function httpExchange(
   if (closing.aborted) leave()
   let admission: Admission | undefined
   try {
-    const answered = await answerRequest(requestOf(incoming, certificateOf, gone.signal), requests)
+    const request = requestOf(incoming, certificateOf, gone.signal)
+    const operation = `${request.method} ${request.path}`
+    beginOperation('request', operation)
+    const answered = await answerRequest(request, requests)
+    beginOperation('request', operation)
     const { answer } = answered
     admission = answered.admission
     const isWatch = answer.kind === 'stream'
@@ -73,15 +78,21 @@ function requestOf(
   certificateOf: Connections['certificateOf'],
   signal: AbortSignal,
 ): ApiRequest {
-  const [path = '/', query = ''] = splitOnce(incoming.url ?? '/', '?')
+  const { method = 'GET', url = '/' } = incoming
+  const [path = '/', query = ''] = splitOnce(url, '?')
   return {
-    method: incoming.method ?? 'GET',
+    method,
     path,
     query: new URLSearchParams(query),
     certificate: certificateOf(incoming.socket),
     address: peerAddress(incoming.socket),
     headers: incoming.headers,
-    readBody: () => bodyOf(incoming),
+    async readBody() {
+      const body = await bodyOf(incoming)
+      // What follows is done without a pause: it is parsed, decoded and validated.
+      beginOperation('request', `${method} ${path}`)
+      return body
+    },
     signal,
   }
 }

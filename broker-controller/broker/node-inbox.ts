@@ -15,6 +15,7 @@ import {
   topicName,
 } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { beginOperation } from '../../daemon/event-loop.ts'
 import type { Log } from '../../daemon/log.ts'
 import { limitLog } from '../../daemon/log-limit.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -252,6 +253,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const take = async (message: NodeMessage): Promise<void> => {
     const { node, topic } = message
     const name = topicName(topic)
+    beginOperation('message', topic.kind)
     if (topic.kind === 'status' || topic.kind === 'pod') digests.heard(node, name, message.body)
     switch (topic.kind) {
       case 'connection':

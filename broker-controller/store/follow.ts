@@ -4,6 +4,7 @@ import type { ResourceName } from '../../api/resources.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { beginOperation } from '../../daemon/event-loop.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { ObjectKey, Store, StoredObject } from './store.ts'
 
@@ -57,6 +58,7 @@ export function follow<R extends ResourceName>(
 
   const listAgain = async () => {
     const { items, resourceVersion } = await store.list(resource)
+    beginOperation('watch', resource)
     const keys = new Set(items.map(({ metadata }) => keyText(metadata)))
     for (const key of [...objects.keys()]) if (!keys.has(key)) drop(key)
     for (const item of items) {
@@ -79,6 +81,7 @@ export function follow<R extends ResourceName>(
           const from = await listAgain()
           failures = 0
           for await (const { type, object } of store.watch(resource, from, signal)) {
+            beginOperation('watch', resource)
             if (type === 'DELETED') drop(keyText(object.metadata))
             else take(object)
           }
