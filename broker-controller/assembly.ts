@@ -17,6 +17,7 @@ import { apiServer } from './apiserver/http-server.ts'
 import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { authorityFolderName, isThere, makeBackup, storeFileName, unfinishedRestore } from './backup.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
+import { limitMessages } from './broker/message-limits.ts'
 import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
 import { nodeOutbox } from './broker/node-outbox.ts'
@@ -140,7 +141,7 @@ export async function runController(
       'MQTT',
       listen.mqttPort,
       '--mqtt-port',
-      broker.listen({ port: listen.mqttPort, host }, inbox),
+      broker.listen({ port: listen.mqttPort, host }, limitMessages(inbox, { clock, registry })),
     )
 
     const clusterInfo = () => {

@@ -38,6 +38,17 @@ test('a single cost above the burst takes a full bucket, and the debt is paid af
   t.equal(buckets.take('a'), 400)
 })
 
+test('tokens reserved ahead say how long to wait', async (t) => {
+  const clock = fakeClock()
+  const buckets = tokenBuckets({ perSecond: 10, burst: 5 }, clock)
+  t.same(
+    [5, 1, 1].map((tokens) => buckets.reserve('a', tokens)),
+    [0, 100, 200],
+  )
+  await clock.advance(200)
+  t.equal(buckets.reserve('a', 0), 0)
+})
+
 test('tokens given back can be taken again, and never make more than the burst', async (t) => {
   const buckets = tokenBuckets({ perSecond: 1, burst: 2 }, fakeClock())
   buckets.take('a', 2)

@@ -12,6 +12,8 @@ export interface TokenBuckets {
   take(key: string, tokens?: number): number
   /** Takes tokens whether they are there or not: a cost known only afterwards. The debt is at most `burst`. */
   charge(key: string, tokens: number): void
+  /** Takes tokens whether they are there or not; the milliseconds until the debt is paid, 0 when there is none. */
+  reserve(key: string, tokens: number): number
   /** Gives tokens back. */
   refund(key: string, tokens: number): void
   /** Keys in memory now. */
@@ -62,6 +64,11 @@ export function tokenBuckets(rate: Rate, clock: Pick<Clock, 'monotonicMs'>, most
     charge(key, tokens) {
       const bucket = bucketOf(key)
       bucket.tokens = Math.max(-burst, bucket.tokens - tokens)
+    },
+    reserve(key, tokens) {
+      const bucket = bucketOf(key)
+      bucket.tokens -= tokens
+      return bucket.tokens >= 0 ? 0 : Math.ceil((-bucket.tokens / perSecond) * 1000)
     },
     refund(key, tokens) {
       const bucket = bucketOf(key)
