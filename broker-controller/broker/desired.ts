@@ -15,19 +15,31 @@ export function projectPod(pod: Pod & Stored<Pod>, earlier?: Pod): Pod {
   return earlier !== undefined && isSame(projected, earlier) ? earlier : projected
 }
 
-/** All pods of a node in a lasting order; `earlier` by uid, as they were last told. */
+/** A pod as its node was told of it, and the stored pod that was made from. */
+export type DesiredPod = { readonly source: Pod & Stored<Pod>; readonly pod: Pod }
+
+/** All pods of a node in a lasting order; `earlier` by uid, as they were last told. Only pods that changed are compared. */
 export function desiredPods(
   pods: readonly (Pod & Stored<Pod>)[],
-  earlier: ReadonlyMap<string, Pod>,
-): ReadonlyMap<string, Pod> {
+  earlier: ReadonlyMap<string, DesiredPod>,
+): ReadonlyMap<string, DesiredPod> {
   const placed = pods.map((pod) => ({ pod, place: `${pod.metadata.namespace}/${pod.metadata.name}` }))
   placed.sort((a, b) => (a.place < b.place ? -1 : 1))
-  return new Map(placed.map(({ pod: { metadata }, pod }) => [metadata.uid, projectPod(pod, earlier.get(metadata.uid))]))
+  return new Map(
+    placed.map(({ pod: source }) => {
+      const { uid } = source.metadata
+      const before = earlier.get(uid)
+      return [uid, before?.source === source ? before : { source, pod: projectPod(source, before?.pod) }]
+    }),
+  )
 }
 
 /** Is there nothing new to tell? */
-export function isToldAlready(pods: ReadonlyMap<string, Pod>, earlier: ReadonlyMap<string, Pod> | undefined): boolean {
-  return earlier?.size === pods.size && [...pods].every(([uid, pod]) => earlier.get(uid) === pod)
+export function isToldAlready(
+  pods: ReadonlyMap<string, DesiredPod>,
+  earlier: ReadonlyMap<string, DesiredPod> | undefined,
+): boolean {
+  return earlier?.size === pods.size && [...pods].every(([uid, { pod }]) => earlier.get(uid)?.pod === pod)
 }
 
 function metadataOf(metadata: Stored['metadata']): ObjectMeta {

@@ -83,6 +83,8 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   })
   /** For lines that a node can cause. */
   const limited = limitLog(log, clock)
+  /** A whole fleet may connect at one time; that hides no warnings. */
+  const connectionLog = limitLog(log, clock, { linesInTotal: 1000 })
   const eventRate = tokenBuckets(eventsOfNode, clock)
 
   const noteCut = ({ node, topic }: NodeMessage, cut: readonly string[]) => {
@@ -113,7 +115,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const leaseFailed = (node: string) => (error: unknown) => failed({ node, topic: { kind: 'connection', node } }, error)
 
   const askForReport = async (node: string, reason: string) => {
-    limited.info(`${node}/asked`, 'Node asked for its whole state', { node, reason })
+    connectionLog.info(`${node}/asked`, 'Node asked for its whole state', { node, reason })
     const call: CallMessage = { call: 'report', reason }
     await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
   }
@@ -138,7 +140,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const { state, reason, expectedBackSeconds } = said
     if (state === 'goodbye') leaving.add(message.node)
     else leaving.delete(message.node)
-    limited.info(`${message.node}/connection`, 'Node connection', {
+    connectionLog.info(`${message.node}/connection`, 'Node connection', {
       node: message.node,
       state,
       reason,
@@ -294,7 +296,14 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
 
   return {
     name: 'node-inbox',
-    run: (signal) => nodes.run(signal),
+    async run(signal) {
+      try {
+        await nodes.run(signal)
+      } finally {
+        limited.close()
+        connectionLog.close()
+      }
+    },
     message: (message) => take(message).catch((error) => failed(message, error)),
     connected(node, peer) {
       digests.forget(node)

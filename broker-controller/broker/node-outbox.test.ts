@@ -6,7 +6,7 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { StoreOrigin } from '../store/store.ts'
-import { projectPod } from './desired.ts'
+import { desiredPods, isToldAlready, projectPod } from './desired.ts'
 import { nodeOutbox } from './node-outbox.ts'
 
 test('a node is told of all its pods, and of nobody else’s', async (t) => {
@@ -69,6 +69,38 @@ test('what a node reports does not come back to it; what is changed for it does'
       [3, 0],
     ],
   )
+})
+
+test('a node with many large pods is told of its changes no faster than a megabyte a second', async (t) => {
+  const { start, bind, desired, clock } = await outbox(t)
+  const args = ['x'.repeat(50_000)]
+  for (let number = 0; number < 40; number++) {
+    await bind({ name: `pod-${number}`, nodeName: 'pi-1', containers: [{ name: 'main', image: 'a', args }] })
+  }
+  await start()
+  t.equal(desired('pi-1').length, 1)
+  for (let change = 0; change < 15; change++) {
+    await bind({ name: `more-${change}`, nodeName: 'pi-1' })
+    await clock.advance(100)
+  }
+  t.equal(desired('pi-1').length, 1, 'two megabytes take two seconds')
+  await clock.advance(1000)
+  t.same(
+    desired('pi-1').map(({ pods }) => pods.length),
+    [40, 55],
+    'and then it is told of all changes together',
+  )
+})
+
+test('of the pods of a node only those that changed are looked at', async (t) => {
+  const [same, other] = [aPod({ name: 'a', uid: 'u1' }), aPod({ name: 'b', uid: 'u2' })]
+  const first = desiredPods([same, other], new Map())
+  const restarted = { ...other, status: { phase: 'Running' } } as const
+  const second = desiredPods([same, restarted], first)
+  t.equal(second.get('u1'), first.get('u1'))
+  t.equal(second.get('u2')?.source, restarted)
+  t.equal(second.get('u2')?.pod, first.get('u2')?.pod)
+  t.ok(isToldAlready(second, first))
 })
 
 test('changes that come together are told together', async (t) => {

@@ -8,7 +8,7 @@ import { learntByAnnotation } from '../../api/node-checkpoint.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { ControllerMessage, DesiredMessage } from '../../api/topics.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import { runController } from '../../daemon/controller.ts'
+import { type Reconciled, runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
@@ -16,7 +16,7 @@ import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
 import type { Store, StoredObject, StoreOrigin } from '../store/store.ts'
 import type { Broker } from './broker.ts'
-import { desiredPods, isToldAlready } from './desired.ts'
+import { type DesiredPod, desiredPods, isToldAlready } from './desired.ts'
 import { namedData, namedDataIndex, projectConfigMap, projectSecret } from './named-data.ts'
 
 export type NodeOutboxNeeds = {
@@ -45,12 +45,19 @@ export interface NodeOutbox extends Loop {
 
 /** What a node was last told. */
 type Told = {
-  readonly pods: ReadonlyMap<string, Pod>
+  readonly pods: ReadonlyMap<string, DesiredPod>
   readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'awaitsCheckpoint'>
+  /** Nothing more is published to it before then. */
+  readonly quietUntilMs: number
 }
 
 /** Changes come in handfuls (a deployment, an eviction): they are told together. */
 const debounceMs = 20
+/**
+ * Each message has all pods of its node, so a large one is followed by a pause: a node gets a megabyte a second at the most,
+ * however often its pods change.
+ */
+const bytesPerMs = 1000
 /** Each takes 400 bytes of every node's link: 1.8 MB a month at ten minutes, 0.6 MB at thirty. */
 const timeEveryMs = 30 * 60_000
 
@@ -104,18 +111,25 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     }
   }
 
-  const tell = async (node: string): Promise<undefined> => {
+  const tell = async (node: string): Promise<Reconciled> => {
     const earlier = told.get(node)
+    const pauseMs = (earlier?.quietUntilMs ?? 0) - clock.monotonicMs()
+    if (earlier !== undefined && pauseMs > 0) return { requeueAfterMs: pauseMs }
     const present = nodes.get({ namespace: '', name: node })
     if (!isLearnt(present) && present === undefined) return // it is told when it has registered
     const known = isLearnt(present)
-    const pods = known ? desiredPods(index.of(node), earlier?.pods ?? new Map()) : new Map<string, Pod>()
-    const data = known ? dataOf(node, pods.values()) : { awaitsCheckpoint: true }
-    if (isToldAlready(pods, earlier?.pods) && isDeepStrictEqual(data, earlier?.data)) return
+    const pods = known ? desiredPods(index.of(node), earlier?.pods ?? new Map()) : new Map<string, DesiredPod>()
+    const wanted = [...pods.values()].map(({ pod }) => pod)
+    const data = known ? dataOf(node, wanted) : { awaitsCheckpoint: true }
+    if (earlier !== undefined && isToldAlready(pods, earlier.pods) && isDeepStrictEqual(data, earlier.data)) {
+      told.set(node, { ...earlier, pods })
+      return
+    }
     version += 1
-    const message: DesiredMessage = { epoch, version, pods: [...pods.values()], ...data, ...storeID }
-    await broker.publish({ kind: 'desired', node }, JSON.stringify(message))
-    told.set(node, { pods, data })
+    const message: DesiredMessage = { epoch, version, pods: wanted, ...data, ...storeID }
+    const body = JSON.stringify(message)
+    await broker.publish({ kind: 'desired', node }, body)
+    told.set(node, { pods, data, quietUntilMs: clock.monotonicMs() + body.length / bytesPerMs })
   }
 
   const sayThatWeAre = async (state: ControllerMessage['state']) => {
