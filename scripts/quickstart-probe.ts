@@ -94,10 +94,11 @@ async function lookAt(server: RequestOptions, node: string, since: number): Prom
   }
 }
 
-/** Where the administrator's kubeconfig leads, and with which certificate. */
+/** The server of the administrator's kubeconfig, by its address on this machine, and the certificate to show it. */
 async function serverOf(kubeconfig: string): Promise<RequestOptions> {
   const config = parse(await readFile(kubeconfig, 'utf8'))
-  const cluster = field(config.clusters?.[0]?.cluster)
+  const clusters: readonly { readonly name?: unknown; readonly cluster?: unknown }[] = config.clusters ?? []
+  const cluster = field((clusters.find(({ name }) => name === 'bramble-local') ?? clusters[0])?.cluster)
   const user = field(config.users?.[0]?.user)
   const { hostname, port } = new URL(cluster('server'))
   return {
