@@ -145,7 +145,7 @@ test('a toleration added in time keeps the pod', async (t) => {
   t.same(await leaving(world), [])
 })
 
-test('a pod that nothing would re-create stays on a node that is away for an hour, and says why', async (t) => {
+test('a pod that nothing would re-create stays on a node that is away for an hour, and reports why', async (t) => {
   const world = await inFleet(t)
   const record = 'bramble.dev/default-tolerations'
   const added = { [record]: 'node.kubernetes.io/not-ready,node.kubernetes.io/unreachable' }
@@ -167,7 +167,7 @@ test('a pod that nothing would re-create stays on a node that is away for an hou
   }
   await world.revive('pi-1')
   await world.pass(60)
-  t.same(await leaving(world), ['controlled', 'longer', 'stated'], 'who was asked to leave leaves')
+  t.same(await leaving(world), ['controlled', 'longer', 'stated'], 'a pod that is marked for deletion stays marked')
 })
 
 test('a pod without a controller leaves for an operator’s taints, also while its node is away', async (t) => {

@@ -114,7 +114,7 @@ async function runTaintEviction(
     }
   }
 
-  /** Events last an hour, so the status says it too. */
+  /** Events last an hour, so the status message has the reason too. */
   const explainStay = async (pod: StoredPod, message: string) => {
     const { name, namespace = '', uid } = pod.metadata
     const change = (fresh: StoredPod) => stayingPod(fresh, message)
