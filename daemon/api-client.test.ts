@@ -58,6 +58,34 @@ test('JSON goes out and comes back, with the token, the time and the status', as
   t.match(await client.delete('/x', undefined, options), { body: { body: JSON.stringify(options) } })
 })
 
+test('a request over the limits of the server is sent again when the server says so', async (t) => {
+  let served = 0
+  const url = await serve(t, ({ url: path }, response, body) => {
+    served += 1
+    if (path === '/busy' && served < 4) response.writeHead(429, { 'retry-after': '2' })
+    if (path === '/always') response.writeHead(429, { 'retry-after': '1' })
+    if (path === '/budget') response.statusCode = 429
+    response.end(JSON.stringify({ body }))
+  })
+  const waitsMs: number[] = []
+  const sleep = async (ms: number) => void waitsMs.push(ms)
+  const client = apiClient({ url, ca, sleep })
+  t.match(await client.post('/busy', 'x'), { status: 200, body: { body: '"x"' } })
+  t.equal(served, 4)
+  t.ok(waitsMs.every((ms) => ms >= 2000 && ms <= 30_000))
+
+  served = 0
+  t.match(await client.get('/always'), { status: 429 })
+  t.equal(served, 11)
+  served = 0
+  t.match(await client.get('/budget'), { status: 429 }, 'no time to wait: the caller decides')
+  t.equal(served, 1)
+
+  const stop = new AbortController()
+  const stopping = apiClient({ url, ca, sleep: async () => stop.abort(new Error('enough')) })
+  await t.rejects(stopping.get('/always', stop.signal), { message: 'enough' })
+})
+
 test('a client shows its certificate', async (t) => {
   const url = await serve(t, ({ socket }, response) => {
     const peer =

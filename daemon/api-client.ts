@@ -1,6 +1,7 @@
 /** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
 import { type RequestOptions, request } from 'node:https'
 import { TooLate, withDeadline } from './aborted.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { connectToServer, type KnownTime } from './server-check.ts'
 
 export type ApiAnswer = {
@@ -9,9 +10,11 @@ export type ApiAnswer = {
   readonly body: unknown
   /** What time the server believes it is, as HTTP writes it. */
   readonly dateHeader: string | undefined
+  /** The server asks for another attempt after so many seconds. */
+  readonly retryAfterSeconds?: number | undefined
 }
 
-/** Every answer of the server is a value, also a refusal. Rejects with an `ApiUnreachable` when there was none. */
+/** Every answer of the server is a value, also a refusal; 429 only where it stays after ten more attempts. Rejects with an `ApiUnreachable` when there was none. */
 export interface ApiClient {
   get(path: string, signal?: AbortSignal): Promise<ApiAnswer>
   post(path: string, body: unknown, signal?: AbortSignal): Promise<ApiAnswer>
@@ -35,6 +38,8 @@ export type ApiClientSettings = {
   readonly deadlineMs?: number
   /** What the server's certificate is judged by where the system's clock may be wrong; else by that clock. */
   readonly knownTime?: KnownTime
+  /** The time between attempts, for tests. */
+  readonly sleep?: Clock['sleep']
   /** Told with every answer what time the server believes it is, to a second. */
   readonly heardTime?: (wallMs: number) => void
 }
@@ -52,12 +57,29 @@ export class ApiUnreachable extends Error {
 
 const longestAnswer = 16 * 1024 * 1024
 
+/** As client-go: a request that is over the server's limits is sent again, up to ten times, when the server says so. */
+const mostAttempts = 11
+const longestWaitMs = 30_000
+
 /**
  * Opens a connection for each call: for callers that have a few to make, not for watching. Settings that may change are
  * given as a function, asked for each call.
  */
 export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)): ApiClient {
   async function call(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
+    for (let attempt = 1; ; attempt++) {
+      const answer = await callOnce(method, path, signal, body, contentType)
+      const { status, retryAfterSeconds } = answer
+      if (status !== 429 || retryAfterSeconds === undefined || attempt === mostAttempts) return answer
+      // Longer each time and never the same: many machines may have been sent away at one moment.
+      const waitMs = Math.min(longestWaitMs, retryAfterSeconds * 1000 * (1 + attempt * Math.random()))
+      const { sleep = systemClock.sleep } = typeof given === 'function' ? given() : given
+      await sleep(waitMs, signal)
+      if (signal?.aborted) throw signal.reason
+    }
+  }
+
+  async function callOnce(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
     const settings = typeof given === 'function' ? given() : given
     const { url, token, deadlineMs = 15_000 } = settings
     const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
@@ -129,12 +151,18 @@ async function exchange(
           status: response.statusCode ?? 0,
           body: parsed(Buffer.concat(chunks).toString('utf8')),
           dateHeader: response.headers.date,
+          retryAfterSeconds: secondsIn(response.headers['retry-after']),
         }),
       )
     })
     asked.on('error', reject)
     asked.end(sent)
   })
+}
+
+/** Undefined where the header is absent or a date, which Kubernetes does not send. */
+function secondsIn(header: string | undefined): number | undefined {
+  return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) : undefined
 }
 
 function parsed(text: string): unknown {

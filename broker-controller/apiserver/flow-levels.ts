@@ -38,7 +38,7 @@ export type FlowLimits = { readonly [L in LimitedLevel]: LevelLimits }
 
 /**
  * A node renews a lease each 10 s and otherwise asks when it starts, joins or runs static pods; a kubelet's own default
- * is 50 requests a second with a burst of 100. One token may serve a thousand machines, so its share is per address too.
+ * is 50 requests a second with a burst of 100. A token may serve a thousand machines behind one address, of three requests each.
  */
 export const defaultFlowLimits: FlowLimits = {
   'leader-election': {
@@ -50,8 +50,8 @@ export const defaultFlowLimits: FlowLimits = {
     level: { rate: { perSecond: 1_000, burst: 20_000 }, seats: 200, watches: 2_000 },
   },
   bootstrap: {
-    flow: { rate: { perSecond: 10, burst: 200 }, seats: 20, watches: 0 },
-    level: { rate: { perSecond: 100, burst: 1_000 }, seats: 40, watches: 0 },
+    flow: { rate: { perSecond: 50, burst: 500 }, seats: 50, watches: 0 },
+    level: { rate: { perSecond: 200, burst: 2_000 }, seats: 100, watches: 0 },
   },
   'global-default': {
     flow: { rate: { perSecond: 20, burst: 100 }, seats: 10, watches: 10 },
