@@ -8,6 +8,9 @@ export type Identity = {
   readonly extra?: { readonly [key: string]: readonly string[] }
 }
 
+/** In `extra`: the store that the node's certificate is older than. */
+export const olderThanStoreKey = 'bramble.dev/certificate-older-than-store'
+
 /** In `extra`: the node whose certificate, lapsed or not, the connection was made with. TLS proved its key. */
 export const provenNodeKey = 'bramble.dev/proven-node'
 

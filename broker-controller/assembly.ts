@@ -39,6 +39,7 @@ import { doorPath, localDoor } from './local-door.ts'
 import { openOwnCertificates } from './own-certificates.ts'
 import { scheduler } from './scheduler/scheduler.ts'
 import { anyAddress, serverNames, urlHost } from './server-names.ts'
+import { openCheckpointWindow } from './store/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import { StoreInUseError } from './store/sqlite-file.ts'
@@ -70,8 +71,6 @@ export async function runController(
     const store = await openStore(dataDir, log)
     await removeUnfinished(dataDir)
     closing.unshift(() => store.close())
-    if (store.origin.learns)
-      log.info('Nodes are asked what they run before they are told anything', { store: store.origin.id })
     const pidFile = join(dataDir, pidFileName)
     await replaceFile(pidFile, `${process.pid}\n`, 0o644)
     closing.unshift(() => rm(pidFile, { force: true }))
@@ -83,6 +82,7 @@ export async function runController(
       ...configuration.certificates,
       dataDir,
       names: names.all,
+      storeID: store.origin.id,
       kubeconfig: flags.kubeconfig,
       revokedBefore: revocations.before,
       clock,
@@ -97,6 +97,8 @@ export async function runController(
     const stopMeter = meterEventLoop({ registry, clock, log })
     closing.unshift(async () => stopMeter())
     const needs = { store, events: eventRecorder({ store, clock }), clock, log }
+    const { origin } = store
+    const checkpoints = await openCheckpointWindow(needs, origin, configuration.checkpoints)
     const host = listen.bindAddress ?? anyAddress(machine)
 
     const authorityOf = (der: Uint8Array) => signerOf(der, own.authority().trusted)
@@ -110,7 +112,8 @@ export async function runController(
       port: listen.apiPort,
       version,
       commonNameOf: commonNameOfCSR,
-      origin: store.origin,
+      origin,
+      checkpoints,
       revocations,
       isOurs: (der) => authorityOf(der) !== undefined,
       lapsedWindowMs: configuration.certificates.expiredWindowMs,
@@ -131,7 +134,8 @@ export async function runController(
       ...needs,
       broker,
       epoch: randomUUID(),
-      origin: store.origin,
+      origin,
+      checkpoints,
       trust: () => trustHash(own.authority().trusted),
       nodeMonitorGraceMs: configuration.nodeLifecycle.nodeMonitorGracePeriodMs,
       nodeLeaseLimitMs: configuration.nodeLifecycle.nodeLeaseDurationLimitMs,
@@ -194,6 +198,7 @@ export async function runController(
       { name: 'api', run: api.run },
       { name: 'local-door', run: door.run },
       revocations,
+      checkpoints,
       own,
       inbox,
       outbox,
@@ -208,7 +213,7 @@ export async function runController(
       rebootController(needs),
       scheduler({ ...needs, random: Math.random }),
       certificateController(
-        { ...needs, signer: own.signer },
+        { ...needs, signer: own.signer, origin, checkpoints },
         { ...configuration.nodeLifecycle, quarantine: configuration.certificates.quarantine },
       ),
       tokenCleaner(needs),

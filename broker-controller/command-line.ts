@@ -19,12 +19,12 @@ export type Flags = {
 
 export type CommandLine =
   | { readonly want: 'run' | 'check'; readonly flags: Flags }
-  | { readonly want: 'token' | 'certificates' | 'backup' | 'restore'; readonly argv: readonly string[] }
+  | { readonly want: 'token' | 'certificates' | 'backup' | 'restore' | 'checkpoints'; readonly argv: readonly string[] }
   | { readonly want: 'help' | 'version' }
   | { readonly want: 'refuse'; readonly why: string }
 
 /** Each has a command line and a help of its own. */
-const commands = ['token', 'certificates', 'backup', 'restore'] as const
+const commands = ['token', 'certificates', 'backup', 'restore', 'checkpoints'] as const
 
 /** `argv`: what follows the program's name. */
 export function readCommandLine(argv: readonly string[]): CommandLine {
@@ -78,6 +78,7 @@ export const help = `Usage: bramble-controller [run] [options]
        bramble-controller certificates [revoke|rollover …]
        bramble-controller backup [FILE|FOLDER]
        bramble-controller restore FILE
+       bramble-controller checkpoints [close|approve …]
 
 The control plane of a fleet: Kubernetes API for kubectl, MQTT broker for the nodes, and what decides between them.
 

@@ -11,6 +11,7 @@ import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from 
 import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './controllers/node-lifecycle-settings.ts'
 import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
 import { defaultTaintEvictionSettings, type TaintEvictionSettings } from './controllers/taint-eviction-controller.ts'
+import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoint-window.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
 export const ControllerConfigurationSchema = object({
@@ -49,6 +50,7 @@ export const ControllerConfigurationSchema = object({
   servingCertificateDuration: optional(text),
   expiredCertificateWindow: optional(text),
   expiredCertificateQuarantine: optional(bool),
+  checkpointWindow: optional(text),
   allocateNodeCIDRs: optional(bool),
   clusterCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
@@ -82,6 +84,8 @@ export type ControllerConfiguration = {
     /** Nodes whose certificate has ended wait for an operator's approval. */
     readonly quarantine: boolean
   }
+  /** For how long after a restore checkpoints of nodes are accepted. */
+  readonly checkpoints: CheckpointWindowSettings
   /** undefined: nodes get no addresses for pods from us. */
   readonly nodeCidrs: NodeCidrSettings | undefined
 }
@@ -206,6 +210,7 @@ export function controllerConfiguration({ flags, file, isTerminal }: Given): Con
       expiredWindowMs: span('expiredCertificateWindow', 365 * dayMs, 0),
       quarantine: file.expiredCertificateQuarantine ?? false,
     },
+    checkpoints: { limitMs: span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
     nodeCidrs: nodeCidrs(),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)

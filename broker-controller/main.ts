@@ -9,6 +9,7 @@ import { version } from '../daemon/version.ts'
 import { runController } from './assembly.ts'
 import { backupCommand, restoreCommand } from './backup-command.ts'
 import { certificatesCommand } from './certificates-command.ts'
+import { checkpointsCommand } from './checkpoints-command.ts'
 import { defaultDataDir, type Flags, help, readCommandLine } from './command-line.ts'
 import {
   type ControllerConfiguration,
@@ -41,6 +42,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
         randomBytes,
         defaults: { dataDir: defaultDataDir },
       })
+    case 'checkpoints':
+      return checkpointsCommand(wanted.argv, commandNeeds(signal))
     case 'certificates':
       return certificatesCommand(wanted.argv, commandNeeds(signal))
     case 'backup':

@@ -3,10 +3,13 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { administrator } from '../api/identity.ts'
+import { newKey } from '../certs/authority.ts'
+import { createCSR } from '../certs/csr.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import { readKubeconfig } from './kubeconfig.ts'
 import { openOwnCertificates } from './own-certificates.ts'
+import { isOlderThanStore } from './store/store-mark.ts'
 
 const dayMs = 24 * 3600_000
 
@@ -100,6 +103,17 @@ test('an administrator whose certificate was revoked finds another one', async (
   t.equal(await own.administratorSinceMs(), clock.wallMs())
 })
 
+test('a node’s certificate tells by its serial number whether it is older than the store', async (t) => {
+  const { open } = aController(t)
+  const own = await open()
+  const pem = createCSR({ commonName: 'system:node:pi-1', organization: 'system:nodes', key: newKey() })
+  const serial = (more: object) => new X509Certificate(own.signer.sign(pem, more)).serialNumber
+  t.equal(isOlderThanStore(serial({}), 'store-1'), false)
+  t.equal(isOlderThanStore(serial({}), 'store-2'), true)
+  t.equal(isOlderThanStore(serial({ isOlder: true }), 'store-1'), true, 'the renewal of one that is older')
+  t.not(serial({}), serial({}))
+})
+
 function sinceMs(pem: string): number {
   return Date.parse(new X509Certificate(pem).validFrom)
 }
@@ -112,6 +126,7 @@ function aController(t: Test, ...expected: readonly string[]) {
   let revokedMs: number | undefined
   const open = async () => {
     const own = await openOwnCertificates({
+      storeID: 'store-1',
       dataDir,
       names: ['localhost'],
       kubeconfig: undefined,

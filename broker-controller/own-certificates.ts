@@ -18,11 +18,14 @@ import { renewalDueMs } from '../daemon/renewal.ts'
 import type { Loop } from '../daemon/run.ts'
 import { authorityFolderName } from './backup.ts'
 import type { CertificateSigner } from './controllers/certificate-controller.ts'
+import { storeMark } from './store/store-mark.ts'
 
 export type OwnCertificateNeeds = {
   readonly dataDir: string
   /** Of this server: DNS names and addresses. */
   readonly names: readonly string[]
+  /** Which store this is: node certificates carry its mark. */
+  readonly storeID: string
   /** Where else the administrator's kubeconfig shall be. */
   readonly kubeconfig: string | undefined
   readonly servingMs: number
@@ -147,12 +150,13 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
         const answer = checkNodeCSR(pem, terms)
         return answer.ok ? { ok: true, nodeName: answer.nodeName, keyHash: keyHashOf(answer.publicKey) } : answer
       },
-      sign(pem, { expirationSeconds = Number.POSITIVE_INFINITY, ...terms }) {
+      sign(pem, { expirationSeconds = Number.POSITIVE_INFINITY, isOlder = false, ...terms }) {
         const wrong = dateProblem()
         if (wrong !== undefined) throw new Error(wrong)
         return signNodeCSR(authority, pem, {
           nowMs: clock.wallMs(),
           ...terms,
+          ...(!isOlder && { serialPrefix: storeMark(needs.storeID) }),
           expirationSeconds: Math.min(expirationSeconds, signingMs / 1000),
         })
       },

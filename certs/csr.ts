@@ -83,13 +83,15 @@ export type SigningTerms = {
   readonly expirationSeconds?: number
   /** Not good before this: earlier ones of the same name were revoked then. */
   readonly notBeforeMs?: number
+  /** How its serial number begins; see `issue`. */
+  readonly serialPrefix?: Uint8Array
 }
 
 /** The node's certificate, PEM. Throws when the request is not a node's: ask `checkNodeCSR` first. */
 export function signNodeCSR(
   authority: Authority,
   pem: string,
-  { nowMs, expirationSeconds, notBeforeMs }: SigningTerms,
+  { nowMs, expirationSeconds, notBeforeMs, serialPrefix }: SigningTerms,
 ): string {
   const answer = checkNodeCSR(pem, { signerName: nodeClientSigner, usages: nodeClientUsages })
   if (!answer.ok) throw new Error(`Not a node's certificate request: ${answer.reason}`)
@@ -101,6 +103,7 @@ export function signNodeCSR(
     nowMs,
     lifeMs: Math.min(wishedMs, yearMs),
     ...(notBeforeMs !== undefined && { notBeforeMs }),
+    ...(serialPrefix !== undefined && { serialPrefix }),
   })
 }
 

@@ -77,12 +77,14 @@ export type Leaf = {
   readonly lifeMs: number
   /** At the earliest. */
   readonly notBeforeMs?: number
+  /** How the serial number begins: at most eight bytes, the first from 1 to 127; the rest is random. */
+  readonly serialPrefix?: Uint8Array
 }
 
 /** The signed certificate, PEM: back-dated a little, and never beyond the authority's own end. */
 export function issue(
   authority: Authority,
-  { subject, publicKey, usage, names, nowMs, lifeMs, notBeforeMs = 0 }: Leaf,
+  { subject, publicKey, usage, names, nowMs, lifeMs, notBeforeMs = 0, serialPrefix = new Uint8Array() }: Leaf,
 ): string {
   refuseWrongDate(nowMs)
   if (nowMs >= authority.notAfterMs) {
@@ -91,7 +93,8 @@ export function issue(
   const authorityKey = createPublicKey(authority.key)
   return signCertificate(
     {
-      serial: randomBytes(16),
+      // At most 20 bytes (RFC 5280, 4.1.2.2), of which at least 8 nobody can guess.
+      serial: Buffer.concat([serialPrefix, randomBytes(serialPrefix.length > 0 ? 11 : 16)]),
       issuer: subjectIn(authority.certificate),
       subject: nameDer(subject),
       publicKey,

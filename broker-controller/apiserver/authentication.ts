@@ -7,9 +7,13 @@ import {
   type Identity,
   lapsedNodeOf,
   lapsedNodesGroup,
+  nodeIdentity,
+  nodeNameOf,
   nodeOf,
+  olderThanStoreKey,
   provenNodeKey,
 } from '../../api/identity.ts'
+import { isOlderThanStore } from '../store/store-mark.ts'
 
 /** A client's certificate as the TLS layer saw it. */
 export type ClientCertificate = {
@@ -21,6 +25,8 @@ export type ClientCertificate = {
   readonly identity: Identity | undefined
   readonly validSinceMs: number
   readonly validUntilMs: number
+  /** Hexadecimal. */
+  readonly serialNumber?: string
 }
 
 export type Credentials = {
@@ -36,23 +42,29 @@ export type AuthenticationNeeds = {
   readonly nowMs: number
   /** For so long after its end a node's certificate still serves to ask for a new one. */
   readonly lapsedWindowMs?: number
+  /** The store that accepts checkpoints now: of nodes whose certificate is older it says so in `extra`. */
+  readonly acceptingStore?: string
 }
 
 /** Throws Unauthorized where something was shown that is not good: it never counts as having shown nothing. */
 export async function authenticate(
   { certificate, authorization }: Credentials,
-  { findToken, revoked, nowMs, lapsedWindowMs = 0 }: AuthenticationNeeds,
+  { findToken, revoked, nowMs, lapsedWindowMs = 0, acceptingStore }: AuthenticationNeeds,
 ): Promise<Identity> {
   const named = certificate && (ofCertificate(certificate, nowMs) ?? ofLapsed(certificate, nowMs, lapsedWindowMs))
   const because = named && certificate && revoked?.(named.user, knownSinceMs(certificate, nowMs))
   const isLapsed = named !== undefined && lapsedNodeOf(named) !== undefined
   // A token says more than a certificate that has ended: that is how such a machine joins again.
   if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
-    return authenticated(named)
+    return withExtra(authenticated(named), olderThan(acceptingStore, named, certificate))
   if (authorization !== undefined) {
     const holder = await ofToken(authorization, findToken, nowMs)
     const proven = certificate && provenNode(certificate, nowMs, revoked)
-    return proven === undefined ? holder : { ...holder, extra: { [provenNodeKey]: [proven] } }
+    if (proven === undefined) return holder
+    return withExtra(holder, {
+      [provenNodeKey]: [proven],
+      ...olderThan(acceptingStore, nodeIdentity(proven), certificate),
+    })
   }
   if (certificate !== undefined) {
     throw new ApiError('Unauthorized', because ?? certificateRefusal(certificate, nowMs))
@@ -105,6 +117,20 @@ function ofLapsed(
   if (!(isOver || isEarly) || !(trusted || lapsed) || identity === undefined || nodeOf(identity) === undefined)
     return undefined
   return { user: identity.user, groups: [lapsedNodesGroup] }
+}
+
+function withExtra(identity: Identity, extra: NonNullable<Identity['extra']>): Identity {
+  return Object.keys(extra).length === 0 ? identity : { ...identity, extra }
+}
+
+function olderThan(
+  store: string | undefined,
+  { user }: Identity,
+  certificate: ClientCertificate | undefined,
+): NonNullable<Identity['extra']> {
+  const serialNumber = certificate?.serialNumber
+  if (store === undefined || serialNumber === undefined || nodeNameOf(user) === undefined) return {}
+  return isOlderThanStore(serialNumber, store) ? { [olderThanStoreKey]: [store] } : {}
 }
 
 function authenticated({ user, groups }: Identity): Identity {

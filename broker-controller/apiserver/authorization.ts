@@ -100,7 +100,10 @@ function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: re
       return podAllowed(node, attributes, boundPods)
     case 'secrets':
     case 'configmaps':
-      return isRead(verb) && boundPods.some((pod) => pod.metadata.namespace === namespace && names(pod, resource, name))
+      return (
+        isRead(verb) &&
+        boundPods.some((pod) => pod.metadata.namespace === namespace && needsForPod(pod, resource, name))
+      )
     case 'events':
       return verb === 'create' || verb === 'update' || verb === 'patch'
     case 'certificatesigningrequests':
@@ -131,7 +134,7 @@ function isWrite(verb: Verb): boolean {
 }
 
 /** Does the pod need this secret or config map in order to run? */
-function names(pod: Pod, resource: 'secrets' | 'configmaps', name: string): boolean {
+export function needsForPod(pod: Pod, resource: 'secrets' | 'configmaps', name: string): boolean {
   if (name === '') return false
   return (resource === 'secrets' ? secretsOf(pod) : configMapsOf(pod)).has(name)
 }

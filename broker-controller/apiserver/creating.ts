@@ -14,7 +14,7 @@ import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { refuseTooManyRequests } from './certificate-requests.ts'
 import { evictPod } from './evicting.ts'
-import { learnCheckpoint } from './learning.ts'
+import { learnCheckpoint, withoutCheckpoint } from './learning.ts'
 import { type NodeFacts, nodeRestriction } from './node-restriction.ts'
 import { type Admitted, admitPriorityClass, withPriority } from './priority.ts'
 import { represent } from './representation.ts'
@@ -54,7 +54,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
     const prepared = prepareForCreate(resource, admitted, { nowMs: needs.clock.wallMs(), requester: identity })
     const problem = node && nodeRestriction(node, resource.name, prepared, undefined, facts)
     if (problem) throw forbid(resource, named.metadata.name ?? '', problem)
-    return prepared
+    return withoutCheckpoint(prepared, identity, needs)
   }
   const made = dryRun ? await rehearsed(prepare(), request, needs) : await created(prepare, placed, request, needs)
   return objectAnswer(represent(resource, made, wish), 201, warnings)

@@ -30,7 +30,16 @@ export type ServerTls = { readonly certificate: string; readonly key: string; re
 
 export type ApiServerNeeds = Pick<
   RequestNeeds,
-  'store' | 'events' | 'usage' | 'clock' | 'log' | 'version' | 'commonNameOf' | 'origin' | 'lapsedWindowMs'
+  | 'store'
+  | 'events'
+  | 'usage'
+  | 'clock'
+  | 'log'
+  | 'version'
+  | 'commonNameOf'
+  | 'origin'
+  | 'checkpoints'
+  | 'lapsedWindowMs'
 > & {
   /** Its counters are what /metrics shows; the server adds its own. */
   readonly registry: Registry
@@ -79,6 +88,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     random = Math.random,
     commonNameOf,
     origin,
+    checkpoints,
     revocations,
     isOurs,
     lapsedWindowMs = 0,
@@ -101,6 +111,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     parseYaml: parseYamlBody,
     commonNameOf,
     ...(origin && { origin }),
+    ...(checkpoints && { checkpoints }),
     ...(revocations && { revocations }),
     lapsedWindowMs,
     limited,

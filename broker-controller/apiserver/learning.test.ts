@@ -1,8 +1,9 @@
 import { type Test, test } from 'tap'
-import { nodeIdentity } from '../../api/identity.ts'
+import { administrator, nodeIdentity } from '../../api/identity.ts'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod } from '../../api/testing/builders.ts'
 import type { StoreOrigin } from '../store/store.ts'
+import { storeMark } from '../store/store-mark.ts'
 import { anApi } from '../testing/api-in-memory.ts'
 
 const origin = { id: 'store-2', learns: true }
@@ -43,7 +44,7 @@ test('a store that began without its nodes learns their pods and what those name
   t.match((await get('/api/v1/namespaces/shop/configmaps/settings')).body, { data: { a: '1' } })
   t.match((await get('/api/v1/namespaces/shop/secrets/hidden')).body, { data: { b: 'Mg==' } })
   t.match((await get('/api/v1/nodes/pi-1')).body, { metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } } })
-  t.match(await tell({ complete: true }), { code: 409, body: { message: /has told all it knew already/ } })
+  t.match(await tell({ complete: true }), { code: 409, body: { message: /checkpoint was received already/ } })
 })
 
 test('what is there already stays as it is', async (t) => {
@@ -160,7 +161,8 @@ test('a node has no say in what is not its own', async (t) => {
     namespace: 'kube-system',
     containers: [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'bootstrap-token-abcdef' } }] }],
   })
-  t.match(await tell({ pods: [naming] }), { code: 201 })
+  t.match(await tell({ pods: [naming] }), { code: 201, body: { message: /no node has a say in this namespace/ } })
+  t.match(await get('/api/v1/namespaces/kube-system/pods/sly'), { code: 404 })
   t.match(await tell({ secrets: [token, unnamed] }), { code: 201 })
   t.match(await get('/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef'), { code: 404 })
   t.match(await get('/api/v1/namespaces/default/secrets/unnamed'), { code: 404 })
@@ -188,15 +190,133 @@ test('a pod that no pod can be is refused with its fields, and nothing is said t
 
 test('a store that knows its nodes learns nothing, nor does one take what another asked for', async (t) => {
   const wise = await fleet(t, { id: 'store-1', learns: false })
-  t.match(await wise.tell({ pods: [web] }), { code: 409, body: { message: /there is nothing to be learnt/ } })
+  t.match(await wise.tell({ pods: [web] }), {
+    code: 409,
+    body: { message: /checkpoints are accepted only after a restore/ },
+  })
   const { ask } = await fleet(t)
   const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: 'store-1', pods: [web] }
   const answer = await ask('POST', path, { body, as: nodeIdentity('pi-1') })
   t.match(answer, { code: 409, body: { message: /another store asked/ } })
 })
 
+const aSecret = (text: string, name = 'hidden') => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name, namespace: 'shop' },
+  data: { b: Buffer.from(text).toString('base64') },
+})
+const secretPath = '/api/v1/namespaces/shop/secrets/hidden'
+
+/** A pod that names Secret shop/hidden. */
+const naming = (nodeName: string, name = `web-${nodeName}`): Pod =>
+  aPod({ name, uid: `uid-${name}`, nodeName, namespace: 'shop', containers: [{ name: 'main', image: 'web:1', env }] })
+
+test('a node that joined after the store began brings nothing, and waits for nothing', async (t) => {
+  const { tell, get } = await fleet(t)
+  const serialOfStore = `${Buffer.from(storeMark('store-2')).toString('hex')}0102030405`.toUpperCase()
+  const refused = await tell({ pods: [web] }, 'pi-1', serialOfStore)
+  t.match(refused, { code: 409, body: { message: /only of nodes that had joined before the restore/ } })
+  t.match(await get('/api/v1/namespaces/shop/pods/web'), { code: 404 })
+  t.match((await get('/api/v1/nodes/pi-1')).body, { metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } } })
+  const serialOfOther = `${Buffer.from(storeMark('store-1')).toString('hex')}0102030405`
+  t.match(await tell({ pods: [web] }, 'pi-2', serialOfOther), { code: 400 }, 'of the store before: it may')
+})
+
+test('once the window is closed no checkpoint is accepted', async (t) => {
+  const { tell, get, close } = await fleet(t)
+  close()
+  t.match(await tell({ pods: [web] }), {
+    code: 409,
+    body: { message: 'node "pi-1": checkpoints are accepted only after a restore' },
+  })
+  t.match(await get('/api/v1/namespaces/shop/pods/web'), { code: 404 })
+})
+
+test('made-up pods open no Secret that the node did not deliver', async (t) => {
+  const { tell, read, store, ask } = await fleet(t)
+  await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } } })
+  t.match(await ask('POST', '/api/v1/namespaces/shop/secrets', { body: aSecret('sesame') }), { code: 201 })
+  t.match(await tell({ pods: [naming('pi-1')] }), { code: 201 })
+  t.match(await read(secretPath), { code: 403 })
+  t.match(await read('/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Dhidden'), { code: 403 })
+  t.match(await read('/api/v1/namespaces/shop/secrets?watch=1&fieldSelector=metadata.name%3Dhidden'), { code: 403 })
+
+  const clear = { metadata: { annotations: { 'bramble.dev/learnt-from': null } } }
+  const patch = { body: clear, type: 'application/merge-patch+json', as: nodeIdentity('pi-1') }
+  const denied = await ask('PATCH', '/api/v1/namespaces/shop/pods/web-pi-1/status', patch)
+  t.match(denied, { code: 403 }, 'the node cannot take the mark off')
+  await ask('PATCH', '/api/v1/namespaces/shop/pods/web-pi-1', { ...patch, as: administrator })
+  t.match(await read(secretPath), { code: 200 }, 'an operator can')
+
+  const bound = naming('pi-2', 'placed')
+  await store.create('pods', { ...bound, metadata: { name: 'placed', namespace: 'shop' } })
+  t.match(await read(secretPath, 'pi-2'), { code: 200 }, 'and for a pod that was placed here nothing is needed')
+})
+
+test('a node reads back what it delivered, and not what was written there later', async (t) => {
+  const { tell, read, ask } = await fleet(t)
+  await tell({ pods: [naming('pi-1')], secrets: [aSecret('sesame')] })
+  t.match(await read(secretPath), { code: 200, body: { data: { b: Buffer.from('sesame').toString('base64') } } })
+  const body = { data: { b: Buffer.from('the real one').toString('base64') } }
+  await ask('PATCH', secretPath, { body, type: 'application/merge-patch+json' })
+  t.match(await read(secretPath), { code: 403 })
+})
+
+test('a Secret that two nodes deliver differently is served to neither the other, and waits for an operator', async (t) => {
+  const { tell, read, get, events, store } = await fleet(t)
+  await tell({ pods: [naming('pi-1')], secrets: [aSecret('forged')] })
+  const answered = await tell({ pods: [naming('pi-2')], secrets: [aSecret('honest')] }, 'pi-2')
+  t.match(answered, { code: 201, body: { message: /Secret shop\/hidden of node pi-2 differs from what node pi-1/ } })
+  t.match(await read(secretPath, 'pi-2'), { code: 403 }, 'the honest node does not get the forged one')
+  const bound = naming('pi-2', 'placed')
+  await store.create('pods', { ...bound, metadata: { name: 'placed', namespace: 'shop' } })
+  t.match(await read(secretPath, 'pi-2'), { code: 403 }, 'not for a pod that was placed there either')
+  t.same(
+    (await events()).map(({ reason, type, involvedObject }) => [reason, type, involvedObject.name]),
+    [
+      ['CheckpointContradiction', 'Warning', 'pi-1'],
+      ['CheckpointContradiction', 'Warning', 'pi-2'],
+    ],
+  )
+  t.match((await get(secretPath)).body, { metadata: { annotations: { 'bramble.dev/contested-by': 'pi-2' } } })
+  const copies = (await store.list('secrets', 'kube-system')).items
+  t.equal(copies.length, 1)
+  const kept = Buffer.from(copies[0]?.data?.['object.json'] ?? '', 'base64').toString()
+  t.match(JSON.parse(kept), {
+    kind: 'Secret',
+    metadata: { name: 'hidden', namespace: 'shop' },
+    data: aSecret('honest').data,
+  })
+})
+
+test('of a Secret that exists, what a node delivers differently is kept apart and not served', async (t) => {
+  const { tell, read, get, events, ask } = await fleet(t)
+  await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } } })
+  await ask('POST', '/api/v1/namespaces/shop/secrets', { body: aSecret('restored') })
+  await tell({ pods: [naming('pi-1')], secrets: [aSecret('made up')] })
+  t.match(await read(secretPath), { code: 403 })
+  t.match((await get(secretPath)).body, { data: aSecret('restored').data })
+  t.match(await events(), [{ reason: 'CheckpointContradiction', message: /differs from the one that exists/ }])
+  await tell({ pods: [naming('pi-2')], secrets: [aSecret('restored')] }, 'pi-2')
+  t.match(await read(secretPath, 'pi-2'), { code: 200 }, 'with its content a node shows that it had it')
+})
+
+test('a node brings a bounded number of pods', async (t) => {
+  const { tell, store } = await fleet(t)
+  const pods = Array.from({ length: 501 }, (_, index) =>
+    aPod({ name: `p-${index}`, uid: `uid-${index}`, nodeName: 'pi-1', namespace: 'shop' }),
+  )
+  t.match(await tell({ pods }), {
+    code: 201,
+    body: { message: /p-500 .*500 pods of its checkpoint were taken already/ },
+  })
+  t.equal((await store.list('pods')).items.length, 500)
+})
+
 async function fleet(t: Test, ours: StoreOrigin = origin) {
-  const { ask, store } = await anApi(t, { origin: ours })
+  let isOpen = ours.learns
+  const { ask, store } = await anApi(t, { origin: ours, checkpoints: { isOpen: () => isOpen } })
   for (const name of ['pi-1', 'pi-2']) {
     const node = aNode({ name })
     const { resourceVersion: _, ...metadata } = node.metadata
@@ -207,9 +327,14 @@ async function fleet(t: Test, ours: StoreOrigin = origin) {
     store,
     get: (target: string) => ask('GET', target),
     events: async () => (await store.list('events')).items,
-    tell: (part: object, node = 'pi-1') => {
-      const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: ours.id, ...part }
-      return ask('POST', `/api/v1/nodes/${node}/checkpoint`, { body, as: nodeIdentity(node) })
+    close: () => {
+      isOpen = false
     },
+    /** `serialNumber`: of the node's certificate; without the store's mark it is older than the store. */
+    tell: (part: object, node = 'pi-1', serialNumber = '01') => {
+      const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: ours.id, ...part }
+      return ask('POST', `/api/v1/nodes/${node}/checkpoint`, { body, as: nodeIdentity(node), serialNumber })
+    },
+    read: (target: string, node = 'pi-1') => ask('GET', target, { as: nodeIdentity(node) }),
   }
 }

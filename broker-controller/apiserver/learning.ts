@@ -3,30 +3,38 @@
  * store takes it, from each node once, and of a node only its own pods and what those name.
  */
 import { ApiError, isApiError, notFound } from '../../api/api-error.ts'
-import type { Identity } from '../../api/identity.ts'
+import type { ConfigMap } from '../../api/config-map.ts'
+import { type Identity, nodeOf, olderThanStoreKey } from '../../api/identity.ts'
+import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
-import { learntByAnnotation, NodeCheckpointSchema } from '../../api/node-checkpoint.ts'
+import { learntByAnnotation, learntFromAnnotation, NodeCheckpointSchema } from '../../api/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import { boundPod } from '../../api/pod-conditions.ts'
 import { isFinished } from '../../api/pod-deletion.ts'
 import { configMapsOf, secretsOf } from '../../api/pod-references.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
+import type { Secret } from '../../api/secret.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
+import { isAssigned } from '../store/checkpoint-data.ts'
 import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
+import { learnData } from './learning-data.ts'
 import { type AnyObject, parseBody, readAs } from './request-body.ts'
 import { keyOf, presentObject, type ResourceNeeds, type ResourceRequest } from './resource-request.ts'
 import { successStatus } from './status-errors.ts'
 
-/** Whose Secrets admit machines and whose ConfigMaps are believed by all: no node has a say in them. */
-const ownNamespaces = ['kube-system', 'kube-public']
+/** The fleet's own: their Secrets admit machines, their ConfigMaps are believed by all. No node has a say in them. */
+const ownNamespaces = ['kube-system', 'kube-public', nodeLeaseNamespace]
+const namesOf = { configmaps: configMapsOf, secrets: secretsOf }
+/** A kubelet runs 110 unless configured; a node that has more pods than this made them up. */
+const mostPods = 500
 
 /**
- * 201 when it is kept; its message names pods that were not. What is there already stays as it is. Throws Conflict where
- * nothing is to be learnt.
+ * 201 when it is kept; its message names what was not. What is there already stays as it is. Throws Conflict where nothing
+ * is to be learnt, or not from this node.
  */
 export async function learnCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, identity } = request
@@ -35,24 +43,51 @@ export async function learnCheckpoint(request: ResourceRequest, needs: ResourceN
   const node = await presentObject(request, needs)
   const because = refusal(told.store, node.metadata, needs)
   if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
+  if (!isKnownBefore(identity, needs)) {
+    // It has nothing to bring back, and need not wait for that.
+    await markLearnt(request, needs)
+    const message = 'checkpoints are accepted only of nodes that had joined before the restore'
+    throw new ApiError('Conflict', `node "${route.name}": ${message}`)
+  }
 
   const refused: string[] = []
   for (const pod of told.pods ?? []) refused.push(...(await learnPod(pod, route.name, identity, needs)))
   const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
+  const assigned = bound.filter(isAssigned)
+  const take = (resource: 'configmaps' | 'secrets', object: ConfigMap | Secret) =>
+    learnData(
+      resource,
+      object,
+      { node: route.name, hasAssigned: isNamed(object.metadata, assigned, namesOf[resource]) },
+      needs,
+      (made) => learn(resource, made, identity, needs),
+    )
   for (const map of told.configMaps ?? []) {
-    if (isNamed(map.metadata, bound, configMapsOf)) await learn('configmaps', map, identity, needs)
+    if (isNamed(map.metadata, bound, namesOf.configmaps)) refused.push(...(await take('configmaps', map)))
   }
   for (const secret of told.secrets ?? []) {
-    if (isNamed(secret.metadata, bound, secretsOf)) await learn('secrets', secret, identity, needs)
+    if (isNamed(secret.metadata, bound, namesOf.secrets)) refused.push(...(await take('secrets', secret)))
   }
   if (told.complete) await markLearnt(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
 }
 
-function refusal(store: string, { annotations = {} }: ObjectMeta, { origin }: ResourceNeeds): string | undefined {
-  if (!origin?.learns) return 'this store did not begin without its nodes: there is nothing to be learnt'
+function refusal(store: string, { annotations = {} }: ObjectMeta, needs: ResourceNeeds): string | undefined {
+  const { origin, checkpoints } = needs
+  if (origin === undefined || !checkpoints?.isOpen()) return 'checkpoints are accepted only after a restore'
   if (store !== origin.id) return 'another store asked for this'
-  return annotations[learntByAnnotation] === origin.id ? 'it has told all it knew already' : undefined
+  return annotations[learntByAnnotation] === origin.id ? 'its checkpoint was received already' : undefined
+}
+
+/** Is its certificate older than the store? Then the fleet that was there before let it in. */
+export function isKnownBefore({ extra }: Identity, { origin }: Pick<ResourceNeeds, 'origin'>): boolean {
+  return origin !== undefined && extra?.[olderThanStoreKey]?.includes(origin.id) === true
+}
+
+/** A node that joined after the store began has no checkpoint to wait for. */
+export function withoutCheckpoint<T extends AnyObject>(object: T, identity: Identity, needs: ResourceNeeds): T {
+  const isNew = needs.checkpoints?.isOpen() === true && !isKnownBefore(identity, needs)
+  return isNew && object.kind === 'Node' && nodeOf(identity) !== undefined ? marked(object, needs) : object
 }
 
 /** Why it is not taken, where that is so. */
@@ -67,19 +102,39 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
   const { name = '', namespace = '', uid } = metadata
   const key = { namespace, name }
   const present = await needs.store.get('pods', key)
+  if (ownNamespaces.includes(namespace) && present?.spec.nodeName !== node) {
+    return refusePod(pod, node, 'no node has a say in this namespace', needs)
+  }
   if (present?.metadata.uid === uid) {
     await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
+  } else if ((await learntPods(node, needs)) >= mostPods) {
+    return refusePod(pod, node, `${mostPods} pods of its checkpoint were taken already`, needs)
   } else if (present === undefined || !isTaken(present, node, needs)) {
-    await learn('pods', marked(isFinished(pod) ? { ...pod, status } : pod, needs), identity, needs)
+    const claimed = claimedBy(node, marked(isFinished(pod) ? { ...pod, status } : pod, needs))
+    await learn('pods', claimed, identity, needs)
   }
   const kept = await needs.store.get('pods', key)
   if (kept === undefined || kept.spec.nodeName === node) return []
-  return refusePod(pod, node, kept.spec.nodeName, needs)
+  const other = kept.spec.nodeName
+  return refusePod(pod, node, other ? `node ${other} has a pod of that name` : 'there is a pod of that name', needs)
+}
+
+async function learntPods(node: string, { store }: ResourceNeeds): Promise<number> {
+  const { items } = await store.list('pods')
+  return items.filter(
+    ({ metadata, spec }) => spec.nodeName === node && learntFromAnnotation in (metadata.annotations ?? {}),
+  ).length
+}
+
+/** It came with the checkpoint of this node: what it names is open to the node only as far as the node delivers it. */
+function claimedBy<T extends AnyObject>(node: string, object: T): T {
+  const annotations = { ...object.metadata.annotations, [learntFromAnnotation]: node }
+  return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
 /** What waited for a node when the backup was made may have found this one since. Undefined: it is another one's. */
 function takenBy(node: string, pod: Pod, needs: ResourceNeeds): Pod | undefined {
-  if (!pod.spec.nodeName) return marked(boundPod(pod, node, rfc3339(needs.clock.wallMs())), needs)
+  if (!pod.spec.nodeName) return claimedBy(node, marked(boundPod(pod, node, rfc3339(needs.clock.wallMs())), needs))
   return pod.spec.nodeName === node ? marked(pod, needs) : undefined
 }
 
@@ -98,12 +153,11 @@ function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean
 async function refusePod(
   { metadata }: Pod,
   node: string,
-  other: string | undefined,
+  because: string,
   needs: ResourceNeeds,
 ): Promise<readonly string[]> {
   const pod = `${metadata.namespace}/${metadata.name} (uid ${metadata.uid})`
-  const holder = other ? `node ${other} has a pod of that name` : 'there is a pod of that name'
-  const message = `Pod ${pod} of node ${node} is not taken back: ${holder}`
+  const message = `Pod ${pod} of node ${node} is not taken back: ${because}`
   needs.log.warn('A pod that a node told of was not taken back', { node, because: message })
   const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
   await needs.events.record({ object: nodeReference(node), ...what })

@@ -134,16 +134,27 @@ function certificateRequest(
 
 function podReport(node: string, object: Pod, previous: Pod): string | undefined {
   if (previous.spec.nodeName !== node) return `node "${node}" can only write pods that are bound to it`
+  const annotations = changedKeys(object.metadata.annotations, previous.metadata.annotations).filter(isOurs)
+  if (annotations.length > 0) return `node "${node}" is not allowed to modify annotations: ${annotations.join(', ')}`
+  if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous.metadata.finalizers ?? [])) {
+    return `node "${node}" is not allowed to modify finalizers`
+  }
   if (isDeepStrictEqual(object.metadata.labels, previous.metadata.labels)) return undefined
   return `node "${node}" cannot update labels through pod status`
 }
 
 /** Labels that say where a node stands are the administrator's word, so a stolen certificate cannot attract pods. */
-function forbiddenLabels(now: ObjectMeta, before: ObjectMeta | undefined): string[] {
-  const labels = now.labels ?? {}
-  const earlier = before?.labels ?? {}
-  const changed = [...new Set([...Object.keys(labels), ...Object.keys(earlier)])].filter(
-    (key) => labels[key] !== earlier[key],
-  )
-  return changed.filter(isReservedNodeLabel).sort()
+function forbiddenLabels(now: ObjectMeta, before: ObjectMeta | undefined): readonly string[] {
+  return changedKeys(now.labels, before?.labels).filter(isReservedNodeLabel)
+}
+
+type Texts = { readonly [key: string]: string } | undefined
+
+function changedKeys(now: Texts = {}, before: Texts = {}): readonly string[] {
+  return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((key) => now[key] !== before[key]).sort()
+}
+
+/** Annotations of this prefix are the controller's word on a pod: which node claimed it, above all. */
+function isOurs(key: string): boolean {
+  return key.startsWith('bramble.dev/')
 }

@@ -9,10 +9,10 @@ import type { UsageBoard } from '../store/usage-board.ts'
 import type { Answer } from './answers.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './authentication.ts'
 import { type Attributes, authorize, dependsOnPods, refusal } from './authorization.ts'
-import { isOwnRequest, seesOwnRequestsOnly } from './certificate-requests.ts'
 import type { Admission, FlowControl } from './flow-control.ts'
 import { flowOf, strangersFlow } from './flow-levels.ts'
 import { exactFields } from './list-options.ts'
+import { isObjectAllowed } from './object-permission.ts'
 import { resourceAnswer } from './resource-handlers.ts'
 import type { ResourceNeeds } from './resource-request.ts'
 import { type Route, routeOf } from './routes.ts'
@@ -95,7 +95,7 @@ function measured(request: ApiRequest, admission: Admission | undefined): ApiReq
 
 async function identify(
   { certificate, headers }: ApiRequest,
-  { store, clock, revocations, lapsedWindowMs }: RequestNeeds,
+  { store, clock, revocations, lapsedWindowMs, origin, checkpoints }: RequestNeeds,
 ): Promise<Identity> {
   const identity = await authenticate(
     { certificate, authorization: oneOf(headers['authorization']) },
@@ -103,6 +103,7 @@ async function identify(
       nowMs: clock.wallMs(),
       ...(revocations && { revoked: revocations.because }),
       ...(lapsedWindowMs !== undefined && { lapsedWindowMs }),
+      ...(origin && checkpoints?.isOpen() && { acceptingStore: origin.id }),
       findToken: async (id) => {
         const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
         return secret && decodeToken(secret)
@@ -120,21 +121,11 @@ async function permit(identity: Identity, route: Route, request: ApiRequest, sto
     node !== undefined && dependsOnPods(identity, attributes)
       ? (await store.list('pods')).items.filter((pod) => pod.spec.nodeName === node)
       : []
-  const decision = (await isOfOthers(identity, attributes, store))
-    ? { allowed: false as const, message: refusal(identity, attributes) }
-    : authorize(identity, attributes, boundPods)
-  if (decision.allowed) return
+  const decision = authorize(identity, attributes, boundPods)
+  if (decision.allowed && (await isObjectAllowed(identity, attributes, boundPods, store))) return
   const { kind } = attributes
   const details = kind === 'path' ? {} : { name: attributes.name, group: attributes.group, kind: attributes.resource }
-  throw new ApiError('Forbidden', decision.message, details)
-}
-
-/** Is this a certificate request that tokens and nodes must not see? */
-async function isOfOthers(identity: Identity, attributes: Attributes, store: Store): Promise<boolean> {
-  if (attributes.kind !== 'resource' || attributes.resource !== 'certificatesigningrequests') return false
-  if (attributes.name === '' || !seesOwnRequestsOnly(identity)) return false
-  const found = await store.get('certificatesigningrequests', { namespace: '', name: attributes.name })
-  return found !== undefined && !isOwnRequest(identity, found)
+  throw new ApiError('Forbidden', refusal(identity, attributes), details)
 }
 
 function attributesOf(route: Route, { method, query }: ApiRequest): Attributes {

@@ -4,6 +4,7 @@ import type { Identity } from '../../api/identity.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { CheckpointWindow } from '../store/checkpoint-window.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import type { ObjectKey, Store, StoreOrigin } from '../store/store.ts'
 import { answerForm } from './content-negotiation.ts'
@@ -31,8 +32,10 @@ export type ResourceNeeds = {
   readonly parseYaml: (text: string) => unknown
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
-  /** Which store this is; undefined: one that learns nothing from nodes. */
+  /** Which store this is; undefined: one that never takes checkpoints of nodes. */
   readonly origin?: StoreOrigin
+  /** Are checkpoints of nodes accepted? undefined: no. */
+  readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
 }
 
 export function keyOf({ namespace, name }: ResourceRoute): ObjectKey {

@@ -4,6 +4,7 @@ import { aNode, aPod, type PodOverrides } from '../../api/testing/builders.ts'
 import { type DesiredMessage, topicName } from '../../api/topics.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { contentDigest } from '../store/checkpoint-data.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { StoreOrigin } from '../store/store.ts'
 import { desiredPods, isToldAlready, projectPod } from './desired.ts'
@@ -169,7 +170,7 @@ test('a node is told of the addresses its pods may have', async (t) => {
 
 test('a store that began without its nodes asks each of them before it tells it anything', async (t) => {
   const origin = { id: 'store-2', learns: true }
-  const { start, bind, desired, store, pass, published } = await outboxOf(t, origin, 'pi-1')
+  const { start, bind, desired, store, pass, published, close } = await outboxOf(t, origin, 'pi-1', 'pi-3')
   await bind({ name: 'a', nodeName: 'pi-1' })
   await bind({ name: 'b', nodeName: 'pi-2' })
   await start()
@@ -183,6 +184,59 @@ test('a store that began without its nodes asks each of them before it tells it 
   await pass()
   t.match(desired('pi-1').at(-1), { pods: [{ metadata: { name: 'a' } }], store: 'store-2' })
   t.equal(desired('pi-1').at(-1)?.awaitsCheckpoint, undefined)
+  t.match(desired('pi-3'), [{ awaitsCheckpoint: true }])
+  close()
+  await pass()
+  t.equal(desired('pi-3').at(-1)?.awaitsCheckpoint, undefined, 'it waits no longer than checkpoints are accepted')
+})
+
+test('a pod that a node claimed brings it no Secret of others; what the controller assigned does', async (t) => {
+  const { start, bind, desired, store, pass } = await outbox(t, 'pi-1')
+  const metadata = { name: 'hidden', namespace: 'default' }
+  await store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata, data: { a: 'c2VzYW1l' } })
+  const containers = [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'hidden' } }] }]
+  const annotations = { 'bramble.dev/learnt-from': 'pi-1' }
+  await bind({ name: 'claimed', nodeName: 'pi-1', containers, metadata: { annotations } })
+  await bind({
+    name: 'mirror',
+    nodeName: 'pi-1',
+    containers,
+    metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } },
+  })
+  await start()
+  t.equal(desired('pi-1').at(-1)?.secrets, undefined)
+  await bind({ name: 'assigned', nodeName: 'pi-1', containers })
+  await pass()
+  t.match(desired('pi-1').at(-1)?.secrets, [{ metadata: { name: 'hidden' } }])
+})
+
+test('what a node delivered comes back to it until it is changed, and what is contested to nobody else', async (t) => {
+  const { start, bind, desired, store, pass } = await outbox(t, 'pi-1', 'pi-2')
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'hidden', namespace: 'default' },
+    data: { a: 'eA==' },
+  } as const
+  const annotations = {
+    'bramble.dev/learnt-from': 'pi-1',
+    'bramble.dev/learnt-digest': contentDigest(secret),
+    'bramble.dev/contested-by': 'pi-2',
+  }
+  await store.create('secrets', { ...secret, metadata: { ...secret.metadata, annotations } })
+  const containers = [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'hidden' } }] }]
+  const claim = { annotations: { 'bramble.dev/learnt-from': 'pi-1' } }
+  await bind({ name: 'claimed', nodeName: 'pi-1', containers, metadata: claim })
+  await bind({ name: 'assigned', nodeName: 'pi-2', containers })
+  await start()
+  t.match(desired('pi-1').at(-1)?.secrets, [{ data: { a: 'eA==' } }])
+  t.equal(desired('pi-2').at(-1)?.secrets, undefined)
+  const stored = await store.get('secrets', { namespace: 'default', name: 'hidden' })
+  if (stored === undefined) return t.fail('the Secret is gone')
+  await store.update('secrets', { ...stored, data: { a: 'eQ==' } })
+  await pass()
+  t.equal(desired('pi-1').at(-1)?.secrets, undefined, 'an operator wrote it')
+  t.match(desired('pi-2').at(-1)?.secrets, [{ data: { a: 'eQ==' } }], 'which decides what was contested')
 })
 
 test('nodes are told the time now and then', async (t) => {
@@ -231,13 +285,25 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
       published.push({ topic: topicName(topic), body: JSON.parse(body) })
     },
   }
-  const loop = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1', ...(origin && { origin }) })
+  let isOpen = origin?.learns ?? false
+  let closed = () => {}
+  const checkpoints = {
+    isOpen: () => isOpen,
+    onClose: (notify: () => void) => {
+      closed = notify
+    },
+  }
+  const loop = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1', ...(origin && { origin, checkpoints }) })
   const pass = () => clock.advance(50)
   return {
     store,
     clock,
     published,
     pass,
+    close() {
+      isOpen = false
+      closed()
+    },
     bind: (over: PodOverrides) => {
       const { metadata, ...pod } = aPod(over)
       const { resourceVersion: _, ...given } = metadata

@@ -12,6 +12,8 @@ import { type Reconciled, runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
+import { isAssigned, mayHave } from '../store/checkpoint-data.ts'
+import type { CheckpointWindow } from '../store/checkpoint-window.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { podsByNode } from '../store/pods-by-node.ts'
 import type { Store, StoredObject, StoreOrigin } from '../store/store.ts'
@@ -28,6 +30,8 @@ export type NodeOutboxNeeds = {
   readonly epoch: string
   /** Which store this is; undefined: one that knows its nodes. */
   readonly origin?: StoreOrigin
+  /** Are checkpoints of nodes accepted? undefined: no. */
+  readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
   /** Which authorities are trusted now, in one short text. */
   readonly trust?: () => string
   /** How long the node lifecycle controller waits for a silent node. */
@@ -62,7 +66,7 @@ const bytesPerMs = 1000
 const timeEveryMs = 30 * 60_000
 
 export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
-  const { store, broker, clock, log, epoch, origin, trust, nodeMonitorGraceMs, nodeLeaseLimitMs } = needs
+  const { store, broker, clock, log, epoch, origin, checkpoints, trust, nodeMonitorGraceMs, nodeLeaseLimitMs } = needs
   const index = podsByNode()
   const naming = namedDataIndex()
   const queue = workQueue(clock)
@@ -97,13 +101,25 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
 
   /** Until then it is told nothing: it would end what it runs and nobody here knows of. */
   const isLearnt = (node: StoredObject<'nodes'> | undefined) =>
-    !origin?.learns || node?.metadata.annotations?.[learntByAnnotation] === origin.id
+    origin === undefined || !checkpoints?.isOpen() || node?.metadata.annotations?.[learntByAnnotation] === origin.id
+  checkpoints?.onClose(() => {
+    for (const { metadata } of nodes.all()) queue.add(metadata.name)
+  })
 
-  const dataOf = (node: string, pods: Iterable<Pod>): Told['data'] => {
+  /** What its pods name and it may have: a pod that a node claimed opens nothing that others have. */
+  const dataOf = (node: string, pods: readonly Pod[]): Told['data'] => {
     const podCIDR = cidrOf(nodes.get({ namespace: '', name: node }))
     const named = namedData(pods)
-    const maps = named.configMaps.flatMap((key) => configMaps.get(keyFrom(key)) ?? [])
-    const hidden = named.secrets.flatMap((key) => secrets.get(keyFrom(key)) ?? [])
+    const given = pods.every(isAssigned) ? named : namedData(pods.filter(isAssigned))
+    const [givenMaps, givenSecrets] = [new Set(given.configMaps), new Set(given.secrets)]
+    const maps = named.configMaps.flatMap((key) => {
+      const found = configMaps.get(keyFrom(key))
+      return found !== undefined && mayHave(node, found, { assigned: givenMaps.has(key) }) ? [found] : []
+    })
+    const hidden = named.secrets.flatMap((key) => {
+      const found = secrets.get(keyFrom(key))
+      return found !== undefined && mayHave(node, found, { assigned: givenSecrets.has(key) }) ? [found] : []
+    })
     return {
       ...(maps.length > 0 && { configMaps: maps.map(projectConfigMap) }),
       ...(podCIDR && { podCIDR }),

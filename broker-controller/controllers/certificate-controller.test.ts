@@ -194,7 +194,11 @@ test('a name becomes free when its Node is deleted, and the request that waits g
 
 test('while checkpoints are accepted a token gives no name by itself', async (t) => {
   const world = fleet(t)
-  t.teardown(world.start(certificateController({ ...world, signer, acceptsCheckpoints: () => true })))
+  t.teardown(
+    world.start(
+      certificateController({ ...world, signer, checkpoints: { isOpen: () => true, onClose: () => undefined } }),
+    ),
+  )
   await ask(world, { name: 'new', asks: 'pi-9' })
   t.same((await answer(world, 'new')).conditions, ['Waiting AcceptsCheckpoints'])
   await ask(world, { name: 'renews', asks: 'pi-1', user: 'system:node:pi-1', groups: ['system:nodes'] })

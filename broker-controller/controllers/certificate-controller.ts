@@ -1,19 +1,20 @@
 /** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
 
 import { type CertificateSigningRequest, waitingCondition } from '../../api/certificate-signing-request.ts'
-import { nodeIdentity } from '../../api/identity.ts'
+import { nodeIdentity, olderThanStoreKey } from '../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
+import type { CheckpointWindow } from '../store/checkpoint-window.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../store/follow.ts'
 import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
-import type { Store, StoredObject } from '../store/store.ts'
+import type { Store, StoredObject, StoreOrigin } from '../store/store.ts'
 import {
   answeredRequest,
   type CertificateStep,
@@ -37,7 +38,14 @@ export interface CertificateSigner {
     terms: { readonly signerName: string; readonly usages: readonly string[]; readonly expectedName?: string },
   ): CheckedRequest
   /** The certificate, PEM. */
-  sign(pem: string, terms: { readonly expirationSeconds?: number; readonly notBeforeMs?: number }): string
+  sign(pem: string, terms: SigningTerms): string
+}
+
+export type SigningTerms = {
+  readonly expirationSeconds?: number
+  readonly notBeforeMs?: number
+  /** It renews a certificate that is older than the store: it counts as one, too. */
+  readonly isOlder?: boolean
 }
 
 export type CertificateNeeds = {
@@ -46,8 +54,9 @@ export type CertificateNeeds = {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
-  /** Does the store accept checkpoints, so that it does not know all names that are taken? Default: no. */
-  readonly acceptsCheckpoints?: () => boolean
+  /** Which store this is, and whether it accepts checkpoints: then it does not know all names that are taken. */
+  readonly origin?: Pick<StoreOrigin, 'id'>
+  readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
 }
 export type CertificateSettings = {
   readonly nodeMonitorGracePeriodMs: number
@@ -71,7 +80,7 @@ export function certificateController(
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
 async function runCertificates(
-  { store, signer, events, clock, log, acceptsCheckpoints = () => false }: CertificateNeeds,
+  { store, signer, events, clock, log, origin, checkpoints }: CertificateNeeds,
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -82,8 +91,12 @@ async function runCertificates(
   })
   /** A name that becomes free is given to the one that waits for it. */
   const nodes = follow({ store, clock, log }, 'nodes', (present) => {
-    if (present === undefined) for (const csr of requests.all()) if (isWaiting(csr)) queue.add(keyText(csr.metadata))
+    if (present === undefined) decideWaiting()
   })
+  const decideWaiting = () => {
+    for (const csr of requests.all()) if (isWaiting(csr)) queue.add(keyText(csr.metadata))
+  }
+  checkpoints?.onClose(decideWaiting)
   const promises = expiringMap<string>(clock, promiseMs)
   const warned = expiringMap<true>(clock, warnEveryMs)
 
@@ -112,7 +125,7 @@ async function runCertificates(
       promisedTo: promises.get(name),
       sinceStartMs: clock.monotonicMs() - startedMs,
       quarantine: settings.quarantine ?? false,
-      acceptsCheckpoints: acceptsCheckpoints(),
+      acceptsCheckpoints: checkpoints?.isOpen() ?? false,
       revokedBeforeMs: await revokedBeforeMs(expectedName ?? name),
     })
     if (step.step === 'approve' && checked.ok) {
@@ -189,6 +202,7 @@ async function runCertificates(
         const pem = signer.sign(pemOf(request), {
           ...(expirationSeconds !== undefined && { expirationSeconds }),
           ...(notBeforeMs !== undefined && { notBeforeMs }),
+          isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
         })
         log.info('Certificate signed', { csr: name })
         return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })

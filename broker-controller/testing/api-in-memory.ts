@@ -23,6 +23,8 @@ type Sent = {
   readonly type?: string
   readonly accept?: string
   readonly as?: Identity | 'nobody'
+  /** Of the client certificate. */
+  readonly serialNumber?: string
   readonly headers?: { readonly [name: string]: string }
 }
 
@@ -36,7 +38,7 @@ export const patchTypes = {
 /** An API over a store in memory, with its first namespaces. */
 export async function anApi(
   t: Parameters<typeof quietLog>[0],
-  more: { readonly origin?: StoreOrigin } = {},
+  more: { readonly origin?: StoreOrigin; readonly checkpoints?: { isOpen(): boolean } } = {},
 ): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock; readonly usage: UsageBoard }> {
   const clock = fakeClock()
   const store = memoryStore({ clock })
@@ -58,10 +60,16 @@ export async function anApi(
     readiness: [],
     ...more,
   }
-  const ask: Ask = async (method, target, { body, type, accept, as = admin, headers = {} } = {}) => {
+  const ask: Ask = async (
+    method,
+    target,
+    { body, type, accept, as = admin, serialNumber = '01', headers = {} } = {},
+  ) => {
     const [path = '', query = ''] = target.split('?')
     const certificate =
-      as === 'nobody' ? undefined : { trusted: true, identity: as, validSinceMs: 0, validUntilMs: Infinity }
+      as === 'nobody'
+        ? undefined
+        : { trusted: true, identity: as, validSinceMs: 0, validUntilMs: Infinity, serialNumber }
     const { answer } = await answerRequest(
       {
         method,

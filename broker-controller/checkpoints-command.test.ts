@@ -1,0 +1,80 @@
+import { type Test, test } from 'tap'
+import { nodeIdentity } from '../api/identity.ts'
+import { aNode, aPod } from '../api/testing/builders.ts'
+import type { ApiAnswer, ApiClient } from '../daemon/api-client.ts'
+import { approveCheckpoint, checkpointsCommand, checkpointsStatus, closeCheckpoints } from './checkpoints-command.ts'
+import { checkpointWindowKey } from './store/checkpoint-window.ts'
+import { type Ask, anApi } from './testing/api-in-memory.ts'
+
+const signal = new AbortController().signal
+
+test('an administrator sees what nodes brought, ends it, and approves the pods of a node', async (t) => {
+  const { client, ask, store } = await restored(t)
+  t.match(
+    await checkpointsStatus(client, signal),
+    /are accepted, for 10m.* so far; 1 of 1 nodes need no more\.\n\nPods that came .*\nPOD +NODE\nshop\/web +pi-1\n.*secret shop\/hidden +pi-1 +pi-2\n.*checkpoint-1 +secrets shop\/hidden +pi-2\n$/s,
+  )
+  t.match(await closeCheckpoints(client, signal), /accepted no more/)
+  t.match((await store.get('configmaps', checkpointWindowKey))?.data, { state: 'closed', store: 'store-2' })
+  t.match(await closeCheckpoints(client, signal), /nothing to end/)
+  t.match(await checkpointsStatus(client, signal), /^Checkpoints are accepted no more: an administrator ended it\./)
+
+  const read = () => ask('GET', '/api/v1/namespaces/shop/secrets/other', { as: nodeIdentity('pi-1') })
+  t.match(await read(), { code: 403 })
+  t.match(await approveCheckpoint('pi-9', client, signal), /^0 pods approved/)
+  t.match(await approveCheckpoint('pi-1', client, signal), /^1 pods approved/)
+  t.match(await read(), { code: 200 })
+})
+
+test('of a controller that was not restored it says so', async (t) => {
+  const { ask } = await anApi(t)
+  t.match(await checkpointsStatus(clientOf(ask), signal), /was not restored/)
+})
+
+test('what was typed wrongly is refused', async (t) => {
+  for (const argv of [['approve'], ['approve', 'pi-1', '--all'], ['end'], ['close', 'pi-1'], ['--what']]) {
+    let error = ''
+    const stderr = (text: string) => {
+      error += text
+    }
+    const needs = { stdout: () => undefined, stderr, signal, defaults: { dataDir: '/nowhere' } }
+    t.equal(await checkpointsCommand(argv, needs), 64, argv.join(' '))
+    t.match(error, /--help|Usage/)
+  }
+})
+
+function clientOf(ask: Ask): Pick<ApiClient, 'get' | 'patch'> {
+  const answer = ({ code, body }: Awaited<ReturnType<Ask>>): ApiAnswer => ({
+    status: code,
+    body,
+    dateHeader: undefined,
+  })
+  return {
+    get: async (path) => answer(await ask('GET', path)),
+    patch: async (path, body, type = 'application/merge-patch+json') =>
+      answer(await ask('PATCH', path, { body, type })),
+  }
+}
+
+async function restored(t: Test) {
+  const { ask, store } = await anApi(t)
+  const node = aNode({ name: 'pi-1', annotations: { 'bramble.dev/learnt-by': 'store-2' } })
+  const { resourceVersion: _, ...metadata } = node.metadata
+  await store.create('nodes', { ...node, metadata })
+  const data = { store: 'store-2', state: 'open', openSeconds: '600', nodes: 'pi-1' }
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...checkpointWindowKey }, data })
+  const containers = [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'other' } }] }]
+  const annotations = { 'bramble.dev/learnt-from': 'pi-1' }
+  const pod = aPod({ name: 'web', nodeName: 'pi-1', namespace: 'shop', containers, metadata: { annotations } })
+  const { resourceVersion: __, ...own } = pod.metadata
+  await store.create('pods', { ...pod, metadata: own })
+  const secret = (name: string, namespace: string, more: object) =>
+    store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace, ...more } })
+  const contested = { 'bramble.dev/learnt-from': 'pi-1', 'bramble.dev/contested-by': 'pi-2' }
+  await secret('hidden', 'shop', { annotations: contested })
+  await secret('other', 'shop', {})
+  const copyOf = { 'bramble.dev/checkpoint-copy-of': 'secrets shop/hidden', 'bramble.dev/learnt-from': 'pi-2' }
+  const labels = { 'bramble.dev/checkpoint-copy': 'true' }
+  await secret('checkpoint-1', 'kube-system', { labels, annotations: copyOf })
+  return { ask, store, client: clientOf(ask) }
+}

@@ -1,0 +1,212 @@
+/** `bramble-controller checkpoints`: what nodes brought back after a restore, and what waits for an operator. */
+import { join } from 'node:path'
+import { type ConfigMap, ConfigMapSchema } from '../api/config-map.ts'
+import { decode } from '../api/decode.ts'
+import type { KubeObject } from '../api/meta.ts'
+import {
+  checkpointCopyAnnotation,
+  checkpointCopyLabel,
+  contestedByAnnotation,
+  learntByAnnotation,
+  learntFromAnnotation,
+} from '../api/node-checkpoint.ts'
+import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
+import { formatDuration } from '../daemon/duration.ts'
+import { exitCode } from '../daemon/exit-code.ts'
+import { readOptions } from '../daemon/options.ts'
+import { columns } from './columns.ts'
+import { failureText } from './command-failure.ts'
+import { readKubeconfig } from './kubeconfig.ts'
+import { checkpointWindowKey } from './store/checkpoint-window.ts'
+
+export type CheckpointsCommandNeeds = {
+  readonly stdout: (text: string) => void
+  readonly stderr: (text: string) => void
+  readonly signal: AbortSignal
+  readonly defaults: { readonly dataDir: string }
+}
+
+const windowPath = `/api/v1/namespaces/${checkpointWindowKey.namespace}/configmaps/${checkpointWindowKey.name}`
+
+/** `argv`: what follows `checkpoints`. The exit code. Never rejects for what was typed or what the API answers. */
+export async function checkpointsCommand(argv: readonly string[], needs: CheckpointsCommandNeeds): Promise<number> {
+  const { stdout, stderr, signal, defaults } = needs
+  const read = readOptions(argv, optionsConfig)
+  if (!read.ok) {
+    stderr(`${read.why}\nTry 'bramble-controller checkpoints --help'.\n`)
+    return exitCode.usage
+  }
+  const { values, positionals } = read.value
+  if (values.help) {
+    stdout(help)
+    return 0
+  }
+  const [verb = 'status', node, ...more] = positionals
+  const work = more.length > 0 ? undefined : workFor(verb, node, values.all)
+  if (work === undefined) {
+    stderr(`Not understood: ${positionals.join(' ')}\n\n${help}`)
+    return exitCode.usage
+  }
+  try {
+    const kubeconfig = values.kubeconfig ?? join(values['data-dir'] ?? defaults.dataDir, 'kubeconfig')
+    stdout(await work(apiClient(await readKubeconfig(kubeconfig)), signal))
+    return 0
+  } catch (error) {
+    stderr(failureText(error, signal))
+    return 1
+  }
+}
+
+type Client = Pick<ApiClient, 'get' | 'patch'>
+type Work = (client: Client, signal: AbortSignal) => Promise<string>
+
+function workFor(verb: string, node: string | undefined, all: boolean): Work | undefined {
+  if (verb === 'status' && node === undefined) return checkpointsStatus
+  if (verb === 'close' && node === undefined) return closeCheckpoints
+  if (verb === 'approve' && (node !== undefined) !== all)
+    return (client, signal) => approveCheckpoint(node, client, signal)
+  return undefined
+}
+
+const optionsConfig = {
+  allowPositionals: true,
+  options: {
+    all: { type: 'boolean', default: false },
+    kubeconfig: { type: 'string' },
+    'data-dir': { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+} as const
+
+/** What a person reads: the window, the pods that were claimed, what is contested, and the copies. Throws when the API refuses. */
+export async function checkpointsStatus(client: Client, signal: AbortSignal): Promise<string> {
+  const [window, nodes, pods, secrets, maps] = await Promise.all([
+    windowOf(client, signal),
+    itemsOf(client, '/api/v1/nodes', signal),
+    itemsOf(client, '/api/v1/pods', signal),
+    itemsOf(client, '/api/v1/secrets', signal),
+    itemsOf(client, '/api/v1/configmaps', signal),
+  ])
+  const claimed = pods.filter((pod) => annotation(pod, learntFromAnnotation) !== undefined)
+  const contested = [
+    ...secrets.map((object) => ({ kind: 'secret', object })),
+    ...maps.map((object) => ({ kind: 'configmap', object })),
+  ].filter(({ object }) => annotation(object, contestedByAnnotation) !== undefined)
+  const copies = secrets.filter(({ metadata }) => metadata.labels?.[checkpointCopyLabel] !== undefined)
+  return [
+    windowText(window, nodes),
+    ...table('Pods that came with a checkpoint, not approved:', ['POD', 'NODE'], claimed, (pod) => [
+      nameOf(pod),
+      annotation(pod, learntFromAnnotation) ?? '',
+    ]),
+    ...table(
+      'Contradicting content, served to its own nodes only:',
+      ['OBJECT', 'FROM', 'CONTESTED BY'],
+      contested,
+      (one) => [
+        `${one.kind} ${nameOf(one.object)}`,
+        annotation(one.object, learntFromAnnotation) ?? '',
+        annotation(one.object, contestedByAnnotation) ?? '',
+      ],
+    ),
+    ...table('Copies of what was not taken:', ['SECRET IN KUBE-SYSTEM', 'OF', 'FROM'], copies, (copy) => [
+      copy.metadata.name ?? '',
+      annotation(copy, checkpointCopyAnnotation) ?? '',
+      annotation(copy, learntFromAnnotation) ?? '',
+    ]),
+  ].join('')
+}
+
+function windowText(window: ConfigMap | undefined, nodes: readonly KubeObject[]): string {
+  const { state, store = '', openSeconds = '0', closedBecause = '' } = window?.data ?? {}
+  if (window === undefined) return 'This controller was not restored: it accepts no checkpoints.\n'
+  if (state !== 'open') return `Checkpoints are accepted no more: ${closedBecause || 'an administrator ended it'}.\n`
+  const sent = nodes.filter((node) => annotation(node, learntByAnnotation) === store).length
+  const since = formatDuration(Number(openSeconds) * 1000)
+  return `Checkpoints are accepted, for ${since} so far; ${sent} of ${nodes.length} nodes need no more.\n`
+}
+
+/** Ends the window. Throws when the API refuses. */
+export async function closeCheckpoints(client: Client, signal: AbortSignal): Promise<string> {
+  const window = await windowOf(client, signal)
+  if (window?.data?.['state'] !== 'open') return 'Checkpoints are not accepted: there is nothing to end.\n'
+  const patch = { data: { state: 'closed', closedBecause: 'an administrator ended it' } }
+  expectSuccess('Cannot end it', await client.patch(windowPath, patch, undefined, signal))
+  return 'Checkpoints are accepted no more. A node that sent none is told to run what this controller knows, and nothing else.\n'
+}
+
+/** Trusts the pods of the node, of all nodes where it is undefined. Throws when the API refuses. */
+export async function approveCheckpoint(
+  node: string | undefined,
+  client: Client,
+  signal: AbortSignal,
+): Promise<string> {
+  const claimed = (await itemsOf(client, '/api/v1/pods', signal)).filter((pod) => {
+    const from = annotation(pod, learntFromAnnotation)
+    return from !== undefined && (node === undefined || from === node)
+  })
+  const patch = { metadata: { annotations: { [learntFromAnnotation]: null } } }
+  for (const { metadata } of claimed) {
+    const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`
+    expectSuccess(
+      `Cannot approve pod ${metadata.namespace}/${metadata.name}`,
+      await client.patch(path, patch, undefined, signal),
+    )
+  }
+  return `${claimed.length} pods approved: their nodes get the ConfigMaps and Secrets that they name.\n`
+}
+
+async function windowOf(client: Client, signal: AbortSignal): Promise<ConfigMap | undefined> {
+  const answer = await client.get(windowPath, signal)
+  if (answer.status === 404) return undefined
+  expectSuccess('Cannot read how it stands', answer)
+  const decoded = decode(ConfigMapSchema, answer.body)
+  if (!decoded.ok) throw new Error('Cannot read how it stands: the answer is no ConfigMap')
+  return decoded.value
+}
+
+async function itemsOf(client: Client, path: string, signal: AbortSignal): Promise<readonly KubeObject[]> {
+  const answer = await client.get(path, signal)
+  expectSuccess(`Cannot read ${path}`, answer)
+  const { items } = answer.body as { readonly items?: readonly KubeObject[] }
+  return items ?? []
+}
+
+function expectSuccess(what: string, { status, body }: ApiAnswer): void {
+  if (status >= 200 && status < 300) return
+  throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
+}
+
+function annotation({ metadata }: KubeObject, key: string): string | undefined {
+  return metadata.annotations?.[key]
+}
+
+function nameOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace}/${metadata.name}`
+}
+
+function table<T>(
+  title: string,
+  header: readonly string[],
+  items: readonly T[],
+  row: (item: T) => readonly string[],
+): readonly string[] {
+  return items.length === 0 ? [] : [`\n${title}\n`, columns([header, ...items.map(row)])]
+}
+
+const help = `Usage: bramble-controller checkpoints [status]
+       bramble-controller checkpoints close
+       bramble-controller checkpoints approve NODE|--all
+
+After a restore, nodes that had joined before bring back what they were told to run.
+
+  status            whether checkpoints are accepted, and what waits for an operator (the default)
+  close             accept no more of them, and let tokens give names again
+  approve NODE      trust the pods that came with the checkpoint of this node as if they had been created here:
+                    the node gets all ConfigMaps and Secrets that they name
+
+  --all             approve the pods of all nodes
+  --data-dir DIR    the controller's data directory (/var/lib/bramble/controller)
+  --kubeconfig PATH another kubeconfig of an administrator
+  --help            this text
+`

@@ -1,0 +1,54 @@
+/**
+ * Which ConfigMaps and Secrets may a node have? Those that pods name which this controller assigned to it. A pod that
+ * came with a checkpoint is the node's own claim: it opens only what the node itself delivered, unchanged since.
+ */
+import { createHash } from 'node:crypto'
+import type { ConfigMap } from '../../api/config-map.ts'
+import { contestedByAnnotation, learntDigestAnnotation, learntFromAnnotation } from '../../api/node-checkpoint.ts'
+import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
+import type { Secret } from '../../api/secret.ts'
+
+/** Did this controller assign it (scheduler, binding, an administrator), and no node claim it? */
+export function isAssigned({ metadata }: Pick<Pod, 'metadata'>): boolean {
+  const { annotations = {} } = metadata
+  return annotations[learntFromAnnotation] === undefined && annotations[mirrorAnnotation] === undefined
+}
+
+/** The nodes that delivered this very content with their checkpoints; none when it was changed since. */
+export function deliveredBy(object: ConfigMap | Secret): readonly string[] {
+  const { [learntFromAnnotation]: nodes = '', [learntDigestAnnotation]: digest } = object.metadata.annotations ?? {}
+  return digest !== undefined && digest === contentDigest(object) ? nodeNames(nodes) : []
+}
+
+/** Did another node deliver other content for it, and has no operator decided yet? Changed content is a decision. */
+export function isContested(object: ConfigMap | Secret): boolean {
+  return object.metadata.annotations?.[contestedByAnnotation] !== undefined && deliveredBy(object).length > 0
+}
+
+/** `assigned`: a pod that the controller assigned to the node names the object; else only claimed pods do. */
+export function mayHave(
+  node: string,
+  object: ConfigMap | Secret,
+  { assigned }: { readonly assigned: boolean },
+): boolean {
+  if (assigned && !isContested(object)) return true
+  return deliveredBy(object).includes(node)
+}
+
+/** Of what pods use, and of nothing else; equal for equal content whatever the order of its keys. */
+export function contentDigest(object: ConfigMap | Secret): string {
+  const content =
+    object.kind === 'Secret'
+      ? [object.type ?? 'Opaque', sorted(object.data)]
+      : ['', sorted(object.data), sorted(object.binaryData)]
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex')
+}
+
+/** The names in one of the annotations, sorted. */
+export function nodeNames(text: string | undefined): readonly string[] {
+  return (text ?? '').split(',').filter((name) => name !== '')
+}
+
+function sorted(map: { readonly [key: string]: string } | undefined): readonly (readonly [string, string])[] {
+  return Object.entries(map ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))
+}

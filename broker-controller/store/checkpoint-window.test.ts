@@ -1,0 +1,129 @@
+import { type Test, test } from 'tap'
+import { aNode } from '../../api/testing/builders.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { checkpointWindowKey, openCheckpointWindow } from './checkpoint-window.ts'
+import { eventRecorder } from './event-recorder.ts'
+import { memoryStore } from './memory-store.ts'
+import type { StoreOrigin } from './store.ts'
+
+const origin: StoreOrigin = { id: 'store-2', learns: true }
+const minuteMs = 60_000
+const limitMs = 24 * 60 * minuteMs
+
+test('a store that knows its nodes accepts no checkpoint', async (t) => {
+  const { open } = await world(t)
+  t.equal((await open({ id: 'store-1', learns: false })).window.isOpen(), false)
+})
+
+test('the window closes when all nodes that came with the store sent their checkpoints', async (t) => {
+  const { open, join, send, clock } = await world(t)
+  await join('pi-1', 'pi-2')
+  const { window, closed } = await open()
+  await join('later')
+  await send('pi-1')
+  await clock.advance(60 * minuteMs)
+  t.equal(window.isOpen(), true, 'one is missing')
+  await send('pi-2')
+  await clock.advance(minuteMs)
+  t.equal(window.isOpen(), false)
+  t.equal(closed.count, 1)
+})
+
+test('nodes that the backup does not have get ten minutes at least', async (t) => {
+  const { open, join, send, clock } = await world(t)
+  await join('pi-1')
+  const { window } = await open()
+  await send('pi-1')
+  await clock.advance(9 * minuteMs)
+  t.equal(window.isOpen(), true)
+  await clock.advance(2 * minuteMs)
+  t.equal(window.isOpen(), false)
+})
+
+test('without any node of before the time limit ends it, counted over restarts and not by a date', async (t) => {
+  const { open, join, clock, events } = await world(t)
+  const first = await open()
+  await clock.advance(limitMs / 2)
+  await first.stop()
+  clock.setWall(clock.wallMs() + 365 * 24 * 3600_000)
+  await join('pi-1')
+  const second = await open()
+  t.equal(second.window.isOpen(), true)
+  await clock.advance(limitMs / 2 - 20 * minuteMs)
+  t.equal(second.window.isOpen(), true)
+  await clock.advance(40 * minuteMs)
+  t.equal(second.window.isOpen(), false)
+  await second.stop()
+  t.equal((await open()).window.isOpen(), false, 'and stays closed')
+  t.same(await events(), [])
+})
+
+test('a node of the backup that sent none is named in an Event', async (t) => {
+  const { open, join, clock, events } = await world(t, 'Nodes sent no checkpoint after the restore')
+  await join('pi-1')
+  await open()
+  await clock.advance(limitMs + minuteMs)
+  t.match(await events(), [{ reason: 'CheckpointMissed', type: 'Warning', involvedObject: { name: 'pi-1' } }])
+})
+
+test('an administrator ends it in the ConfigMap; another restore opens it again', async (t) => {
+  const { open, clock, store } = await world(t)
+  const { window, stop } = await open()
+  const map = await store.get('configmaps', checkpointWindowKey)
+  if (map === undefined) return t.fail('there is no ConfigMap')
+  await store.update('configmaps', { ...map, data: { ...map.data, state: 'closed' } })
+  await clock.settle()
+  t.equal(window.isOpen(), false)
+  await stop()
+  t.equal((await open()).window.isOpen(), false)
+  t.equal((await open({ id: 'store-3', learns: true })).window.isOpen(), true)
+})
+
+test('a store of an earlier version, which accepted checkpoints without end, closes by its age', async (t) => {
+  const { open, join, send, clock } = await world(t)
+  await join('pi-1')
+  await send('pi-1')
+  const sinceMs = clock.wallMs() - limitMs
+  t.equal((await open({ ...origin, sinceMs })).window.isOpen(), false)
+})
+
+async function world(t: Test, ...expected: readonly string[]) {
+  const clock = fakeClock()
+  const log = quietLog(t, ...expected)
+  const store = memoryStore({ clock })
+  return {
+    clock,
+    store,
+    events: async () => (await store.list('events')).items,
+    async join(...names: readonly string[]) {
+      for (const name of names) {
+        const { resourceVersion: _, ...metadata } = aNode({ name }).metadata
+        await store.create('nodes', { ...aNode({ name }), metadata })
+      }
+    },
+    async send(name: string) {
+      const node = await store.get('nodes', { namespace: '', name })
+      if (node === undefined) throw new Error(`no node ${name}`)
+      const annotations = { ...node.metadata.annotations, 'bramble.dev/learnt-by': origin.id }
+      await store.update('nodes', { ...node, metadata: { ...node.metadata, annotations } })
+    },
+    async open(ours: StoreOrigin = origin) {
+      const needs = { store, clock, log, events: eventRecorder({ store, clock }) }
+      const window = await openCheckpointWindow(needs, ours, { limitMs })
+      const closed = { count: 0 }
+      window.onClose(() => {
+        closed.count += 1
+      })
+      const ending = new AbortController()
+      const ended = window.run(ending.signal)
+      const stop = async () => {
+        ending.abort()
+        await ended
+      }
+      t.teardown(stop)
+      await clock.settle()
+      return { window, closed, stop }
+    },
+  }
+}

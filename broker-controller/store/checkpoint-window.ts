@@ -1,0 +1,186 @@
+/**
+ * When are checkpoints of nodes accepted? From the birth of a store that began without its nodes (restored, or made beside
+ * the fleet's authority) until all nodes that came with it sent theirs, the time limit is over, or an administrator ends
+ * it. One ConfigMap says how it stands; no clock that shows a date decides.
+ */
+import type { ConfigMap } from '../../api/config-map.ts'
+import { learntByAnnotation } from '../../api/node-checkpoint.ts'
+import { aborted } from '../../daemon/aborted.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
+import type { EventRecorder } from './event-recorder.ts'
+import { follow, keyText } from './follow.ts'
+import { nodeReference } from './references.ts'
+import { rewrite } from './rewrite.ts'
+import type { ObjectKey, Store, StoredObject, StoreOrigin } from './store.ts'
+
+export const checkpointWindowKey: ObjectKey = { namespace: 'kube-system', name: 'bramble-checkpoints' }
+
+export interface CheckpointWindow extends Loop {
+  isOpen(): boolean
+  /** Called when the window closes. */
+  onClose(closed: () => void): void
+}
+
+export type CheckpointWindowNeeds = {
+  readonly store: Store
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type CheckpointWindowSettings = {
+  /** How long checkpoints are accepted, counted while the controller runs: a date may be wrong. */
+  readonly limitMs: number
+}
+
+export const defaultCheckpointWindow: CheckpointWindowSettings = { limitMs: 24 * 3600_000 }
+
+/** What the ConfigMap says. */
+type State = {
+  readonly store: string
+  readonly isOpen: boolean
+  readonly openMs: number
+  /** The Nodes that came with the store. */
+  readonly nodes: readonly string[]
+}
+
+/** Nodes that the backup does not have register within this time, if they are switched on. */
+const leastOpenMs = 10 * 60_000
+const lookMs = 30_000
+const saveEveryMs = 10 * 60_000
+/** More Events than an operator reads help nobody. */
+const mostEvents = 100
+
+/** Should the window close, and why? `nodes`: the Nodes there are. */
+export function reasonToClose(
+  { openMs, nodes: known, store }: State,
+  nodes: readonly StoredObject<'nodes'>[],
+  limitMs: number,
+): string | undefined {
+  if (openMs >= limitMs) return 'the time limit is over'
+  // A store that began with no Node does not know which nodes there are.
+  if (known.length === 0 || openMs < leastOpenMs) return undefined
+  const late = lateNodes(known, nodes, store)
+  return late.length === 0 ? 'all nodes of the backup sent theirs' : undefined
+}
+
+/** The nodes that came with the store, are there still, and sent no checkpoint. */
+function lateNodes(
+  known: readonly string[],
+  nodes: readonly StoredObject<'nodes'>[],
+  store: string,
+): readonly string[] {
+  const names = new Set(known)
+  return nodes
+    .filter(({ metadata }) => names.has(metadata.name) && metadata.annotations?.[learntByAnnotation] !== store)
+    .map(({ metadata }) => metadata.name)
+}
+
+/** Resolves with the state as it is now, before any node is let in. */
+export async function openCheckpointWindow(
+  needs: CheckpointWindowNeeds,
+  origin: StoreOrigin,
+  { limitMs }: CheckpointWindowSettings = defaultCheckpointWindow,
+): Promise<CheckpointWindow> {
+  const { store, events, clock, log } = needs
+  const listeners: (() => void)[] = []
+  let state = origin.learns ? await firstState(needs, origin, limitMs) : closedState(origin)
+  if (state.isOpen) log.info('Checkpoints of nodes are accepted', { store: origin.id, openMs: state.openMs, limitMs })
+
+  const closed = (reason: string) => {
+    if (!state.isOpen) return
+    state = { ...state, isOpen: false }
+    log.info('Checkpoints of nodes are accepted no more', { reason })
+    for (const notify of listeners) notify()
+  }
+  const save = async (reason?: string) => {
+    const change = (map: ConfigMap) => withState(map, state, reason, rfc3339(clock.wallMs()))
+    await rewrite({ store, clock }, 'configmaps', { key: checkpointWindowKey, change })
+  }
+  const close = async (reason: string) => {
+    const { items } = await store.list('nodes')
+    const late = lateNodes(state.nodes, items, origin.id)
+    closed(reason)
+    await save(reason)
+    if (late.length > 0) log.warn('Nodes sent no checkpoint after the restore', { count: late.length })
+    for (const name of late.slice(0, mostEvents)) {
+      const message = `The controller was restored, and accepts no checkpoint of this node any more (${reason}): what it ran since the backup is removed when it is back`
+      const what = { type: 'Warning', reason: 'CheckpointMissed', message, component: 'bramble-controller' } as const
+      await events.record({ object: nodeReference(name), ...what })
+    }
+  }
+  const maps = follow({ store, clock, log }, 'configmaps', (present, previous) => {
+    if (keyText((present ?? previous)?.metadata ?? {}) !== keyText(checkpointWindowKey)) return
+    // Deleted, or not understood: no more is accepted than an administrator can see.
+    if (stateIn(present)?.isOpen !== true) closed('an administrator ended it')
+  })
+  const watchTime = async (signal: AbortSignal) => {
+    let lastMs = clock.monotonicMs()
+    let savedMs = lastMs
+    while (!signal.aborted) {
+      if (!state.isOpen) return aborted(signal)
+      await clock.sleep(lookMs, signal)
+      if (signal.aborted || !state.isOpen) continue
+      const nowMs = clock.monotonicMs()
+      state = { ...state, openMs: state.openMs + nowMs - lastMs }
+      lastMs = nowMs
+      const reason = reasonToClose(state, (await store.list('nodes')).items, limitMs)
+      if (reason !== undefined) await close(reason)
+      if (!state.isOpen || nowMs - savedMs < saveEveryMs) continue
+      savedMs = nowMs
+      await save()
+    }
+  }
+  return {
+    name: 'checkpoint-window',
+    isOpen: () => state.isOpen,
+    onClose: (notify) => void listeners.push(notify),
+    async run(signal) {
+      if (!state.isOpen) return aborted(signal)
+      const watching = { name: 'checkpoint-window-time', run: watchTime }
+      await runLoops([{ name: 'checkpoint-window-state', run: maps.run }, watching], signal, log)
+    },
+  }
+}
+
+function closedState({ id }: StoreOrigin): State {
+  return { store: id, isOpen: false, openMs: 0, nodes: [] }
+}
+
+/** As it was left, or, of a store that is new, open. */
+async function firstState({ store, clock }: CheckpointWindowNeeds, origin: StoreOrigin, limitMs: number) {
+  const present = await store.get('configmaps', checkpointWindowKey)
+  const known = stateIn(present)
+  if (known?.store === origin.id) return known
+  const { items } = await store.list('nodes')
+  // An earlier version accepted checkpoints without end and kept no state.
+  const isEarlier = items.some(({ metadata }) => metadata.annotations?.[learntByAnnotation] === origin.id)
+  const openMs = isEarlier ? clock.wallMs() - (origin.sinceMs ?? Number.NEGATIVE_INFINITY) : 0
+  const nodes = items.map(({ metadata }) => metadata.name)
+  const state: State = { store: origin.id, isOpen: openMs < limitMs, openMs: Math.max(0, openMs), nodes }
+  const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...checkpointWindowKey } }
+  const wanted = withState(present ?? none, state, undefined, rfc3339(clock.wallMs()))
+  if (present === undefined) await store.create('configmaps', wanted)
+  else await store.update('configmaps', wanted)
+  return state
+}
+
+function stateIn(map: ConfigMap | undefined): State | undefined {
+  const { store = '', state = '', openSeconds = '', nodes = '' } = map?.data ?? {}
+  const openMs = Number(openSeconds) * 1000
+  if (store === '' || !Number.isFinite(openMs)) return undefined
+  return { store, isOpen: state === 'open', openMs, nodes: nodes.split('\n').filter((name) => name !== '') }
+}
+
+function withState(map: ConfigMap, state: State, reason: string | undefined, now: string): ConfigMap {
+  const data = {
+    store: state.store,
+    state: state.isOpen ? 'open' : 'closed',
+    openSeconds: String(Math.round(state.openMs / 1000)),
+    nodes: state.nodes.join('\n'),
+    ...(reason !== undefined && { closedBecause: `${reason}, ${now}` }),
+  }
+  return { ...map, data: { ...(state.isOpen ? {} : map.data), ...data } }
+}
