@@ -1,0 +1,91 @@
+/** The load of `api.ts`: what clients of the Kubernetes API do, over TLS on kept connections, and how long it takes. */
+import { Agent, type RequestOptions, request } from 'node:https'
+import type { ApiAccess } from '../broker-controller/kubeconfig.ts'
+
+export interface ApiLoad {
+  /** Resolves when `count` calls are answered, `writers` at a time. The seconds they took. Rejects on a refusal. */
+  many(count: number, writers: number, call: (i: number) => Call): Promise<number>
+  /** Bytes of the answer's body. Rejects on a refusal. */
+  send(call: Call): Promise<number>
+  /** Opens a watch on a connection of its own; `onEvent` is called with each line. Resolves when the answer began. */
+  watch(path: string, onEvent: () => void): Promise<void>
+  close(): void
+}
+
+export type Call = {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly path: string
+  readonly body?: unknown
+}
+
+const deadlineMs = 60_000
+const newline = 10
+
+export function apiLoad({ url, ca, certificate, key }: ApiAccess): ApiLoad {
+  const { hostname, port } = new URL(url)
+  const tls = { ca, ...(certificate && { cert: certificate }), ...(key && { key }) }
+  const kept = new Agent({ keepAlive: true, maxSockets: 64, ...tls })
+  const watches: Agent[] = []
+
+  const optionsOf = ({ method, path, body }: Call, agent: Agent): [RequestOptions, string | undefined] => {
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+    const headers = {
+      accept: 'application/json',
+      ...(text !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
+    }
+    return [{ agent, hostname, port, method, path, headers }, text]
+  }
+
+  const send = (call: Call) =>
+    new Promise<number>((resolve, reject) => {
+      const [options, text] = optionsOf(call, kept)
+      const asked = request({ ...options, timeout: deadlineMs }, (answer) => {
+        let bytes = 0
+        answer.on('data', (part: Buffer) => {
+          bytes += part.length
+        })
+        answer.once('error', reject)
+        answer.once('end', () => {
+          const { statusCode = 0 } = answer
+          if (statusCode < 300) resolve(bytes)
+          else reject(new Error(`${call.method} ${call.path} was refused with ${statusCode}`))
+        })
+      })
+      asked.once('timeout', () => asked.destroy(new Error(`No answer within ${deadlineMs} ms`)))
+      asked.once('error', reject)
+      asked.end(text)
+    })
+
+  return {
+    send,
+    async many(count, writers, call) {
+      const started = performance.now()
+      let next = 0
+      const writer = async () => {
+        for (let i = next++; i < count; i = next++) await send(call(i))
+      }
+      await Promise.all(Array.from({ length: writers }, writer))
+      return (performance.now() - started) / 1000
+    },
+    watch: (path, onEvent) =>
+      new Promise((resolve, reject) => {
+        const own = new Agent({ keepAlive: false, ...tls })
+        watches.push(own)
+        const [options] = optionsOf({ method: 'GET', path }, own)
+        const asked = request(options, (answer) => {
+          if (answer.statusCode !== 200) return reject(new Error(`The watch was refused with ${answer.statusCode}`))
+          answer.on('data', (part: Buffer) => {
+            for (let at = part.indexOf(newline); at >= 0; at = part.indexOf(newline, at + 1)) onEvent()
+          })
+          answer.on('error', () => undefined) // it ends with close()
+          resolve()
+        })
+        asked.once('error', reject)
+        asked.end()
+      }),
+    close() {
+      for (const agent of [kept, ...watches]) agent.destroy()
+    },
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * What does the Kubernetes API of the controller cost? The real program in a process of its own, over TLS: writes, reads, a
+ * list, and changes that many watches receive. See --help.
+ */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
+import { startProgram } from '../test/support/program.ts'
+import { type ApiLoad, apiLoad } from './api-load.ts'
+
+const help = `Usage: node dist/bench/api.js [--against LAUNCHER] [--controller LAUNCHER] [--list N] [--watches N] [--changes N] [--bytes N]
+
+Starts bramble-controller in a temporary folder and measures it over TLS with an administrator's certificate. Prints a table.
+Takes about a minute for each controller.
+
+  --controller LAUNCHER  the program to measure; default scripts/bramble-controller
+  --against LAUNCHER     another one, measured first in the same run: its figures are the left column
+  --list N               objects in the list, default 3000
+  --watches N            watches that receive each change, default 100
+  --changes N            changes that they receive, default 200
+  --bytes N              data in each object, default 300
+`
+const { values } = parseArgs({
+  options: {
+    controller: { type: 'string', default: 'scripts/bramble-controller' },
+    against: { type: 'string' },
+    list: { type: 'string', default: '3000' },
+    watches: { type: 'string', default: '100' },
+    changes: { type: 'string', default: '200' },
+    bytes: { type: 'string', default: '300' },
+    help: { type: 'boolean', default: false },
+  },
+})
+const listLength = Number(values.list)
+const watchCount = Number(values.watches)
+const changeCount = Number(values.changes)
+const data = { text: 'x'.repeat(Number(values.bytes)) }
+/** Written by one and by sixteen clients; with the list and the changes about as many as the outside comparison wrote. */
+const writes = { one: 1000, sixteen: 3000 }
+const reads = 2000
+const restMs = 15_000
+
+type Row = readonly [what: string, figure: string]
+type Server = { readonly pid: number; readonly load: ApiLoad }
+
+if (values.help) process.stdout.write(help)
+else await compare([...(values.against === undefined ? [] : [values.against]), values.controller])
+
+async function compare(launchers: readonly string[]): Promise<void> {
+  const [load = 0] = loadavg()
+  console.log(`Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}\n`)
+  const columns: (readonly Row[])[] = []
+  for (const launcher of launchers) columns.push(await measured(launcher))
+  console.log(['', '', ...launchers].join(' | ').trim())
+  console.log(`|${' --- |'.repeat(launchers.length + 1)}`)
+  for (const [i, [what]] of (columns[0] ?? []).entries()) {
+    console.log(`| ${[what, ...columns.map((rows) => rows[i]?.[1] ?? '')].join(' | ')} |`)
+  }
+}
+
+async function measured(launcher: string): Promise<readonly Row[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'bramble-api-'))
+  const ends: (() => Promise<unknown>)[] = []
+  try {
+    const dataDir = join(folder, 'controller')
+    const config = join(folder, 'controller.yaml')
+    await writeFile(config, JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }))
+    const where = ['--bind-address', '127.0.0.1', '--advertise-address', '127.0.0.1']
+    const ports = ['--api-port', '0', '--mqtt-port', '0']
+    const args = ['run', '--data-dir', dataDir, '--config', config, '--log-format', 'json', ...where, ...ports]
+    const program = startProgram([launcher, ...args], (end) => void ends.push(end))
+    const ready = await program.said('Controller ready')
+    const load = apiLoad(await readKubeconfig(String(ready['kubeconfig'])))
+    ends.push(async () => load.close())
+    return await figuresOf({ pid: program.pid, load })
+  } finally {
+    for (const end of ends.reverse()) await end()
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+async function figuresOf({ pid, load }: Server): Promise<readonly Row[]> {
+  await load.send({ method: 'GET', path: '/api/v1/namespaces' })
+  await delay(2000)
+  const residentBefore = await residentMB(pid)
+  const rows: Row[] = []
+  const timed = async (what: string, count: number, act: () => Promise<number>) => {
+    const before = await cpuMs(pid)
+    const seconds = await act()
+    const cpu = ((await cpuMs(pid)) - before) / count
+    rows.push([what, `${Math.round(count / seconds).toLocaleString('en')}/s, ${cpu.toFixed(2)} ms of processor each`])
+  }
+  for (const namespace of ['listed', 'written', 'watched']) await load.send(created('', namespace, 'Namespace'))
+  await load.many(listLength, 16, (i) => created('listed', `map-${i}`))
+  await timed('create, 1 writer', writes.one, () => load.many(writes.one, 1, (i) => created('written', `one-${i}`)))
+  await timed('create, 16 writers', writes.sixteen, () =>
+    load.many(writes.sixteen, 16, (i) => created('written', `many-${i}`)),
+  )
+  await timed('get, 16 readers', reads, () => load.many(reads, 16, (i) => ({ method: 'GET', path: pathOf(i) })))
+  await timed('patch, 16 writers', reads, () =>
+    load.many(reads, 16, (i) => ({ method: 'PATCH', path: pathOf(i), body: { data: { patched: `${i}` } } })),
+  )
+  await timed('delete, 16 writers', reads, () => load.many(reads, 16, (i) => ({ method: 'DELETE', path: pathOf(i) })))
+  rows.push(...(await listing(pid, load)), ...(await watching(pid, load)))
+  const residentAfter = await residentMB(pid)
+  await delay(restMs)
+  rows.push([
+    'resident before, after, and at rest again',
+    `${residentBefore}, ${residentAfter}, ${await residentMB(pid)} MB`,
+  ])
+  return rows
+}
+
+/** One client reads the whole list, again and again. */
+async function listing(pid: number, load: ApiLoad): Promise<readonly Row[]> {
+  const times = 40
+  const took: number[] = []
+  const path = '/api/v1/namespaces/listed/configmaps'
+  const bytes = await load.send({ method: 'GET', path })
+  const before = await cpuMs(pid)
+  for (let i = 0; i < times; i++) took.push((await load.many(1, 1, () => ({ method: 'GET', path }))) * 1000)
+  const cpu = ((await cpuMs(pid)) - before) / times
+  const what = `list of ${listLength.toLocaleString('en')} (${(bytes / 1e6).toFixed(1)} MB)`
+  return [[what, `${quantile(took, 0.5).toFixed(1)} ms, ${cpu.toFixed(1)} ms of processor`]]
+}
+
+/** One object is changed; the next change is made when all watches have received the one before. */
+async function watching(pid: number, load: ApiLoad): Promise<readonly Row[]> {
+  const path = '/api/v1/namespaces/watched/configmaps'
+  await load.send(created('watched', 'map'))
+  const [latencies, received] = [[] as number[], [] as number[]]
+  let sentMs = 0
+  let allReceived = () => {}
+  for (let i = 0; i < watchCount; i++) {
+    await load.watch(`${path}?watch=1&allowWatchBookmarks=true`, () => {
+      received.push(performance.now() - sentMs)
+      if (received.length === watchCount) allReceived()
+    })
+  }
+  const once = async (act: () => Promise<unknown>) => {
+    await new Promise<void>((resolve, reject) => {
+      allReceived = resolve
+      if (received.length >= watchCount) resolve()
+      act().catch(reject)
+    })
+    latencies.push(...received.splice(0))
+  }
+  await once(async () => undefined) // each begins with the object as it is
+  latencies.length = 0
+  const before = await cpuMs(pid)
+  for (let i = 0; i < changeCount; i++) {
+    await once(() => {
+      sentMs = performance.now()
+      return load.send({ method: 'PATCH', path: `${path}/map`, body: { data: { change: `${i}` } } })
+    })
+  }
+  const perEvent = (((await cpuMs(pid)) - before) * 1000) / (changeCount * watchCount)
+  return [
+    [
+      `a change to ${watchCount} watches`,
+      `p50 ${quantile(latencies, 0.5).toFixed(1)} ms, p99 ${quantile(latencies, 0.99).toFixed(1)} ms`,
+    ],
+    ['… processor for each event', `${perEvent.toFixed(0)} µs`],
+  ]
+}
+
+function pathOf(i: number): string {
+  return `/api/v1/namespaces/written/configmaps/many-${i}`
+}
+
+function created(namespace: string, name: string, kind: 'ConfigMap' | 'Namespace' = 'ConfigMap') {
+  const path = kind === 'Namespace' ? '/api/v1/namespaces' : `/api/v1/namespaces/${namespace}/configmaps`
+  const metadata = { name, ...(kind === 'ConfigMap' && { labels: { app: 'bench' } }) }
+  return {
+    method: 'POST',
+    path,
+    body: { apiVersion: 'v1', kind, metadata, ...(kind === 'ConfigMap' && { data }) },
+  } as const
+}
+
+function quantile(all: readonly number[], part: number): number {
+  const sorted = [...all].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
+}
+
+async function residentMB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Math.round((Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1]) * 1024) / 1e6)
+}
+
+/** User and system time so far; the kernel counts in hundredths of a second. */
+async function cpuMs(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
