@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { isApiError } from '../../api/api-error.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { storeContract } from '../testing/store-contract.ts'
@@ -39,6 +40,50 @@ test('what is older than some minutes is forgotten, so that a small fleet does n
   t.ok(await isKnown(later), 'a watcher that was there goes on')
 })
 
+test('remembered changes are bounded by bytes, at the cost of the kind that takes most', async (t) => {
+  const store = memoryStore({ clock: fakeClock(), historyBytes: 1_000_000 })
+  const metadata = { name: 'a', namespace: 'default' }
+  const secret = await store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata })
+  const first = await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata })
+  await store.update('secrets', { apiVersion: 'v1', kind: 'Secret', metadata, data: { a: 'MQ==' } })
+  const slow = store.watch('configmaps', undefined, new AbortController().signal)[Symbol.asyncIterator]()
+  const quick = store.watch('configmaps', undefined, new AbortController().signal)[Symbol.asyncIterator]()
+  const waiting = slow.next()
+  for (let i = 0; i < 40; i++) {
+    const received = quick.next()
+    const data = { i: `${i}`, text: 'x'.repeat(100_000) }
+    await store.update('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data })
+    t.equal((await received).value?.object.data?.i, `${i}`, 'a reader that keeps up misses none')
+  }
+  await waiting
+  t.ok(await isExpired(slow), 'a reader that lags lists again')
+  const from = (version: string) => store.watch('configmaps', version, new AbortController().signal)
+  t.ok(await isExpired(from(first.metadata.resourceVersion)[Symbol.asyncIterator]()))
+  const last = from(String(Number(await store.version()) - 1))[Symbol.asyncIterator]()
+  t.equal((await last.next()).value?.type, 'MODIFIED', 'the latest change is always remembered')
+  const calm = store.watch('secrets', secret.metadata.resourceVersion, new AbortController().signal)
+  t.equal((await calm[Symbol.asyncIterator]().next()).value?.type, 'MODIFIED', 'a small kind loses nothing')
+})
+
+test('a burst is forgotten after some minutes, although its kind does not change any more', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const first = await store.create('configmaps', aMap(0))
+  for (let i = 1; i < 3000; i++) await store.create('configmaps', aMap(i))
+  const lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'n', namespace: 'kube-node-lease' },
+  } as const
+  await store.create('leases', lease)
+  for (let minute = 0; minute < 10; minute++) {
+    await clock.advance(60_000)
+    await store.update('leases', { ...lease, spec: { renewTime: `${minute}` } })
+  }
+  const watch = store.watch('configmaps', first.metadata.resourceVersion, new AbortController().signal)
+  t.ok(await isExpired(watch[Symbol.asyncIterator]()))
+})
+
 test('ten thousand nodes with ten pods each are listed and changed in little time', async (t) => {
   const store = memoryStore({ clock: systemClock })
   const spec = { containers: [{ name: 'main', image: 'image' }] }
@@ -63,3 +108,14 @@ test('a frozen copy leaves out what is undefined and shares what is frozen', asy
   t.ok('__proto__' in frozenCopy(JSON.parse('{"__proto__":{"polluted":1}}')))
   t.equal(({} as { polluted?: number }).polluted, undefined)
 })
+
+function isExpired(watch: AsyncIterator<unknown>): Promise<boolean> {
+  return watch.next().then(
+    () => false,
+    (error: unknown) => isApiError(error, 'Expired'),
+  )
+}
+
+function aMap(i: number) {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `map-${i}`, namespace: 'default' } } as const
+}

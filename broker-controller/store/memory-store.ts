@@ -10,15 +10,18 @@ export type MemoryStoreNeeds = {
   readonly random?: () => number
   /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
   readonly historyLength?: number
+  /** About how many bytes of heap the remembered changes of all kinds may take. */
+  readonly historyBytes?: number
 }
 
-export function memoryStore({ clock, random, historyLength }: MemoryStoreNeeds): Store {
+export function memoryStore({ clock, random, historyLength, historyBytes }: MemoryStoreNeeds): Store {
   let version = 0
   const image = objectImage({
     clock,
     startVersion: version,
     latestVersion: () => version,
     ...(historyLength !== undefined && { historyLength }),
+    ...(historyBytes !== undefined && { historyBytes }),
   })
   const keeper: Keeper = {
     nextVersion: () => ++version,

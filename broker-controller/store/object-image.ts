@@ -1,7 +1,7 @@
 /** The objects in memory, and the changes of late: what get, list and watch are answered from. */
-import { expired } from '../../api/api-error.ts'
 import { type ResourceName, resources } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
 import type { Change, KeptObject } from './changes.ts'
 import type { ObjectKey } from './store.ts'
 
@@ -19,12 +19,14 @@ export interface ObjectImage {
 }
 
 /**
- * `historyLength`: of the changes of the last minutes at least so many of each kind are remembered, at most twice as
- * many. `startVersion`: nothing up to it is remembered. `latestVersion`: nobody can have heard of a later one.
+ * `historyLength`: of the changes of the last minutes at least so many of each kind are remembered, at most twice as many,
+ * unless those of all kinds take more than `historyBytes` (about, on the heap). `startVersion`: nothing up to it is
+ * remembered. `latestVersion`: no client can have a later one.
  */
 export type ImageSettings = {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly historyLength?: number
+  readonly historyBytes?: number
   readonly startVersion: number
   readonly latestVersion: () => number
 }
@@ -34,23 +36,26 @@ export type ImageSettings = {
  * is further behind lists again, which is cheaper for it by then.
  */
 const defaultHistoryLength = 10_000
-/** As Kubernetes compacts: who was away for longer lists again. Else a small fleet would keep the statuses of weeks. */
-const rememberedMs = 5 * 60_000
-/** Changes that are kept of each kind however old they are. */
-const leastKept = 100
+/** A quarter of what the controller takes at rest: a burst of large objects costs watches that lag, not the machine's memory. */
+const defaultHistoryBytes = 16 * 1024 * 1024
+/** Old changes are looked for so often, in kinds that do not change, too. */
+const sweepEveryMs = 10_000
 
 export function objectImage({
   clock,
   historyLength = defaultHistoryLength,
+  historyBytes = defaultHistoryBytes,
   startVersion,
   latestVersion,
 }: ImageSettings): ObjectImage {
   const kinds = new Map(
     Object.values(resources).map(({ name }) => [
       name,
-      { shelf: shelf(), history: history(historyLength, startVersion, clock) },
+      { shelf: shelf(), history: changeHistory(historyLength, startVersion, clock) },
     ]),
   )
+  const histories: readonly ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
+  let sweptMs = clock.monotonicMs()
   const kind = (resource: ResourceName) => {
     const found = kinds.get(resource)
     if (found === undefined) throw new TypeError(`No such resource: ${resource}`)
@@ -65,12 +70,17 @@ export function objectImage({
       if (change.type === 'DELETED') shelf.remove(change.object)
       else shelf.put(change.object)
       history.add(change)
+      forgetBeyond(historyBytes, histories)
+      const nowMs = clock.monotonicMs()
+      if (nowMs - sweptMs < sweepEveryMs) return
+      sweptMs = nowMs
+      for (const each of histories) each.forgetOld(nowMs)
     },
     watch(resource, from, signal) {
       return kind(resource).history.watch(from, latestVersion(), signal)
     },
     close() {
-      for (const { history } of kinds.values()) history.close()
+      for (const history of histories) history.close()
     },
   }
 }
@@ -114,89 +124,6 @@ function shelf() {
       if (found.objects.size > 0) return
       namespaces.delete(namespace)
       order = undefined
-    },
-  }
-}
-
-/** The changes of one kind: one list that all watchers read, each at its own place. */
-function history(length: number, startVersion: number, clock: ImageSettings['clock']) {
-  const changes: Change[] = []
-  /** When each of them was made. */
-  const madeMs: number[] = []
-  const waiting = new Set<() => void>()
-  /** How many changes were dropped before `changes[0]`, and the version of the last of them. */
-  let dropped = 0
-  let forgotten = startVersion
-  let closed = false
-
-  const wake = () => {
-    for (const resume of waiting) resume()
-    waiting.clear()
-  }
-  /** The place of the first change after `version`. */
-  const placeAfter = (version: number) => {
-    let low = 0
-    let high = changes.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((changes[middle]?.version ?? 0) > version) high = middle
-      else low = middle + 1
-    }
-    return dropped + low
-  }
-
-  async function* read(from: number, known: boolean, place: number, signal: AbortSignal) {
-    if (!known) throw expired(from, forgotten)
-    let version = from
-    for (let next = place; !signal.aborted && !closed; next++) {
-      while (next === dropped + changes.length && !signal.aborted && !closed) await somethingNew(signal)
-      if (signal.aborted || closed) return
-      const change = changes[next - dropped]
-      if (change === undefined) throw expired(version, forgotten)
-      version = change.version
-      yield change
-    }
-  }
-
-  const somethingNew = (signal: AbortSignal) =>
-    new Promise<void>((resolve) => {
-      const resume = () => {
-        waiting.delete(resume)
-        signal.removeEventListener('abort', resume)
-        resolve()
-      }
-      waiting.add(resume)
-      signal.addEventListener('abort', resume, { once: true })
-    })
-
-  const forget = (count: number) => {
-    const old = changes.splice(0, count)
-    madeMs.splice(0, count)
-    dropped += old.length
-    forgotten = old.at(-1)?.version ?? forgotten
-  }
-
-  /** Many at a time: what is forgotten one by one moves all others each time. */
-  const forgetOld = (nowMs: number) => {
-    const half = changes.length >>> 1
-    if (changes.length > 2 * length) forget(changes.length - length)
-    else if (half > leastKept && nowMs - (madeMs[half] ?? nowMs) > rememberedMs) forget(half)
-  }
-
-  return {
-    add(change: Change) {
-      const nowMs = clock.monotonicMs()
-      changes.push(change)
-      madeMs.push(nowMs)
-      forgetOld(nowMs)
-      wake()
-    },
-    watch(from: number, latest: number, signal: AbortSignal): AsyncIterable<Change> {
-      return read(from, from >= forgotten && from <= latest, placeAfter(from), signal)
-    },
-    close() {
-      closed = true
-      wake()
     },
   }
 }

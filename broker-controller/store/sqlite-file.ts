@@ -72,6 +72,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
     database.pragma('journal_mode = WAL')
     database.pragma('synchronous = FULL')
     database.pragma('journal_size_limit = 16777216')
+    database.pragma('cache_size = -1024') // KiB: everything is read from memory, the file is read at the start only
     migrate(database, path, learnsIfNew)
   } catch (cause) {
     database.close()
