@@ -1,6 +1,7 @@
 /** An answer becomes bytes on a connection, no faster than its reader takes them. */
 import type { ServerResponse } from 'node:http'
 import { clipped } from '../../api/problem.ts'
+import { jsonPieces } from '../store/object-json.ts'
 import type { Answer } from './answers.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
@@ -22,7 +23,7 @@ export async function writeAnswer(
       outgoing.setHeader('Content-Type', answer.contentType ?? 'application/json')
       if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
       if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
-      return finish(outgoing, answer.code, `${JSON.stringify(answer.body)}\n`, headOnly, signal, slow)
+      return writeJson(outgoing, answer.code, answer.body, headOnly, signal, slow)
     }
     case 'text':
       outgoing.setHeader('Content-Type', answer.contentType)
@@ -42,6 +43,37 @@ export async function writeAnswer(
   }
 }
 
+/** A long list is serialised piece by piece, each when the one before was taken: other requests have their turn in between. */
+async function writeJson(
+  outgoing: ServerResponse,
+  code: number,
+  body: unknown,
+  headOnly: boolean,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  if (headOnly) {
+    let length = 1 // the end of the line
+    for (const piece of jsonPieces(body)) length += Buffer.byteLength(piece)
+    outgoing.writeHead(code, { 'Content-Length': length })
+    outgoing.end()
+    return
+  }
+  let last: string | undefined
+  for (const piece of jsonPieces(body, sliceBytes)) {
+    if (last !== undefined) {
+      if (!outgoing.headersSent) outgoing.writeHead(code)
+      if (signal.aborted || outgoing.destroyed) break
+      await writeSlices(outgoing, Buffer.from(last), signal, slow)
+    }
+    last = piece
+  }
+  const text = `${last}\n`
+  if (!outgoing.headersSent) return finish(outgoing, code, text, headOnly, signal, slow)
+  await writeSlices(outgoing, Buffer.from(text), signal, slow)
+  outgoing.end()
+}
+
 async function finish(
   outgoing: ServerResponse,
   code: number,
@@ -52,13 +84,24 @@ async function finish(
 ): Promise<void> {
   const bytes = Buffer.from(text)
   outgoing.writeHead(code, { 'Content-Length': bytes.length })
-  let at = 0
-  while (!headOnly && at + sliceBytes < bytes.length && !outgoing.destroyed) {
-    const isTaken = outgoing.write(bytes.subarray(at, at + sliceBytes))
-    at += sliceBytes
-    if (!isTaken) await slow.drained(outgoing, signal)
+  // A short answer goes out in one packet with its head.
+  if (headOnly || bytes.length <= sliceBytes) {
+    outgoing.end(headOnly ? undefined : bytes)
+    return
   }
-  outgoing.end(headOnly ? undefined : bytes.subarray(at))
+  await writeSlices(outgoing, bytes, signal, slow)
+  outgoing.end()
+}
+
+async function writeSlices(
+  outgoing: ServerResponse,
+  bytes: Buffer,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  for (let at = 0; at < bytes.length && !outgoing.destroyed; at += sliceBytes) {
+    if (!outgoing.write(bytes.subarray(at, at + sliceBytes))) await slow.drained(outgoing, signal)
+  }
 }
 
 /** As the API server of Kubernetes (WithWarningRecorder): 4,096 characters in all, and 256 each where that is too little. */

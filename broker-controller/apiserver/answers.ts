@@ -20,7 +20,7 @@ export type Answer =
       readonly pieces: AsyncIterable<string>
     }
   /** A watch: each piece is sent at once; the answer ends with the iteration. */
-  | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string> }
+  | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string | Uint8Array> }
 
 export function objectAnswer(
   body: unknown,

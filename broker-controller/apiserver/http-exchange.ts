@@ -24,6 +24,8 @@ export type HttpExchangeNeeds = {
   readonly closing: AbortSignal
 }
 
+/** Without a reason each request would make an exception with its stack. */
+const exchangeEnded = new Error('The exchange is over')
 const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
 
 /** Never rejects: who asked hears of it, or is gone. */
@@ -35,7 +37,7 @@ export async function httpExchange(
   const { clock } = requests
   const startedMs = clock.monotonicMs()
   const gone = new AbortController()
-  const leave = () => gone.abort()
+  const leave = () => gone.abort(exchangeEnded)
   outgoing.once('close', leave)
   outgoing.on('error', leave)
   closing.addEventListener('abort', leave, { once: true })

@@ -1,4 +1,4 @@
-import { request as httpsRequest } from 'node:https'
+import { Agent, request as httpsRequest } from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
 import { test } from 'tap'
 import { administrator, nodeIdentity } from '../../api/identity.ts'
@@ -193,6 +193,41 @@ test('a reader that takes nothing is cut off, and the others never notice', asyn
   while ((await metrics()) !== '0') await systemClock.sleep(20)
   frozen.resume()
   await closed
+})
+
+test('a long list arrives whole, in pieces, and its connection serves on', async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const { certificate: cert, key } = api.issueFor(administrator)
+  const data = { x: 'ü'.repeat(500) }
+  for (let number = 0; number < 300; number++) {
+    const metadata = { name: `map-${number}`, namespace: 'default' }
+    await api.store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data })
+  }
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: api.authority.certificate, cert, key })
+  t.teardown(async () => agent.destroy())
+  const ask = (method: string, headers: { readonly [name: string]: string } = {}) =>
+    new Promise<{ readonly parts: readonly Buffer[]; readonly port: number | undefined }>((resolve, reject) => {
+      const url = `${api.url}/api/v1/namespaces/default/configmaps`
+      const request = httpsRequest(url, { method, agent, headers }, (response) => {
+        const port = response.socket.localPort
+        const parts: Buffer[] = []
+        response.on('data', (part: Buffer) => parts.push(part))
+        response.on('end', () => resolve({ parts, port }))
+      })
+      request.on('error', reject)
+      request.end()
+    })
+  const { items } = await api.store.list('configmaps', 'default')
+  const listed = await ask('GET')
+  const list = JSON.parse(Buffer.concat(listed.parts).toString()) as { readonly kind: string; readonly items: unknown }
+  t.equal(list.kind, 'ConfigMapList')
+  t.strictSame(list.items, JSON.parse(JSON.stringify(items)))
+  const headOnly = await ask('HEAD')
+  t.same(headOnly.parts, [])
+  const table = await ask('GET', { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' })
+  t.equal((JSON.parse(Buffer.concat(table.parts).toString()) as { readonly rows: unknown[] }).rows.length, 300)
+  t.same([headOnly.port, table.port], [listed.port, listed.port], 'all on one connection')
 })
 
 test('a server on its way out tells clients to ask again', async (t) => {

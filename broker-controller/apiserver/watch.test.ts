@@ -40,7 +40,7 @@ function watching(options: Partial<WatchOptions> = {}, history?: number): Watche
   const lines = watchLines({ store, clock }, 'configmaps', { ...everything, ...options }, ending.signal)
   const line = async () => {
     const { done, value } = await lines.next()
-    return done ? undefined : (JSON.parse(value) as Line)
+    return done ? undefined : (JSON.parse(Buffer.from(value).toString()) as Line)
   }
   return {
     store,

@@ -1,10 +1,11 @@
 /** The changes of one kind as a client asked to see them: which events, in which words, until when. */
-import { setImmediate } from 'node:timers/promises'
 import { isApiError } from '../../api/api-error.ts'
 import type { ResourceName } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { eventLine } from '../store/object-json.ts'
 import type { Store, StoredObject, WatchEvent } from '../store/store.ts'
 import { statusOf } from './status-errors.ts'
+import { withTicks } from './ticks.ts'
 
 export type AnyStored = StoredObject<ResourceName>
 
@@ -38,7 +39,7 @@ export async function* watchLines(
   resource: ResourceName,
   options: WatchOptions,
   signal: AbortSignal,
-): AsyncGenerator<string> {
+): AsyncGenerator<Uint8Array> {
   const own = new AbortController()
   const end = () => own.abort()
   if (signal.aborted) return
@@ -47,7 +48,7 @@ export async function* watchLines(
   try {
     yield* lines(store, clock, resource, options, own.signal)
   } catch (error) {
-    yield line('ERROR', statusOf(error))
+    yield eventLine('ERROR', statusOf(error))
     if (!isApiError(error)) throw error
   } finally {
     signal.removeEventListener('abort', end)
@@ -61,13 +62,13 @@ async function* lines(
   resource: ResourceName,
   options: WatchOptions,
   signal: AbortSignal,
-): AsyncGenerator<string> {
+): AsyncGenerator<Uint8Array> {
   const { namespace, from, matches, shown, bookmark } = options
   let first = true
   const told = ({ type, object }: VisibleEvent) => {
-    const text = line(type, shown(object, first))
+    const bytes = eventLine(type, shown(object, first))
     first = false
-    return text
+    return bytes
   }
   let seen = from ?? ''
   if (from === undefined) {
@@ -75,43 +76,25 @@ async function* lines(
     seen = resourceVersion
     for (const object of items.filter(matches)) yield told({ type: 'ADDED', object })
     const annotations = { 'k8s.io/initial-events-end': 'true' }
-    if (options.markInitialEnd) yield line('BOOKMARK', bookmark({ resourceVersion: seen, annotations }))
+    if (options.markInitialEnd) yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen, annotations }))
   }
   const isHere = (object: AnyStored) =>
     (namespace === undefined || object.metadata.namespace === namespace) && matches(object)
   const events = store.watch(resource, seen, signal)
   let noted = seen
-  for await (const event of options.bookmarks ? withTicks(events, clock, signal) : events) {
+  for await (const event of options.bookmarks
+    ? withTicks(events, { clock, everyMs: bookmarkEveryMs, signal })
+    : events) {
     if (event === 'tick') {
       // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
       if (Number(noted) > Number(seen)) seen = noted
-      yield line('BOOKMARK', bookmark({ resourceVersion: seen }))
+      yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen }))
       noted = await store.version()
       continue
     }
     seen = String(event.version)
     const visible = transition(event, isHere)
     if (visible !== undefined) yield told(visible)
-  }
-}
-
-/** The events, and a tick each minute in which none is waiting. */
-async function* withTicks<E>(events: AsyncIterable<E>, clock: Clock, signal: AbortSignal): AsyncGenerator<E | 'tick'> {
-  const iterator = events[Symbol.asyncIterator]()
-  const nextTick = () => clock.sleep(bookmarkEveryMs, signal).then(() => 'tick' as const)
-  let tick = nextTick()
-  let coming = iterator.next()
-  while (!signal.aborted) {
-    let got = await Promise.race([coming, tick])
-    if (got === 'tick') got = await Promise.race([coming, setImmediate('tick' as const)])
-    if (got === 'tick') {
-      if (!signal.aborted) yield got
-      tick = nextTick()
-    } else {
-      if (got.done) return
-      yield got.value
-      coming = iterator.next()
-    }
   }
 }
 
@@ -131,8 +114,4 @@ export function transition(
   if (!before) return undefined
   const { resourceVersion } = object.metadata
   return { type: 'DELETED', object: { ...previous, metadata: { ...previous.metadata, resourceVersion } } }
-}
-
-function line(type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR', object: unknown): string {
-  return `${JSON.stringify({ type, object })}\n`
 }

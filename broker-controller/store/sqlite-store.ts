@@ -9,6 +9,7 @@ import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Change, KeptObject } from './changes.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import { objectImage } from './object-image.ts'
+import { jsonOf } from './object-json.ts'
 import { openSqliteFile, type Row, type SqliteFile, unreadable } from './sqlite-file.ts'
 import type { ObjectKey, Store, StoreOrigin } from './store.ts'
 import { type Keeper, storeOver } from './store-over.ts'
@@ -192,7 +193,7 @@ function rowKey(resource: ResourceName, { namespace, name }: ObjectKey): string 
 
 function rowOf({ resource, change }: Batch['changes'][number]): Row {
   const { name, namespace = '' } = change.object.metadata
-  const body = change.type === 'DELETED' ? null : JSON.stringify(change.object)
+  const body = change.type === 'DELETED' ? null : jsonOf(change.object)
   return { resource, namespace, name, version: change.version, body }
 }
 

@@ -1,0 +1,101 @@
+/** The JSON text of stored objects, made once for each version and shared by the disk, lists and watches. */
+
+/**
+ * Characters of text that are kept at most, in memory twice that where a text is not Latin-1. A list of 3,000 small objects has 2 MB;
+ * what is not kept is made again.
+ */
+const keptTextLength = 8 * 1024 * 1024
+/** Bytes of watch events that are kept: those that the watches are receiving now. */
+const keptEventBytes = 1024 * 1024
+
+const texts = recentlyUsed<string>(keptTextLength)
+const events = recentlyUsed<{ readonly type: string; readonly bytes: Buffer }>(keptEventBytes)
+
+/** Of an object that is frozen throughout, as the store hands them out: its text never changes. */
+export function jsonOf(object: object): string {
+  return texts.get(object) ?? kept(object)
+}
+
+function kept(object: object): string {
+  const text = JSON.stringify(object)
+  texts.set(object, text, text.length)
+  return text
+}
+
+/**
+ * JSON of anything, in pieces of at least `pieceLength` characters but for the last one: of a list its `items`, of a table its
+ * `rows`, piece by piece. The kept text is taken for what is frozen, as a whole or as an item.
+ */
+export function* jsonPieces(value: unknown, pieceLength = 64 * 1024): Generator<string> {
+  const list = isFrozenObject(value) ? undefined : asList(value)
+  if (list === undefined) {
+    yield textOf(value)
+    return
+  }
+  const { name, items, others } = list
+  const head = JSON.stringify(others)
+  let parts = [`${head.slice(0, -1)}${head === '{}' ? '' : ','}"${name}":[`]
+  let length = 0
+  for (const [i, item] of items.entries()) {
+    if (length >= pieceLength) {
+      yield parts.join('')
+      parts = []
+      length = 0
+    }
+    const text = textOf(item)
+    parts.push(i === 0 ? text : `,${text}`)
+    length += text.length
+  }
+  parts.push(']}')
+  yield parts.join('')
+}
+
+function textOf(value: unknown): string {
+  return isFrozenObject(value) ? jsonOf(value) : JSON.stringify(value)
+}
+
+/** The line of a watch event. Watches that show the same version share the bytes. */
+export function eventLine(type: string, object: unknown): Buffer {
+  const line = () => Buffer.from(`{"type":"${type}","object":${textOf(object)}}\n`)
+  if (!isFrozenObject(object)) return line()
+  const recent = events.get(object)
+  if (recent?.type === type) return recent.bytes
+  const bytes = line()
+  events.set(object, { type, bytes }, bytes.length)
+  return bytes
+}
+
+/**
+ * Values by object, as long as the object lives and at most so many (by the sizes given) as the limit: of two
+ * generations the older one is dropped when the younger one has half of it.
+ */
+export function recentlyUsed<Value extends string | object>(limit: number) {
+  let young = new WeakMap<object, Value>()
+  let old = young
+  let size = 0
+  return {
+    get: (object: object) => young.get(object) ?? old.get(object),
+    set(object: object, value: Value, valueSize: number) {
+      if (size + valueSize > limit / 2) {
+        old = young
+        young = new WeakMap()
+        size = 0
+      }
+      size += valueSize
+      young.set(object, value)
+    },
+  }
+}
+
+function isFrozenObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.isFrozen(value)
+}
+
+/** The value as a long list and what stands before it; undefined: it is none. */
+function asList(value: unknown) {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { items, rows, ...others } = value as { readonly items?: unknown; readonly rows?: unknown }
+  if (Array.isArray(items) && rows === undefined) return { name: 'items', items: items as readonly unknown[], others }
+  if (Array.isArray(rows) && items === undefined) return { name: 'rows', items: rows as readonly unknown[], others }
+  return undefined
+}
