@@ -225,7 +225,7 @@ export async function runAgent(
       controlPlane,
       network: networkProbes(),
       date: { nowMs: date.nowMs, uptimeMs: () => sensors.time().uptimeMs },
-      gate: boot.startGate({ clock: systemClock, log }),
+      gate: boot.startGate({ clock: systemClock, uptimeMs: () => sensors.time().uptimeMs, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       node: {
         isKnown: () => status.status() !== undefined,

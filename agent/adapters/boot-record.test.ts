@@ -2,11 +2,13 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
+import { aPod } from '../../api/testing/builders.ts'
 import type { Log } from '../../daemon/log.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
+import { until } from '../testing/until.ts'
 import { openBootRecord } from './boot-record.ts'
 import { recordStart } from './start-record.ts'
 
@@ -18,8 +20,10 @@ const collect = runInNewContext('gc') as () => void
 async function booted(directory: string, bootID: string, log: Log) {
   const record = await openBootRecord(directory, bootID)
   const clock = fakeClock()
-  return { record, clock, gate: record.startGate({ clock, log }) }
+  return { record, clock, gate: record.startGate({ clock, uptimeMs: clock.monotonicMs, log }) }
 }
+
+const pod = (uid: string, annotations: { [name: string]: string } = {}) => aPod({ name: uid, uid, annotations })
 
 test('a new boot is noticed once, a first start and a restart are none', async (t) => {
   const directory = t.testdir({})
@@ -48,45 +52,55 @@ test('boots that did not last are counted, back to the last one that did', async
   t.ok(readFileSync(join(directory, 'boot-id'), 'utf8').length < 200, 'the file stays small')
 })
 
-test('a pod that takes the machine down is found among others, held back, and let go when it is mended', async (t) => {
+/** Boots one after the other, each with a machine that goes down when `diesAfterMs` says so, with all pods that may start. */
+function machineThatDies(t: Test, pods: readonly string[]) {
   const directory = t.testdir({})
-  const path = join(directory, 'boot-id')
-  const log = quietLog(t, 'Pods that took the machine down are held back')
-  const pods = ['a', 'bad', 'c']
+  const log = quietLog(t)
   let boots = 0
-  /** The machine goes down five seconds after `bad` was started; gives who was started by then. */
-  const oneBoot = async () => {
+  const boot = async (diesAfterMs: (started: ReadonlyMap<string, number>) => number, mostMs = 240_000) => {
     const { record, clock, gate } = await booted(directory, `boot-${++boots}`, log)
     const started = new Map<string, number>()
-    const start = async () => {
-      for (const uid of pods.filter((one) => !started.has(one) && gate.hold(one) === undefined)) {
-        await gate.starting(uid)
+    while (clock.monotonicMs() < Math.min(mostMs, diesAfterMs(started))) {
+      for (const uid of pods.filter((one) => !started.has(one) && gate.hold(pod(one)) === undefined)) {
+        await gate.starting(pod(uid))
         started.set(uid, clock.monotonicMs())
       }
-    }
-    for (let second = 0; second < 120; second++) {
-      await start()
-      if (clock.monotonicMs() - (started.get('bad') ?? Number.POSITIVE_INFINITY) >= 5_000) break
+      if (clock.monotonicMs() % 5_000 === 0) await record.goesOn(clock.monotonicMs())
       await clock.advance(1_000)
     }
     return { record, clock, gate, started }
   }
-  const whoStarted = async () => [...(await oneBoot()).started.keys()].join(' ')
-  t.equal(await whoStarted(), 'a bad c')
+  return { boot, log, path: join(directory, 'boot-id') }
+}
+
+const never = Number.POSITIVE_INFINITY
+
+test('a pod that takes the machine down is found among others, held back, and let go when it does no harm', async (t) => {
+  const { boot, log, path } = machineThatDies(t, ['a', 'bad', 'c'])
+  const oneBoot = () => boot((started) => (started.get('bad') ?? never) + 5_000)
+  const startedIn = async () => [...(await oneBoot()).started].map(([uid, ms]) => `${uid} ${ms / 1000}`).join(', ')
+  t.equal(await startedIn(), 'a 0, bad 0, c 0')
   t.equal(readFileSync(path, 'utf8'), 'boot-1\n', 'nothing is written for pods while all is well')
-  t.equal(await whoStarted(), 'a bad c')
-  t.equal(await whoStarted(), 'a bad', 'c was last, and waits: the machine goes down without it')
-  for (const _ of [1, 2, 3]) t.equal(await whoStarted(), 'a c bad')
+  t.equal(await startedIn(), 'a 0, bad 0, c 0')
+  t.equal(await startedIn(), 'a 0, bad 0', 'c was last, and waits: the machine goes down without it')
+  for (const _ of [1, 2]) t.equal(await startedIn(), 'a 0, c 0, bad 10')
+  for (const _ of [1, 2]) t.equal(await startedIn(), 'a 0, c 0, bad 30', 'the machine lives without it for longer')
   const { record, clock, gate, started } = await oneBoot()
   t.same([...started.keys()], ['a', 'c'], 'the others run')
-  t.match(gate.hold('bad'), { reason: 'BootLoop', isNews: false, message: /held back.*tried again after an hour/ })
+  t.match(gate.hold(pod('bad')), {
+    reason: 'BootLoop',
+    isNews: false,
+    message:
+      /held back .* up for an hour \(\d\d:\d\d UTC\)\. To start it now: 'kubectl annotate pod -n default bad bramble\.dev\/boot-loop-hold=false'/,
+  })
+  t.match(log.lines.at(-1), { level: 'warn', facts: { pod: 'default/bad' } })
   await record.goesOn(lasting)
-  t.match(readFileSync(path, 'utf8'), /^boot-7 lasted\n[\s\S]*held bad\n$/)
-  t.equal(gate.hold('bad made anew'), undefined)
+  t.match(readFileSync(path, 'utf8'), /^boot-8 lasted\n[\s\S]*held bad=default\/bad\n$/)
+  t.equal(gate.hold(pod('bad made anew')), undefined)
 
   await clock.advance(3600_000)
-  t.equal(gate.hold('bad'), undefined)
-  await gate.starting('bad')
+  t.equal(gate.hold(pod('bad')), undefined)
+  await gate.starting(pod('bad'))
   await record.goesOn(lasting)
   t.match(readFileSync(path, 'utf8'), /held bad/, 'as long as it may still do harm')
   await clock.advance(600_000)
@@ -94,22 +108,60 @@ test('a pod that takes the machine down is found among others, held back, and le
   t.notMatch(readFileSync(path, 'utf8'), /held/)
 })
 
-test('cuts of power at any moment, and shutdowns, blame no pod', async (t) => {
-  const directory = t.testdir({})
-  const log = quietLog(t)
-  for (let boot = 0; boot < 30; boot++) {
-    const { record, clock, gate } = await booted(directory, `boot-${boot}`, log)
-    // Within the first ten seconds; then such as leave time for everything, but end in order.
-    const uptimeMs = boot < 15 ? (boot * 7_919) % 10_000 : 20_000
-    for (let ms = 0; ms < uptimeMs; ms += 500) {
-      const hold = gate.hold('only')
-      t.notMatch(hold?.message ?? '', /held back/)
-      if (hold === undefined) await gate.starting('only')
-      await clock.advance(500)
+test('plugs that are pulled at the same moment of each boot hold no pod back', async (t) => {
+  for (const seconds of [3, 12, 25, 40, 70, 110]) {
+    const { boot, path } = machineThatDies(t, ['first', 'only'])
+    for (let pull = 0; pull < 12; pull++) {
+      await boot(() => seconds * 1000)
+      t.notMatch(readFileSync(path, 'utf8'), /held/, `after ${seconds} s`)
     }
-    if (boot >= 15) await record.ends()
   }
-  t.notMatch(readFileSync(join(directory, 'boot-id'), 'utf8'), /held/)
+})
+
+test('plugs that are pulled at any moment hold no pod back', async (t) => {
+  let seed = 1
+  const random = () => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed / 2_147_483_647
+  }
+  for (let round = 0; round < 30; round++) {
+    const { boot, path } = machineThatDies(t, ['first', 'only'])
+    const within = 30_000 + 200_000 * random()
+    for (let pull = 0; pull < 30; pull++) await boot(() => Math.ceil((within * random()) / 1000) * 1000)
+    t.notMatch(readFileSync(path, 'utf8'), /held/, `within ${within} ms`)
+  }
+})
+
+test('shutdowns blame no pod', async (t) => {
+  const { boot, path } = machineThatDies(t, ['only'])
+  for (let turn = 0; turn < 12; turn++) await (await boot(() => 20_000)).record.ends()
+  t.notMatch(readFileSync(path, 'utf8'), /held|trial/)
+})
+
+test('a pod that is held back is released by its annotation, and forgotten when it is deleted', async (t) => {
+  const directory = t.testdir({ 'boot-id': 'boot-1 lasted\nheld a=default/a b\n' })
+  const path = join(directory, 'boot-id')
+  const { gate, log } = { ...(await booted(directory, 'boot-2', quietLog(t))), log: quietLog(t) }
+  t.same(log.lines, [], 'of pods that may be deleted nothing is logged')
+  t.ok(gate.hold(pod('a')))
+  t.ok(gate.hold(pod('b')), 'from a record of an earlier agent')
+  t.equal(gate.hold(pod('a', { 'bramble.dev/boot-loop-hold': 'false' })), undefined)
+  await gate.starting(pod('a'))
+  await until('the record is written', () => /^held b=default\/b$/m.test(readFileSync(path, 'utf8')))
+  gate.wanted(new Set(['b', 'c']))
+  t.ok(gate.hold(pod('b')))
+  gate.wanted(new Set(['c']))
+  t.equal(gate.hold(pod('b')), undefined)
+  await until('the record is written', () => !/held/.test(readFileSync(path, 'utf8')))
+})
+
+test('a pod with the annotation is no suspect', async (t) => {
+  const directory = t.testdir({ 'boot-id': 'boot-2 last=a\nboot-1\n' })
+  const { gate } = await booted(directory, 'boot-3', quietLog(t))
+  const exempt = pod('a', { 'bramble.dev/boot-loop-hold': 'false' })
+  t.equal(gate.hold(exempt), undefined)
+  await gate.starting(exempt)
+  t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
 })
 
 test('cuts of power in every boot, but minutes after the pods were started, blame no pod', async (t) => {
@@ -118,7 +170,7 @@ test('cuts of power in every boot, but minutes after the pods were started, blam
   for (let boot = 0; boot < 8; boot++) {
     const { record, clock, gate } = await booted(directory, `boot-${boot}`, log)
     for (let second = 0; second < 180; second += 10) {
-      if (gate.hold('only') === undefined) await gate.starting('only')
+      if (gate.hold(pod('only')) === undefined) await gate.starting(pod('only'))
       await clock.advance(10_000)
       await record.goesOn(second * 1_000)
     }
@@ -130,7 +182,9 @@ test('of pods that start at once the last one is on record, and the file is whol
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
   const { gate } = await booted(directory, 'boot-1', quietLog(t))
-  await Promise.all(['a-pod-with-a-long-name', 'b', 'a-pod-with-another-name', 'd'].map(gate.starting))
+  await Promise.all(
+    ['a-pod-with-a-long-name', 'b', 'a-pod-with-another-name', 'd'].map((uid) => gate.starting(pod(uid))),
+  )
   t.equal(readFileSync(join(directory, 'boot-id'), 'utf8'), 'boot-1 last=d\nboot-0\n')
 })
 
@@ -145,7 +199,9 @@ test('a suspect that asks a registry nobody hears from for its image runs within
   runtime.powerCut()
   t.teardown(runtime.holdPulls('silent'))
   const directory = t.testdir({ 'boot-id': 'boot-2 last=uid-of-web\nboot-1\n' })
-  const next = start({ gate: (await openBootRecord(directory, 'boot-3')).startGate({ clock, log }) })
+  const next = start({
+    gate: (await openBootRecord(directory, 'boot-3')).startGate({ clock, uptimeMs: clock.monotonicMs, log }),
+  })
   await clock.advance(9_000)
   t.match(next.told(), [/^BootLoop: /])
   // What is left of the 30 s is for Docker, whose calls take no time here.
@@ -157,20 +213,20 @@ test('an agent that is started again in the same boot goes on with its record', 
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
   const first = await booted(directory, 'boot-3', quietLog(t))
-  t.match(first.gate.hold('a'), { isNews: true, message: /2 times in a row/ })
+  t.match(first.gate.hold(pod('a')), { isNews: true, message: /2 times in a row/ })
   await first.record.ends()
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 ended trial=a\n/)
   const second = await booted(directory, 'boot-3', quietLog(t))
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
-  t.ok(second.gate.hold('a'))
+  t.ok(second.gate.hold(pod('a')))
 })
 
 test('a suspect that does no harm is let go, also where another agent of this boot started it', async (t) => {
   const directory = t.testdir({ 'boot-id': 'boot-3 trial=a began\nboot-2 last=a\nboot-1\n' })
   const record = await openBootRecord(directory, 'boot-3')
   const clock = fakeClock()
-  const gate = record.startGate({ clock, log: quietLog(t) })
-  t.equal(gate.hold('a'), undefined)
+  const gate = record.startGate({ clock, uptimeMs: clock.monotonicMs, log: quietLog(t) })
+  t.equal(gate.hold(pod('a')), undefined)
   await record.goesOn(60_000)
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a began\n/)
   await clock.advance(120_000)
@@ -186,13 +242,13 @@ test('a folder that takes no writes is no failure', async (t) => {
 
 test('who starts while all is well leaves nothing behind', async (t) => {
   const record = await openBootRecord(t.testdir({}), 'boot-1')
-  const gate = record.startGate({ clock: fakeClock(), log: quietLog(t) })
+  const gate = record.startGate({ clock: fakeClock(), uptimeMs: () => 0, log: quietLog(t) })
   const usedBytes = () => {
     collect()
     return process.memoryUsage().heapUsed
   }
   const before = usedBytes()
-  for (let pod = 0; pod < 50_000; pod++) await gate.starting(`${pod}-of-a-job-that-runs-each-minute`)
+  for (let index = 0; index < 50_000; index++) await gate.starting(pod(`${index}-of-a-job-that-runs-each-minute`))
   t.ok(usedBytes() - before < 1e6)
 })
 

@@ -1,5 +1,5 @@
 /** DoctorSources on the machine's files, the agent's own adapters, and the network. */
-import { access, constants, readlink, stat, statfs } from 'node:fs/promises'
+import { access, constants, readFile, readlink, stat, statfs } from 'node:fs/promises'
 import { get } from 'node:http'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import type { DoctorRequest } from '../doctor/doctor-command.ts'
 import type { AgentState, ConfigurationReading, DoctorSources, LiveMachine, Machine } from '../doctor/sources.ts'
 import type { SpaceReading } from '../doctor/storage.ts'
 import { identityPath, readIdentity } from '../join/identity.ts'
+import { bootFilePath, parseBootFile } from './boot-file.ts'
 import { lookAtController } from './doctor-controller.ts'
 import { askDocker } from './doctor-engine.ts'
 import { fixFiles, machineFiles, modeOf } from './doctor-files.ts'
@@ -224,6 +225,13 @@ function agentState({ dataDir, dataPath, dockerSocket, isLive }: AgentPlace): Ag
         () => true,
         () => false,
       )
+    },
+    async heldPods() {
+      const text = await readFile(bootFilePath(dataDir), 'utf8').catch((error) => {
+        if ('code' in error && error.code === 'ENOENT') return ''
+        throw new Error(`Cannot read ${bootFilePath(dataPath)}`, { cause: error })
+      })
+      return parseBootFile(text).held.map(({ pod }) => pod)
     },
     identity: () => readIdentity(dataDir),
   }

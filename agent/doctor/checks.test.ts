@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import { verdicts } from '../testing/verdicts.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
+import { bootLoopFinding } from './boot-loop.ts'
 import { agentPort, askedPort } from './ports.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
 import { clockFinding, controllerClock } from './time.ts'
@@ -51,6 +52,16 @@ test('the journal wears a card, and no disk', async (t) => {
   t.match(journalFinding({ ...journal, hasFolder: false }), { verdict: 'ok', found: /in memory/ })
   t.match(journalFinding({ ...journal, assignments: volatile }), { verdict: 'ok', found: /40-rpi\.conf/ })
   t.match(journalFinding({ ...journal, hasJournal: false }), { verdict: 'unknown' })
+})
+
+test('pods that are held back after a boot loop', async (t) => {
+  t.match(bootLoopFinding([], 0), { verdict: 'ok' })
+  t.match(bootLoopFinding(['default/web', 'shop/db'], 17 * 60_000), {
+    verdict: 'warning',
+    found: /for 43 more minutes.*: default\/web, shop\/db$/,
+    remedy: /annotate pod -n default web .*=false', 'kubectl annotate pod -n shop db /,
+  })
+  t.match(bootLoopFinding(['default/web'], 61 * 60_000), { found: /until its next start has done no harm/ })
 })
 
 test('ports', async (t) => {

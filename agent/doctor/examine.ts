@@ -4,6 +4,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { timeServices } from '../health/clock.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { aptSettings } from './apt-settings.ts'
+import { bootLoopFinding } from './boot-loop.ts'
 import { marksFindings } from './clones.ts'
 import { controllerFindings } from './controller.ts'
 import { dockerFindings } from './docker.ts'
@@ -155,6 +156,10 @@ function agentLooks(sources: DoctorSources, { healthzPort, ports }: Wishes): rea
         ])
         return agentFilesFindings({ dataDirectory, identity, isWritable, dataPath: agent.dataPath })
       },
+    },
+    {
+      about: 'boot-loop',
+      look: async () => [bootLoopFinding(await agent.heldPods(), machine.uptimeMs())],
     },
     {
       about: 'configuration',

@@ -58,6 +58,8 @@ export interface AgentState {
   dataDirectory(): Promise<FileReading | undefined>
   identityFile(): Promise<FileReading | undefined>
   isWritable(): Promise<boolean | undefined>
+  /** The pods that are held back because the machine went down with them: `namespace/name` each. Throws when it cannot be read. */
+  heldPods(): Promise<readonly string[]>
   /** Undefined: not joined. Throws when it cannot be read. */
   identity(): Promise<Identity | undefined>
 }

@@ -14,20 +14,31 @@ test('a boot that broke off makes the next ones look closer, one that lasted or 
 })
 
 test('who was started last is suspected, and let go when the machine goes down without it', async (t) => {
-  t.match(judgeBoots(boots({ last: 'bad' }, {}), nobody), { trial: 'bad', guilty: undefined })
+  t.match(judgeBoots(boots({ last: 'bad' }, {}), nobody), { trial: { uid: 'bad', waitMs: 10_000 }, guilty: undefined })
   t.match(judgeBoots(boots({}, {}), nobody), { trial: undefined }, 'it went down before any pod')
   const quiet = judgeBoots(boots({ trial: 'good', last: 'bad' }, { last: 'good' }, {}), nobody)
-  t.same([quiet.trial, ...quiet.acquitted], ['bad', 'good'])
+  t.same([quiet.trial?.uid, ...quiet.acquitted], ['bad', 'good'])
   t.match(judgeBoots(boots({ trial: 'good' }, { last: 'good' }, {}), nobody), { trial: undefined })
 })
 
-test('who takes the machine down three times, alone and last, is held back', async (t) => {
-  t.match(judgeBoots(boots(guilty, guilty, { last: 'bad' }, {}), nobody), { trial: 'bad', guilty: undefined })
-  t.match(judgeBoots(boots(guilty, guilty, guilty, { last: 'bad' }, {}), nobody), {
-    trial: undefined,
-    guilty: 'bad',
-  })
-  t.match(judgeBoots(boots(guilty, { trial: 'bad' }, guilty, guilty), nobody), { guilty: undefined })
+test('a pod is held back after four deaths alike, the last two after the machine lived longer without it', async (t) => {
+  const proven = { ...guilty, controlled: true }
+  const of = (...notes: readonly Omit<BootNote, 'bootID'>[]) => judgeBoots(boots(...notes, { last: 'bad' }, {}), nobody)
+  t.match(of(guilty), { trial: { uid: 'bad', waitMs: 10_000, controlled: false } })
+  t.match(of(guilty, guilty), { trial: { waitMs: 30_000, controlled: true } })
+  t.match(of(proven, guilty, guilty), { trial: { controlled: true }, guilty: undefined })
+  t.match(of(proven, proven, guilty, guilty), { trial: undefined, guilty: 'bad' })
+  t.match(of(guilty, guilty, guilty, guilty), { guilty: undefined }, 'without that wait it may be anything')
+  t.match(of(proven, { trial: 'bad' }, proven, guilty, guilty), { guilty: undefined })
   t.match(judgeBoots(boots({ last: 'bad' }, {}), new Set(['bad'])), { trial: undefined, guilty: undefined })
-  t.match(judgeBoots(boots({ last: 'worse' }, {}), new Set(['bad'])), { trial: 'worse' }, 'there may be two')
+  t.match(judgeBoots(boots({ last: 'worse' }, {}), new Set(['bad'])), { trial: { uid: 'worse' } }, 'there may be two')
+})
+
+test('deaths after different times prove nothing, and the wait is twice the longest time', async (t) => {
+  const after = (ran: number, controlled = true) => ({ ...guilty, ran, controlled })
+  const of = (...notes: readonly Omit<BootNote, 'bootID'>[]) => judgeBoots(boots(...notes, { last: 'bad' }, {}), nobody)
+  t.match(of(after(5), after(0), after(5), after(5)), { guilty: 'bad' })
+  t.match(of(after(20), after(0), after(5), after(5)), { guilty: undefined, trial: { waitMs: 10_000 } })
+  t.match(of(after(10), after(20)), { trial: { waitMs: 80_000, controlled: true } })
+  t.match(of(after(40), after(20)), { trial: { waitMs: 120_000 } })
 })

@@ -102,7 +102,7 @@ const nothing: readonly never[] = []
 const unknownPod = { spec: { containers: nothing } }
 /** A machine that cannot even be looked at keeps no pod waiting for longer. */
 const nodeKnownMs = 10_000
-const openGate: StartGate = { hold: () => undefined, starting: async () => undefined }
+const openGate: StartGate = { hold: () => undefined, starting: async () => undefined, wanted: () => undefined }
 
 export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings): PodManager {
   const { runtime, volumes, node, checkpoint, clock, random, log } = needs
@@ -163,6 +163,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     })
   const ledger = podLedger({ controlPlane: reports, newWorker, log })
   const wanted = wantedPods(ledger.paths)
+  const gate = needs.gate ?? openGate
   const keeping = keeper(needs, () => {
     const { desired, isWhole } = wanted
     return desired === undefined || !isWhole ? undefined : { desired, endings: endings() }
@@ -185,7 +186,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     clock,
     log,
     hostIP: node.hostIP,
-    gate: needs.gate ?? openGate,
+    gate,
     date,
     keptDead: settings.keptDead,
     wanted: (uid) => wanted.all.get(uid),
@@ -246,6 +247,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     for (const uid of changed) ledger.get(uid)?.worker.forgetTroubles()
     decide([...changed, ...leaving, ...turned])
     keeping.wake()
+    updateGate()
+  }
+
+  /** Nothing is forgotten for a pod that may only be unknown yet. */
+  const updateGate = () => {
+    if (wanted.isWhole && wanted.own !== undefined) gate.wanted(new Set([...wanted.all.keys(), ...wanted.misread]))
   }
 
   const takeOwn = (pods: readonly Pod[] | undefined) => {
@@ -254,6 +261,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     const turned = wanted.hearOwn(pods)
     reports.own(wanted.ownUIDs)
     decide(turned)
+    updateGate()
   }
 
   /** Each once, and again when something else is wrong with it. */

@@ -82,7 +82,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
     // Ended by a decision while we read, or that was called off: nothing above holds.
     if (ledger.of(uid).ended !== known.ended) continue
-    const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(uid)
+    const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(pod)
     if (pod !== undefined && hold?.isNews) {
       needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
     }
@@ -104,7 +104,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
     }
-    if (plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(uid)
+    if (pod !== undefined && plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(pod)
     for (const step of plan.steps) {
       if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)
     }
