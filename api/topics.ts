@@ -43,7 +43,7 @@ export const LeaseMessageSchema = object({ seq: integer, digest: text })
  * names the node. The body is a LeaseMessage, '' while its digest is that of the last lease on this connection, or
  * `standingStatusBody`. At 10 s between leases each byte of it is 0.25 MB a month.
  */
-export const shortLeaseTopic = 'b/l'
+export const shortLeaseTopic = 'l'
 /** As '', and the node's status is the one that was last published: as if it were published once more. */
 export const standingStatusBody = 's'
 

@@ -27,7 +27,7 @@ const run = promisify(execFile)
 const ends: (() => Promise<unknown>)[] = []
 const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
 
-type Counted = { readonly bytes: number; readonly packets: number }
+type Counted = { readonly bytes: number; readonly packets: number; readonly ipBytes: number }
 type Measured = { readonly name: string; readonly settings?: Readonly<Record<string, unknown>>; readonly tree: string }
 
 try {
@@ -49,12 +49,14 @@ try {
   const before = await Promise.all(counters.map((count) => count()))
   await delay(Number(values.seconds) * 1000)
   const after = await Promise.all(counters.map((count) => count()))
-  console.log(`| | bytes in ${values.seconds} s | packets | MB a month (30 days) |\n|---|---|---|---|`)
+  console.log(
+    `| | bytes in ${values.seconds} s | MB a month | packets | of IP: bytes | MB a month |\n|---|---|---|---|---|---|`,
+  )
   for (const [index, { name }] of trees.entries()) {
-    const bytes = (after[index]?.bytes ?? 0) - (before[index]?.bytes ?? 0)
-    const packets = (after[index]?.packets ?? 0) - (before[index]?.packets ?? 0)
-    const month = (bytes / Number(values.seconds)) * 30 * 86_400
-    console.log(`| ${name} | ${bytes} | ${packets} | ${(month / 1e6).toFixed(1)} |`)
+    const more = (field: keyof Counted) => (after[index]?.[field] ?? 0) - (before[index]?.[field] ?? 0)
+    const month = (bytes: number) => ((bytes / Number(values.seconds)) * 30 * 0.0864).toFixed(1)
+    const [bytes, ipBytes] = [more('bytes'), more('ipBytes')]
+    console.log(`| ${[name, bytes, month(bytes), more('packets'), ipBytes, month(ipBytes)].join(' | ')} |`)
   }
 } catch (error) {
   console.error(error)
@@ -133,14 +135,27 @@ async function idleNode({ tree, settings = {} }: Measured, { folder, index, dock
     (end) => ending.teardown(end),
   )
   await agent.said('Node status posted')
-  return (): Promise<Counted> => counted(space)
+  return async (): Promise<Counted> => {
+    const { stdout } = await inSpace('cat', '/proc/net/netstat')
+    return { ...(await counted(space)), ipBytes: ipBytesIn(stdout) }
+  }
 }
 
 /** What the outer end of the pair has received and sent. */
-async function counted(name: string): Promise<Counted> {
+async function counted(name: string): Promise<Omit<Counted, 'ipBytes'>> {
   const read = async (field: string) => Number(await readFile(`/sys/class/net/${name}/statistics/${field}`, 'utf8'))
   const [rx, tx, rxPackets, txPackets] = await Promise.all(
     ['rx_bytes', 'tx_bytes', 'rx_packets', 'tx_packets'].map(read),
   )
   return { bytes: (rx ?? 0) + (tx ?? 0), packets: (rxPackets ?? 0) + (txPackets ?? 0) }
+}
+
+/** `IpExt` of /proc/net/netstat: names on one line, values on the next. Without Ethernet's headers, and without ARP. */
+function ipBytesIn(text: string): number {
+  const [names = [], numbers = []] = text
+    .split('\n')
+    .filter((line) => line.startsWith('IpExt:'))
+    .map((line) => line.split(' '))
+  const value = (name: string) => Number(numbers[names.indexOf(name)] ?? Number.NaN)
+  return value('InOctets') + value('OutOctets')
 }

@@ -28,7 +28,7 @@ test('a node speaks on its own topics, and its certificate says who it is', { sk
 test('a short lease is the lease of the node that its certificate names, with QoS 0 and 1', { skip }, async (t) => {
   const { options, heard } = await opened(t)
   for (const qos of ['0', '1']) {
-    t.equal((await mosquitto('pub', [...(await options(a)), '-t', 'b/l', '-q', qos, '-n'])).code, 0)
+    t.equal((await mosquitto('pub', [...(await options(a)), '-t', 'l', '-q', qos, '-n'])).code, 0)
   }
   const lease = { node: 'pi-a', topic: { kind: 'lease', node: 'pi-a' }, body: '' }
   t.match(heard.messages, [lease, lease])

@@ -1,0 +1,64 @@
+import { test } from 'tap'
+import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
+
+/** The answer, however it is cut into pieces, with the other side closing at the end. */
+function read(text: string, pieceBytes = text.length): HttpAnswer {
+  const reader = httpAnswerReader()
+  const bytes = Buffer.from(text, 'latin1')
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    const answer = reader.push(bytes.subarray(at, at + pieceBytes))
+    if (answer !== undefined) return answer
+  }
+  return reader.end()
+}
+
+const inAnyPieces = (text: string) => [1, 2, 7, 4096].map((bytes) => read(text, bytes))
+
+test('an answer is read to its length, its last chunk, or the end of the connection', (t) => {
+  const counted = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell'
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nwe\r\n2\r\nll\r\n0\r\n\r\n'
+  const closed = 'HTTP/1.0 200\r\nServer: busybox\r\n\r\nwell'
+  for (const text of [counted, chunked, closed]) {
+    for (const answer of inAnyPieces(text)) t.match(answer, { status: 200, body: 'well' })
+  }
+  const reader = httpAnswerReader()
+  t.ok(reader.push(Buffer.from(counted)), 'without waiting for the end')
+  t.end()
+})
+
+test('answers without a body, and those that come before the answer', (t) => {
+  t.match(read('HTTP/1.1 204 No Content\r\n\r\n'), { status: 204, body: '' })
+  const reader = httpAnswerReader()
+  t.match(reader.push(Buffer.from('HTTP/1.1 304 Not Modified\r\nContent-Length: 20\r\n\r\n')), { status: 304 })
+  for (const answer of inAnyPieces('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nLOCATION:  /here \r\n\r\n')) {
+    t.match(answer, { status: 302, location: '/here' })
+  }
+  t.end()
+})
+
+test('of a long body the first 10 KiB count', (t) => {
+  const long = 'x'.repeat(50_000)
+  t.equal(read(`HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n${long}`).body.length, 10_240)
+  t.equal(read(`HTTP/1.1 200 OK\r\n\r\n${long}`, 1_000).body.length, 10_240)
+  t.equal(read(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nc350\r\n${long}`, 1_000).body.length, 10_240)
+  t.end()
+})
+
+test('what is no HTTP, or breaks off, is an error at once', (t) => {
+  for (const text of [
+    'SSH-2.0-OpenSSH_9.2\r\n',
+    'HTTP/2 200\r\n\r\n',
+    'HTTP/1.1 2000 OK\r\n\r\n',
+    'HTTP/1.1 099 OK\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nContent-Length: 4, 4\r\n\r\n',
+    `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(20_000)}`,
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;${'y'.repeat(20_000)}`,
+  ]) {
+    t.throws(() => httpAnswerReader().push(Buffer.from(text)), { message: /malformed/ }, text.slice(0, 40))
+  }
+  for (const text of ['', 'HTTP/1.1 200', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwell']) {
+    t.throws(() => read(text, 64), { message: /EOF/ }, text)
+  }
+  t.end()
+})

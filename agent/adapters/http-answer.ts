@@ -1,0 +1,117 @@
+/** Reads one HTTP/1.x answer as it arrives: as much of it as a probe needs, and no more than it may take. */
+
+export type HttpAnswer = {
+  readonly status: number
+  readonly location: string | undefined
+  /** Its first 10 KiB, as the kubelet reads them. */
+  readonly body: string
+}
+
+export interface HttpAnswerReader {
+  /** Takes the next bytes; gives the answer as soon as there is enough. Throws when this is no HTTP. */
+  push(chunk: Buffer): HttpAnswer | undefined
+  /** The other side has closed; throws when that is in the middle of the answer. */
+  end(): HttpAnswer
+}
+
+const mostBodyBytes = 10 * 1024
+/** As Node's own limit for the headers of a message. */
+const mostHeadBytes = 16 * 1024
+
+type Head = {
+  readonly status: number
+  readonly location: string | undefined
+  /** Until the other side closes where this is Infinity. */
+  readonly length: number
+  readonly isChunked: boolean
+  /** Where the body begins. */
+  readonly bodyAt: number
+}
+
+export function httpAnswerReader(): HttpAnswerReader {
+  let received: Buffer = Buffer.alloc(0)
+  let head: Head | undefined
+
+  const answer = ({ status, location }: Head, body: Buffer): HttpAnswer => ({
+    status,
+    location,
+    body: body.subarray(0, mostBodyBytes).toString(),
+  })
+
+  return {
+    push(chunk) {
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
+      while (head === undefined) {
+        const next = headOf(received)
+        if (next === undefined) {
+          if (received.length > mostHeadBytes) throw new Error('malformed HTTP response: its headers are too long')
+          return undefined
+        }
+        // 100 Continue and its like come before the answer (RFC 9110, 15.2).
+        if (next.status >= 200) head = next
+        received = received.subarray(next.bodyAt)
+      }
+      if (head.isChunked) {
+        const { body, isWhole } = chunksOf(received)
+        return isWhole || body.length >= mostBodyBytes ? answer(head, body) : undefined
+      }
+      return received.length >= Math.min(head.length, mostBodyBytes) ? answer(head, received) : undefined
+    },
+    end() {
+      if (head === undefined) throw new Error(received.length === 0 ? 'EOF' : 'unexpected EOF')
+      if (head.isChunked || head.length !== Number.POSITIVE_INFINITY) throw new Error('unexpected EOF')
+      return answer(head, received)
+    },
+  }
+}
+
+/** Undefined until it is whole. */
+function headOf(bytes: Buffer): Head | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end < 0) {
+    // Whoever does not speak HTTP may never send an empty line.
+    if (bytes.length >= 5 && bytes.toString('latin1', 0, 5) !== 'HTTP/') throw malformed(bytes)
+    return undefined
+  }
+  const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
+  const match = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |$)/.exec(first)
+  if (match === null) throw malformed(bytes)
+  const headers = new Map(lines.map(headerOf))
+  const status = Number(match[1])
+  const isChunked = /\bchunked\s*$/i.test(headers.get('transfer-encoding') ?? '')
+  const written = headers.get('content-length')
+  if (written !== undefined && !/^\d+$/.test(written)) throw malformed(bytes)
+  const isEmpty = status === 204 || status === 304
+  const length = isEmpty ? 0 : written === undefined ? Number.POSITIVE_INFINITY : Number(written)
+  const location = headers.get('location')
+  return { status, location, length, isChunked: isChunked && !isEmpty, bodyAt: end + 4 }
+}
+
+function headerOf(line: string): [string, string] {
+  const colon = line.indexOf(':')
+  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+}
+
+function malformed(bytes: Buffer): Error {
+  const start = JSON.stringify(bytes.toString('latin1', 0, Math.min(bytes.length, 32)))
+  return new Error(`malformed HTTP response ${start}`)
+}
+
+/** What the chunks so far hold (RFC 9112, 7.1). */
+function chunksOf(bytes: Buffer): { readonly body: Buffer; readonly isWhole: boolean } {
+  const parts: Buffer[] = []
+  for (let at = 0; ; ) {
+    const line = bytes.indexOf('\r\n', at)
+    if (line < 0) {
+      if (bytes.length - at > mostHeadBytes) throw new Error('malformed chunked encoding')
+      return { body: Buffer.concat(parts), isWhole: false }
+    }
+    const match = /^([0-9a-fA-F]{1,8})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, line))
+    if (match === null) throw new Error('malformed chunked encoding')
+    const size = Number.parseInt(match[1] ?? '', 16)
+    if (size === 0) return { body: Buffer.concat(parts), isWhole: true }
+    parts.push(bytes.subarray(line + 2, line + 2 + size))
+    at = line + 2 + size + 2
+    if (at > bytes.length) return { body: Buffer.concat(parts), isWhole: false }
+  }
+}
