@@ -1,0 +1,208 @@
+/** What does a node cost the controller, over the real wire? `--help` says how to run it. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { aNode, aPod } from '../api/testing/builders.ts'
+import { openSqliteStore } from '../broker-controller/store/sqlite-store.ts'
+import { openAuthority } from '../certs/authority.ts'
+import { issueNode } from '../certs/issue.ts'
+import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
+import { openLog } from '../daemon/log.ts'
+import { readOptions } from '../daemon/options.ts'
+import type { Answer, LoadSettings, Order } from './fleet/load.ts'
+import { nodeName, podName, podUID } from './fleet/node.ts'
+import { type RunningServer, startServer } from './fleet/server.ts'
+
+const help = `Usage: node dist/bench/fleet.js [options]
+
+Starts a controller, connects a fleet to it over mutual TLS, one connection a node, each with a status of about 20 kB, and
+prints what that costs the controller. CPU and disk are those of the controller's process in /proc; the load runs in
+processes of its own. Certificates are made before anything is measured.
+
+  --nodes N          how many nodes (1000)
+  --pods N           pods of each (3)
+  --heartbeats S     for so many seconds each node sends its heartbeat every ten (20)
+  --processes N      processes of the load (1 for each 5000 nodes)
+  --at-once N        nodes that connect at a time, in each process (64)
+  --one-address      all nodes connect from one address, as behind one router
+  --controller FILE  main.js of another build, to compare with
+  --cpu-prof DIR     write profiles of the controller there (each phase that ends with SIGTERM)
+`
+const read = readOptions(process.argv.slice(2), {
+  options: {
+    nodes: { type: 'string', default: '1000' },
+    pods: { type: 'string', default: '3' },
+    heartbeats: { type: 'string', default: '20' },
+    processes: { type: 'string' },
+    'at-once': { type: 'string', default: '64' },
+    'one-address': { type: 'boolean', default: false },
+    controller: { type: 'string' },
+    'cpu-prof': { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+if (!read.ok || read.value.values.help) {
+  console.log(read.ok ? help : `${read.why}\n\n${help}`)
+  process.exit(read.ok ? 0 : 2)
+}
+const { values } = read.value
+const [nodes, pods] = [Number(values.nodes), Number(values.pods)]
+const processes = Number(values.processes ?? Math.ceil(nodes / 5000))
+const folder = await mkdtemp(join(tmpdir(), 'bramble-fleet-'))
+const dataDir = join(folder, 'data')
+const config = join(folder, 'config.yaml')
+const main = values.controller ?? fileURLToPath(new URL('../broker-controller/main.js', import.meta.url))
+const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
+const start = (ports = { api: 0, mqtt: 0 }) => startServer({ main, dataDir, config, ports, nodeOptions: profiling })
+const loads: ChildProcess[] = []
+let server: RunningServer | undefined
+
+try {
+  await mkdir(dataDir, { recursive: true })
+  await writeFile(config, 'apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\nallocateNodeCIDRs: false\n')
+  await measure()
+} finally {
+  for (const load of loads) load.kill('SIGKILL')
+  await server?.end('SIGKILL').catch(() => undefined)
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function measure(): Promise<void> {
+  server = await start()
+  await server.idle()
+  const baseBytes = server.residentBytes()
+  await server.end('SIGTERM')
+  const certificates = await prepare()
+  server = await start()
+  await server.idle()
+  const { ports } = server
+  await startLoads({ certificates, ca: (await authority()).trusted, port: ports.mqtt })
+
+  const first = await cost(server, () => ordered({ order: 'connect' }))
+  print('first connect', first)
+  const again = await cost(server, () => ordered({ order: 'reconnect' }))
+  print('reconnect, nothing changed', again)
+  const beats = await cost(server, () => ordered({ order: 'beat', seconds: Number(values.heartbeats) }), false)
+  const quiet = await cost(server, () => clock.sleep(5_000).then(() => ({ count: 0, failures: 0 })), false)
+  const beatsUs = ((beats.cpuMs - (quiet.cpuMs * beats.seconds) / quiet.seconds) * 1000) / beats.count
+  console.log(
+    `heartbeat: ${beatsUs.toFixed(0)} µs server CPU each (${beats.count} in ${beats.seconds.toFixed(0)} s), ${kB(beats.writtenBytes)} written`,
+  )
+  const residentBytes = server.residentBytes()
+  console.log(
+    `resident: ${mB(residentBytes)}, ${((residentBytes - baseBytes) / nodes / 1000).toFixed(0)} kB a node above ${mB(baseBytes)} without nodes`,
+  )
+
+  const killedMs = performance.now()
+  await server.end('SIGKILL')
+  server = await start(ports)
+  const [startedMs, startCpuMs] = [performance.now() - killedMs, server.cpuMs()]
+  const back = await cost(server, () => ordered({ order: 'await' }))
+  print('return after SIGKILL', back)
+  const all = (startedMs + back.seconds * 1000) / 1000
+  console.log(
+    `all back ${all.toFixed(1)} s after SIGKILL (the controller was ready after ${(startedMs / 1000).toFixed(1)} s and ${startCpuMs.toFixed(0)} ms CPU), ${mB(server.residentBytes())} resident`,
+  )
+  await ordered({ order: 'end' })
+  await server.end('SIGTERM')
+  server = undefined
+}
+
+type Cost = {
+  readonly cpuMs: number
+  readonly writtenBytes: number
+  readonly seconds: number
+  readonly count: number
+  readonly failures: number
+}
+
+/** What the controller spent from the beginning of the work until it was idle again. `seconds`: the work alone. */
+async function cost(of: RunningServer, work: () => Promise<Counted>, untilIdle = true): Promise<Cost> {
+  const [cpuMs, written, startMs] = [of.cpuMs(), of.writtenBytes(), performance.now()]
+  const counted = await work()
+  const seconds = (performance.now() - startMs) / 1000
+  if (untilIdle) await of.idle()
+  const spent = { cpuMs: of.cpuMs() - cpuMs, writtenBytes: of.writtenBytes() - written, seconds }
+  return { ...spent, ...counted }
+}
+
+function print(what: string, { cpuMs, writtenBytes, seconds, failures }: Cost): void {
+  const each = `${(cpuMs / nodes).toFixed(2)} ms server CPU a node`
+  console.log(
+    `${what}: ${each}, ${kB(writtenBytes)} written, ${seconds.toFixed(1)} s for ${nodes} nodes, ${failures} failed attempts so far`,
+  )
+}
+
+function kB(bytes: number): string {
+  return `${Math.round(bytes / 1000)} kB`
+}
+
+function mB(bytes: number): string {
+  return `${Math.round(bytes / 1_000_000)} MB`
+}
+
+function authority() {
+  return openAuthority(join(dataDir, 'authority'), Date.now())
+}
+
+/** Nodes and pods in the store, as the API would have put them there; certificates in a file. */
+async function prepare(): Promise<string> {
+  const log = openLog({ level: 'warn', format: 'text', write: (line) => void process.stderr.write(line) })
+  const store = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
+  const creationTimestamp = rfc3339(Date.now())
+  for (let first = 0; first < nodes; first += 500) {
+    const some = Array.from({ length: Math.min(500, nodes - first) }, (_, i) => first + i)
+    await Promise.all(
+      some.flatMap((index) => {
+        const { status: _, ...node } = aNode({ name: nodeName(index) })
+        const made = { ...node, metadata: { name: nodeName(index), creationTimestamp } }
+        return [
+          store.create('nodes', made),
+          ...Array.from({ length: pods }, (_, pod) => store.create('pods', podOf(index, pod))),
+        ]
+      }),
+    )
+  }
+  await store.close()
+  const [signer, path] = [await authority(), join(folder, 'certificates.json')]
+  const issued = Array.from({ length: nodes }, (_, index) =>
+    issueNode(signer, { nodeName: nodeName(index), nowMs: Date.now() }),
+  )
+  await writeFile(path, JSON.stringify(issued), { mode: 0o600 })
+  return path
+}
+
+function podOf(index: number, pod: number) {
+  const { status: _, ...made } = aPod({ name: podName(index, pod), nodeName: nodeName(index) })
+  return { ...made, metadata: { name: podName(index, pod), namespace: 'default', uid: podUID(index, pod) } }
+}
+
+async function startLoads(with_: Pick<LoadSettings, 'certificates' | 'ca' | 'port'>): Promise<void> {
+  const script = fileURLToPath(new URL('./fleet/load.js', import.meta.url))
+  for (let i = 0; i < processes; i++) {
+    const load = fork(script, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    loads.push(load)
+    const [first, end] = [Math.floor((nodes * i) / processes), Math.floor((nodes * (i + 1)) / processes)]
+    const oneAddress = values['one-address']
+    const settings = { ...with_, first, count: end - first, pods, oneAddress, atOnce: Number(values['at-once']) }
+    await orderedOf(load, { order: 'settings', settings })
+  }
+}
+
+type Counted = { readonly count: number; readonly failures: number }
+
+async function ordered(order: Order): Promise<Counted> {
+  const answers = await Promise.all(loads.map((load) => orderedOf(load, order)))
+  const sum = (of: (answer: Answer) => number) => answers.reduce((total, answer) => total + of(answer), 0)
+  return { count: sum(({ count }) => count), failures: sum(({ failures }) => failures) }
+}
+
+async function orderedOf(load: ChildProcess, order: Order): Promise<Answer> {
+  const answered = once(load, 'message')
+  load.send(order)
+  const [answer] = (await answered) as [Answer]
+  return answer
+}

@@ -1,0 +1,123 @@
+/** A process of the load: some of the fleet's nodes, which do what the parent asks. Nodes that lose their connection return by themselves. */
+import { readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type ConnectedNode, connectNode } from './node.ts'
+
+export type Issued = { readonly certificate: string; readonly key: string }
+export type LoadSettings = {
+  /** A JSON file: the certificates of all nodes, by index. */
+  readonly certificates: string
+  readonly ca: string
+  readonly port: number
+  readonly first: number
+  readonly count: number
+  readonly pods: number
+  readonly oneAddress: boolean
+  /** How many connect at a time when they are told to. */
+  readonly atOnce: number
+}
+export type Order =
+  | { readonly order: 'settings'; readonly settings: LoadSettings }
+  | { readonly order: 'connect' | 'reconnect' | 'await' | 'end' }
+  | { readonly order: 'beat'; readonly seconds: number }
+export type Answer = { readonly done: Order['order']; readonly count: number; readonly failures: number }
+
+const beatMs = 10_000
+const nodes = new Map<number, ConnectedNode>()
+let settings: LoadSettings | undefined
+let issued: readonly Issued[] = []
+let failures = 0
+let ending = false
+
+process.on('message', (order: Order) => {
+  obey(order).then(
+    (count) => process.send?.({ done: order.order, count, failures } satisfies Answer),
+    (error) => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})
+
+async function obey(order: Order): Promise<number> {
+  switch (order.order) {
+    case 'settings':
+      settings = order.settings
+      issued = JSON.parse(await readFile(settings.certificates, 'utf8')) as readonly Issued[]
+      return 0
+    case 'connect':
+      await each((index) => keepConnected(index))
+      return nodes.size
+    case 'reconnect':
+      await each(async (index) => {
+        nodes.get(index)?.cut()
+        nodes.delete(index)
+        while (!nodes.has(index)) await delay(5)
+      })
+      return nodes.size
+    case 'await':
+      while (nodes.size < present().count) await delay(20)
+      return nodes.size
+    case 'beat':
+      return await beatFor(order.seconds)
+    case 'end':
+      ending = true
+      setTimeout(() => process.exit(0), 100)
+      return 0
+  }
+}
+
+function present(): LoadSettings {
+  if (settings === undefined) throw new Error('No settings were given')
+  return settings
+}
+
+async function each(work: (index: number) => Promise<void>): Promise<void> {
+  const { first, count, atOnce } = present()
+  let next = first
+  const worker = async () => {
+    while (next < first + count) await work(next++)
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+}
+
+/** Resolves at the first connection; from then on the node returns whenever its connection ends. */
+async function keepConnected(index: number): Promise<void> {
+  const connected = await connectAtLast(index)
+  nodes.set(index, connected)
+  void connected.ended.then(async () => {
+    if (nodes.get(index) === connected) {
+      nodes.delete(index)
+      await delay(500 + Math.random() * 2_000)
+    }
+    if (!ending) await keepConnected(index)
+  })
+}
+
+async function connectAtLast(index: number): Promise<ConnectedNode> {
+  const { port, ca, pods, oneAddress } = present()
+  for (let attempt = 0; ; attempt++) {
+    const { certificate, key } = issued[index] ?? { certificate: '', key: '' }
+    const localAddress = oneAddress ? undefined : `127.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
+    try {
+      return await connectNode({ index, port, ca, certificate, key, pods, localAddress })
+    } catch {
+      failures += 1
+      // As the agent: full jitter below a doubling limit.
+      await delay(200 + Math.random() * Math.min(8_000, 1_000 * 2 ** attempt))
+    }
+  }
+}
+
+/** Every node beats once in ten seconds, spread over them. Gives the number of heartbeats. */
+async function beatFor(seconds: number): Promise<number> {
+  const beating = [...nodes.keys()]
+  let sent = 0
+  const startMs = performance.now()
+  for (const total = Math.round((beating.length * seconds * 1000) / beatMs); sent < total; ) {
+    const due = Math.min(total, Math.floor(((performance.now() - startMs) * beating.length) / beatMs))
+    for (; sent < due; sent++) nodes.get(beating[sent % beating.length] ?? -1)?.beat()
+    await delay(20)
+  }
+  return sent
+}

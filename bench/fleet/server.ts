@@ -1,0 +1,89 @@
+/** The controller under load, in a process of its own, and what /proc says of it. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+
+export type Ports = { readonly api: number; readonly mqtt: number }
+export type ServerSettings = {
+  /** `main.js` of the build that is measured. */
+  readonly main: string
+  readonly dataDir: string
+  readonly config: string
+  readonly ports: Ports
+  /** Options of Node, as `--cpu-prof`. */
+  readonly nodeOptions: readonly string[]
+}
+
+export interface RunningServer {
+  readonly ports: Ports
+  /** CPU of all its threads, in milliseconds, user and system. */
+  cpuMs(): number
+  residentBytes(): number
+  /** What it made the kernel write to a disk. */
+  writtenBytes(): number
+  /** Resolves when it used less than 5 % of a core for two seconds. */
+  idle(): Promise<void>
+  end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
+}
+
+/** Resolves when the controller says that it is ready. */
+export async function startServer({
+  main,
+  dataDir,
+  config,
+  ports,
+  nodeOptions,
+}: ServerSettings): Promise<RunningServer> {
+  const args = ['--data-dir', dataDir, '--config', config, '--log-format', 'json']
+  const where = ['--api-port', String(ports.api), '--mqtt-port', String(ports.mqtt)]
+  const child = spawn(process.execPath, [...nodeOptions, main, ...args, ...where], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const opened = await ready(child)
+  const pid = child.pid ?? 0
+  const cpuMs = () => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+    return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond
+  }
+  const field = (file: string, name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.[1])
+  return {
+    ports: opened,
+    cpuMs,
+    residentBytes: () => field('status', 'VmRSS') * 1024,
+    writtenBytes: () => field('io', 'write_bytes'),
+    async idle() {
+      for (let quiet = 0; quiet < 4; ) {
+        const before = cpuMs()
+        await delay(500)
+        quiet = cpuMs() - before <= 25 ? quiet + 1 : 0
+      }
+    },
+    async end(signal) {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      await exited
+    },
+  }
+}
+
+const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+
+async function ready(child: ChildProcess): Promise<Ports> {
+  if (child.stdout === null) throw new Error('The controller has no output')
+  const lines = createInterface({ input: child.stdout })
+  return await new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`The controller ended with ${code} before it was ready`)))
+    lines.on('line', (line) => {
+      if (process.env.BENCH_LOG === '1') console.error(line.slice(0, 300))
+      if (!line.includes('"Controller ready"')) return
+      const { api, mqtt } = JSON.parse(line) as { api: string; mqtt: string }
+      resolve({ api: Number(new URL(api).port), mqtt: Number(new URL(mqtt).port) })
+    })
+  })
+}
