@@ -75,7 +75,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^prom-client$/, at: /^broker-controller\// },
-  { name: /^aedes/, at: /^broker-controller\/broker\/mqtt-broker\.ts$/ },
+  { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt-|broker-controller\/broker\/mqtt-|bench\/fleet\/)/ },
   { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite-[a-z]+\.ts$/ },
 ]
 

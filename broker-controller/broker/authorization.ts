@@ -12,6 +12,7 @@ export type RefusalCode =
   | 'Revoked'
   | 'AuthorityGone'
   | 'TooLarge'
+  | 'KeepAlive'
   | 'UnknownTopic'
   | 'ForeignTopic'
   | 'ControllerTopic'

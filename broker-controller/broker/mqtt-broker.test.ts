@@ -1,5 +1,7 @@
 import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
 import { connect } from 'node:tls'
+import { generate } from 'mqtt-packet'
 import { Registry } from 'prom-client'
 import { type Test, t, test } from 'tap'
 import { topicName } from '../../api/topics.ts'
@@ -7,7 +9,8 @@ import { systemClock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
 import { bareClient, certificates, mosquitto, noMosquittoClients, startMosquitto } from '../testing/mqtt-clients.ts'
 import type { NodeListener, NodeMessage } from './broker.ts'
-import { type BrokerLimits, openMqttBroker } from './mqtt-broker.ts'
+import type { BrokerLimits } from './broker-limits.ts'
+import { openMqttBroker } from './mqtt-broker.ts'
 
 const certs = await certificates()
 t.teardown(() => certs.remove())
@@ -124,7 +127,7 @@ test('a certificate that is revoked connects no more, and who is in is cut off',
   isRevoked = true
   for (const tell of changed) tell()
   await heard.until(({ disconnected }) => disconnected.length === 1)
-  t.match((await watching).error, /connection was lost/)
+  t.match((await watching).error, /connection was lost|not authori[sz]ed/i)
   const again = await mosquitto('sub', [...(await options(a)), '-t', `${topicsOf('pi-a')}/desired`, '-q', '1'])
   t.match(again.error, /not authori[sz]ed/i)
   t.ok((await refusals('Revoked')) >= 2)
@@ -229,6 +232,84 @@ test('a connection that never says who it is in MQTT is ended', async (t) => {
   t.pass('it was closed')
 })
 
+test('a connection that does not shake hands as it must is closed, counted, and logged within limits', async (t) => {
+  const { port, refusals, pending, lines } = await opened(t)
+  for (let i = 0; i < 40; i++) {
+    const socket = connectTcp({ port, host: '127.0.0.1' })
+    socket.on('error', () => undefined).resume()
+    socket.write('GET / HTTP/1.1\r\n\r\n'.padEnd(64))
+    await once(socket, 'close')
+  }
+  t.equal(await refusals('Handshake'), 40)
+  t.equal(await pending(), 0)
+  t.equal(lines.filter((line) => line.includes('TLS handshake failed')).length, 5)
+})
+
+test('a handshake that never ends is ended, however often a byte of it arrives', async (t) => {
+  const { port, refusals } = await opened(t, { connectTimeoutMs: 400 })
+  const silent = connectTcp({ port, host: '127.0.0.1' })
+  const slow = connectTcp({ port, host: '127.0.0.1' })
+  // The header of a TLS record of 512 bytes, then a byte at a time.
+  slow.write(Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc]))
+  const dripping = setInterval(() => !slow.destroyed && slow.write(Buffer.from([0])), 20)
+  await Promise.all([silent, slow].map((socket) => once(socket.on('error', () => undefined).resume(), 'close')))
+  clearInterval(dripping)
+  t.equal(await refusals('HandshakeTimeout'), 2)
+})
+
+test('connections that only wait are bounded, and hold up no other address', async (t) => {
+  const { port, refusals, heard } = await opened(t, { handshakesPerAddress: 2, pendingPerAddress: 5 })
+  const strangers = Array.from({ length: 8 }, () => connectTcp({ port, host: '127.0.0.1', localAddress: '127.0.0.9' }))
+  t.teardown(() => strangers.forEach((socket) => void socket.destroy()))
+  const closed = strangers.map((socket) => once(socket.on('error', () => undefined).resume(), 'close'))
+  await Promise.race(closed)
+  const client = await bareClient(port, { ca: certs.server.ca, issued: a })
+  t.teardown(() => void client.destroy())
+  await heard.until(({ connected }) => connected.length === 1)
+  t.equal(await refusals('TooManyConnections'), 3)
+})
+
+test('refused topics are cut in the log, and a node that repeats them writes a few lines', async (t) => {
+  const { port, refusals, lines, heard, broker } = await opened(t)
+  const client = await bareClient(port, { ca: certs.server.ca, issued: a })
+  client.resume()
+  const topic = `${topicsOf('pi-a')}/${'x'.repeat(60_000)}`
+  const packet = generate({ cmd: 'publish', topic, payload: '{}', qos: 0, retain: false, dup: false })
+  for (let i = 0; i < 100; i++) client.write(packet)
+  client.end(generate({ cmd: 'disconnect' }))
+  await heard.until(({ disconnected }) => disconnected.length === 1)
+  t.equal(await refusals('UnknownTopic'), 100)
+  await broker.close()
+  t.ok(lines.join('').length < 10_000, `${lines.join('').length} bytes of log`)
+  t.match(lines.at(-1), /"suppressed":95/)
+})
+
+test('a keep alive that is missing or too long is refused', async (t) => {
+  const { port, heard, refusals } = await opened(t)
+  for (const keepalive of [0, 3600]) {
+    const socket = connect(clientOptions(port))
+    socket.on('error', () => undefined)
+    socket.write(
+      generate({ cmd: 'connect', clientId: 'x', clean: true, keepalive, protocolId: 'MQTT', protocolVersion: 4 }),
+    )
+    t.same((await once(socket, 'data'))[0], Buffer.from([0x20, 2, 0, 5]))
+    socket.destroy()
+  }
+  t.equal(await refusals('KeepAlive'), 2)
+  t.same(heard.connected, [])
+})
+
+test('a node that says nothing within its keep alive is cut off, and its will is published', async (t) => {
+  const { port, heard } = await opened(t, { connectTimeoutMs: 400 })
+  const socket = connect(clientOptions(port))
+  socket.on('error', () => undefined).resume()
+  const will = { topic: `${topicsOf('pi-a')}/connection`, payload: Buffer.from('lost'), qos: 1, retain: true } as const
+  const hello = { clientId: 'x', clean: true, keepalive: 1, protocolId: 'MQTT', protocolVersion: 4, will } as const
+  socket.write(generate({ cmd: 'connect', ...hello }))
+  await heard.until(({ disconnected }) => disconnected.length === 1)
+  t.same(heard.messages, [{ node: 'pi-a', topic: { kind: 'connection', node: 'pi-a' }, body: 'lost' }])
+})
+
 test('a broker that closes tells of no wills, and of no ends', async (t) => {
   const { broker, port, heard } = await opened(t)
   const client = await bareClient(port, { ca: certs.server.ca, issued: a })
@@ -321,5 +402,9 @@ async function opened(
     const found = await registry.getSingleMetric('bramble_broker_refusals_total')?.get()
     return found?.values.find(({ labels }) => labels['reason'] === reason)?.value ?? 0
   }
-  return { broker, port, heard, lines, refusals, options: (issued?: typeof a) => certs.options(port, issued) }
+  const pending = async () => {
+    const found = await registry.getSingleMetric('bramble_broker_pending_connections')?.get()
+    return found?.values[0]?.value
+  }
+  return { broker, port, heard, lines, refusals, pending, options: (issued?: typeof a) => certs.options(port, issued) }
 }

@@ -1,21 +1,19 @@
-/** The embedded broker: aedes behind a listener that asks for a certificate of our authority. */
-import { constants } from 'node:crypto'
-import type { EventEmitter } from 'node:events'
-import type { Socket } from 'node:net'
-import { createServer, type Server, type TLSSocket } from 'node:tls'
-import { Aedes, type AuthenticateError, type Client, type Connection } from 'aedes'
-import { Counter, Gauge, type Registry } from 'prom-client'
-import { identityOfSubject, nodeOf } from '../../api/identity.ts'
-import { isBelowNode, namedTopic, parseTopic, topicName, topicRules } from '../../api/topics.ts'
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+/** The embedded broker: MQTT sessions behind a listener that asks for a certificate of our authority. */
+import type { TLSSocket } from 'node:tls'
+import type { IConnectPacket, IPublishPacket } from 'mqtt-packet'
+import type { Registry } from 'prom-client'
+import { isBelowNode, type NodeTopic, namedTopic, type Topic, topicName, topicRules } from '../../api/topics.ts'
+import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import { limitLog } from '../../daemon/log-limit.ts'
 import type { RevocationList } from '../store/revocations.ts'
-import { mayPublish, maySubscribe, type Refusal } from './authorization.ts'
-import type { Broker, NodeListener, Peer } from './broker.ts'
-import { packetMeter } from './packet-meter.ts'
-
-/** All PEM. */
-export type BrokerTls = { readonly ca: string; readonly certificate: string; readonly key: string }
+import { mayPublish, maySubscribe, type Permission, type Refusal } from './authorization.ts'
+import type { Broker, NodeListener } from './broker.ts'
+import { type BrokerLimits, defaultBrokerLimits } from './broker-limits.ts'
+import { brokerMetrics } from './broker-metrics.ts'
+import { type MqttSession, mqttSession } from './mqtt-session.ts'
+import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
+import { type BrokerTls, tlsListener } from './tls-listener.ts'
 
 export type MqttBrokerNeeds = {
   readonly tls: BrokerTls
@@ -29,281 +27,223 @@ export type MqttBrokerNeeds = {
   readonly authorityOf?: (der: Uint8Array) => string | undefined
 }
 
-export type BrokerLimits = {
-  /** A reader that takes nothing for so long is cut off. */
-  readonly drainTimeoutMs: number
-  /** From the first byte to the end of the handshake, and again to the CONNECT packet. */
-  readonly connectTimeoutMs: number
-  /** The largest packet a node may send. A NodeStatus with its fifty largest images is about 20 KB. */
-  readonly maxPacketBytes: number
-  /** The longest keep alive a node may ask for; it must ask for one. One and a half heartbeats of a lease of an hour. */
-  readonly keepAliveSeconds: number
-  /** Packets a node may send ahead of the answer to its CONNECT. */
-  readonly queueLimit: number
-  readonly maxConnections: number
-}
-
-const defaultLimits: BrokerLimits = {
-  drainTimeoutMs: 5000,
-  connectTimeoutMs: 10_000,
-  maxPacketBytes: 256 * 1024,
-  keepAliveSeconds: 1_350,
-  queueLimit: 42,
-  maxConnections: 20_000,
-}
-
 export interface MqttBroker extends Broker {
-  /** Opens the port (0: any) and gives its number. What nodes say is told to `listener` from then on. */
+  /** Opens the port (0: any) and gives its number. Messages of nodes go to `listener` from then on. */
   listen(address: { readonly port: number; readonly host?: string }, listener: NodeListener): Promise<number>
   /** From here on connections are made with this. */
   renew(tls: BrokerTls): void
 }
 
+/** One connection whose handshake is done. */
+type Connection = {
+  readonly session: MqttSession
+  readonly peer: PeerCertificate
+  /** The last will of an accepted CONNECT. */
+  will: { readonly topic: NodeTopic; readonly body: string } | undefined
+  readonly settled: () => void
+}
+
 export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker> {
-  const { tls, clock, log, registry, limits = {}, revocations } = needs
-  const limit = { ...defaultLimits, ...limits }
-  /** The node a connection's certificate names; the connection each node has now. */
-  const nodes = new WeakMap<Client, string>()
-  const current = new Map<string, Client>()
-  const peers = new WeakMap<Client, Peer>()
-  const refusedWills = new WeakSet<Client>()
-  const sockets = new Set<Socket>()
-  const secured = new Map<TLSSocket, Client>()
-  const publishing = new Set<Promise<void>>()
+  const { tls, clock, registry, revocations, authorityOf } = needs
+  const log = limitLog(needs.log, clock)
+  const limit = { ...defaultBrokerLimits, ...needs.limits }
+  const connections = new Set<Connection>()
+  /** The connection each node has now. */
+  const current = new Map<string, Connection>()
+  /** By topic: nodes read single topics only. */
+  const retained = new Map<string, string>()
+  const closing = new AbortController()
   let listener: NodeListener | undefined
 
-  const refusals = new Counter({
-    name: 'bramble_broker_refusals_total',
-    help: 'What was refused to clients of the MQTT broker',
-    labelNames: ['reason'],
-    registers: [registry],
-  })
-  const messages = new Counter({
-    name: 'bramble_broker_messages_total',
-    help: 'Messages of nodes taken by the MQTT broker',
-    labelNames: ['kind'],
-    registers: [registry],
-  })
-  new Gauge({
-    name: 'bramble_broker_connections',
-    help: 'Nodes connected to the MQTT broker',
-    registers: [registry],
-    collect() {
-      this.set(current.size)
-    },
+  const { refusals, messages } = brokerMetrics(registry, {
+    connections: () => current.size,
+    pending: () => port.pending,
   })
 
-  const refuse = (client: Client, what: string, { code, reason }: Refusal) => {
+  /** Counts it, logs it within limits, and gives the error that the connection is closed with. */
+  const refuse = ({ node, peer }: PeerCertificate, what: string, { code, reason }: Refusal): Error => {
     refusals.inc({ reason: code })
-    log.warn('MQTT refused', { what, node: nodes.get(client), because: reason, address: addressOf(client.conn) })
+    log.warn(`${node ?? peer.address}/${code}`, 'MQTT refused', { what, node, because: reason, address: peer.address })
     return new Error(reason)
   }
 
-  const aedes = await Aedes.createBroker({
-    // No limit, for a message counts until the slowest reader has it: one that reads nothing would stop all others.
-    // What waits for it is bounded all the same: nobody but the controller writes to nodes, and drainTimeout ends it.
-    concurrency: 0,
-    drainTimeout: limit.drainTimeoutMs,
-    connectTimeout: limit.connectTimeoutMs,
-    keepaliveLimit: limit.keepAliveSeconds,
-    queueLimit: limit.queueLimit,
-    maxTopicLevels: 8,
-
-    preConnect(client, packet, done) {
-      const node = nodes.get(client)
-      if (node === undefined) return done(null, true)
-      // The certificate is the identity: a second connection of the node takes the first's place, whatever it calls
-      // itself. And the broker remembers no sessions, for whoever connects is told everything.
-      Object.assign(packet, { clientId: node, clean: true })
-      const { will } = packet
-      const answer = will && mayPublish(node, { topic: will.topic, qos: will.qos ?? 0, retain: will.retain ?? false })
-      if (answer?.allowed === false) {
-        refuse(client, 'last will', answer)
-        refusedWills.add(client)
-      }
-      done(null, true)
-    },
-
-    authenticate(client, _username, _password, done) {
-      const node = nodes.get(client)
-      if (node === undefined || refusedWills.has(client)) return done(notAuthorized, false)
-      const previous = current.get(node)
-      current.set(node, client)
-      const { address, certificate } = peers.get(client) ?? {}
-      listener?.connected(node, { address, ...(certificate && { certificate }) })
-      if (previous === undefined) return done(null, true)
-      log.info('MQTT connection replaced', { node, address: addressOf(client.conn) })
-      previous.close(() => done(null, true))
-    },
-
-    authorizePublish(client, packet, done) {
-      const node = client === null ? undefined : nodes.get(client)
-      if (client === null || node === undefined) return done(notAuthorized)
-      const topic = namedTopic(packet.topic, node)
-      const answer = mayPublish(node, { topic, qos: packet.qos, retain: packet.retain })
-      if (!answer.allowed) {
-        const refused = refuse(client, 'publish', answer)
-        // A later agent may say more than we understand: nobody hears it, and it need not lose its link for that.
-        if (answer.code !== 'UnknownTopic' || !isBelowNode(packet.topic, node)) return done(refused)
-      }
-      // What nodes say is in the store, and nobody else reads it: no need to remember it here too.
-      packet.retain = false
-      done(null)
-    },
-
-    authorizeSubscribe(client, subscription, done) {
-      const answer = maySubscribe(nodes.get(client) ?? '', subscription.topic)
-      if (answer.allowed) return done(null, subscription)
-      refuse(client, 'subscribe', answer)
-      done(null, null)
-    },
-
-    published({ topic: name, payload }, client, done) {
-      const node = client ? nodes.get(client) : undefined
-      const topic = node === undefined ? undefined : parseTopic(namedTopic(name, node))
-      if (node === undefined || topic === undefined || topic.kind === 'controller') return done(null)
-      if (listener === undefined || (current.get(node) ?? client) !== client) return done(null)
-      messages.inc({ kind: topic.kind })
-      void listener.message({ node, topic, body: payload.toString() }).then(() => done(null))
-    },
-  })
-  aedes.on('clientError', (client, error) => log.info('MQTT connection failed', { node: nodes.get(client), error }))
-  aedes.on('connectionError', (client, error) =>
-    log.info('MQTT connection failed', { address: addressOf(client.conn), error }),
-  )
-  const emitter: EventEmitter = aedes
-  emitter.on('error', (error) => log.error('MQTT broker failed', { error }))
-
-  const revoked = (socket: TLSSocket): string | undefined => {
-    const { subject, valid_from } = socket.getPeerCertificate()
-    return revocations?.because(String(subject?.CN), Date.parse(valid_from))
+  const welcome = (socket: TLSSocket, settled: () => void) => {
+    const peer = readPeerCertificate(socket, authorityOf)
+    const connection: Connection = {
+      peer,
+      will: undefined,
+      settled,
+      session: mqttSession({
+        socket,
+        limits: limit,
+        monotonicMs: clock.monotonicMs,
+        handler: {
+          connect: (packet) => accept(connection, packet),
+          publish: (packet) => take(connection, packet),
+          subscribe: (filter) => granted(connection, 'subscribe', maySubscribe(peer.node ?? '', filter)) !== undefined,
+          subscribed: (topics) => sendRetained(connection, topics),
+          tooLarge: () => {
+            const reason = `it sends a packet larger than ${limit.maxPacketBytes} bytes`
+            refuse(peer, 'connection', { allowed: false, code: 'TooLarge', reason })
+          },
+          closed: (isGoodbye, error) => ended(connection, isGoodbye, error),
+        },
+      }),
+    }
+    connections.add(connection)
   }
-  const cut = (code: Refusal['code'], reasonFor: (socket: TLSSocket) => string | undefined) => {
-    for (const [socket, client] of secured) {
-      if (socket.destroyed) continue // and has no certificate any more
-      const reason = reasonFor(socket)
-      if (reason !== undefined) socket.destroy(refuse(client, 'connection', { allowed: false, code, reason }))
+
+  const granted = <T extends Topic>({ peer }: Connection, what: string, answer: Permission<T>): T | undefined => {
+    if (answer.allowed) return answer.topic
+    refuse(peer, what, answer)
+    return undefined
+  }
+
+  /** The certificate is the identity: a second connection of the node replaces the first, whatever its client id is. */
+  const accept = (connection: Connection, packet: IConnectPacket): boolean => {
+    const { peer } = connection
+    const refusal = refusalOf(peer)
+    if (refusal !== undefined) refuse(peer, 'connection', refusal)
+    const { node } = peer
+    if (refusal !== undefined || node === undefined) return false
+    const { will, keepalive = 0 } = packet
+    if (will !== undefined) {
+      const publication = { topic: will.topic, qos: will.qos ?? 0, retain: will.retain ?? false }
+      const topic = granted(connection, 'last will', mayPublish(node, publication))
+      if (topic === undefined) return false
+      connection.will = { topic, body: will.payload.toString() }
+    }
+    if (keepalive === 0 || keepalive > limit.keepAliveSeconds) {
+      const reason = `its keep alive is ${keepalive} s, and must be 1 to ${limit.keepAliveSeconds} s`
+      refuse(peer, 'connection', { allowed: false, code: 'KeepAlive', reason })
+      return false
+    }
+    connection.settled()
+    const previous = current.get(node)
+    current.set(node, connection)
+    listener?.connected(node, peer.peer)
+    if (previous === undefined) return true
+    log.info(`${node}/replaced`, 'MQTT connection replaced', { node, address: peer.peer.address })
+    previous.session.close()
+    return true
+  }
+
+  const refusalOf = ({ user, node, notBeforeMs }: PeerCertificate): Refusal | undefined => {
+    const because = user === undefined ? undefined : revocations?.because(user, notBeforeMs)
+    if (because !== undefined) return { allowed: false, code: 'Revoked', reason: because }
+    return node === undefined ? { allowed: false, code: 'NotANode', reason: `${user} is not a node` } : undefined
+  }
+
+  const take = (connection: Connection, packet: IPublishPacket): boolean | Promise<void> => {
+    const { node = '' } = connection.peer
+    const { qos, retain } = packet
+    const answer = mayPublish(node, { topic: namedTopic(packet.topic, node), qos, retain })
+    if (!answer.allowed) {
+      refuse(connection.peer, 'publish', answer)
+      // A later agent may publish more than this controller knows: that is dropped, and its connection stands.
+      return answer.code === 'UnknownTopic' && isBelowNode(packet.topic, node)
+    }
+    if (current.get(node) !== connection) return true
+    messages.inc({ kind: answer.topic.kind })
+    return listener?.message({ node, topic: answer.topic, body: packet.payload.toString() }) ?? true
+  }
+
+  const sendRetained = ({ session }: Connection, topics: readonly string[]) => {
+    for (const topic of topics) {
+      const body = retained.get(topic)
+      if (body !== undefined) session.publish(topic, body, { qos: 1, retain: true })
     }
   }
-  revocations?.onChange(() => cut('Revoked', revoked))
 
-  const server = createServer({
-    ...secureContext(tls),
-    requestCert: true,
-    rejectUnauthorized: true,
-    handshakeTimeout: limit.connectTimeoutMs,
-    noDelay: true,
-  })
-  server.maxConnections = limit.maxConnections
-  server.on('error', (error) => log.warn('MQTT listener failed', { error }))
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-  })
-  server.on('tlsClientError', (error, socket) => {
-    refusals.inc({ reason: 'Handshake' })
-    log.info('TLS handshake failed', { address: socket.remoteAddress, subject: subjectOf(socket)?.CN, error })
-  })
-  server.on('secureConnection', (socket) => {
-    const client = aedes.handle(socket)
-    secured.set(socket, client)
-    peers.set(client, peerOf(socket, needs.authorityOf))
-    socket.once('close', () => secured.delete(socket))
-    const identity = identityOfSubject(subjectOf(socket) ?? {})
-    const node = identity === undefined ? undefined : nodeOf(identity)
-    const because = revoked(socket)
-    // Who is refused here is told so in the answer to its CONNECT.
-    if (because !== undefined) refuse(client, 'connection', { allowed: false, code: 'Revoked', reason: because })
-    else if (node !== undefined) nodes.set(client, node)
-    else refuse(client, 'connection', { allowed: false, code: 'NotANode', reason: `${identity?.user} is not a node` })
+  const ended = (connection: Connection, isGoodbye: boolean, error: Error | undefined) => {
+    const { peer, will } = connection
+    connections.delete(connection)
+    if (error !== undefined) {
+      const { node } = peer
+      log.info(`${node ?? peer.peer.address}/failed`, 'MQTT connection failed', { node, ...peer.peer, error })
+    }
+    if (peer.node === undefined || current.get(peer.node) !== connection) return
+    current.delete(peer.node)
+    if (will !== undefined && !isGoodbye) {
+      void listener?.message({ node: peer.node, topic: will.topic, body: will.body })
+    }
+    listener?.disconnected(peer.node)
+  }
 
-    const meter = packetMeter(limit.maxPacketBytes)
-    socket.on('data', (piece: Uint8Array) => {
-      if (meter(piece) || socket.destroyed) return
-      const reason = `it sends a packet larger than ${limit.maxPacketBytes} bytes`
-      socket.destroy(refuse(client, 'connection', { allowed: false, code: 'TooLarge', reason }))
-    })
-    socket.once('close', () => {
-      if (node === undefined || current.get(node) !== client) return
-      current.delete(node)
-      listener?.disconnected(node)
-    })
+  const cut = (code: Refusal['code'], reasonFor: (connection: Connection) => string | undefined) => {
+    for (const connection of connections) {
+      const reason = reasonFor(connection)
+      if (reason !== undefined)
+        connection.session.close(refuse(connection.peer, 'connection', { allowed: false, code, reason }))
+    }
+  }
+
+  const port = tlsListener({
+    tls,
+    limits: limit,
+    clock,
+    log,
+    refused: (reason) => refusals.inc({ reason }),
+    onSecure: welcome,
   })
+  revocations?.onChange(() =>
+    cut('Revoked', ({ peer }) => peer.user && revocations.because(peer.user, peer.notBeforeMs)),
+  )
+  const checkTimes = async () => {
+    const everyMs = Math.min(1000, limit.connectTimeoutMs / 4, limit.drainTimeoutMs / 4)
+    for (; !closing.signal.aborted; await clock.sleep(everyMs, closing.signal)) {
+      port.checkTimes()
+      const nowMs = clock.monotonicMs()
+      for (const { session } of connections) session.checkTimes(nowMs)
+    }
+  }
+  void checkTimes()
+
+  /** To every node that reads the topic; some at a time, for a fleet may have ten thousand. */
+  const publishToAll = async (topic: string, body: string) => {
+    let sent = 0
+    for (const { session } of [...current.values()]) {
+      session.publish(topic, body, { qos: 1, retain: false })
+      if (++sent % sessionsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
 
   return {
-    async listen({ port, host }, told) {
+    async listen({ port: number, host }, told) {
       listener = told
-      return listening(server, port, host)
+      return await port.listen(number, host)
     },
     renew(next) {
-      server.setSecureContext(secureContext(next))
-      const { authorityOf } = needs
+      port.renew(next)
       if (authorityOf === undefined) return
-      cut('AuthorityGone', (socket) =>
-        authorityOf(socket.getPeerCertificate().raw) === undefined
-          ? 'the authority of its certificate is trusted no more'
-          : undefined,
-      )
+      cut('AuthorityGone', ({ session: { socket } }) => {
+        const certificate = socket.getPeerX509Certificate()
+        if (certificate === undefined || authorityOf(certificate.raw) !== undefined) return undefined
+        return 'the authority of its certificate is trusted no more'
+      })
     },
     async publish(topic, body) {
       const { qos, retain } = topicRules[topic.kind]
-      const packet = { cmd: 'publish', topic: topicName(topic), payload: body, qos, retain, dup: false } as const
-      const done = new Promise<void>((resolve) => {
-        aedes.publish(packet, (error) => {
-          if (error) log.warn('MQTT message not delivered', { topic: packet.topic, error })
-          resolve()
-        })
-      })
-      publishing.add(done)
-      void done.then(() => publishing.delete(done))
+      const name = topicName(topic)
+      if (retain) retained.set(name, body)
+      if (topic.kind === 'controller') await publishToAll(name, body)
+      else current.get(topic.node)?.session.publish(name, body, { qos, retain: false })
     },
     async close() {
       listener = undefined
-      server.close()
+      closing.abort()
+      port.close()
+      const ends = [...connections].map(({ session }) => session.end())
       const enough = new AbortController()
-      void Promise.all(publishing).then(() => enough.abort())
+      void Promise.all(ends).then(() => enough.abort())
       await clock.sleep(closingGraceMs, enough.signal)
-      await new Promise<void>((resolve) => aedes.close(resolve))
-      for (const socket of sockets) socket.destroy()
+      port.destroy()
+      log.close()
     },
   }
 }
 
-function secureContext({ ca, certificate, key }: BrokerTls) {
-  // Who went on from an earlier session would not show its certificate again, and could stay beyond its end.
-  const secureOptions = constants.SSL_OP_NO_TICKET
-  return { ca, cert: certificate, key, minVersion: 'TLSv1.2', secureOptions } as const
-}
-
-const notAuthorized: AuthenticateError = Object.assign(new Error('Not authorized'), { returnCode: 5 })
-
-/** Rejects when the port cannot be opened, with Node.js' own error. */
-function listening(server: Server, port: number, host: string | undefined): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ port, ...(host !== undefined && { host }) }, () => {
-      server.off('error', reject)
-      const address = server.address()
-      resolve(typeof address === 'object' && address !== null ? address.port : port)
-    })
-  })
-}
+const sessionsAtOnce = 200
 
 /** How long the last messages may take to get out: a frozen reader must not hold up a shutdown. */
 const closingGraceMs = 500
-
-function peerOf(socket: TLSSocket, authorityOf: MqttBrokerNeeds['authorityOf']): Peer {
-  const { raw, valid_to } = socket.getPeerCertificate()
-  const certificate = { until: rfc3339(Date.parse(valid_to)), authority: authorityOf?.(raw) }
-  return { address: addressOf(socket), certificate }
-}
-
-function subjectOf(socket: TLSSocket): { readonly CN?: unknown; readonly O?: unknown } | undefined {
-  // Without a certificate Node.js gives an empty object, whatever its types say.
-  return socket.getPeerCertificate()?.subject
-}
-
-function addressOf(connection: Connection): string | undefined {
-  // A listener for both kinds tells IPv4 addresses in IPv6's clothes.
-  return 'remoteAddress' in connection ? connection.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '') : undefined
-}

@@ -60,7 +60,6 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const { store, usage, broker, events, podsOf, clock, log, registry } = needs
   const peers = new Map<string, Peer>()
   const digests = nodeDigests()
-  const told = new Set<string>()
   /** Nodes that speak, but have no Node object yet. */
   const unregistered = new Set<string>()
   /** Nodes that have said goodbye and are still connected. */
@@ -85,6 +84,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const limited = limitLog(log, clock)
   /** A whole fleet may connect at one time; that hides no warnings. */
   const connectionLog = limitLog(log, clock, { linesInTotal: 1000 })
+  const drops = limitLog(log, clock, { linesPerKey: 1, periodMs: 10 * 60_000 })
   const eventRate = tokenBuckets(eventsOfNode, clock)
 
   const noteCut = ({ node, topic }: NodeMessage, cut: readonly string[]) => {
@@ -93,14 +93,12 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     limited.warn(`${node}/cut`, 'Report of a node shortened', { node, topic: topicName(topic), fields: cut })
   }
 
-  /** Counts it; tells of it once per node and kind of topic. */
+  /** Counts it, and logs it within limits. */
   const drop = (message: NodeMessage, reason: string, problems: readonly string[] = []) => {
     const { node, topic } = message
     dropped.inc({ kind: topic.kind, reason })
     const key = `${node}/${topic.kind}/${reason}`
-    if (told.has(key)) return
-    told.add(key)
-    limited.warn(key, 'Message of a node dropped', { node, topic: topicName(topic), reason, problems })
+    drops.warn(key, 'Message of a node dropped', { node, topic: topicName(topic), reason, problems })
   }
 
   const understood = <const S extends TSchema>(schema: S, message: NodeMessage): Described<S> | undefined => {
@@ -302,6 +300,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
       } finally {
         limited.close()
         connectionLog.close()
+        drops.close()
       }
     },
     message: (message) => take(message).catch((error) => failed(message, error)),

@@ -1,0 +1,37 @@
+/** What the broker takes from its clients at most. */
+
+export type BrokerLimits = {
+  /** A reader that takes nothing for so long is cut off. */
+  readonly drainTimeoutMs: number
+  /** From the beginning of the handshake to an accepted CONNECT. */
+  readonly connectTimeoutMs: number
+  /** The largest packet a node may send. A NodeStatus with its fifty largest images is about 20 KB. */
+  readonly maxPacketBytes: number
+  /** The longest keep alive a node may ask for; it must ask for one. One and a half heartbeats of a lease of an hour. */
+  readonly keepAliveSeconds: number
+  /** All connections, those that wait for their handshake among them. */
+  readonly maxConnections: number
+  /** Handshakes under way at a time. One takes about a millisecond of CPU, so 256 keep the event loop free for others. */
+  readonly handshakes: number
+  /** The same from one address (IPv6: one /64). */
+  readonly handshakesPerAddress: number
+  /** Connections that are not yet a node's. */
+  readonly pendingConnections: number
+  /** The same from one address: a site of a thousand nodes may be behind one. */
+  readonly pendingPerAddress: number
+  /** How long a connection may wait for its handshake. An agent gives up after 15 s. */
+  readonly handshakeWaitMs: number
+}
+
+export const defaultBrokerLimits: BrokerLimits = {
+  drainTimeoutMs: 5000,
+  connectTimeoutMs: 10_000,
+  maxPacketBytes: 256 * 1024,
+  keepAliveSeconds: 1_350,
+  maxConnections: 20_000,
+  handshakes: 256,
+  handshakesPerAddress: 64,
+  pendingConnections: 8192,
+  pendingPerAddress: 1024,
+  handshakeWaitMs: 12_000,
+}

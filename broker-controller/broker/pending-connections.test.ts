@@ -1,0 +1,66 @@
+import { test } from 'tap'
+import { addressGroup, type PendingLimits, pendingConnections } from './pending-connections.ts'
+
+const limits = {
+  handshakes: 3,
+  handshakesPerAddress: 2,
+  pending: 8,
+  pendingPerAddress: 5,
+  waitMs: 12_000,
+  handshakeMs: 10_000,
+}
+
+function pendingWith(over: Partial<PendingLimits> = {}) {
+  const started: string[] = []
+  return { started, pending: pendingConnections<string>({ ...limits, ...over }, (name) => void started.push(name)) }
+}
+
+test('handshakes are bounded per address and in total, and the others wait their turn', async (t) => {
+  const { started, pending } = pendingWith()
+  for (const name of ['a1', 'a2', 'a3', 'a4']) t.ok(pending.add(name, '10.0.0.1', 0))
+  t.same(started, ['a1', 'a2'])
+  for (const name of ['b1', 'b2']) pending.add(name, '10.0.0.2', 0)
+  t.same(started, ['a1', 'a2', 'b1'], 'another address is not held up')
+  pending.remove('a1', 0)
+  t.same(started.slice(3), ['b2'], 'addresses take turns')
+  pending.remove('b1', 0)
+  pending.remove('b2', 0)
+  t.same(started.slice(4), ['a3'])
+  pending.remove('a4', 0)
+  pending.remove('a2', 0)
+  pending.remove('a3', 0)
+  t.equal(pending.size, 0)
+  pending.remove('a3', 0)
+  t.ok(pending.add('a5', '10.0.0.1', 0) && started.includes('a5'))
+})
+
+test('too many of one address, or in total, are refused', async (t) => {
+  const { pending } = pendingWith()
+  const added = (address: string, names: readonly string[]) => names.filter((name) => pending.add(name, address, 0))
+  t.same(added('10.0.0.1', ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']).length, 5)
+  t.same(added('10.0.0.2', ['b1', 'b2', 'b3', 'b4']).length, 3)
+  pending.remove('a1', 0)
+  t.ok(pending.add('b4', '10.0.0.2', 0))
+})
+
+test('those that wait or shake hands for too long are named', async (t) => {
+  const { pending, started } = pendingWith({ handshakes: 1 })
+  pending.add('a1', '10.0.0.1', 0)
+  pending.add('b1', '10.0.0.2', 1_000)
+  t.same(pending.overdue(10_000), [])
+  t.same(pending.overdue(10_001), ['a1'])
+  t.same(pending.overdue(13_001), ['a1', 'b1'])
+  pending.remove('a1', 12_000)
+  t.same(started, ['a1', 'b1'])
+  t.same(pending.overdue(22_000), [], 'its time begins with its handshake')
+  t.same(pending.overdue(22_001), ['b1'])
+})
+
+test('addresses of IPv6 count by their /64', async (t) => {
+  t.equal(addressGroup('192.168.1.5'), '192.168.1.5')
+  t.equal(addressGroup('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+  t.equal(addressGroup('2001:db8:1:2::9'), '2001:db8:1:2::/64')
+  t.equal(addressGroup('2001:db8::1'), '2001:db8:0:0::/64')
+  t.equal(addressGroup('::1'), '0:0:0:0::/64')
+  t.equal(addressGroup('fe80::1%eth0'), 'fe80:0:0:0::/64')
+})

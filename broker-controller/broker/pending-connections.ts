@@ -1,0 +1,107 @@
+/**
+ * Connections that are not yet a node's: which of them may begin their handshake? A handshake costs about 75 kB of memory
+ * and a millisecond of CPU, so few are under way at a time; the others wait as plain sockets, and addresses take turns.
+ */
+
+export type PendingLimits = {
+  /** Handshakes under way, each until its CONNECT is accepted. */
+  readonly handshakes: number
+  readonly handshakesPerAddress: number
+  /** Connections that wait or are under way. */
+  readonly pending: number
+  readonly pendingPerAddress: number
+  /** How long one may wait for its turn. */
+  readonly waitMs: number
+  /** From the beginning of the handshake to an accepted CONNECT. */
+  readonly handshakeMs: number
+}
+
+export interface PendingConnections<T> {
+  /** False: there are too many, close it. `start` may be called before this returns. */
+  add(connection: T, address: string, nowMs: number): boolean
+  /** It is a node's now, or it is closed. */
+  remove(connection: T, nowMs: number): void
+  /** Those that waited or shook hands for too long, to be closed. */
+  overdue(nowMs: number): readonly T[]
+  readonly size: number
+}
+
+type Entry = { readonly group: string; sinceMs: number; isStarted: boolean }
+type Group<T> = { readonly waiting: Set<T>; started: number }
+
+/** `start` begins the handshake of a connection whose turn it is. */
+export function pendingConnections<T>(limits: PendingLimits, start: (connection: T) => void): PendingConnections<T> {
+  const entries = new Map<T, Entry>()
+  const groups = new Map<string, Group<T>>()
+  /** Addresses with a connection that may start, the next one first. */
+  const turns = new Set<string>()
+  let started = 0
+
+  const plan = (name: string, group: Group<T>) => {
+    turns.delete(name)
+    if (group.waiting.size > 0 && group.started < limits.handshakesPerAddress) turns.add(name)
+    if (group.waiting.size === 0 && group.started === 0) groups.delete(name)
+  }
+
+  const startNext = (nowMs: number) => {
+    for (const name of turns) {
+      if (started >= limits.handshakes) return
+      const group = groups.get(name)
+      const [connection] = group?.waiting ?? []
+      const entry = connection === undefined ? undefined : entries.get(connection)
+      if (group === undefined || connection === undefined || entry === undefined) continue
+      group.waiting.delete(connection)
+      group.started += 1
+      started += 1
+      entry.isStarted = true
+      entry.sinceMs = nowMs
+      plan(name, group)
+      start(connection)
+    }
+  }
+
+  return {
+    add(connection, address, nowMs) {
+      const name = addressGroup(address)
+      const group = groups.get(name) ?? { waiting: new Set<T>(), started: 0 }
+      if (entries.size >= limits.pending || group.waiting.size + group.started >= limits.pendingPerAddress) return false
+      groups.set(name, group)
+      group.waiting.add(connection)
+      entries.set(connection, { group: name, sinceMs: nowMs, isStarted: false })
+      plan(name, group)
+      startNext(nowMs)
+      return true
+    },
+    remove(connection, nowMs) {
+      const entry = entries.get(connection)
+      const group = entry && groups.get(entry.group)
+      if (entry === undefined || group === undefined) return
+      entries.delete(connection)
+      group.waiting.delete(connection)
+      if (entry.isStarted) {
+        group.started -= 1
+        started -= 1
+      }
+      plan(entry.group, group)
+      startNext(nowMs)
+    },
+    overdue(nowMs) {
+      const isOverdue = ({ isStarted, sinceMs }: Entry) =>
+        nowMs - sinceMs > (isStarted ? limits.handshakeMs : limits.waitMs)
+      return [...entries].filter(([, entry]) => isOverdue(entry)).map(([connection]) => connection)
+    },
+    get size() {
+      return entries.size
+    },
+  }
+}
+
+/** One subscriber has a whole /64 of IPv6 (RFC 6177), so its addresses count as one. */
+export function addressGroup(address: string): string {
+  if (!address.includes(':')) return address
+  const [head = '', tail = ''] = address.split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === '' ? [] : tail.split(':')
+  const zeros = Array.from({ length: Math.max(0, 8 - first.length - last.length) }, () => '0')
+  return `${[...first, ...zeros, ...last].slice(0, 4).join(':')}::/64`
+}
