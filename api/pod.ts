@@ -231,6 +231,25 @@ const VolumeSchema = object({
   csi: optional(anything),
   ephemeral: optional(anything),
   image: optional(anything),
+  // Known so that they are refused: what is not known here is dropped, and a volume without a source is an emptyDir.
+  awsElasticBlockStore: optional(anything),
+  azureDisk: optional(anything),
+  azureFile: optional(anything),
+  cephfs: optional(anything),
+  cinder: optional(anything),
+  fc: optional(anything),
+  flexVolume: optional(anything),
+  flocker: optional(anything),
+  gcePersistentDisk: optional(anything),
+  gitRepo: optional(anything),
+  glusterfs: optional(anything),
+  photonPersistentDisk: optional(anything),
+  portworxVolume: optional(anything),
+  quobyte: optional(anything),
+  rbd: optional(anything),
+  scaleIO: optional(anything),
+  storageos: optional(anything),
+  vsphereVolume: optional(anything),
 })
 export type Volume = Described<typeof VolumeSchema>
 

@@ -70,6 +70,7 @@ export function containerProblems(field: string, container: Container, hostNetwo
     ...(name === '' ? [required(`${field}.name`)] : problemsWith(`${field}.name`, name, dnsLabelProblem)),
     ...imageProblems(`${field}.image`, image),
     ...oneOfWords(`${field}.imagePullPolicy`, imagePullPolicy, ['Always', 'IfNotPresent', 'Never']),
+    ...messagePathProblems(`${field}.terminationMessagePath`, container.terminationMessagePath ?? ''),
     ...oneOfWords(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy ?? 'File', [
       'File',
       'FallbackToLogsOnError',
@@ -174,4 +175,13 @@ function resourceProblems(field: string, { limits = {}, requests = {} }: Resourc
       invalid(`${field}.requests`, amount, `must be less than or equal to ${name} limit of ${limits[name]}`),
     ),
   ]
+}
+
+/** A file is mounted there: a path that leads elsewhere than it reads is none that anybody means. */
+function messagePathProblems(field: string, path: string): readonly Problem[] {
+  if (path === '') return []
+  const steps = path.split('/')
+  if (steps.includes('..')) return [invalid(field, path, "must not contain '..'")]
+  if (path.includes(':')) return [invalid(field, path, "must not contain ':'")]
+  return steps.every((step) => step === '' || step === '.') ? [invalid(field, path, 'must name a file')] : []
 }

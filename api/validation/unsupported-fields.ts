@@ -10,15 +10,22 @@ import { forbidden, type Problem, within } from '../problem.ts'
 /** What we say to each of them. */
 export const notYet = 'is not supported by this version of Bramble'
 
-type Unsupported = { readonly field: string; readonly refuses: (value: unknown) => boolean }
+type Unsupported = {
+  readonly field: string
+  readonly refuses: (value: unknown) => boolean
+  /** Also an empty object asks for it. */
+  readonly whenEmpty?: true
+}
+
+/** One of them makes a volume what it is, even when it is empty. */
+const volumeSources = [
+  ...['persistentVolumeClaim', 'nfs', 'iscsi', 'csi', 'ephemeral', 'image', 'awsElasticBlockStore', 'azureDisk'],
+  ...['azureFile', 'cephfs', 'cinder', 'fc', 'flexVolume', 'flocker', 'gcePersistentDisk', 'gitRepo', 'glusterfs'],
+  ...['photonPersistentDisk', 'portworxVolume', 'quobyte', 'rbd', 'scaleIO', 'storageos', 'vsphereVolume'],
+]
 
 const unsupported: readonly Unsupported[] = [
-  any('spec.volumes[].persistentVolumeClaim'),
-  any('spec.volumes[].nfs'),
-  any('spec.volumes[].iscsi'),
-  any('spec.volumes[].csi'),
-  any('spec.volumes[].ephemeral'),
-  any('spec.volumes[].image'),
+  ...volumeSources.map((source) => whenGiven(`spec.volumes[].${source}`)),
   any('spec.volumes[].projected.sources[].serviceAccountToken'),
   any('spec.volumes[].projected.sources[].clusterTrustBundle'),
   allBut('spec.hostUsers', true),
@@ -46,16 +53,20 @@ const others = ['initContainers', 'ephemeralContainers']
 
 /** A problem for each field that asks for what we cannot do. Empty lists, objects and texts ask for nothing. */
 export function unsupportedFields(pod: Pod): readonly Problem[] {
-  return unsupported.flatMap(({ field, refuses }) =>
+  return unsupported.flatMap(({ field, refuses, whenEmpty = false }) =>
     [field, ...others.flatMap((list) => (field.startsWith(each) ? [field.replace(each, `spec.${list}[].`)] : []))]
       .flatMap((one) => placesOf(pod, '', one.split('.')))
-      .filter(({ value }) => asks(value) && refuses(value))
+      .filter(({ value }) => (whenEmpty ? value !== undefined : asks(value)) && refuses(value))
       .map((place) => forbidden(place.field, notYet)),
   )
 }
 
 function any(field: string): Unsupported {
   return { field, refuses: () => true }
+}
+
+function whenGiven(field: string): Unsupported {
+  return { field, refuses: () => true, whenEmpty: true }
 }
 
 function allBut(field: string, harmless: unknown): Unsupported {

@@ -172,7 +172,7 @@ test('a node has no say in what is not its own', async (t) => {
   const patch = { body: marked, type: 'application/merge-patch+json', as: nodeIdentity('pi-1') }
   t.match(await ask('PATCH', '/api/v1/nodes/pi-1', patch), {
     code: 403,
-    body: { message: /not allowed to modify annotation/ },
+    body: { message: /not allowed to modify annotations: bramble.dev\/learnt-by/ },
   })
 })
 

@@ -10,6 +10,24 @@ test('a node creates itself and no other', async (t) => {
   t.match(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-02' }), undefined), /not allowed to modify node "pi-02"/)
   const configured = aNode({ name: 'pi-01', spec: { configSource: {} } })
   t.match(nodeRestriction('pi-01', 'nodes', configured, undefined), /configSource/)
+  t.match(nodeRestriction('pi-01', 'nodes', configured, aNode({ name: 'pi-01' })), /configSource/, 'nor later')
+  t.equal(nodeRestriction('pi-01', 'nodes', configured, configured), undefined, 'it may stay')
+  t.equal(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01' }), configured), undefined, 'and go')
+})
+
+test('a node takes no range of addresses, and writes nothing that controllers keep on it', async (t) => {
+  const before = aNode({ name: 'pi-01' })
+  for (const spec of [{ podCIDR: '10.244.7.0/24' }, { podCIDRs: ['10.244.7.0/24'] }]) {
+    const ranged = aNode({ name: 'pi-01', spec })
+    t.match(nodeRestriction('pi-01', 'nodes', ranged, undefined), /podCIDRs/)
+    t.match(nodeRestriction('pi-01', 'nodes', ranged, before), /podCIDRs/)
+    t.equal(nodeRestriction('pi-01', 'nodes', ranged, ranged), undefined)
+  }
+  for (const key of ['learnt-by', 'expected-back', 'goodbye-reason', 'suspected-link']) {
+    const annotated = aNode({ name: 'pi-01', annotations: { [`bramble.dev/${key}`]: 'x' } })
+    t.match(nodeRestriction('pi-01', 'nodes', annotated, before), new RegExp(key))
+    t.match(nodeRestriction('pi-01', 'nodes', before, annotated), new RegExp(key), 'nor removes it')
+  }
 })
 
 test('a node may come with taints, but not change them afterwards', async (t) => {
@@ -58,6 +76,10 @@ test('a node reports on the pods bound to it without relabelling them', async (t
   t.equal(nodeRestriction('pi-01', 'pods', aPod({ nodeName: 'pi-01', phase: 'Running' }), pod), undefined)
   t.match(nodeRestriction('pi-02', 'pods', pod, pod), /bound to it/)
   t.match(nodeRestriction('pi-01', 'pods', aPod({ nodeName: 'pi-01', labels: { a: 'b' } }), pod), /labels/)
+  const claimed = aPod({ nodeName: 'pi-01', metadata: { annotations: { 'bramble.dev/learnt-from': 'pi-01' } } })
+  t.match(nodeRestriction('pi-01', 'pods', pod, claimed), /annotations: bramble.dev\/learnt-from/)
+  const held = aPod({ nodeName: 'pi-01', metadata: { finalizers: ['example.com/stay'] } })
+  t.match(nodeRestriction('pi-01', 'pods', held, pod), /finalizers/)
 })
 
 const mirror = (over: PodOverrides = {}) =>

@@ -51,16 +51,20 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
   if (object.metadata.name !== node) return `node "${node}" is not allowed to modify node "${object.metadata.name}"`
   const labels = forbiddenLabels(object.metadata, previous?.metadata)
   if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
-  if (object.metadata.annotations?.[learntByAnnotation] !== previous?.metadata.annotations?.[learntByAnnotation]) {
-    return `node "${node}" is not allowed to modify annotation ${learntByAnnotation}`
-  }
+  const annotations = changedKeys(object.metadata.annotations, previous?.metadata.annotations).filter(isControllers)
+  if (annotations.length > 0) return `node "${node}" is not allowed to modify annotations: ${annotations.join(', ')}`
   // With one of its own it would stay, and stay let in, when it is deleted.
   if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous?.metadata.finalizers ?? [])) {
     return `node "${node}" is not allowed to modify finalizers`
   }
-  if (previous === undefined) {
-    return object.spec?.configSource === undefined ? undefined : `node "${node}" is not allowed to set configSource`
+  const configSource = object.spec?.configSource
+  if (configSource !== undefined && !isDeepStrictEqual(configSource, previous?.spec?.configSource)) {
+    return `node "${node}" is not allowed to set configSource`
   }
+  // With the range of another node it would get that one's traffic.
+  const ranges = [object, previous].map((one) => [one?.spec?.podCIDR || undefined, one?.spec?.podCIDRs ?? []])
+  if (!isDeepStrictEqual(ranges[0], ranges[1])) return `node "${node}" is not allowed to set podCIDRs`
+  if (previous === undefined) return undefined
   if (!isDeepStrictEqual(object.spec?.taints, previous.spec?.taints)) {
     return `node "${node}" is not allowed to modify taints`
   }
@@ -152,6 +156,18 @@ type Texts = { readonly [key: string]: string } | undefined
 
 function changedKeys(now: Texts = {}, before: Texts = {}): readonly string[] {
   return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((key) => now[key] !== before[key]).sort()
+}
+
+/** What controllers keep on a Node, and go by after a restart. */
+const controllersAnnotations = [
+  learntByAnnotation,
+  'bramble.dev/expected-back',
+  'bramble.dev/goodbye-reason',
+  'bramble.dev/suspected-link',
+]
+
+function isControllers(key: string): boolean {
+  return controllersAnnotations.includes(key)
 }
 
 /** Annotations of this prefix are the controller's word on a pod: which node claimed it, above all. */

@@ -97,6 +97,27 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
   )
 })
 
+test('no kind of volume is taken for an emptyDir because it is not known', async (t) => {
+  const sources = ['flexVolume', 'rbd', 'cephfs', 'gitRepo', 'azureFile', 'storageos', 'csi', 'persistentVolumeClaim']
+  for (const source of sources) {
+    for (const value of [{}, { driver: 'a', secretRef: { name: 'hidden' }, claimName: 'a' }]) {
+      if (source === 'persistentVolumeClaim' && !('claimName' in value)) continue
+      const asked = pod({ volumes: [{ name: 'v', [source]: value }] })
+      t.same(
+        causes(() => create('pods', asked)),
+        [`spec.volumes[0].${source}: Forbidden: is not supported by this version of Bramble`],
+      )
+    }
+  }
+})
+
+test('a termination message is written to a file inside the container', async (t) => {
+  const path = (terminationMessagePath: string) => causes(() => create('pods', pod({}, { terminationMessagePath })))
+  for (const wrong of ['../../etc/passwd', '/dev/../../x', '/', '//', '/./', '/a:ro']) {
+    t.match(path(wrong), [/^spec\.containers\[0\]\.terminationMessagePath: Invalid value/], wrong)
+  }
+})
+
 test('what asks for nothing, and what we can do, is let through', async (t) => {
   createdPod(
     {

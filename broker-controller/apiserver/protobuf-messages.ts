@@ -2,7 +2,7 @@
  * The messages of Kubernetes' API as Go clients write them: a line each, `number name:type`. Types: `s` text, `y` bytes, `i`
  * integer, `b` boolean, `{x}` map from text to x, another message; with `*` repeated, with `?` written only when it is set, so
  * that a zero means zero. The fields of `...` belong to the message around it. Names without a prefix are core/v1; statuses
- * are left out where no client has a reason to send them.
+ * are left out where no client has a reason to send them. Volume sources that are refused are `y`: that they are there is enough.
  */
 export const protobufMessages = `
 Affinity: 1 nodeAffinity:NodeAffinity, 2 podAffinity:PodAffinity, 3 podAntiAffinity:PodAntiAffinity
@@ -92,7 +92,7 @@ Volume: 1 name:s, 2 ...:VolumeSource
 VolumeDevice: 1 name:s, 2 devicePath:s
 VolumeMount: 1 name:s, 2 readOnly:b, 3 mountPath:s, 4 subPath:s, 5 mountPropagation:s?, 6 subPathExpr:s, 7 recursiveReadOnly:s?
 VolumeProjection: 1 secret:SecretProjection, 2 downwardAPI:DownwardAPIProjection, 3 configMap:ConfigMapProjection, 4 serviceAccountToken:ServiceAccountTokenProjection, 5 clusterTrustBundle:ClusterTrustBundleProjection
-VolumeSource: 1 hostPath:HostPathVolumeSource, 2 emptyDir:EmptyDirVolumeSource, 6 secret:SecretVolumeSource, 10 persistentVolumeClaim:PersistentVolumeClaimVolumeSource, 16 downwardAPI:DownwardAPIVolumeSource, 19 configMap:ConfigMapVolumeSource, 26 projected:ProjectedVolumeSource
+VolumeSource: 1 hostPath:HostPathVolumeSource, 2 emptyDir:EmptyDirVolumeSource, 3 gcePersistentDisk:y?, 4 awsElasticBlockStore:y?, 5 gitRepo:y?, 6 secret:SecretVolumeSource, 7 nfs:y?, 8 iscsi:y?, 9 glusterfs:y?, 10 persistentVolumeClaim:PersistentVolumeClaimVolumeSource, 11 rbd:y?, 12 flexVolume:y?, 13 cinder:y?, 14 cephfs:y?, 15 flocker:y?, 16 downwardAPI:DownwardAPIVolumeSource, 17 fc:y?, 18 azureFile:y?, 19 configMap:ConfigMapVolumeSource, 20 vsphereVolume:y?, 21 quobyte:y?, 22 azureDisk:y?, 23 photonPersistentDisk:y?, 24 portworxVolume:y?, 25 scaleIO:y?, 26 projected:ProjectedVolumeSource, 27 storageos:y?, 28 csi:y?, 29 ephemeral:y?, 30 image:y?
 WeightedPodAffinityTerm: 1 weight:i, 2 podAffinityTerm:PodAffinityTerm
 WindowsSecurityContextOptions: 1 gmsaCredentialSpecName:s?, 2 gmsaCredentialSpec:s?, 3 runAsUserName:s?, 4 hostProcess:b?
 apps.v1.DaemonSet: 1 metadata:meta.ObjectMeta, 2 spec:apps.v1.DaemonSetSpec
