@@ -24,6 +24,7 @@ import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
 import { readNetworkState } from './network-changes.ts'
 import { newestOutbox } from './newest-outbox.ts'
 import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from './reconnect-wait.ts'
+import { replacedLinks } from './replaced-links.ts'
 import { within } from './within.ts'
 
 export type MqttControlPlaneNeeds = {
@@ -94,6 +95,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     clock,
     log,
   })
+  const replaced = replacedLinks({ clock, log })
   const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
   const { root = '/' } = settings
   const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
@@ -283,7 +285,10 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
           }
           const lastedMs = clock.monotonicMs() - triedMs
           failures = lastedMs >= stableMs ? 0 : failures + 1
-          if (!signal.aborted) outages.lost(ended, lastedMs)
+          if (!signal.aborted) {
+            outages.lost(ended, lastedMs)
+            replaced.lost({ lastedMs, epoch })
+          }
         } catch (error) {
           failures = terms.refused(error) ? 0 : failures + 1
           if (!signal.aborted) outages.failed(error)

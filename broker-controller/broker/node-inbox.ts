@@ -27,6 +27,7 @@ import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
 import type { Broker, NodeListener, NodeMessage, Peer } from './broker.ts'
+import { identityConflicts } from './identity-conflicts.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeDigests } from './node-digests.ts'
 import { nodeLeases } from './node-leases.ts'
@@ -59,6 +60,7 @@ const eventsOfNode = { perSecond: 5, burst: 1000 }
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const { store, usage, broker, events, podsOf, clock, log, registry } = needs
   const peers = new Map<string, Peer>()
+  const conflicts = identityConflicts({ events, clock, log })
   const digests = nodeDigests()
   /** Nodes that speak, but have no Node object yet. */
   const unregistered = new Set<string>()
@@ -136,6 +138,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     const said = understood(ConnectionMessageSchema, message)
     if (said === undefined) return
     const { state, reason, expectedBackSeconds } = said
+    if (state === 'online') conflicts.booted(message.node, said.bootID)
     if (state === 'goodbye') leaving.add(message.node)
     else leaving.delete(message.node)
     connectionLog.info(`${message.node}/connection`, 'Node connection', {
@@ -284,7 +287,9 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   /** A node may publish before it is registered: it is asked to publish again when it is. */
   const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined) {
-      if (previous !== undefined) void leases.nodeWent(previous).catch(leaseFailed(previous.metadata.name))
+      if (previous === undefined) return
+      conflicts.forget(previous.metadata.name)
+      void leases.nodeWent(previous).catch(leaseFailed(previous.metadata.name))
       return
     }
     const { name } = present.metadata
@@ -305,6 +310,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     },
     message: (message) => take(message).catch((error) => failed(message, error)),
     connected(node, peer) {
+      conflicts.connected(node, peer.address, peers.has(node))
       digests.forget(node)
       peers.set(node, peer)
     },
