@@ -262,7 +262,6 @@ export async function runAgent(
   const { certificates, registering, mirrors, teller } = assembleMembership({
     dataDir,
     root,
-    hostname,
     configuration,
     identity,
     inventory,

@@ -22,7 +22,6 @@ import type { PodManager } from '../pods/pod-manager.ts'
 export type MembershipParts = {
   readonly dataDir: string
   readonly root: string
-  readonly hostname: string
   readonly configuration: AgentConfiguration
   readonly identity: Identity
   readonly inventory: Inventory
@@ -48,7 +47,7 @@ export type Membership = {
 }
 
 export function assembleMembership(parts: MembershipParts): Membership {
-  const { dataDir, root, hostname, configuration, identity, controlPlane, knownTime, nowMs } = parts
+  const { dataDir, root, configuration, identity, controlPlane, knownTime, nowMs } = parts
   const { status, pods, watch, clock, random, log } = parts
   const { nodeName } = identity
   const { system } = parts.inventory
@@ -89,7 +88,6 @@ export function assembleMembership(parts: MembershipParts): Membership {
     api,
     facts: async () => ({
       nodeName,
-      hostname,
       operatingSystem: system.operatingSystem,
       architecture: system.architecture,
       hardware: await readHardwareIdentity(root),

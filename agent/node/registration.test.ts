@@ -15,7 +15,6 @@ import {
 
 const facts: RegistrationFacts = {
   nodeName: 'pi-7',
-  hostname: 'pi-7',
   operatingSystem: 'linux',
   architecture: 'arm64',
   hardware: { boardSerial: '10000000abcdef01', machineID: 'aaaa' },

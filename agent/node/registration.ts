@@ -22,7 +22,6 @@ import type { Log } from '../../daemon/log.ts'
 
 export type RegistrationFacts = {
   readonly nodeName: string
-  readonly hostname: string
   readonly operatingSystem: string
   readonly architecture: string
   readonly hardware: HardwareIdentity
@@ -78,12 +77,16 @@ export function formerMachine(existing: Node, hardware: HardwareIdentity): Hardw
   return before.ok && !sameMachine(before.value, hardware) ? before.value : undefined
 }
 
-function defaultLabels({ hostname, operatingSystem, architecture }: RegistrationFacts) {
+/**
+ * The label with the host's name is the node's: what the kubelet writes there with --hostname-override, which is how a node
+ * gets another name than its machine. Two nodes of one machine, or of one image of a card, are then two for the scheduler.
+ */
+function defaultLabels({ nodeName, operatingSystem, architecture }: RegistrationFacts) {
   return {
     'beta.kubernetes.io/arch': architecture,
     'beta.kubernetes.io/os': operatingSystem,
     'kubernetes.io/arch': architecture,
-    'kubernetes.io/hostname': hostname,
+    'kubernetes.io/hostname': nodeName,
     'kubernetes.io/os': operatingSystem,
   }
 }
