@@ -42,6 +42,13 @@ test('local storage is asked for like memory', async (t) => {
   })
 })
 
+test('of extended resources only devices are counted here: others may be on the Node by hand', async (t) => {
+  const asks = (resource: string) => aPod({ requests: { [resource]: '1' } })
+  t.same(admit(asks('example.com/licence'), [asks('example.com/licence')], node), { admit: true })
+  t.match(admit(asks('bramble.dev/camera'), [], node), { reason: 'OutOfbramble.dev/camera' })
+  t.match(admit(asks('bramble.dev/camera'), [], { ...node, 'bramble.dev/camera': '1' }), { admit: true })
+})
+
 test('a node short of memory takes no pod that asked for none, unless it can bear it', async (t) => {
   const memory = ['MemoryPressure'] as const
   t.same(admit(aPod(), [], node, memory), {

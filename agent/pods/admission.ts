@@ -7,6 +7,7 @@ import { qosClassOf } from '../../api/qos-class.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 import { untolerated } from '../../api/tolerations.ts'
 import { hostPorts } from './container-options.ts'
+import { isDevice } from './device-names.ts'
 import { isSidecar } from './pod-containers.ts'
 import { podsToPreempt } from './preemption.ts'
 import type { PortMapping } from './runtime.ts'
@@ -62,8 +63,9 @@ type Insufficient = {
 
 function insufficient(pod: Pod, others: readonly Pod[], allocatable: Allocatable): readonly Insufficient[] {
   return needs(pod).flatMap(([resource, needed]) => {
-    // A device that is not declared is not there; before the first look at the machine nobody knows.
-    const absent = resource.includes('/') && 'pods' in allocatable ? 0 : undefined
+    // A device that is not declared is not there; before the first look at the machine nobody knows. Other extended
+    // resources may be known to the scheduler alone, as the kubelet has it (predicate.go, removeMissingExtendedResources).
+    const absent = isDevice(resource) && 'pods' in allocatable ? 0 : undefined
     const capacity = amount(resource, allocatable[resource]) ?? absent
     const used = others.reduce((sum, other) => sum + requestOf(other, resource), 0)
     if (needed === 0 || capacity === undefined || used + needed <= capacity) return []

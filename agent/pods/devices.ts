@@ -1,6 +1,7 @@
 /** Which of the machine's devices does a container get? Each is one container's at a time, and it keeps it over restarts. */
 import type { Container } from '../../api/pod.ts'
 import { quantityToNumber } from '../../api/quantity.ts'
+import { isDevice } from './device-names.ts'
 import type { ContainerIdentity, ContainerRuntime, RuntimeContainer } from './runtime.ts'
 
 /** Paths by resource: `bramble.dev/ttyUSB0` → `/dev/ttyUSB0`. */
@@ -44,12 +45,12 @@ export function deviceAllocator({ runtime, devices }: DeviceNeeds): DeviceAlloca
   }
 }
 
-/** Resources that are devices have a prefix of ours, and are asked for in whole numbers. */
+/** Devices are requested in whole numbers. */
 function askedDevices({ resources }: Container): readonly (readonly [string, number])[] {
   const { limits = {}, requests = {} } = resources ?? {}
   return Object.entries({ ...limits, ...requests })
     .map(([name, quantity]) => [name, quantityToNumber(quantity)] as const)
-    .filter(([name, count]) => name.includes('/') && count > 0)
+    .filter(([name, count]) => isDevice(name) && count > 0)
 }
 
 type Taken = {
