@@ -121,7 +121,7 @@ function levelState({ flow, level }: LevelLimits, clock: Pick<Clock, 'monotonicM
       return waitMs
     },
     charge(key: string, tokens: number): void {
-      if (tokens === 0) return
+      if (!(tokens > 0)) return
       flows.charge(key, tokens)
       all.charge(together, tokens)
     },

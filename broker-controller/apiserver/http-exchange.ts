@@ -42,6 +42,7 @@ export async function httpExchange(
   outgoing.on('error', leave)
   closing.addEventListener('abort', leave, { once: true })
   if (closing.aborted) leave()
+  const writtenBefore = incoming.socket.bytesWritten
   let admission: Admission | undefined
   try {
     const request = requestOf(incoming, certificateOf, gone.signal)
@@ -57,7 +58,7 @@ export async function httpExchange(
     else counters.seen(answered, code, clock.monotonicMs() - startedMs)
     try {
       await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
-      admission?.answered(Number(outgoing.getHeader('Content-Length') ?? 0))
+      admission?.answered(incoming.socket.bytesWritten - writtenBefore)
     } finally {
       if (isWatch) {
         counters.watches.dec()

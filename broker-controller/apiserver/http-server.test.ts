@@ -2,6 +2,8 @@ import { Agent, request as httpsRequest } from 'node:https'
 import { connect, type TLSSocket } from 'node:tls'
 import { test } from 'tap'
 import { administrator, nodeIdentity } from '../../api/identity.ts'
+import type { Pod } from '../../api/pod.ts'
+import { aPod } from '../../api/testing/builders.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { warningsDuring } from '../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -259,6 +261,21 @@ test('a client over its share gets 429 as Kubernetes sends it, and an administra
     details: { retryAfterSeconds: Number },
   })
   t.match(await send(api, path, { certificate: api.issueFor(administrator) }), { code: 404 })
+})
+
+test('large answers cost more of the share than small ones', async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const args = ['x'.repeat(1_000_000)]
+  const { metadata, ...pod } = aPod({ name: 'large', nodeName: 'pi-1', containers: [{ name: 'a', image: 'a', args }] })
+  await api.store.create('pods', { ...pod, metadata: { name: metadata.name, namespace: 'default' } } as Pod)
+  const certificate = api.issueFor(nodeIdentity('pi-1'))
+  const codes: number[] = []
+  while (codes.length < 500 && codes.at(-1) !== 429) {
+    codes.push((await send(api, '/api/v1/pods?fieldSelector=spec.nodeName%3Dpi-1', { certificate })).code)
+  }
+  t.same([codes[0], codes.at(-1)], [200, 429])
+  t.ok(codes.length < 200, `${codes.length} answers of a megabyte`)
 })
 
 test('credentials that are not valid are tried a bounded number of times', async (t) => {

@@ -16,7 +16,7 @@ import type { Secret } from '../../api/secret.ts'
 import { contentDigest, deliveredBy, nodeNames } from '../store/checkpoint-data.ts'
 import { nodeReference } from '../store/references.ts'
 import { rewrite } from '../store/rewrite.ts'
-import type { ResourceNeeds } from './resource-request.ts'
+import { type ResourceNeeds, warnLimited } from './resource-request.ts'
 
 type Data = ConfigMap | Secret
 type DataResource = 'configmaps' | 'secrets'
@@ -72,7 +72,7 @@ async function refuse(
   const where = copy === undefined ? 'it is not kept' : `its copy is Secret kube-system/${copy}`
   const of = others.length === 0 ? 'the one that exists' : `what node ${others.join(', ')} delivered`
   const message = `${kind} ${namespace}/${name} of node ${node} differs from ${of} and waits for an operator: ${where}`
-  needs.log.warn('Content of a checkpoint contradicts other content', { node, because: message })
+  warnLimited(needs, node, 'Content of a checkpoint contradicts other content', { node, because: message })
   for (const one of [node, ...others]) {
     const what = {
       type: 'Warning',

@@ -23,7 +23,7 @@ import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
 import { learnData } from './learning-data.ts'
 import { type AnyObject, parseBody, readAs } from './request-body.ts'
-import { keyOf, presentObject, type ResourceNeeds, type ResourceRequest } from './resource-request.ts'
+import { keyOf, presentObject, type ResourceNeeds, type ResourceRequest, warnLimited } from './resource-request.ts'
 import { successStatus } from './status-errors.ts'
 
 /** The fleet's own: their Secrets admit machines, their ConfigMaps are believed by all. No node has a say in them. */
@@ -158,7 +158,7 @@ async function refusePod(
 ): Promise<readonly string[]> {
   const pod = `${metadata.namespace}/${metadata.name} (uid ${metadata.uid})`
   const message = `Pod ${pod} of node ${node} is not taken back: ${because}`
-  needs.log.warn('A pod that a node told of was not taken back', { node, because: message })
+  warnLimited(needs, node, 'A pod that a node told of was not taken back', { node, because: message })
   const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
   await needs.events.record({ object: nodeReference(node), ...what })
   return [message]

@@ -2,7 +2,6 @@
 import { ApiError, isApiError } from '../../api/api-error.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstrap-token.ts'
 import { type Identity, nodeOf } from '../../api/identity.ts'
-import type { LimitedLog } from '../../daemon/log-limit.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../store/usage-board.ts'
@@ -44,8 +43,6 @@ export type RequestNeeds = SystemNeeds &
     readonly lapsedWindowMs?: number
     /** undefined: nobody's requests are limited. */
     readonly flowControl?: FlowControl
-    /** For lines that a client can cause; undefined: they are not limited. */
-    readonly limited?: LimitedLog
   }
 
 /** With what was asked, for counters. `admission` is to be released when the answer is written. */

@@ -3,7 +3,8 @@ import { ApiError, notFound } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
+import type { Facts, Log } from '../../daemon/log.ts'
+import type { LimitedLog } from '../../daemon/log-limit.ts'
 import type { CheckpointWindow } from '../store/checkpoint-window.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import type { ObjectKey, Store, StoreOrigin } from '../store/store.ts'
@@ -28,6 +29,8 @@ export type ResourceNeeds = {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
+  /** For lines that a client can cause; undefined: they are not limited. */
+  readonly limited?: LimitedLog
   readonly random: () => number
   readonly parseYaml: (text: string) => unknown
   /** Whom a certificate request (PEM) names; undefined when it cannot be read. */
@@ -36,6 +39,12 @@ export type ResourceNeeds = {
   readonly origin?: StoreOrigin
   /** Are checkpoints of nodes accepted? undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
+}
+
+/** Logs what a client can cause again and again; the key names the client. */
+export function warnLimited({ log, limited }: ResourceNeeds, key: string, message: string, facts: Facts): void {
+  if (limited === undefined) log.warn(message, facts)
+  else limited.warn(key, message, facts)
 }
 
 export function keyOf({ namespace, name }: ResourceRoute): ObjectKey {

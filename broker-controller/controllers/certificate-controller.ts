@@ -6,6 +6,7 @@ import { nodeLeaseNamespace } from '../../api/lease.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
+import { limitLog } from '../../daemon/log-limit.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import type { CheckpointWindow } from '../store/checkpoint-window.ts'
@@ -85,6 +86,8 @@ async function runCertificates(
   signal: AbortSignal,
 ): Promise<void> {
   const startedMs = clock.monotonicMs()
+  /** For lines that a requester can cause. A token may let in a rack of machines at one time. */
+  const limited = limitLog(log, clock, { linesPerKey: 100, linesInTotal: 300, longestText: 1000 })
   const queue = workQueue(clock)
   const requests = follow({ store, clock, log }, 'certificatesigningrequests', (present) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
@@ -155,7 +158,7 @@ async function runCertificates(
     const key = `${reason}/${name}`
     if (message === undefined || warned.get(key)) return
     warned.set(key, true)
-    log.warn('Certificate request needs attention', { node: name, reason, message })
+    limited.warn(reason, 'Certificate request needs attention', { node: name, reason, message })
     await events.record({
       object: nodeReference(name),
       type: 'Warning',
@@ -176,20 +179,29 @@ async function runCertificates(
         return
       case 'approve': {
         const message = 'Auto approving node client certificate: the machine showed a valid token or certificate.'
-        log.info('Certificate request approved', { csr: name, user: csr.spec.username })
+        limited.info(csr.spec.username ?? '', 'Certificate request approved', { csr: name, user: csr.spec.username })
         return write(answeredRequest(csr, { type: 'Approved', reason: 'AutoApproved', message }, now))
       }
       case 'deny':
       case 'fail': {
         const { reason, message } = step
-        log.warn('Certificate request refused', { csr: name, user: csr.spec.username, reason, message })
+        limited.warn(csr.spec.username ?? '', 'Certificate request refused', {
+          csr: name,
+          user: csr.spec.username,
+          reason,
+          message,
+        })
         return write(answeredRequest(csr, { type: step.step === 'deny' ? 'Denied' : 'Failed', reason, message }, now))
       }
       case 'wait': {
         const { reason, message } = step
         const known = csr.status?.conditions?.find(({ type }) => type === waitingCondition)
         if (known?.reason === reason && known.message === message) return
-        log.info('Certificate request waits for an operator', { csr: name, user: csr.spec.username, reason })
+        limited.info(csr.spec.username ?? '', 'Certificate request waits for an operator', {
+          csr: name,
+          user: csr.spec.username,
+          reason,
+        })
         return write(answeredRequest(csr, { type: waitingCondition, reason, message }, now))
       }
       case 'sign': {
@@ -204,7 +216,7 @@ async function runCertificates(
           ...(notBeforeMs !== undefined && { notBeforeMs }),
           isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
         })
-        log.info('Certificate signed', { csr: name })
+        limited.info(csr.spec.username ?? '', 'Certificate signed', { csr: name })
         return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
       }
     }
@@ -234,7 +246,7 @@ async function runCertificates(
     },
     { name: 'clean-up', run: cleanUp },
   ]
-  await runLoops(loops, signal, log)
+  await runLoops(loops, signal, log).finally(limited.close)
 }
 
 function isWaiting({ status }: CertificateSigningRequest): boolean {
