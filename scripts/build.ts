@@ -4,7 +4,7 @@
  * name the programs to bundle; without any: all. `--out=DIR` and `--version=V` are for packages.
  */
 import { chmod, copyFile, mkdir, readFile } from 'node:fs/promises'
-import { isBuiltin } from 'node:module'
+import { createRequire, isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin } from 'esbuild'
@@ -72,10 +72,17 @@ const builtinsByRequire: Plugin = {
       if (!isBuiltin(path)) return undefined
       return kind === 'require-call' ? { path, external: true } : { path, namespace: 'builtin' }
     })
-    onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(path)})`,
-    }))
+    onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({ contents: builtinAsModule(path) }))
   },
+}
+
+/** Each export read once, and those that nobody imports dropped: else each import of `node:fs` would make 100 getters. */
+function builtinAsModule(path: string): string {
+  const names = Object.keys(createRequire(import.meta.url)(path)).filter((name) => /^[a-z_]\w*$/i.test(name))
+  const exports = names.map(
+    (name, i) => `const x${i} = /* @__PURE__ */ (() => all.${name})(); export { x${i} as ${name} }`,
+  )
+  return [`const all = require(${JSON.stringify(path)})`, 'export default all', ...exports].join('\n')
 }
 
 // Compiled to dist/scripts/, or bundled there: the repository is two folders up either way.
