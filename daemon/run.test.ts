@@ -19,6 +19,27 @@ test('loops run until they are told to stop', async (t) => {
   t.same(ended.splice(0), ['a', 'b'])
 })
 
+test('a loop listens on a signal of its own, and leaves nothing on that of the program', async (t) => {
+  const stop = new AbortController()
+  const seen: AbortSignal[] = []
+  const loop = (name: string): Loop => ({
+    name,
+    run: (signal) => {
+      seen.push(signal)
+      return untilToldToStop(name).run(signal)
+    },
+  })
+  const running = runLoops([loop('a'), loop('b')], stop.signal, quietLog(t))
+  stop.abort(new Error('enough'))
+  await running
+  t.equal(new Set([...seen, stop.signal]).size, 3)
+  t.match(
+    seen.map(({ reason }) => reason),
+    [{ message: 'enough' }, { message: 'enough' }],
+  )
+  ended.splice(0)
+})
+
 test('the first failure ends all, and is told with its cause', async (t) => {
   const broken: Loop = { name: 'broken', run: async () => Promise.reject(new Error('No disk')) }
   const running = runLoops([untilToldToStop('a'), broken], new AbortController().signal, quietLog(t))

@@ -1,5 +1,6 @@
 /** Runs a program's loops together: the first failure, or the signal, ends all of them. */
 import { setMaxListeners } from 'node:events'
+import { withOwnSignal } from './aborted.ts'
 import type { Log } from './log.ts'
 
 export type Loop = { readonly name: string; readonly run: (signal: AbortSignal) => Promise<void> }
@@ -11,12 +12,16 @@ export type Loop = { readonly name: string; readonly run: (signal: AbortSignal) 
 export async function runLoops(loops: readonly Loop[], signal: AbortSignal, log: Log): Promise<void> {
   const failed = new AbortController()
   const together = AbortSignal.any([signal, failed.signal])
-  setMaxListeners(0, together) // every loop, and every call it waits for, listens: many is no leak
+  setMaxListeners(0, together) // every loop listens: many is no leak
   let first: Error | undefined
   await Promise.all(
     loops.map(async ({ name, run }) => {
       try {
-        await run(together)
+        // A signal of its own: Node walks through all listeners of a signal to add one, and every wait of a loop adds one.
+        await withOwnSignal(together, ({ signal: own }) => {
+          setMaxListeners(0, own)
+          return run(own)
+        })
         if (!together.aborted) throw new Error('It ended by itself')
       } catch (cause) {
         first ??= new Error(`Loop ${name} failed`, { cause })
