@@ -104,7 +104,7 @@ async function figuresOf({ pid, load }: Server): Promise<readonly Row[]> {
     load.many(reads, 16, (i) => ({ method: 'PATCH', path: pathOf(i), body: { data: { patched: `${i}` } } })),
   )
   await timed('delete, 16 writers', reads, () => load.many(reads, 16, (i) => ({ method: 'DELETE', path: pathOf(i) })))
-  rows.push(...(await listing(pid, load)), ...(await watching(pid, load)))
+  rows.push(...(await listing(pid, load)), ...(await watching(pid, load)), await refreshing(pid, load))
   const residentAfter = await residentMB(pid)
   await delay(restMs)
   rows.push([
@@ -167,6 +167,35 @@ async function watching(pid: number, load: ApiLoad): Promise<readonly Row[]> {
   ]
 }
 
+/** The status of a node with 30 images, repeated as its agent does every 5 minutes: only its heartbeat is new. */
+async function refreshing(pid: number, load: ApiLoad): Promise<Row> {
+  const times = 50
+  const images = Array.from({ length: 30 }, (_, i) => ({
+    names: [`registry.example/team/image-${i}@sha256:${'0'.repeat(64)}`, `registry.example/team/image-${i}:1.0`],
+    sizeBytes: i,
+  }))
+  const statusAt = (second: number) => ({
+    conditions: [
+      { type: 'Ready', status: 'True', lastHeartbeatTime: new Date(second * 1000).toISOString().replace('.000', '') },
+    ],
+    images,
+  })
+  await load.send({
+    method: 'POST',
+    path: '/api/v1/nodes',
+    body: { apiVersion: 'v1', kind: 'Node', metadata: { name: 'bench' } },
+  })
+  const refresh = (second: number) =>
+    load.send({ method: 'PATCH', path: '/api/v1/nodes/bench/status', body: { status: statusAt(second) } })
+  await refresh(0)
+  await delay(1000) // what follows from a new node is written
+  const before = await writtenBytes(pid)
+  for (let i = 1; i <= times; i++) await refresh(i)
+  await delay(1000)
+  const each = ((await writtenBytes(pid)) - before) / times
+  return ['written for each refresh of a node status', `${Math.round(each).toLocaleString('en')} bytes`]
+}
+
 function pathOf(i: number): string {
   return `/api/v1/namespaces/written/configmaps/many-${i}`
 }
@@ -189,6 +218,12 @@ function quantile(all: readonly number[], part: number): number {
 async function residentMB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Math.round((Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1]) * 1024) / 1e6)
+}
+
+/** Bytes that it caused to be written to the disk. */
+async function writtenBytes(pid: number): Promise<number> {
+  const io = await readFile(`/proc/${pid}/io`, 'utf8')
+  return Number(/^write_bytes: (\d+)$/m.exec(io)?.[1])
 }
 
 /** User and system time so far; the kernel counts in hundredths of a second. */

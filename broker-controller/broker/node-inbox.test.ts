@@ -197,6 +197,35 @@ test('heartbeats and the end of the connection are told in the order they came',
   t.equal(lease?.spec?.renewTime, '2026-01-01T00:00:00.000000Z')
 })
 
+test('after a restart of the controller a node that had reported has a lease, not renewed until it is heard', async (t) => {
+  const { store, listener, clock, say } = await inbox(t)
+  const conditions = [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] as const
+  const creationTimestamp = '2025-06-01T00:00:00Z'
+  const known = unstamped(aNode({ name: 'pi-2', status: { conditions } }))
+  await store.create('nodes', { ...known, metadata: { ...known.metadata, creationTimestamp } })
+  await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'by-hand' } })
+  const stop = new AbortController()
+  const ended = listener.run(stop.signal)
+  await clock.settle()
+  const lease = (name: string) => store.get('leases', { namespace: 'kube-node-lease', name })
+  t.match(await lease('pi-2'), {
+    metadata: { creationTimestamp, ownerReferences: [{ kind: 'Node', name: 'pi-2' }] },
+    spec: { holderIdentity: 'pi-2', renewTime: undefined },
+  })
+  t.equal(await lease('by-hand'), undefined, 'a node that never reported has none')
+  listener.connected('pi-2', { address: '10.0.0.2' })
+  await say({ kind: 'lease', node: 'pi-2' }, { seq: 1, digest: emptyDigest })
+  t.match(await lease('pi-2'), {
+    metadata: {
+      creationTimestamp,
+      annotations: { 'bramble.dev/connection': 'online', 'bramble.dev/address': '10.0.0.2' },
+    },
+    spec: { renewTime: '2026-01-01T00:00:00.000000Z', leaseDurationSeconds: 40 },
+  })
+  stop.abort()
+  await ended
+})
+
 test('a lease belongs to its Node: there is none before it, and none after it', async (t) => {
   const { store, listener, clock, say } = await inbox(t)
   const stop = new AbortController()

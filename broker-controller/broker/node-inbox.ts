@@ -293,7 +293,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
       return
     }
     const { name } = present.metadata
-    void leases.nodeCame(name).catch(leaseFailed(name))
+    void leases.nodeCame(present, previous === undefined).catch(leaseFailed(name))
     if (unregistered.delete(name)) void askForReport(name, 'just registered')
   })
 

@@ -5,13 +5,14 @@ import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { Peer } from './broker.ts'
-import { isOwnedBy, type LeaseNews, leaseAfter } from './node-report.ts'
+import { hasReported, isOwnedBy, type LeaseNews, leaseAfter, restoredLease } from './node-report.ts'
 
 /** Everything about one lease is done in the order it is asked for. Rejects with the store's error. */
 export interface NodeLeases {
   /** A node without a Node object gets no lease; its greeting is kept for it. */
   tell(node: string, news: LeaseNews, peer: Peer): Promise<void>
-  nodeCame(name: string): Promise<void>
+  /** A node that reported to an earlier process of the controller has a lease again, without a renewal. */
+  nodeCame(node: StoredObject<'nodes'>, isNew: boolean): Promise<void>
   nodeWent(node: StoredObject<'nodes'>): Promise<void>
 }
 
@@ -43,13 +44,19 @@ export function nodeLeases({ store, clock }: { readonly store: Store; readonly c
     if (first !== undefined) await store.create('leases', first)
   }
 
+  const restore = async (node: StoredObject<'nodes'>) => {
+    const key = { namespace: nodeLeaseNamespace, name: node.metadata.name }
+    if ((await store.get('leases', key)) === undefined) await store.create('leases', restoredLease(node))
+  }
+
   return {
     tell: (node, news, peer) => inTurn(node, () => write(node, news, peer)),
-    async nodeCame(name) {
+    async nodeCame(node, isNew) {
+      const { name } = node.metadata
       const greeting = greetings.get(name)
-      if (greeting === undefined) return
       greetings.delete(name)
-      await inTurn(name, () => write(name, greeting.news, greeting.peer))
+      if (greeting !== undefined) await inTurn(name, () => write(name, greeting.news, greeting.peer))
+      else if (isNew && hasReported(node)) await inTurn(name, () => restore(node))
     },
     nodeWent: ({ metadata: { name, uid } }) =>
       inTurn(name, async () => {

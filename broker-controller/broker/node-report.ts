@@ -1,8 +1,14 @@
 /** What a node says → what the store should hold. The controller's clock stamps it; the node's own is not trusted. */
 import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
-import type { ObjectReference, OwnerReference } from '../../api/meta.ts'
-import { healthConditionTypes, type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../api/node.ts'
+import type { ObjectReference, OwnerReference, Stored } from '../../api/meta.ts'
+import {
+  healthConditionTypes,
+  type Node,
+  type NodeCondition,
+  type NodeStatus,
+  nodeConditionTypes,
+} from '../../api/node.ts'
 import { comesBack, withoutShutdown } from '../../api/node-shutdown.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
 import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
@@ -69,6 +75,25 @@ export function leaseAfter(
         (before === undefined || !isOwnedBy(before, nodeUID)) && { ownerReferences: [ownedBy(node, nodeUID)] }),
     },
     spec: alive ? { ...holder, renewTime: rfc3339Micro(nowMs) } : holder,
+  }
+}
+
+/** Has an agent ever reported the status of this node? */
+export function hasReported({ status }: Node): boolean {
+  return status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason !== neverReportedReason) ?? false
+}
+
+/** As `controllers/node-health.ts` has it: what the lifecycle controller writes on a node that never reported. */
+const neverReportedReason = 'NodeStatusNeverUpdated'
+
+/** The lease of a node after a restart of the controller, which keeps leases in memory: not renewed, and how long it is not known. */
+export function restoredLease({ metadata }: Stored<Node>): Lease {
+  const { name, uid, creationTimestamp } = metadata
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, namespace: nodeLeaseNamespace, creationTimestamp, ownerReferences: [ownedBy(name, uid)] },
+    spec: { holderIdentity: name },
   }
 }
 

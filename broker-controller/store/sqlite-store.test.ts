@@ -40,6 +40,42 @@ test('what was written is there after closing and opening, and versions go on', 
   t.ok(Number((await second.create('pods', aPod('more'))).metadata.resourceVersion) > Number(version))
 })
 
+test('a new heartbeat in the status of a node is kept in memory, and written with the next change of it', async (t) => {
+  const path = aPath()
+  const store = await openSqliteStore({ path, clock, log, statusDelayMs: 1 })
+  const images = Array.from({ length: 30 }, (_, i) => ({ names: [`image:${i}`], sizeBytes: i }))
+  const statusAt = (minute: number, ready: 'True' | 'False' = 'True') => ({
+    conditions: [
+      { type: 'MemoryPressure', status: 'False', lastHeartbeatTime: `2026-01-01T00:0${minute}:00Z` } as const,
+      { type: 'Ready', status: ready, lastHeartbeatTime: `2026-01-01T00:0${minute}:00Z` } as const,
+    ],
+    images,
+  })
+  const node = await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } })
+  await store.updateStatus('nodes', { ...node, metadata: { name: 'pi-1' }, status: statusAt(0) })
+  const written = () => statSync(`${path}-wal`).size
+  const before = written()
+  const watch = store.watch('nodes', undefined, new AbortController().signal)[Symbol.asyncIterator]()
+  const seen = watch.next()
+  for (const minute of [1, 2, 3]) {
+    const beat = await store.updateStatus('nodes', { ...node, metadata: { name: 'pi-1' }, status: statusAt(minute) })
+    t.equal((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.metadata, beat.metadata)
+  }
+  t.match((await seen).value?.object.status, statusAt(1))
+  t.equal(written(), before, 'nothing was written')
+  const inOrder = [
+    store.updateStatus('nodes', { ...node, metadata: { name: 'pi-1' }, status: statusAt(4, 'False') }),
+    store.updateStatus('nodes', { ...node, metadata: { name: 'pi-1' }, status: statusAt(5, 'False') }),
+  ]
+  await Promise.all(inOrder)
+  t.ok(written() > before)
+  t.match((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status, statusAt(5, 'False'))
+  await store.close()
+  const later = await openSqliteStore({ path, clock, log })
+  t.teardown(() => later.close())
+  t.match((await later.get('nodes', { namespace: '', name: 'pi-1' }))?.status, statusAt(4, 'False'))
+})
+
 test('the file is for its owner only, and for one process at a time', async (t) => {
   const path = aPath()
   const store = await openSqliteStore({ path, clock, log })

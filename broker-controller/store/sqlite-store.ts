@@ -13,6 +13,7 @@ import { jsonOf } from './object-json.ts'
 import { openSqliteFile, type Row, type SqliteFile, unreadable } from './sqlite-file.ts'
 import type { ObjectKey, Store, StoreOrigin } from './store.ts'
 import { type Keeper, storeOver } from './store-over.ts'
+import { isVolatile } from './volatile.ts'
 
 export type SqliteStoreNeeds = {
   readonly path: string
@@ -64,7 +65,8 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     batch = emptyBatch()
     written.delay.abort()
     try {
-      file.write(written.changes.map(rowOf))
+      const rows = written.changes.filter(({ durable }) => durable).map(rowOf)
+      if (rows.length > 0) file.write(rows)
     } catch (cause) {
       if (!failing) log.error('Store cannot write', { path, error: cause, changes: written.changes.length })
       failing = true
@@ -95,7 +97,8 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
       if (resource === 'leases') return image.apply(resource, change)
       const { name, namespace = '' } = change.object.metadata
       const gone = change.type === 'DELETED'
-      batch.changes.push({ resource, change })
+      // In the batch also when it is not written: watches receive the changes of a kind in their order.
+      batch.changes.push({ resource, change, durable: !isVolatile(resource, change, what) })
       batch.objects.set(rowKey(resource, { namespace, name }), gone ? undefined : change.object)
       if (!batch.firstVersions.has(resource)) batch.firstVersions.set(resource, change.version)
       // A client that deletes many objects one after another waits for each.
@@ -133,7 +136,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
 
 /** What is written together. */
 type Batch = {
-  readonly changes: { readonly resource: ResourceName; readonly change: Change }[]
+  readonly changes: { readonly resource: ResourceName; readonly change: Change; readonly durable: boolean }[]
   /** Each object as it will be; undefined: deleted. */
   readonly objects: Map<string, KeptObject | undefined>
   readonly firstVersions: Map<ResourceName, number>

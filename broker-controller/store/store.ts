@@ -49,7 +49,8 @@ export type StoreOrigin = {
  * - `updateStatus` replaces `status` only, by the same rules, and never touches `generation`.
  * - `delete` removes at once; finalizers and grace are the API's business. NotFound, Conflict on a precondition.
  * - An answer of create, update or delete is durable. Statuses and events are written together, at the latest after
- *   `statusDelayMs`, and the answer waits for it. Leases are kept in memory only.
+ *   `statusDelayMs`, and the answer waits for it. Leases are kept in memory only, and so is a new `lastHeartbeatTime` of a
+ *   node until something else of it changes.
  * - Objects handed out are frozen: replace, never change.
  */
 export interface Store {
