@@ -20,12 +20,6 @@ BRAMBLE_CACHE names the folder for what is kept, else it is $XDG_CACHE_HOME/bram
 TXT
 }
 
-# Node.js as its makers build it, repackaged for npm by platform. Integrity is of the package's archive. Not 24: since 24.19 its
-# headers make better-sqlite3 12 end the process at a garbage collection (nodejs/node#65446), and it takes 3 MB more.
-node_version=22.23.3
-node_integrity_x64=qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==
-node_integrity_arm64=l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==
-
 maintainer='The Bramble developers <developers@bramble.dev>'
 
 arch='' version='' out='' quick='' assume_yes='' packages=()
@@ -93,16 +87,7 @@ ready_node() {
   node_home=$cache/node-$node_version-$platform
   [ -x "$node_home/bin/node" ] && return
   step "Fetching Node.js $node_version for $arch"
-  local archive
-  archive=$(cd "$work" && npm_here pack --silent "node-linux-$platform@$node_version" 2>>"$install_log") ||
-    fail 'Node.js could not be fetched' 'Look at the network and the npm registry.' "$install_log"
-  [ "$(openssl dgst -sha512 -binary "$work/$archive" | base64 -w 0)" = "$integrity" ] ||
-    fail "The archive of Node.js $node_version is not the one we know" 'Do not use what it holds; look at what your npm registry serves.'
-  rm -rf -- "$node_home.part"
-  mkdir -p "$node_home.part"
-  tar -xzf "$work/$archive" -C "$node_home.part" --strip-components=1 --no-same-owner
-  mv -- "$node_home.part" "$node_home"
-  rm -f -- "$work/$archive"
+  fetch_pinned "node-linux-$platform" "$node_version" "$integrity" "$node_home"
 }
 
 bundle() {
