@@ -118,6 +118,12 @@ test('packages on a machine', async (t) => {
     )
   })
 
+  await t.test('neither program has printed a warning of Node', async (t) => {
+    for (const unit of ['bramble-agent', 'bramble-controller']) {
+      t.notMatch(await machine.journal(unit), /\(node:\d+\) .*Warning: /, unit)
+    }
+  })
+
   await t.test('pods stay when the agent is removed, and the state until it is purged', async (t) => {
     t.match(
       await machine.run('apt-get remove --yes bramble-agent 2>&1', { withinMs: 120_000 }),
@@ -129,7 +135,7 @@ test('packages on a machine', async (t) => {
     const key = '/var/lib/bramble/controller/authority/ca.key'
     const authority = await machine.run(`sha256sum <${key}`)
     const purge = () => machine.run('apt-get purge --yes bramble-agent bramble-controller 2>&1', { withinMs: 120_000 })
-    const [, kept = ''] = /authority, with its key, is kept in (\S+)\n/.exec(await purge()) ?? []
+    const [, kept = ''] = /authority, with its key, is kept in (\S+)/.exec(await purge()) ?? []
     t.match(kept, /^\/var\/backups\/bramble-controller-authority-\d{4}-/)
     t.equal(await machine.run(`sha256sum <${kept}/ca.key`), authority)
     t.equal((await machine.run(`stat -c '%U %a' ${kept} ${kept}/ca.key`)).trim(), 'root 700\nroot 600')
