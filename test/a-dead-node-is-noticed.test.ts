@@ -49,14 +49,22 @@ test('one of two nodes is killed: noticed early, tainted, its pod evicted, and w
     'but is no longer called ready',
   )
   const container = waiting.status.containerStatuses[0]
+  await eventually('kubectl describe shows why it stays', async () => {
+    const described = await controller.kubectl('describe', 'pod', 'patient')
+    return (
+      /Message: +Node pi-1 is unreachable\. The pod stays on it/.test(described) && /EvictionSkipped/.test(described)
+    )
+  })
 
   await startReady('pi-1')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/patient', '--timeout=80s')
   const after = JSON.parse(await controller.kubectl('get', 'pod', 'patient', '-o', 'json')).status.containerStatuses[0]
   t.same(after, container, 'the same container still runs, with the same start time')
+  const back = JSON.parse(await controller.kubectl('get', 'pod', 'patient', '-o', 'json'))
+  t.equal(back.status.message, undefined, 'the status is the node’s again')
   await controller.kubectl('wait', '--for=delete', 'pod/hasty', '--timeout=80s')
   await eventually('the taints are gone', async () => {
-    const back = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
-    return (back.spec.taints ?? []).length === 0
+    const node = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+    return (node.spec.taints ?? []).length === 0
   })
 })
