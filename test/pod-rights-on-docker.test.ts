@@ -198,7 +198,8 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
   })
 
   t.test('a pod has its names, knows those it is given, and asks whom it shall ask', async (t) => {
-    const node = nodeOnDocker(t, dockerd)
+    const { store } = await testVolumes(t)
+    const node = nodeOnDocker(t, dockerd, { volumes: store })
     const hostAliases = [{ ip: '192.0.2.7', hostnames: ['camera.lan', 'camera'] }]
     const dnsConfig = {
       nameservers: ['192.0.2.9'],
@@ -207,7 +208,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     }
     const resolver = 'grep -v "^#" /etc/resolv.conf | sort'
     node.want(
-      pod('named', 'hostname; hostname -f; grep -c "^192.0.2.7" /etc/hosts', {
+      pod('named', 'hostname; hostname -f; head -n 1 /etc/hosts; grep "^192.0.2.7" /etc/hosts', {
         hostname: 'web',
         subdomain: 'shop',
         hostAliases,
@@ -216,7 +217,10 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
       pod('more', resolver, { dnsPolicy: 'Default', dnsConfig }),
       pod('host', '[ -d /proc/1/fd ]; cat /proc/1/comm | grep -vc sleep', { hostPID: true }),
     )
-    await shows('uid-named', 'web\nweb.shop.default.svc.cluster.local\n2\n')
+    await shows(
+      'uid-named',
+      'web\nweb.shop.default.svc.cluster.local\n# Kubernetes-managed hosts file.\n192.0.2.7\tcamera.lan\tcamera\n',
+    )
     await shows('uid-own', 'nameserver 192.0.2.9\noptions ndots:3\nsearch example.com\n')
     await shows('uid-more', 'nameserver 192.0.2.53\nnameserver 192.0.2.9\noptions ndots:3\nsearch lan example.com\n')
     await shows('uid-host', '1\n')

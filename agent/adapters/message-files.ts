@@ -1,8 +1,8 @@
 /**
- * Files for what containers leave to be read after their end. In memory, and in little of it: whoever fills it takes the
- * others' words, not their secrets' place.
+ * Files that containers write to: what they leave to be read after their end, and a pod's `/etc/hosts`. In memory, and in
+ * little of it: a container that fills it leaves no room for others' messages, but takes none from Secrets.
  */
-import { chmod, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Two of 4 KiB for each of a thousand containers. */
@@ -18,6 +18,20 @@ export async function makeMessageFile(folder: string, attempt: number): Promise<
   await rm(path, { force: true })
   await writeFile(path, '', { flag: 'wx' })
   await chmod(path, 0o666)
+  return path
+}
+
+/**
+ * Beside the folders of the pod's containers, whose names have no dot in front. Written in place: a mount of a file is of that file.
+ * Not written when nothing changes, so that a full memory empties no file that is in use.
+ */
+export async function writeHostsFile(folder: string, text: string): Promise<string> {
+  await mkdir(folder, { recursive: true, mode: 0o711 })
+  const path = join(folder, '.etc-hosts')
+  const before = await readFile(path, 'utf8').catch(() => undefined)
+  if (before === text) return path
+  await writeFile(path, text)
+  await chmod(path, 0o644)
   return path
 }
 

@@ -93,6 +93,20 @@ test('volumes on this machine', { skip: !mayMount && 'mounting needs root' }, as
     await t.rejects(store.part('u', config, 'b', mount), { name: 'VolumeError', message: 'the volume has no b' })
   })
 
+  t.test('a hosts file changes for who has it mounted, and is not where secrets are', async (t) => {
+    const { store, memoryDirectory } = await testVolumes(t)
+    const path = await store.hostsFile('u', 'one')
+    const { ino, mode } = await stat(path)
+    t.equal(mode & 0o777, 0o644)
+    t.equal(mountsAt(await mountPoints(), join(memoryDirectory, 'messages')).length, 1, 'a file system of its own')
+    t.equal(await store.hostsFile('u', 'two'), path)
+    t.equal((await stat(path)).ino, ino)
+    t.equal(await readFile(path, 'utf8'), 'two')
+    await store.messageFile('u', 'main', 0)
+    await store.remove('u')
+    t.same(await store.podUIDs(), [])
+  })
+
   t.test('nothing of a pod is left, and nothing of others is touched', async (t) => {
     const { store, folder, dataDirectory, memoryDirectory } = await testVolumes(t)
     const scratch: WantedVolume = { name: 's', kind: 'emptyDir', memory: false }

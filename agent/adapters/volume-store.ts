@@ -20,7 +20,7 @@ import { VolumeError, type VolumeStore, type WantedVolume } from '../pods/volume
 import { replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
 import { holdInside } from './inside-volume.ts'
-import { makeMessageFile, messageMemory, readMessageFile } from './message-files.ts'
+import { makeMessageFile, messageMemory, readMessageFile, writeHostsFile } from './message-files.ts'
 import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
 
 export type VolumeFolders = {
@@ -111,6 +111,11 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
       told('the file for a termination message', async () => {
         await messagesInMemory()
         return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
+      }),
+    hostsFile: (podUID, text) =>
+      told('the file for /etc/hosts', async () => {
+        await messagesInMemory()
+        return await writeHostsFile(join(messages, safe(podUID)), text)
       }),
     message: (podUID, containerName, attempt, most) =>
       told('the termination message', () =>

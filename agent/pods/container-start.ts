@@ -7,6 +7,7 @@ import { containerOptions } from './container-options.ts'
 import { pathOf } from './desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
 import { asksOfNode } from './downward.ts'
+import { hasHostsFile, hostsFileText, hostsMount } from './hosts-file.ts'
 import { appArmorRefusal, enforceable, unenforcedNews } from './kernel-limits.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import type { MessageReader } from './message-reader.ts'
@@ -92,6 +93,22 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
     }
   }
 
+  /** Without a file of its own the container has the engine's, with the same names. */
+  const hostsMounts = async (
+    pod: Pod,
+    { name }: Container,
+    podIP: string | undefined,
+    mounts: Parameters<typeof hasHostsFile>[1],
+  ) => {
+    if (podIP === undefined || !hasHostsFile(pod, mounts)) return []
+    try {
+      return [hostsMount(await needs.volumes.hostsFile(pod.metadata.uid ?? '', hostsFileText(pod, podIP)))]
+    } catch (error) {
+      log.warn("Container has the engine's /etc/hosts", { pod: pathOf(pod), container: name, error })
+      return []
+    }
+  }
+
   /** Gives its id; undefined when something was in its way. */
   const make = async (pod: Pod, step: StartStep): Promise<string | undefined> => {
     const { container, attempt, sandbox } = step
@@ -106,6 +123,7 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
     if (!placed.ok) return void notPlaced(pod, container, placed)
     const imageUser = asksForImageUser(pod, container) ? await runtime.imageUser(image) : undefined
     const message = await needs.lastWords.mountFor(pod, container, attempt, placed.mounts)
+    const hosts = await hostsMounts(pod, container, sandbox.ip, [...placed.mounts, ...message])
     // Last: from here on they are held, and nothing may be thrown until they are let go.
     const who = { podUID: pod.metadata.uid ?? '', containerName: name }
     const given = await needs.devices.allocate(who, container)
@@ -115,7 +133,7 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
       sandboxID: sandbox.id,
       attempt,
       processesOf: step.processesOf,
-      mounts: [...placed.mounts, ...message],
+      mounts: [...placed.mounts, ...message, ...hosts],
       devices: given.paths,
       imageUser,
     })

@@ -96,3 +96,12 @@ test('a container’s last words come from its file, or from its log where that 
   ])
   t.equal(runtime.calls.filter(({ method }) => method === 'logTail').length, 1, 'asked once')
 })
+
+test('the containers of a pod share a hosts file, with the address that the pod got', async (t) => {
+  const { clock, world, hosts } = nodeInMemory(t)
+  world.want(podRunning('web'))
+  await clock.advance(1_000)
+  const { podIP } = world.status('web') ?? {}
+  t.match(podIP, /./)
+  t.ok(hosts.get('uid-of-web')?.endsWith(`\n${podIP}\tweb\n`))
+})

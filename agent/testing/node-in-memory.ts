@@ -22,13 +22,24 @@ export function nodeInMemory(t: Test, more: Partial<PodWorldNeeds> = {}) {
   const checkpoint = memoryCheckpoint()
   const volumes = fakeVolumes()
   volumes.messages = new Map()
+  volumes.hosts = new Map()
   const start = (changed: Partial<PodWorldNeeds> = {}) => {
     const world = startPods({ runtime, clock, log, checkpoint, volumes, ...more, ...changed })
     t.teardown(() => world.stop())
     return world
   }
   const running = () => runtime.containers.filter(({ state }) => state === 'running')
-  return { clock, runtime, log, checkpoint, messages: volumes.messages, start, running, world: start() }
+  return {
+    clock,
+    runtime,
+    log,
+    checkpoint,
+    messages: volumes.messages,
+    hosts: volumes.hosts,
+    start,
+    running,
+    world: start(),
+  }
 }
 
 export function podRunning(
