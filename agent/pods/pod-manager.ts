@@ -252,7 +252,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
 
   /** Nothing is forgotten for a pod that may only be unknown yet. */
   const updateGate = () => {
-    if (wanted.isWhole && wanted.own !== undefined) gate.wanted(new Set([...wanted.all.keys(), ...wanted.misread]))
+    if (wanted.isWhole && wanted.own !== undefined)
+      gate.wanted(new Set([...wanted.all.keys(), ...wanted.ownUIDs, ...wanted.misread]))
   }
 
   const takeOwn = (pods: readonly Pod[] | undefined) => {
