@@ -1,0 +1,144 @@
+/** Somebody without a certificate and without a token, who reaches both ports of the controller. */
+import { readFile } from 'node:fs/promises'
+import { type Test, test } from 'tap'
+import { eventually } from '../support/wait.ts'
+import { type AttackedFleet, attackedFleet, settled } from './support/attacked-fleet.ts'
+import { type Address, adminOf, apiAttacker, openPlain, openTls, stillOpen } from './support/clients.ts'
+
+test('an attacker without credentials', async (t) => {
+  const fleet = await attackedFleet(t)
+  const { ca = '' } = adminOf(await readFile(fleet.controller.kubeconfig, 'utf8'))
+  const api = apiAttacker(fleet.controller.apiUrl, { ca })
+  t.teardown(async () => api.close())
+  const baseMiB = await fleet.controllerMiB()
+
+  await t.test('reads nothing but health, version and how to join', async (t) => {
+    for (const path of ['/healthz', '/livez', '/readyz', '/version'])
+      t.equal((await api.send('GET', path)).status, 200, path)
+    const clusterInfo = await api.send('GET', '/api/v1/namespaces/kube-public/configmaps/cluster-info')
+    t.equal(clusterInfo.status, 200)
+    t.notMatch(clusterInfo.text, /PRIVATE KEY|client-key|token/)
+    for (const path of closedPaths) {
+      const { status, text } = await api.send('GET', path)
+      t.ok(status === 401 || status === 403, `${path}: ${status}`)
+      t.notMatch(text, /pi-1|PRIVATE/)
+    }
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const { status } = await api.sendJson(method, '/api/v1/namespaces/default/pods/x', { kind: 'Pod' })
+      t.ok(status === 401 || status === 403 || status === 405, `${method}: ${status}`)
+    }
+    const wrongToken = apiAttacker(fleet.controller.apiUrl, { ca }, { token: 'abcdef.0123456789abcdef' })
+    t.equal((await wrongToken.send('GET', '/api/v1/nodes')).status, 401)
+    wrongToken.close()
+  })
+
+  await t.test('cannot keep half-open TLS connections', (t) =>
+    fleet.unnoticed(t, async () => {
+      await halfOpen(t, 'MQTT', fleet.mqtt)
+      await halfOpen(t, 'API', fleet.api)
+    }),
+  )
+
+  await t.test('cannot keep connections that authenticate nobody', (t) =>
+    fleet.unnoticed(t, async () => {
+      const sockets = await Promise.all(Array.from({ length: 200 }, () => openTls(fleet.mqtt, { ca })))
+      await closedInTime(t, 'MQTT without a certificate', sockets)
+    }),
+  )
+
+  await t.test('cannot hold the API with slow requests', (t) =>
+    fleet.unnoticed(t, async () => {
+      const sockets = await Promise.all(Array.from({ length: 300 }, () => openTls(fleet.api, { ca })))
+      for (const [index, socket] of sockets.entries()) {
+        socket?.write(index % 2 === 0 ? 'GET /api/v1/nodes HTTP/1.1\r\nHost: x\r\nX-Slow: ' : slowBody)
+      }
+      for (let turn = 0; turn < 20; turn++) {
+        for (const socket of sockets) if (socket?.writable) socket.write('a')
+        await new Promise((resolve) => setTimeout(resolve, 250))
+      }
+      for (const socket of sockets) socket?.destroy()
+    }),
+  )
+
+  await t.test('cannot make the controller parse large or deep bodies', (t) =>
+    fleet.unnoticed(t, async () => {
+      const bodies = [
+        '['.repeat(1_000_000),
+        `a: &a [${'*a,'.repeat(10_000)}]`,
+        'x: '.repeat(200_000),
+        '\0'.repeat(2_000_000),
+      ]
+      for (const body of bodies) {
+        for (const type of ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']) {
+          const answer = api.send('POST', '/api/v1/namespaces/default/pods', {
+            body,
+            headers: { 'content-type': type },
+          })
+          // A server that does not want the body may close the connection while it is sent.
+          const status = await answer.then((one) => one.status).catch(() => 401)
+          t.ok(status >= 400 && status < 500, `${type}: ${status}`)
+        }
+      }
+    }),
+  )
+
+  await t.test('cannot occupy it with requests', (t) =>
+    fleet.unnoticed(t, async () => {
+      const end = performance.now() + 5_000
+      await Promise.all(
+        Array.from({ length: 64 }, async () => {
+          while (performance.now() < end) await api.send('GET', '/api/v1/pods').catch(() => undefined)
+        }),
+      )
+    }),
+  )
+
+  t.comment(
+    `controller: ${Math.round(baseMiB)} MiB before, ${Math.round(await settled(fleet, baseMiB + 150))} MiB after`,
+  )
+  await briefLog(t, fleet)
+})
+
+const closedPaths = [
+  '/metrics',
+  '/metrics/fleet',
+  '/api/v1/nodes',
+  '/api/v1/pods',
+  '/api/v1/namespaces/kube-system/secrets',
+  '/api/v1/namespaces/kube-public/configmaps',
+  '/api/v1/namespaces/kube-system/configmaps/bramble-revoked-certificates',
+  '/apis/certificates.k8s.io/v1/certificatesigningrequests',
+  '/apis/coordination.k8s.io/v1/leases',
+  '/apis/metrics.k8s.io/v1beta1/nodes',
+]
+
+const slowBody =
+  'POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n'
+
+/** The first bytes of a ClientHello of TLS, and bytes that are none. */
+const beginnings = [
+  Buffer.from('1603010200010001fc0303', 'hex'),
+  Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+  Buffer.alloc(0),
+]
+
+async function halfOpen(t: Test, name: string, address: Address): Promise<void> {
+  for (const bytes of beginnings) {
+    const sockets = await Promise.all(Array.from({ length: 200 }, () => openPlain(address, bytes)))
+    await closedInTime(t, `${name}, ${bytes.length} bytes`, sockets)
+  }
+}
+
+/** The deadline of a handshake is ten seconds. */
+async function closedInTime(t: Test, name: string, sockets: Awaited<ReturnType<typeof openPlain>>[]): Promise<void> {
+  const open = () => stillOpen(sockets)
+  await eventually(`${name}: all are closed`, () => open() === 0, { withinMs: 60_000 }).catch(() => undefined)
+  t.equal(open(), 0, `${name}: none of ${sockets.length} connections is left`)
+  for (const socket of sockets) socket?.destroy()
+}
+
+/** Thousands of attempts are not thousands of lines. */
+async function briefLog(t: Test, fleet: AttackedFleet): Promise<void> {
+  const length = fleet.logLength()
+  t.ok(length < 200_000, `the controller logged ${length} characters`)
+}

@@ -1,0 +1,133 @@
+/** A running fleet with an honest node and a machine that an attacker has; and what must stay true of it under every attack. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { volumeFolders } from '../../../agent/adapters/volume-store.ts'
+import { type JoinedFleet, joinedFleet } from '../../support/joined-fleet.ts'
+import type { Program } from '../../support/program.ts'
+import { eventually } from '../../support/wait.ts'
+import { type Address, type ApiAttacker, addressOf, adminOf, apiAttacker, nodeOfFolder } from './clients.ts'
+import type { Sample } from './monitor.ts'
+
+export const honest = 'pi-1'
+export const mallory = 'mallory'
+
+export type AttackedFleet = JoinedFleet & {
+  /** The honest node's. */
+  readonly agents: readonly Program[]
+  readonly api: Address
+  readonly mqtt: Address
+  readonly admin: ApiAttacker
+  /** Resident, of the controller's process. */
+  controllerMiB(): Promise<number>
+  /** The characters of the controller's log so far. */
+  logLength(): number
+  /** The same of the honest node's agent. */
+  agentLogLength(): number
+  /** Where the honest node's agent answers on its own machine. */
+  endpoint(): string
+  /** Does the honest node keep anything of this pod's volumes on its disk? */
+  volumesOf(uid: string): Promise<boolean>
+  /**
+   * Runs the attack while an administrator and the honest node go about their work. They must not notice: an answer takes at most
+   * half a second longer than this machine takes for nothing, and the lease is never older than 20 s.
+   */
+  unnoticed(t: Test, attack: () => Promise<void>): Promise<void>
+}
+
+export async function attackedFleet(
+  t: Test,
+  settings: { readonly [name: string]: unknown } = {},
+): Promise<AttackedFleet> {
+  const fleet = await joinedFleet(t, { names: [honest, mallory], controller: settings })
+  const { controller } = fleet
+  const agents = await fleet.startReady(honest)
+  const admin = adminOf(await readFile(controller.kubeconfig, 'utf8'))
+  const api = apiAttacker(admin.url, admin)
+  t.teardown(async () => api.close())
+  const { host } = addressOf(controller.apiUrl)
+  return {
+    ...fleet,
+    agents,
+    endpoint: () => endpointOf(agents),
+    volumesOf: (uid) => hasVolumes(fleet.dataDir(honest), uid),
+    agentLogLength: () => JSON.stringify(agents.map(({ lines }) => lines)).length,
+    api: addressOf(controller.apiUrl),
+    mqtt: { host, port: controller.mqttPort },
+    admin: api,
+    controllerMiB: async () => Number(/VmRSS:\s+(\d+)/.exec(await statusOf(controller.program.pid))?.[1]) / 1024,
+    logLength: () => JSON.stringify(controller.program.lines).length,
+    unnoticed: (t, attack) => unnoticed(t, controller.kubeconfig, attack),
+  }
+}
+
+/** The attacker's machine, as the API and the broker know it. */
+export async function malloryOf({ dataDir, controller }: AttackedFleet) {
+  const identity = await nodeOfFolder(dataDir(mallory))
+  return { identity, api: apiAttacker(controller.apiUrl, identity) }
+}
+
+const allowedMs = 500
+const allowedLeaseAgeMs = 20_000
+
+async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void>): Promise<void> {
+  const monitor = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('monitor.js', import.meta.url)), 'watch', kubeconfig, honest],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  )
+  const lines = createInterface({ input: monitor.stdout })[Symbol.asyncIterator]()
+  await lines.next()
+  let samples: readonly Sample[] = []
+  try {
+    await attack()
+  } finally {
+    const exit = once(monitor, 'exit')
+    monitor.stdin.end()
+    samples = JSON.parse((await lines.next()).value ?? '[]')
+    await exit
+  }
+  const late = samples.map(({ apiMs = Number.POSITIVE_INFINITY, idleMs }) => apiMs - idleMs).sort((a, b) => a - b)
+  const ages = samples.flatMap(({ leaseAgeMs }) => leaseAgeMs ?? [])
+  const worst = late.at(-1) ?? Number.POSITIVE_INFINITY
+  const at = (share: number) => Math.round(late[Math.floor(late.length * share)] ?? 0)
+  t.comment(
+    `${samples.length} requests: half within ${at(0.5)} ms, 99 % within ${at(0.99)} ms, the slowest ${Math.round(worst)} ms; ` +
+      `oldest lease ${Math.round(Math.max(...ages) / 1000)} s`,
+  )
+  t.ok(
+    samples.length > 0 && worst <= allowedMs,
+    `an administrator waits ${allowedMs} ms at most (${Math.round(worst)} ms)`,
+  )
+  t.ok(Math.max(...ages) <= allowedLeaseAgeMs, 'the lease of the honest node stays young')
+}
+
+function endpointOf(agents: readonly Program[]): string {
+  const url = agents.flatMap(({ lines }) => lines).find(({ message }) => message === 'Local endpoint open')?.['url']
+  if (typeof url !== 'string') throw new Error('The agent does not say where its local endpoint is')
+  return url
+}
+
+/** Folders of volumes have the pod's uid in their path. */
+async function hasVolumes(dataDir: string, uid: string): Promise<boolean> {
+  const { dataDirectory } = await volumeFolders(dataDir)
+  const names = await readdir(dataDirectory).catch(() => [])
+  return names.some((name) => name.includes(uid))
+}
+
+async function statusOf(pid: number): Promise<string> {
+  return readFile(`/proc/${pid}/status`, 'utf8')
+}
+
+/** Waits until the controller has got over it: the attack's effects on its memory count, not its garbage. */
+export async function settled(fleet: AttackedFleet, maximumMiB: number): Promise<number> {
+  return eventually(`the controller is below ${maximumMiB} MiB`, async () => {
+    const now = await fleet.controllerMiB()
+    return now <= maximumMiB && now
+  })
+}
