@@ -60,7 +60,8 @@ function withDependentsFinalizer(object: AnyObject, policy: DeleteOptions['propa
   const wanted = policy === 'Background' ? undefined : dependentsFinalizers[policy]
   const others = present.filter((name) => !Object.values<string>(dependentsFinalizers).includes(name))
   const finalizers = wanted === undefined ? others : [...others, wanted]
-  const isSame = finalizers.length === present.length && finalizers.every((name) => present.includes(name))
+  const before = new Set(present)
+  const isSame = finalizers.length === present.length && finalizers.every((name) => before.has(name))
   if (isSame) return object
   const { finalizers: _, ...metadata } = object.metadata
   return { ...object, metadata: finalizers.length > 0 ? { ...metadata, finalizers } : metadata }

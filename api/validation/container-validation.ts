@@ -7,6 +7,7 @@ import { compareQuantities, milliValue, zeroQuantity } from '../quantity.ts'
 import { envProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
 import { probeAndHookProblems } from './probe-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 import { notYet } from './unsupported-fields.ts'
 
 export function containersProblems(
@@ -16,10 +17,10 @@ export function containersProblems(
   graceSeconds: number,
 ): readonly Problem[] {
   if (containers.length === 0) return [required(field)]
-  const names = containers.map(({ name }) => name)
+  const repeated = repeatedPlaces(containers.map(({ name }) => name))
   return [
     ...containers.flatMap((container, index) => [
-      ...(names.indexOf(container.name) < index ? [duplicate(`${field}[${index}].name`, container.name)] : []),
+      ...(repeated.has(index) ? [duplicate(`${field}[${index}].name`, container.name)] : []),
       ...containerProblems(`${field}[${index}]`, container, hostNetwork),
       ...probeAndHookProblems(`${field}[${index}]`, container, graceSeconds),
       ...(container.restartPolicy === undefined
@@ -38,11 +39,9 @@ export function initContainersProblems(
   hostNetwork: boolean,
   graceSeconds: number,
 ): readonly Problem[] {
-  const names = [...containers, ...inits].map(({ name }) => name)
+  const repeated = repeatedPlaces([...containers, ...inits].map(({ name }) => name))
   return inits.flatMap((container, index) => [
-    ...(names.indexOf(container.name) < containers.length + index
-      ? [duplicate(`${field}[${index}].name`, container.name)]
-      : []),
+    ...(repeated.has(containers.length + index) ? [duplicate(`${field}[${index}].name`, container.name)] : []),
     ...containerProblems(`${field}[${index}]`, container, hostNetwork),
     ...initProblems(`${field}[${index}]`, container, graceSeconds),
   ])
@@ -110,8 +109,9 @@ function portProblems(field: string, port: ContainerPort, hostNetwork: boolean):
 
 function portNameRepeated(field: string, ports: readonly ContainerPort[]): readonly Problem[] {
   const names = ports.map(({ name }) => name)
+  const repeated = repeatedPlaces(names)
   return names.flatMap((name, index) =>
-    name && names.indexOf(name) < index ? [duplicate(`${field}[${index}].name`, name)] : [],
+    name && repeated.has(index) ? [duplicate(`${field}[${index}].name`, name)] : [],
   )
 }
 
@@ -124,8 +124,8 @@ function hostPortProblems(field: string, containers: readonly Container[]): read
         : [],
     ),
   )
-  const texts = places.map(({ text }) => text)
-  return places.filter(({ text }, index) => texts.indexOf(text) < index).map(({ at, text }) => duplicate(at, text))
+  const repeated = repeatedPlaces(places.map(({ text }) => text))
+  return places.filter((_, index) => repeated.has(index)).map(({ at, text }) => duplicate(at, text))
 }
 
 /** Of a node's own making: devices. Those are there or not, so they are counted whole, and lent to nobody else. */

@@ -2,8 +2,9 @@
 import type { Container, EphemeralContainer, PodSpec } from '../pod.ts'
 import { duplicate, forbidden, notFoundValue, type Problem } from '../problem.ts'
 import { containerProblems } from './container-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 import { containerSecurityProblems } from './security-validation.ts'
-import { mountsProblems } from './volume-validation.ts'
+import { mountsProblems, volumeNames } from './volume-validation.ts'
 
 /** They come later, and by a way of their own. */
 export function earlyProblems({ ephemeralContainers = [] }: PodSpec): readonly Problem[] {
@@ -16,16 +17,18 @@ export function earlyProblems({ ephemeralContainers = [] }: PodSpec): readonly P
 export function ephemeralProblems(spec: PodSpec): readonly Problem[] {
   const { ephemeralContainers = [], initContainers = [], containers } = spec
   const targets = [...containers, ...initContainers].map(({ name }) => name)
-  const names = [...targets, ...ephemeralContainers.map(({ name }) => name)]
+  const repeated = repeatedPlaces([...targets, ...ephemeralContainers.map(({ name }) => name)])
+  const known = new Set(targets)
+  const volumes = volumeNames(spec)
   return ephemeralContainers.flatMap((container, index) => {
     const field = `spec.ephemeralContainers[${index}]`
     const { name, targetContainerName: target = '' } = container
     return [
-      ...(name !== '' && names.indexOf(name) < targets.length + index ? [duplicate(`${field}.name`, name)] : []),
+      ...(name !== '' && repeated.has(targets.length + index) ? [duplicate(`${field}.name`, name)] : []),
       ...containerProblems(field, container, spec.hostNetwork === true),
       ...containerSecurityProblems(field, container),
-      ...mountsProblems(field, container, spec),
-      ...(target === '' || targets.includes(target) ? [] : [notFoundValue(`${field}.targetContainerName`, target)]),
+      ...mountsProblems(field, container, volumes),
+      ...(target === '' || known.has(target) ? [] : [notFoundValue(`${field}.targetContainerName`, target)]),
       ...lastingProblems(field, container),
     ]
   })

@@ -42,7 +42,8 @@ export function metadataProblems(resource: Resource, metadata: ObjectMeta): Prob
 export function metadataChangeProblems(old: ObjectMeta, now: ObjectMeta): Problem[] {
   const fixed = (['name', 'namespace'] as const).filter((field) => now[field] !== old[field])
   const problems = fixed.map((field) => invalid(`metadata.${field}`, now[field], 'field is immutable'))
-  const added = (now.finalizers ?? []).filter((finalizer) => !old.finalizers?.includes(finalizer))
+  const earlier = new Set(old.finalizers)
+  const added = (now.finalizers ?? []).filter((finalizer) => !earlier.has(finalizer))
   if (old.deletionTimestamp === undefined || added.length === 0) return problems
   const because = `no new finalizers can be added if the object is being deleted, found new finalizers ${added.join(', ')}`
   return [...problems, forbidden('metadata.finalizers', because)]

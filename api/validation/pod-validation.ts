@@ -7,7 +7,7 @@ import { containersProblems, initContainersProblems, oneOfWords } from './contai
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { schedulingProblems } from './scheduling-validation.ts'
 import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
-import { mountsProblems, volumesProblems } from './volume-validation.ts'
+import { mountsProblems, volumeNames, volumesProblems } from './volume-validation.ts'
 
 /** Of a pod with its defaults filled in. */
 export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
@@ -18,6 +18,7 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
     terminationGracePeriodSeconds = 0,
     activeDeadlineSeconds = 1,
   } = spec
+  const volumes = volumeNames(spec)
   return [
     ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true, terminationGracePeriodSeconds),
     ...initContainersProblems(
@@ -51,9 +52,9 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
     ...(spec.initContainers ?? []).flatMap((one, index) =>
       containerSecurityProblems(`spec.initContainers[${index}]`, one),
     ),
-    ...spec.containers.flatMap((container, index) => mountsProblems(`spec.containers[${index}]`, container, spec)),
+    ...spec.containers.flatMap((container, index) => mountsProblems(`spec.containers[${index}]`, container, volumes)),
     ...(spec.initContainers ?? []).flatMap((container, index) =>
-      mountsProblems(`spec.initContainers[${index}]`, container, spec),
+      mountsProblems(`spec.initContainers[${index}]`, container, volumes),
     ),
     ...(activeDeadlineSeconds < 1
       ? [invalid('spec.activeDeadlineSeconds', activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]

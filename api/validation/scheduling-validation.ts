@@ -11,6 +11,7 @@ import type { NodeSelectorTerm, PodAffinityTerm, PodSpec, TopologySpreadConstrai
 import { preemptionPolicies } from '../priority-class.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 
 /** Of a pod's specification with its defaults filled in. */
 export function schedulingProblems(spec: PodSpec): readonly Problem[] {
@@ -107,7 +108,8 @@ function podTermProblems(field: string, term: PodAffinityTerm): readonly Problem
     matchLabelKeys = [],
     mismatchLabelKeys = [],
   } = term
-  const both = matchLabelKeys.filter((key) => mismatchLabelKeys.includes(key))
+  const mismatched = new Set(mismatchLabelKeys)
+  const both = matchLabelKeys.filter((key) => mismatched.has(key))
   return [
     ...selectorProblems(`${field}.labelSelector`, labelSelector),
     ...selectorProblems(`${field}.namespaceSelector`, namespaceSelector),
@@ -122,14 +124,14 @@ function podTermProblems(field: string, term: PodAffinityTerm): readonly Problem
 }
 
 function spreadProblems(field: string, constraints: readonly TopologySpreadConstraint[]): readonly Problem[] {
+  const again = repeatedPlaces(
+    constraints.map(({ topologyKey, whenUnsatisfiable }) => JSON.stringify([topologyKey, whenUnsatisfiable])),
+  )
   return constraints.flatMap((constraint, index) => {
     const { topologyKey, whenUnsatisfiable } = constraint
-    const isRepeated = constraints
-      .slice(0, index)
-      .some((one) => one.topologyKey === topologyKey && one.whenUnsatisfiable === whenUnsatisfiable)
     const at = `${field}[${index}]`
     const repeated = duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, `{${topologyKey}, ${whenUnsatisfiable}}`)
-    return [...constraintProblems(at, constraint), ...(isRepeated ? [repeated] : [])]
+    return [...constraintProblems(at, constraint), ...(again.has(index) ? [repeated] : [])]
   })
 }
 
@@ -137,6 +139,7 @@ const positive = 'must be greater than zero'
 
 function constraintProblems(field: string, constraint: TopologySpreadConstraint): readonly Problem[] {
   const { maxSkew, topologyKey, whenUnsatisfiable, minDomains, labelSelector, matchLabelKeys = [] } = constraint
+  const selected = new Set(namesOf(labelSelector))
   const onlyHard = `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`
   return [
     ...(maxSkew > 0 ? [] : [invalid(`${field}.maxSkew`, maxSkew, positive)]),
@@ -150,7 +153,7 @@ function constraintProblems(field: string, constraint: TopologySpreadConstraint)
     ...wordProblems(`${field}.nodeTaintsPolicy`, constraint.nodeTaintsPolicy, inclusionPolicies),
     ...keysProblems(`${field}.matchLabelKeys`, matchLabelKeys, labelSelector),
     ...matchLabelKeys.flatMap((key, index) =>
-      namesOf(labelSelector).includes(key)
+      selected.has(key)
         ? [invalid(`${field}.matchLabelKeys[${index}]`, key, 'exists in both matchLabelKeys and labelSelector')]
         : [],
     ),
@@ -162,9 +165,10 @@ const inclusionPolicies = ['Honor', 'Ignore']
 
 function gateProblems(field: string, gates: readonly { readonly name: string }[]): readonly Problem[] {
   const names = gates.map(({ name }) => name)
+  const repeated = repeatedPlaces(names)
   return names.flatMap((name, index) => [
     ...problemsWith(`${field}[${index}]`, name, qualifiedNameProblem),
-    ...(names.indexOf(name) < index ? [duplicate(`${field}[${index}]`, name)] : []),
+    ...(repeated.has(index) ? [duplicate(`${field}[${index}]`, name)] : []),
   ])
 }
 

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Container, PodSpec, Volume } from '../pod.ts'
 import { problemText } from '../problem.ts'
-import { mountsProblems, volumesProblems, withVolumeDefaults } from './volume-validation.ts'
+import { mountsProblems, volumeNames, volumesProblems, withVolumeDefaults } from './volume-validation.ts'
 
 const told = (...volumes: Volume[]) => volumesProblems({ containers: [], volumes }).map(problemText)
 
@@ -38,7 +38,7 @@ test('a volume is of one kind, has a name of its own, and stays inside itself', 
 test('a mount names a volume of the pod, and a place of its own', async (t) => {
   const spec: PodSpec = { containers: [], volumes: [{ name: 'v', emptyDir: {} }] }
   const mounts = (...volumeMounts: NonNullable<Container['volumeMounts']>) =>
-    mountsProblems('c', { name: 'main', volumeMounts }, spec).map(problemText)
+    mountsProblems('c', { name: 'main', volumeMounts }, volumeNames(spec)).map(problemText)
   t.same(mounts({ name: 'v', mountPath: '/a', subPath: 'x' }, { name: 'v', mountPath: '/b' }), [])
   t.match(mounts({ name: 'w', mountPath: '/a' }), ['c.volumeMounts[0].name: Not found: "w"'])
   t.match(mounts({ name: 'v', mountPath: '/a' }, { name: 'v', mountPath: '/a' }), [

@@ -5,14 +5,15 @@ import { duplicate, forbidden, invalid, notSupported, type Problem, required } f
 import { compareQuantities, zeroQuantity } from '../quantity.ts'
 import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 
 export function volumesProblems({ volumes = [] }: PodSpec): readonly Problem[] {
-  const names = volumes.map(({ name }) => name)
+  const repeated = repeatedPlaces(volumes.map(({ name }) => name))
   return volumes.flatMap((volume, index) => {
     const at = `spec.volumes[${index}]`
     return [
       ...(volume.name === '' ? [required(`${at}.name`)] : problemsWith(`${at}.name`, volume.name, dnsLabelProblem)),
-      ...(names.indexOf(volume.name) < index ? [duplicate(`${at}.name`, volume.name)] : []),
+      ...(repeated.has(index) ? [duplicate(`${at}.name`, volume.name)] : []),
       ...sourceProblems(at, volume),
     ]
   })
@@ -134,9 +135,17 @@ function insideProblems(at: string, path: string): readonly Problem[] {
   return path.startsWith('..') ? [invalid(at, path, "must not start with '..'")] : []
 }
 
-export function mountsProblems(field: string, { volumeMounts = [], securityContext }: Container, spec: PodSpec) {
-  const names = new Set((spec.volumes ?? []).map(({ name }) => name))
-  const paths = volumeMounts.map(({ mountPath }) => mountPath)
+/** What a pod's mounts may name; made once for all its containers. */
+export function volumeNames({ volumes = [] }: PodSpec): ReadonlySet<string> {
+  return new Set(volumes.map(({ name }) => name))
+}
+
+export function mountsProblems(
+  field: string,
+  { volumeMounts = [], securityContext }: Container,
+  names: ReadonlySet<string>,
+) {
+  const repeated = repeatedPlaces(volumeMounts.map(({ mountPath }) => mountPath))
   const privileged = securityContext?.privileged === true
   return volumeMounts.flatMap((mount, index): readonly Problem[] => {
     const at = `${field}.volumeMounts[${index}]`
@@ -157,7 +166,7 @@ export function mountsProblems(field: string, { volumeMounts = [], securityConte
         ? [invalid(`${at}.mountPath`, mountPath, "must not be '/': the container's own files would be gone")]
         : []),
       ...(mountPath.includes(':') ? [invalid(`${at}.mountPath`, mountPath, "must not contain ':'")] : []),
-      ...(paths.indexOf(mountPath) < index ? [invalid(`${at}.mountPath`, mountPath, 'must be unique')] : []),
+      ...(repeated.has(index) ? [invalid(`${at}.mountPath`, mountPath, 'must be unique')] : []),
       ...(subPath === '' ? [] : insideProblems(`${at}.subPath`, subPath)),
       ...(subPathExpr === '' ? [] : insideProblems(`${at}.subPathExpr`, subPathExpr)),
       ...(subPath !== '' && subPathExpr !== ''

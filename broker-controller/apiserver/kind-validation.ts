@@ -10,12 +10,14 @@ import { duplicate, forbidden, invalid, notSupported, type Problem, required } f
 import type { Secret } from '../../api/secret.ts'
 import { requirementsOf } from '../../api/selectors.ts'
 import { problemsWith } from '../../api/validation/metadata-validation.ts'
+import { repeatedPlaces } from '../../api/validation/repeated.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 
 export function nodeProblems({ spec }: Node): readonly Problem[] {
   const { podCIDR, podCIDRs = [], taints = [] } = spec ?? {}
   const kinds = taints.map(({ key, effect }) => `${key}:${effect}`)
+  const repeated = repeatedPlaces(kinds)
   const twoRanges = podCIDR && podCIDRs.length > 0 && podCIDRs[0] !== podCIDR
   const ranges = twoRanges ? [invalid('spec.podCIDR', podCIDR, 'must match the first of spec.podCIDRs')] : []
   const wrong = taints.flatMap(({ key, value = '' }, index) => {
@@ -23,7 +25,7 @@ export function nodeProblems({ spec }: Node): readonly Problem[] {
     return [
       ...(key === '' ? [required(`${field}.key`)] : problemsWith(`${field}.key`, key, labelKeyProblem)),
       ...problemsWith(`${field}.value`, value, labelValueProblem),
-      ...(kinds.indexOf(kinds[index] ?? '') < index ? [duplicate(field, kinds[index])] : []),
+      ...(repeated.has(index) ? [duplicate(field, kinds[index])] : []),
     ]
   })
   return [...ranges, ...wrong]
@@ -131,7 +133,8 @@ const shortestCertificateSeconds = 600
 export function requestProblems({ spec }: CertificateSigningRequest): readonly Problem[] {
   const { request, signerName, usages = [], expirationSeconds } = spec
   const isRequest = /-----BEGIN (NEW )?CERTIFICATE REQUEST-----/.test(Buffer.from(request, 'base64').toString('latin1'))
-  const usageRepeated = usages.filter((usage, index) => usages.indexOf(usage) < index)
+  const repeated = repeatedPlaces(usages)
+  const usageRepeated = usages.filter((_, index) => repeated.has(index))
   return [
     ...(isRequest ? [] : [invalid('spec.request', '', 'must be a PEM block of type CERTIFICATE REQUEST')]),
     ...(signerName.includes('/')

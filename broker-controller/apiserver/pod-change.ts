@@ -98,10 +98,10 @@ export function ephemeralChangeProblems({ metadata, spec: old }: Pod, now: Pod):
   if (metadata.annotations?.[mirrorAnnotation] !== undefined) {
     return [forbidden('', 'static pods do not support ephemeral containers')]
   }
-  const added = now.spec.ephemeralContainers ?? []
+  const added = new Map((now.spec.ephemeralContainers ?? []).map((container) => [container.name, container]))
   const stays = (old.ephemeralContainers ?? []).flatMap((container) => {
     const { name } = container
-    const same = added.find((one) => one.name === name)
+    const same = added.get(name)
     if (same === undefined) return [forbidden(field, `existing ephemeral containers "${name}" may not be removed`)]
     if (isDeepStrictEqual(same, container)) return []
     return [forbidden(field, `existing ephemeral containers "${name}" may not be changed`)]
@@ -128,9 +128,9 @@ function fieldsThatDiffer(old: PodSpec, now: PodSpec): readonly string[] {
 
 /** Every earlier toleration is still there; only for how long may have changed. */
 function tolerationChangeProblems(old: readonly Toleration[], now: readonly Toleration[]): readonly Problem[] {
-  const what = ({ tolerationSeconds: _, ...rest }: Toleration) => rest
-  const lost = old.filter((toleration) => !now.some((other) => isDeepStrictEqual(what(other), what(toleration))))
-  if (lost.length > 0) {
+  const what = ({ key, operator, value, effect }: Toleration) => JSON.stringify([key, operator, value, effect])
+  const kept = new Set(now.map(what))
+  if (old.some((toleration) => !kept.has(what(toleration)))) {
     return [forbidden('spec.tolerations', 'existing tolerations can not be changed except their tolerationSeconds')]
   }
   return now.flatMap((toleration, index) => tolerationProblems(`spec.tolerations[${index}]`, toleration))
@@ -141,8 +141,9 @@ export function gateChangeProblems(
   { schedulingGates: old = [] }: PodSpec,
   { schedulingGates: now = [] }: PodSpec,
 ): readonly Problem[] {
+  const known = new Set(old.map(({ name }) => name))
   return now.flatMap(({ name }, index) =>
-    old.some((gate) => gate.name === name)
+    known.has(name)
       ? []
       : [
           forbidden(

@@ -1,6 +1,7 @@
 /** A permitted request about objects, and what answering it takes. */
 import { ApiError, notFound } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
+import { clipped } from '../../api/problem.ts'
 import type { Resource } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Facts, Log } from '../../daemon/log.ts'
@@ -68,6 +69,7 @@ export function wishOf({ accept, query }: ResourceRequest, { clock }: ResourceNe
 /** 403 for one who may do such things in general, but not this one. */
 export function forbid({ name: kind, group }: Resource, name: string, because: string): ApiError {
   const what = group === '' ? kind : `${kind}.${group}`
+  const short = clipped(because, 1024)
   const details = { ...(name !== '' && { name }), ...(group !== '' && { group }), kind }
-  return new ApiError('Forbidden', `${what} "${name}" is forbidden: ${because}`, details)
+  return new ApiError('Forbidden', `${what} "${name}" is forbidden: ${short}`, details)
 }

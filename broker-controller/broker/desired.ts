@@ -66,8 +66,9 @@ function endOf({ phase, reason, message }: NonNullable<Pod['status']>): Pod['sta
 /** What others say of its readiness is theirs to write in its status, and the node's to judge by. */
 function gatesOf({ spec: { readinessGates = [] }, status }: Pod): Pick<Pod, 'status'> {
   if (readinessGates.length === 0) return {}
+  const gates = new Set(readinessGates.map(({ conditionType }) => conditionType))
   const conditions = (status?.conditions ?? [])
-    .filter(({ type }) => readinessGates.some(({ conditionType }) => conditionType === type))
+    .filter(({ type }) => gates.has(type))
     .map(({ type, status: said }) => ({ type, status: said }))
   return { status: { conditions } }
 }

@@ -155,7 +155,8 @@ export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStat
     return { ...condition, lastHeartbeatTime: now, lastTransitionTime: unchanged ?? now }
   })
   const types = new Set(reported.map(({ type }) => type))
-  const others = known.filter((condition) => !types.has(condition.type) && !isReported(condition, known))
+  const ready = known.find(({ type }) => type === 'Ready')
+  const others = known.filter((condition) => !types.has(condition.type) && !isReported(condition, ready))
   return { ...report, conditions: [...others.slice(0, mostForeignConditions), ...reported] }
 }
 
@@ -165,9 +166,8 @@ const mostForeignConditions = 32
 const agentTypes: ReadonlySet<string> = new Set([...nodeConditionTypes, ...healthConditionTypes])
 
 /** Did the node itself report this condition before? All conditions of one report are stamped with one time. */
-function isReported({ type, lastHeartbeatTime }: NodeCondition, known: readonly NodeCondition[]): boolean {
+function isReported({ type, lastHeartbeatTime }: NodeCondition, ready: NodeCondition | undefined): boolean {
   if (agentTypes.has(type)) return true
-  const ready = known.find((condition) => condition.type === 'Ready')
   return lastHeartbeatTime !== undefined && lastHeartbeatTime === ready?.lastHeartbeatTime
 }
 
