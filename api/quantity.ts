@@ -92,6 +92,7 @@ function exact(quantity: QuantityLike): Quantity {
 function timesTenTo(digits: bigint, tens: number): bigint {
   if (digits === 0n) return 0n
   if (tens > longestText + 9) return mostExact
+  if (tens === 9) return digits * billion
   if (tens >= 0) return digits * 10n ** BigInt(tens)
   return tens < -2 * longestText ? 1n : dividedUp(digits, 10n ** BigInt(-tens))
 }

@@ -73,7 +73,7 @@ test('a controller that cannot be told is tried again, and nothing counts meanwh
 })
 
 test('more than one message can carry goes in parts', async (t) => {
-  const big = (name: string) => aPod({ name, metadata: { annotations: { big: 'x'.repeat(600_000) } } })
+  const big = (name: string) => aPod({ name, metadata: { annotations: { big: 'x'.repeat(75_000) } } })
   const { teller, sent, clock } = node(t, { ...known, pods: [big('a'), big('b'), aPod({ name: 'c' })], secrets: [] })
   teller.desired(asking)
   await clock.settle()

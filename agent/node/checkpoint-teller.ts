@@ -35,8 +35,8 @@ export interface CheckpointTeller extends Loop {
 type Part = Pick<NodeCheckpoint, 'pods' | 'configMaps' | 'secrets'>
 
 const retry = { firstMs: 1_000, maxMs: 60_000 }
-/** The API takes 3 MiB and 32,768 fields and items, of which a pod has one for every 20 bytes or so. */
-const partBytes = 256 * 1024
+/** The API takes 3 MiB and 16,384 fields and items, of which a pod has one for every 20 bytes or so. */
+const partBytes = 128 * 1024
 const idleMs = 24 * 3600_000
 
 export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller {

@@ -165,7 +165,7 @@ function resourceProblems(field: string, { limits = {}, requests = {} }: Resourc
       if (name.startsWith('hugepages-')) return [forbidden(at, noHugePages)]
       return isExtended(name) ? wholeProblems(at, amount) : [forbidden(at, notYet)]
     }),
-    ...Object.keys({ ...limits, ...requests }).flatMap((name) =>
+    ...[...new Set([...Object.keys(limits), ...Object.keys(requests)])].flatMap((name) =>
       isExtended(name) ? sameProblems(field, name, limits, requests) : [],
     ),
     ...amounts.flatMap(({ at, amount }) =>

@@ -1,8 +1,9 @@
 import { test } from 'tap'
 import { bootstrappersGroup, type Identity, nodeIdentity } from '../../api/identity.ts'
 import { growth, linearAtMost } from '../../daemon/testing/growth.ts'
-import { anApi } from '../testing/api-in-memory.ts'
+import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { refusal } from '../testing/refusal.ts'
+import { sentMap } from '../testing/sent-objects.ts'
 import { mostValues, refuseIntricateJson } from './body-limits.ts'
 import { readProtobuf } from './protobuf.ts'
 import { parseYamlBody } from './yaml-body.ts'
@@ -54,10 +55,19 @@ test('JSON is bounded in its values and levels before it is parsed', async (t) =
   t.equal(ofJson(`[${'1,'.repeat(mostValues)}1]`), 'RequestEntityTooLarge')
   t.equal(ofJson('{"a":['.repeat(51)), 'BadRequest')
   t.match(ofJson(`${'{"a":['.repeat(50)}${']}'.repeat(50)}`), /no refusal/)
-  t.match(ofJson(`[${'[],'.repeat(30_000)}[]]`), /no refusal/, 'levels that end do not add up')
+  t.match(ofJson(`[${'[],'.repeat(8_000)}[]]`), /no refusal/, 'levels that end do not add up')
   const { ask } = await anApi(t)
   const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"a":${'['.repeat(200_000)}`
   t.match(await ask('POST', maps, { body }), { code: 400, body: { message: /levels/ } })
+})
+
+test('an object does not grow beyond the limit of a body by many patches', async (t) => {
+  const { ask } = await anApi(t)
+  const data = (letter: string) =>
+    Object.fromEntries(Array.from({ length: 10_000 }, (_, key) => [`${letter}${key}`, 'v']))
+  t.match(await ask('POST', maps, { body: sentMap({ data: data('a') }) }), { code: 201 })
+  const patch = { body: { data: data('b') }, type: patchTypes.merge }
+  t.match(await ask('PATCH', `${maps}/settings`, patch), { code: 413, body: { message: /fields and items/ } })
 })
 
 test('what is inside of texts is not counted, whatever it looks like', async (t) => {

@@ -6,8 +6,8 @@
 import { ApiError } from '../../api/api-error.ts'
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup } from '../../api/identity.ts'
 
-/** Fields and list items of one body. A pod with its status has about 300, a node with fifty images about 400. */
-export const mostValues = 32_768
+/** Fields and list items of one body, and of one object. A pod with its status has about 300, a node with fifty images 400. */
+export const mostValues = 16_384
 /** Levels of objects and lists; the schemas have fewer than twenty. Kubernetes allows 10,000. */
 const mostLevels = 100
 /** The parser takes up to 3 ms for each kB. kubectl turns files into JSON itself. */
@@ -32,11 +32,16 @@ export function refuseYaml(body: Uint8Array, { groups }: Identity): void {
 
 /** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is no JSON passes. */
 export function refuseIntricateJson(body: Uint8Array): void {
+  if (isIntricate(body)) throw tooManyValues()
+}
+
+/** Has this JSON more than `mostValues` fields and items? Throws BadRequest for too many levels. */
+export function isIntricate(json: Uint8Array): boolean {
   let values = 0 // the first of each object or list with its bracket, the others with their comma
   let levels = 0
-  for (let at = 0; at < body.length; at++) {
-    const byte = body[at]
-    if (byte === quote) at = endOfText(body, at)
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at]
+    if (byte === quote) at = endOfText(json, at)
     else if (byte === comma) values++
     else if (byte === openBrace || byte === openBracket) {
       values++
@@ -44,8 +49,9 @@ export function refuseIntricateJson(body: Uint8Array): void {
       if (levels > mostLevels)
         throw new ApiError('BadRequest', `the body of the request has more than ${mostLevels} levels`)
     } else if (byte === closeBrace || byte === closeBracket) levels--
-    if (values > mostValues) throw tooManyValues()
+    if (values > mostValues) return true
   }
+  return false
 }
 
 export function tooManyValues(): ApiError {

@@ -1,6 +1,7 @@
 /** How large may an object become? Its writer is told before it reaches the store. */
 import { ApiError } from '../../api/api-error.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
+import { isIntricate, mostValues } from './body-limits.ts'
 
 /** As etcd's --max-request-bytes: 1.5 MiB. */
 export const mostObjectBytes = 1536 * 1024
@@ -15,9 +16,15 @@ type AnyObject = ResourceTypes[ResourceName]
 /** Throws RequestEntityTooLarge. The size is that of its JSON. */
 export function refuseLarge(object: AnyObject): void {
   const most = mostBytes(object)
-  const bytes = jsonBytes(object)
-  if (bytes <= most) return
+  const json = Buffer.from(JSON.stringify(object))
+  const bytes = json.length
   const name = object.metadata.name ?? ''
+  if (bytes <= most) {
+    if (!isIntricate(json)) return
+    // Every later write reads, checks and copies all of them, whatever little it changes.
+    const because = `${object.kind} "${name}" would have more than ${mostValues} fields and items`
+    throw new ApiError('RequestEntityTooLarge', `Request entity too large: ${because}`)
+  }
   throw new ApiError(
     'RequestEntityTooLarge',
     `Request entity too large: ${object.kind} "${name}" would have ${bytes} bytes, the limit is ${most}`,

@@ -100,7 +100,7 @@ test('whatever the bytes are, they are read or refused', async (t) => {
     }
   }
   t.throws(() => readProtobuf(envelope('v1', 'Nothing', Buffer.alloc(0))), ProtobufError)
-  const many = Buffer.concat(Array.from({ length: 20_000 }, () => field(2, entry('a', '1'))))
+  const many = Buffer.concat(Array.from({ length: 5_000 }, () => field(2, entry('a', '1'))))
   t.match(readProtobuf(envelope('v1', 'ConfigMap', many)), { data: { a: '1' } }, 'in time that grows with its length')
 })
 
