@@ -181,7 +181,7 @@ async function revoke(subject: string, reason: string, place: Place, { nowMs, si
     return `All kubeconfigs of administrators that were made until now are good no more: the new one is ${place.kubeconfig.path}.\n`
   }
   expectSuccess(refused, await answering)
-  return `All certificates that ${user} was issued until now are revoked; its connections are cut. To let it in again, let it join again.\n`
+  return `All certificates that ${user} was issued until now are revoked; its connections are cut. To let it in again, let it join again with a token, and approve its request ('kubectl certificate approve').\n`
 }
 
 /** The controller writes another kubeconfig, which shows that it was done. */

@@ -103,7 +103,7 @@ function waitingText(name: string, nodeName: string, because: string): string {
   return [
     `The request ${name} waits for an operator: ${because}.`,
     `To let this machine be node ${nodeName}, run on the controller:  kubectl certificate approve ${name}`,
-    'If it is another machine, stop this command and give it another name with --node-name.',
+    'If the name is that of another machine, stop this command and give this one another name with --node-name.',
     'Waiting for the approval. This may be interrupted: the same command goes on with this request.',
   ].join('\n')
 }

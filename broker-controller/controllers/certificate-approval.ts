@@ -35,6 +35,8 @@ export type Claimed = {
   readonly sinceStartMs: number
   /** Nodes whose certificate has ended wait for an operator. */
   readonly quarantine: boolean
+  /** Pods are bound to the name: those of a Node that was deleted are removed within a minute or so. */
+  readonly hasPods: boolean
   /** The store does not know all names that are taken yet: it accepts checkpoints. */
   readonly acceptsCheckpoints: boolean
   /** What the node was issued before this was taken back; undefined: nothing was. */
@@ -47,7 +49,14 @@ export type CertificateStep =
   /** `replaces`: earlier certificates of the name are revoked, because the operator gave it to another key. */
   | { readonly step: 'sign'; readonly nodeName: string; readonly replaces: boolean }
   /** An operator must approve it. `message` is for the asker: it names nothing of the machine that has the name. */
-  | { readonly step: 'wait'; readonly reason: string; readonly message: string; readonly isNameTaken?: true }
+  | {
+      readonly step: 'wait'
+      readonly reason: string
+      readonly message: string
+      readonly isNameTaken?: true
+      /** When to decide again without an operator. */
+      readonly againMs?: number
+    }
   /** Nothing to do, or somebody else's to decide. */
   | { readonly step: 'none' }
 
@@ -100,7 +109,7 @@ function isTakeover(csr: CertificateSigningRequest, checked: Checked, claimed: C
 
 /** A token alone gives a name that is free. */
 function tokenStep(name: string, claimed: Claimed): CertificateStep {
-  const { node, promisedTo, acceptsCheckpoints } = claimed
+  const { node, promisedTo, acceptsCheckpoints, hasPods } = claimed
   if (promisedTo !== undefined || isLive(claimed)) {
     const message = `node name ${name} is in use by another machine that is live: give one of them another name`
     return { step: 'deny', reason: 'NodeNameInUse', message, isNameTaken: true }
@@ -109,10 +118,17 @@ function tokenStep(name: string, claimed: Claimed): CertificateStep {
     const message = `node ${name} exists, and this machine did not prove that it is that node`
     return { step: 'wait', reason: 'NodeExists', message, isNameTaken: true }
   }
-  if (!acceptsCheckpoints) return { step: 'approve' }
-  const message = `the controller was restored, and still waits for its nodes: node ${name} may be one of them`
-  return { step: 'wait', reason: 'AcceptsCheckpoints', message }
+  if (acceptsCheckpoints) {
+    const message = `the controller was restored and does not know all its nodes yet, node ${name} may be one of them ('bramble-controller checkpoints' shows until when)`
+    return { step: 'wait', reason: 'AcceptsCheckpoints', message }
+  }
+  if (!hasPods) return { step: 'approve' }
+  // It would get their Secrets.
+  const message = `pods are still bound to the name ${name}; those of a deleted node are removed within two minutes, and the request is then approved by itself`
+  return { step: 'wait', reason: 'PodsBound', message, againMs: podsBoundAgainMs }
 }
+
+const podsBoundAgainMs = 10_000
 
 /** As far as clocks may differ, and lists be written twice. */
 const aheadMs = 5 * 60_000

@@ -192,6 +192,21 @@ test('a name becomes free when its Node is deleted, and the request that waits g
   t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
 })
 
+test('a name is not given by a token while pods of its deleted Node are bound to it', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1' })
+  await world.run({ name: 'web', nodeName: 'pi-1' })
+  world.silence('pi-1')
+  await world.pass(70)
+  await ask(world, { name: 'spare', asks: 'pi-1#other' })
+  await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await world.clock.settle()
+  t.match(await answer(world, 'spare'), { conditions: ['Waiting PodsBound'], certificate: undefined })
+  await world.store.delete('pods', { namespace: 'default', name: 'web' })
+  await world.clock.advance(11_000)
+  t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
+})
+
 test('while checkpoints are accepted a token gives no name by itself', async (t) => {
   const world = fleet(t)
   t.teardown(

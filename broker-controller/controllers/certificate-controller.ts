@@ -106,8 +106,9 @@ async function runCertificates(
   const reconcile = async (key: string) => {
     const csr = await store.get('certificatesigningrequests', keyFrom(key))
     if (csr === undefined) return undefined
-    await act(csr, await stepFor(csr))
-    return undefined
+    const step = await stepFor(csr)
+    await act(csr, step)
+    return step.step === 'wait' && step.againMs !== undefined ? { requeueAfterMs: step.againMs } : undefined
   }
 
   const stepFor = async (csr: StoredRequest): Promise<CertificateStep> => {
@@ -128,6 +129,7 @@ async function runCertificates(
       promisedTo: promises.get(name),
       sinceStartMs: clock.monotonicMs() - startedMs,
       quarantine: settings.quarantine ?? false,
+      hasPods: checked.ok && (await store.list('pods')).items.some(({ spec }) => spec.nodeName === name),
       acceptsCheckpoints: checkpoints?.isOpen() ?? false,
       revokedBeforeMs: await revokedBeforeMs(expectedName ?? name),
     })
