@@ -303,7 +303,7 @@ test('of a Secret that exists, what a node delivers differently is kept apart an
 })
 
 test('a node brings a bounded number of pods', async (t) => {
-  const { tell, store } = await fleet(t)
+  const { tell, store, events } = await fleet(t)
   const pods = Array.from({ length: 501 }, (_, index) =>
     aPod({ name: `p-${index}`, uid: `uid-${index}`, nodeName: 'pi-1', namespace: 'shop' }),
   )
@@ -312,6 +312,14 @@ test('a node brings a bounded number of pods', async (t) => {
     body: { message: /p-500 .*500 pods of its checkpoint were taken already/ },
   })
   t.equal((await store.list('pods')).items.length, 500)
+  t.notOk((await tell({ pods: pods.slice(0, 500) })).body['message'], 'the same ones may be sent again')
+  const system = Array.from({ length: 100 }, (_, index) =>
+    aPod({ name: `s-${index}`, uid: `uid-s-${index}`, nodeName: 'pi-2', namespace: 'kube-system' }),
+  )
+  await tell({ pods: system }, 'pi-2')
+  const reported = (await events()).filter(({ involvedObject }) => involvedObject.name === 'pi-2')
+  t.equal(reported.length, 21, 'and is reported a bounded number of times')
+  t.match(reported.map(({ message }) => message).join(), /80 more pods of node pi-2/)
 })
 
 async function fleet(t: Test, ours: StoreOrigin = origin) {

@@ -16,6 +16,7 @@ import { type ResourceName, resources } from '../../api/resources.ts'
 import type { Secret } from '../../api/secret.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { isAssigned } from '../store/checkpoint-data.ts'
+import { keyText } from '../store/follow.ts'
 import { nodeReference } from '../store/references.ts'
 import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
@@ -51,7 +52,17 @@ export async function learnCheckpoint(request: ResourceRequest, needs: ResourceN
   }
 
   const refused: string[] = []
-  for (const pod of told.pods ?? []) refused.push(...(await learnPod(pod, route.name, identity, needs)))
+  const learnt = await learntPods(route.name, needs)
+  for (const pod of told.pods ?? []) {
+    const isOneMore = !learnt.has(keyText(pod.metadata))
+    const problem =
+      isOneMore && learnt.size >= mostPods
+        ? notTaken(pod, route.name, `${mostPods} pods of its checkpoint were taken already`)
+        : await learnPod(pod, route.name, identity, needs)
+    if (problem === undefined) learnt.add(keyText(pod.metadata))
+    else refused.push(problem)
+  }
+  await reportRefused(route.name, refused, needs)
   const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
   const assigned = bound.filter(isAssigned)
   const take = (resource: 'configmaps' | 'secrets', object: ConfigMap | Secret) =>
@@ -90,40 +101,41 @@ export function withoutCheckpoint<T extends AnyObject>(object: T, identity: Iden
   return isNew && object.kind === 'Node' && nodeOf(identity) !== undefined ? marked(object, needs) : object
 }
 
-/** Why it is not taken, where that is so. */
-async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<readonly string[]> {
+/** Why it is not taken; undefined: it is. */
+async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<string | undefined> {
   const { metadata, spec, status } = pod
   if (spec.nodeName !== node || metadata.uid === undefined) {
     const message = `pod ${metadata.namespace}/${metadata.name} is not one that was bound to node "${node}"`
     throw new ApiError('BadRequest', message)
   }
   // The node makes the mirrors of its own pods itself.
-  if (metadata.annotations?.[mirrorAnnotation] !== undefined) return []
+  if (metadata.annotations?.[mirrorAnnotation] !== undefined) return undefined
   const { name = '', namespace = '', uid } = metadata
   const key = { namespace, name }
   const present = await needs.store.get('pods', key)
-  if (ownNamespaces.includes(namespace) && present?.spec.nodeName !== node) {
-    return refusePod(pod, node, 'no node has a say in this namespace', needs)
+  const isKnown = present?.metadata.uid === uid && present?.spec.nodeName === node
+  if (ownNamespaces.includes(namespace) && !isKnown) {
+    return notTaken(pod, node, 'no node has a say in this namespace')
   }
   if (present?.metadata.uid === uid) {
     await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
-  } else if ((await learntPods(node, needs)) >= mostPods) {
-    return refusePod(pod, node, `${mostPods} pods of its checkpoint were taken already`, needs)
   } else if (present === undefined || !isTaken(present, node, needs)) {
     const claimed = claimedBy(node, marked(isFinished(pod) ? { ...pod, status } : pod, needs))
     await learn('pods', claimed, identity, needs)
   }
   const kept = await needs.store.get('pods', key)
-  if (kept === undefined || kept.spec.nodeName === node) return []
+  if (kept === undefined || kept.spec.nodeName === node) return undefined
   const other = kept.spec.nodeName
-  return refusePod(pod, node, other ? `node ${other} has a pod of that name` : 'there is a pod of that name', needs)
+  return notTaken(pod, node, other ? `node ${other} has a pod of that name` : 'there is a pod of that name')
 }
 
-async function learntPods(node: string, { store }: ResourceNeeds): Promise<number> {
+/** The pods that came with the node's checkpoint. */
+async function learntPods(node: string, { store }: ResourceNeeds): Promise<Set<string>> {
   const { items } = await store.list('pods')
-  return items.filter(
-    ({ metadata, spec }) => spec.nodeName === node && learntFromAnnotation in (metadata.annotations ?? {}),
-  ).length
+  const learnt = items.filter(
+    ({ metadata, spec }) => spec.nodeName === node && metadata.annotations?.[learntFromAnnotation] !== undefined,
+  )
+  return new Set(learnt.map(({ metadata }) => keyText(metadata)))
 }
 
 /** It came with the checkpoint of this node: what it names is open to the node only as far as the node delivers it. */
@@ -150,18 +162,21 @@ function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean
   return isTold && present.spec.nodeName !== node && !isFinished(present)
 }
 
-async function refusePod(
-  { metadata }: Pod,
-  node: string,
-  because: string,
-  needs: ResourceNeeds,
-): Promise<readonly string[]> {
-  const pod = `${metadata.namespace}/${metadata.name} (uid ${metadata.uid})`
-  const message = `Pod ${pod} of node ${node} is not taken back: ${because}`
-  warnLimited(needs, node, 'A pod that a node told of was not taken back', { node, because: message })
-  const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
-  await needs.events.record({ object: nodeReference(node), ...what })
-  return [message]
+function notTaken({ metadata }: Pod, node: string, because: string): string {
+  return `Pod ${metadata.namespace}/${metadata.name} (uid ${metadata.uid}) of node ${node} is not taken back: ${because}`
+}
+
+/** A node that makes up pods must not fill the log and the Events with them. */
+const mostReported = 20
+
+async function reportRefused(node: string, refused: readonly string[], needs: ResourceNeeds): Promise<void> {
+  const more = refused.length - mostReported
+  const last = more > 0 ? [`${more} more pods of node ${node} are not taken back`] : []
+  for (const message of [...refused.slice(0, mostReported), ...last]) {
+    warnLimited(needs, node, 'A pod that a node told of was not taken back', { node, because: message })
+    const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
+    await needs.events.record({ object: nodeReference(node), ...what })
+  }
 }
 
 function isNamed(
