@@ -292,7 +292,7 @@ test('a keep alive that is missing or too long is refused', async (t) => {
     socket.write(
       generate({ cmd: 'connect', clientId: 'x', clean: true, keepalive, protocolId: 'MQTT', protocolVersion: 4 }),
     )
-    t.same((await once(socket, 'data'))[0], Buffer.from([0x20, 2, 0, 5]))
+    t.same((await once(socket, 'data'))[0], Buffer.from([0x20, 2, 0, 6]))
     socket.destroy()
   }
   t.equal(await refusals('KeepAlive'), 2)

@@ -11,6 +11,7 @@ import { mayPublish, maySubscribe, type Permission, type Refusal } from './autho
 import type { Broker, NodeListener } from './broker.ts'
 import { type BrokerLimits, defaultBrokerLimits } from './broker-limits.ts'
 import { brokerMetrics } from './broker-metrics.ts'
+import { type ConnackCode, connackCode } from './mqtt-encoding.ts'
 import { type MqttSession, mqttSession } from './mqtt-session.ts'
 import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
 import { type BrokerTls, tlsListener } from './tls-listener.ts'
@@ -100,32 +101,32 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   }
 
   /** The certificate is the identity: a second connection of the node replaces the first, whatever its client id is. */
-  const accept = (connection: Connection, packet: IConnectPacket): boolean => {
+  const accept = (connection: Connection, packet: IConnectPacket): ConnackCode => {
     const { peer } = connection
     const refusal = refusalOf(peer)
     if (refusal !== undefined) refuse(peer, 'connection', refusal)
     const { node } = peer
-    if (refusal !== undefined || node === undefined) return false
+    if (refusal !== undefined || node === undefined) return connackCode.notAuthorized
     const { will, keepalive = 0 } = packet
     if (will !== undefined) {
       const publication = { topic: will.topic, qos: will.qos ?? 0, retain: will.retain ?? false }
       const topic = granted(connection, 'last will', mayPublish(node, publication))
-      if (topic === undefined) return false
+      if (topic === undefined) return connackCode.notAuthorized
       connection.will = { topic, body: will.payload.toString() }
     }
     if (keepalive === 0 || keepalive > limit.keepAliveSeconds) {
       const reason = `its keep alive is ${keepalive} s, and must be 1 to ${limit.keepAliveSeconds} s`
       refuse(peer, 'connection', { allowed: false, code: 'KeepAlive', reason })
-      return false
+      return connackCode.keepAliveRefused
     }
     connection.settled()
     const previous = current.get(node)
     current.set(node, connection)
     listener?.connected(node, peer.peer)
-    if (previous === undefined) return true
+    if (previous === undefined) return connackCode.accepted
     log.info(`${node}/replaced`, 'MQTT connection replaced', { node, address: peer.peer.address })
     previous.session.close()
-    return true
+    return connackCode.accepted
   }
 
   const refusalOf = ({ user, node, notBeforeMs }: PeerCertificate): Refusal | undefined => {

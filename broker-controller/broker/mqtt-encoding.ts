@@ -9,8 +9,9 @@ export type OutgoingPublish = {
   readonly messageId: number
 }
 
-/** 3.2.2.3. */
-export const connackCode = { accepted: 0, badProtocolVersion: 1, notAuthorized: 5 } as const
+/** 3.2.2.3; the last is ours, for a keep alive that is missing or too long: agents then ask for a usual one. */
+export const connackCode = { accepted: 0, badProtocolVersion: 1, notAuthorized: 5, keepAliveRefused: 6 } as const
+export type ConnackCode = (typeof connackCode)[keyof typeof connackCode]
 
 /** 3.2: never with a session present, for none is kept. */
 export function connackPacket(returnCode: number): Buffer {

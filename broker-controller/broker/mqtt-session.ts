@@ -5,6 +5,7 @@
 import type { TLSSocket } from 'node:tls'
 import { type IConnectPacket, type IPublishPacket, type ISubscribePacket, type Packet, parser } from 'mqtt-packet'
 import {
+  type ConnackCode,
   connackCode,
   connackPacket,
   pingrespPacket,
@@ -28,8 +29,8 @@ export type SessionNeeds = {
 }
 
 export interface SessionHandler {
-  /** False: answered with "not authorized", and closed. */
-  connect(packet: IConnectPacket): boolean
+  /** The answer. The connection is closed where it is not `accepted`. */
+  connect(packet: IConnectPacket): ConnackCode
   /** False: the connection is closed. A promise: nothing more is read until it has resolved. */
   publish(packet: IPublishPacket): boolean | Promise<void>
   /** May the client read this topic? */
@@ -81,11 +82,7 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
     if (isConnected) return close(new Error('A second CONNECT on one connection'))
     const { protocolVersion = 4, keepalive = 0 } = packet
     const isKnown = protocolVersion === 3 || protocolVersion === 4
-    const answer = isKnown
-      ? handler.connect(packet)
-        ? connackCode.accepted
-        : connackCode.notAuthorized
-      : connackCode.badProtocolVersion
+    const answer = isKnown ? handler.connect(packet) : connackCode.badProtocolVersion
     send(connackPacket(answer))
     isConnected = answer === connackCode.accepted
     if (isConnected) silenceMs = keepalive * 1500 || Number.POSITIVE_INFINITY
