@@ -24,7 +24,8 @@ processes of its own. Certificates are made before anything is measured.
 
   --nodes N          how many nodes (1000)
   --pods N           pods of each (3)
-  --heartbeats S     for so many seconds each node sends its heartbeat every ten (20)
+  --heartbeats S     for so many seconds each node sends heartbeats (20)
+  --beat-every S     a heartbeat of each node in so many seconds (10)
   --processes N      processes of the load (1 for each 5000 nodes)
   --at-once N        nodes that connect at a time, in each process (64)
   --one-address      all nodes connect from one address, as behind one router
@@ -36,6 +37,7 @@ const read = readOptions(process.argv.slice(2), {
     nodes: { type: 'string', default: '1000' },
     pods: { type: 'string', default: '3' },
     heartbeats: { type: 'string', default: '20' },
+    'beat-every': { type: 'string', default: '10' },
     processes: { type: 'string' },
     'at-once': { type: 'string', default: '64' },
     'one-address': { type: 'boolean', default: false },
@@ -187,7 +189,8 @@ async function startLoads(with_: Pick<LoadSettings, 'certificates' | 'ca' | 'por
     loads.push(load)
     const [first, end] = [Math.floor((nodes * i) / processes), Math.floor((nodes * (i + 1)) / processes)]
     const oneAddress = values['one-address']
-    const settings = { ...with_, first, count: end - first, pods, oneAddress, atOnce: Number(values['at-once']) }
+    const [atOnce, beatMs] = [Number(values['at-once']), Number(values['beat-every']) * 1000]
+    const settings = { ...with_, first, count: end - first, pods, oneAddress, atOnce, beatMs }
     await orderedOf(load, { order: 'settings', settings })
   }
 }

@@ -15,6 +15,8 @@ export type LoadSettings = {
   readonly oneAddress: boolean
   /** How many connect at a time when they are told to. */
   readonly atOnce: number
+  /** Between two heartbeats of a node. */
+  readonly beatMs: number
 }
 export type Order =
   | { readonly order: 'settings'; readonly settings: LoadSettings }
@@ -22,7 +24,6 @@ export type Order =
   | { readonly order: 'beat'; readonly seconds: number }
 export type Answer = { readonly done: Order['order']; readonly count: number; readonly failures: number }
 
-const beatMs = 10_000
 const nodes = new Map<number, ConnectedNode>()
 let settings: LoadSettings | undefined
 let issued: readonly Issued[] = []
@@ -109,9 +110,10 @@ async function connectAtLast(index: number): Promise<ConnectedNode> {
   }
 }
 
-/** Every node beats once in ten seconds, spread over them. Gives the number of heartbeats. */
+/** Every node beats once in `beatMs`, spread over it. Gives the number of heartbeats. */
 async function beatFor(seconds: number): Promise<number> {
   const beating = [...nodes.keys()]
+  const { beatMs } = present()
   let sent = 0
   const startMs = performance.now()
   for (const total = Math.round((beating.length * seconds * 1000) / beatMs); sent < total; ) {

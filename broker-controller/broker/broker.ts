@@ -21,10 +21,10 @@ export type Peer = {
 
 export interface NodeListener {
   /**
-   * The broker takes more from this node once it resolves. Never rejects. Of a connection that another one of the same
+   * The broker takes more from this node once it resolves; undefined: it was taken at once. Never rejects. Of a connection that another one of the same
    * node has replaced nothing is told any more: neither messages, nor its last will, nor its end.
    */
-  message(message: NodeMessage): Promise<void>
+  message(message: NodeMessage): Promise<void> | undefined
   connected(node: string, peer: Peer): void
   disconnected(node: string): void
 }

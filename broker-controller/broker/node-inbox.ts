@@ -111,7 +111,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   const leases = nodeLeases({ store, clock })
-  const lease = (node: string, news: LeaseNews) => leases.tell(node, news, peers.get(node) ?? {})
+  const lease = (node: string, news: LeaseNews) => leases.tell(node, news, peers.get(node) ?? noPeer)
   const leaseFailed = (node: string) => (error: unknown) => failed({ node, topic: { kind: 'connection', node } }, error)
 
   const askForReport = async (node: string, reason: string) => {
@@ -150,15 +150,24 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     await lease(message.node, { news: 'connection', message: said })
   }
 
-  const heartbeat = async (message: NodeMessage) => {
+  /** undefined: all of it is done. That is the case of most of a fleet's messages. */
+  const heartbeat = (message: NodeMessage): Promise<void> | undefined => {
     const { node, body } = message
     const isShort = body === '' || body === standingStatusBody
     const said = isShort ? undefined : understood(LeaseMessageSchema, message)
     if (said === undefined && !isShort) return
-    await lease(node, { news: 'heartbeat' })
-    if (digests.differs(node, said?.digest)) await askForReport(node, 'digest differs')
-    else if (staysUnknown(node)) await askForReport(node, 'Ready is Unknown')
-    else if (body === standingStatusBody) await statusStands(node)
+    const renewing = leases.renew(node, peers.get(node) ?? noPeer)
+    if (renewing === undefined) {
+      return lease(node, { news: 'heartbeat' }).then(() => afterHeartbeat(message, said?.digest))
+    }
+    renewing.catch((error) => failed(message, error))
+    return afterHeartbeat(message, said?.digest)
+  }
+
+  const afterHeartbeat = ({ node, body }: NodeMessage, digest: string | undefined): Promise<void> | undefined => {
+    if (digests.differs(node, digest)) return askForReport(node, 'digest differs')
+    if (staysUnknown(node)) return askForReport(node, 'Ready is Unknown')
+    return body === standingStatusBody ? statusStands(node) : undefined
   }
 
   /** As if the node had published the same status once more; one that somebody else changed it must publish. */
@@ -262,7 +271,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
       case 'connection':
         return connection(message)
       case 'lease':
-        return heartbeat(message)
+        return await heartbeat(message)
       case 'status':
         return queue.run(name, () => status(message))
       case 'pod':
@@ -308,7 +317,10 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
         drops.close()
       }
     },
-    message: (message) => take(message).catch((error) => failed(message, error)),
+    message(message) {
+      const taking = message.topic.kind === 'lease' ? heartbeat(message) : take(message)
+      return taking?.catch((error) => failed(message, error))
+    },
     connected(node, peer) {
       conflicts.connected(node, peer.address, peers.has(node))
       digests.forget(node)
@@ -323,6 +335,8 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     },
   }
 }
+
+const noPeer: Peer = {}
 
 /** undefined when it is no JSON. */
 function parsed(body: string): unknown {

@@ -97,6 +97,12 @@ export function restoredLease({ metadata }: Stored<Node>): Lease {
   }
 }
 
+/** The lease of a node that is known to be online, renewed; undefined where more than its time would change. */
+export function renewedLease<L extends Lease>(lease: L, nowMs: number): L | undefined {
+  if (lease.metadata.annotations?.[annotation.connection] !== 'online') return undefined
+  return { ...lease, spec: { ...lease.spec, renewTime: rfc3339Micro(nowMs) } }
+}
+
 /** As the node announced it with its connection, within the agent's own limits for the setting. */
 function durationAfter(before: Lease | undefined, news: LeaseNews): number {
   const announced = news.news === 'connection' ? news.message.leaseDurationSeconds : undefined
