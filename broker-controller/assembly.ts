@@ -5,7 +5,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { trustHash } from '../certs/ca-hash.ts'
-import { signerOf } from '../certs/client-certificate.ts'
+import { issuerOf, signerOf } from '../certs/client-certificate.ts'
 import { commonNameOfCSR } from '../certs/csr.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
@@ -101,7 +101,6 @@ export async function runController(
     const checkpoints = await openCheckpointWindow(needs, origin, configuration.checkpoints)
     const host = listen.bindAddress ?? anyAddress(machine)
 
-    const authorityOf = (der: Uint8Array) => signerOf(der, own.authority().trusted)
     const usage = usageBoard({ clock })
     const api = apiServer({
       ...needs,
@@ -115,7 +114,7 @@ export async function runController(
       origin,
       checkpoints,
       revocations,
-      isOurs: (der) => authorityOf(der) !== undefined,
+      isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
       lapsedWindowMs: configuration.certificates.expiredWindowMs,
     })
     const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
@@ -127,7 +126,7 @@ export async function runController(
       log,
       registry,
       revocations,
-      authorityOf,
+      authorityOf: (certificate) => issuerOf(certificate, own.authority().trusted),
     })
     closing.unshift(() => broker.close())
     const outbox = nodeOutbox({

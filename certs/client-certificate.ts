@@ -14,11 +14,31 @@ export function signerOf(der: Uint8Array, trusted: string): string | undefined {
   try {
     const certificate = new X509Certificate(der)
     if (certificate.ca || !certificate.keyUsage?.includes(clientUse)) return undefined
-    const authority = certificatesIn(trusted)
-      .map((block) => new X509Certificate(block))
-      .find((one) => one.ca && certificate.checkIssued(one) && certificate.verify(one.publicKey))
-    return authority && caHash(authority)
+    return authoritiesIn(trusted).find(({ one }) => certificate.checkIssued(one) && certificate.verify(one.publicKey))
+      ?.hash
   } catch {
     return undefined
   }
+}
+
+/**
+ * The hash of the authority, among `trusted` (PEM), that this certificate names as its issuer, by name and key identifier;
+ * undefined when there is none. For certificates whose signature TLS has verified with these authorities.
+ */
+export function issuerOf(certificate: X509Certificate, trusted: string): string | undefined {
+  return authoritiesIn(trusted).find(({ one }) => certificate.checkIssued(one))?.hash
+}
+
+type Trusted = { readonly one: X509Certificate; readonly hash: string }
+
+/** Parsed once: each connection asks for them. */
+let parsed: { readonly trusted: string; readonly authorities: readonly Trusted[] } | undefined
+
+function authoritiesIn(trusted: string): readonly Trusted[] {
+  if (parsed?.trusted !== trusted) {
+    const blocks = certificatesIn(trusted).map((block) => new X509Certificate(block))
+    const authorities = blocks.filter(({ ca }) => ca).map((one) => ({ one, hash: caHash(one) }))
+    parsed = { trusted, authorities }
+  }
+  return parsed.authorities
 }

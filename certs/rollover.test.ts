@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { openAuthority, wrongDate } from './authority.ts'
-import { signerOf } from './client-certificate.ts'
+import { issuerOf, signerOf } from './client-certificate.ts'
 import { issueNode } from './issue.ts'
 import { beginRollover, changeOver, finishRollover, rolloverIn } from './rollover.ts'
 
@@ -34,6 +34,9 @@ test('both authorities are trusted from the first step to the last, and one of t
   t.match(await finishRollover(folder), { stage: 'none', hash: second.hash })
   const last = await openAuthority(folder, nowMs)
   t.equal(signerOf(old, last.trusted), undefined)
+  const issuer = (der: Uint8Array, trusted: string) => issuerOf(new X509Certificate(der), trusted)
+  t.same([issuer(old, second.trusted), issuer(fresh, second.trusted)], [first.hash, second.hash])
+  t.equal(issuer(old, last.trusted), undefined)
   t.same((await readdir(folder)).sort(), ['ca.crt', 'ca.key'])
 })
 

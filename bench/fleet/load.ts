@@ -50,11 +50,12 @@ async function obey(order: Order): Promise<number> {
       await each((index) => keepConnected(index))
       return nodes.size
     case 'reconnect':
+      // Few at a time: each is to be back within nodeConnectionLossDebounce.
       await each(async (index) => {
         nodes.get(index)?.cut()
         nodes.delete(index)
         while (!nodes.has(index)) await delay(5)
-      })
+      }, 8)
       return nodes.size
     case 'await':
       while (nodes.size < present().count) await delay(20)
@@ -73,13 +74,13 @@ function present(): LoadSettings {
   return settings
 }
 
-async function each(work: (index: number) => Promise<void>): Promise<void> {
+async function each(work: (index: number) => Promise<void>, most = Number.POSITIVE_INFINITY): Promise<void> {
   const { first, count, atOnce } = present()
   let next = first
   const worker = async () => {
     while (next < first + count) await work(next++)
   }
-  await Promise.all(Array.from({ length: atOnce }, worker))
+  await Promise.all(Array.from({ length: Math.min(atOnce, most) }, worker))
 }
 
 /** Resolves at the first connection; from then on the node returns whenever its connection ends. */

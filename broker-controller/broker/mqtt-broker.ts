@@ -1,4 +1,5 @@
 /** The embedded broker: MQTT sessions behind a listener that asks for a certificate of our authority. */
+import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import type { IConnectPacket, IPublishPacket } from 'mqtt-packet'
 import type { Registry } from 'prom-client'
@@ -24,8 +25,8 @@ export type MqttBrokerNeeds = {
   readonly limits?: Partial<BrokerLimits>
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: Pick<RevocationList, 'because' | 'onChange'>
-  /** The hash of the authority that signed this certificate (DER). */
-  readonly authorityOf?: (der: Uint8Array) => string | undefined
+  /** The hash of the authority that signed this certificate, whose signature TLS has verified. */
+  readonly authorityOf?: (certificate: X509Certificate) => string | undefined
 }
 
 export interface MqttBroker extends Broker {
@@ -219,7 +220,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       if (authorityOf === undefined) return
       cut('AuthorityGone', ({ session: { socket } }) => {
         const certificate = socket.getPeerX509Certificate()
-        if (certificate === undefined || authorityOf(certificate.raw) !== undefined) return undefined
+        if (certificate === undefined || authorityOf(certificate) !== undefined) return undefined
         return 'the authority of its certificate is trusted no more'
       })
     },

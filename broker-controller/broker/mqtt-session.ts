@@ -144,11 +144,14 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
   parse.on('error', (error: Error) => close(error))
   socket.on('data', (piece: Buffer) => {
     if (socket.destroyed) return
-    if (isWithinSize(piece)) parse.parse(piece)
-    else {
+    if (!isWithinSize(piece)) {
       handler.tooLarge()
-      close()
+      return close()
     }
+    // What answers these packets is sent in one TLS record, with one call of the system.
+    socket.cork()
+    parse.parse(piece)
+    socket.uncork()
   })
   socket.on('error', (error) => close(error))
   socket.once('close', () => handler.closed(isGoodbye, failure))

@@ -33,6 +33,7 @@ import { nodeDigests } from './node-digests.ts'
 import { nodeLeases } from './node-leases.ts'
 import {
   emptiedPod,
+  isStanding,
   type LeaseNews,
   nodeStatusAfter,
   podStatusAfter,
@@ -191,12 +192,18 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     if (given === undefined) return
     const { status: report, cut } = boundedNodeStatus(given)
     noteCut(message, cut)
+    let isKnown = false
     const written = await rewrite({ store, clock }, 'nodes', {
       key: { namespace: '', name: message.node },
       part: 'status',
-      change: (node) => ({ ...node, status: nodeStatusAfter(node.status, report, clock.wallMs()) }),
+      change(node) {
+        const nowMs = clock.wallMs()
+        const after = nodeStatusAfter(node.status, report, nowMs)
+        isKnown = isStanding(node.status, after, nowMs)
+        return isKnown ? undefined : { ...node, status: after }
+      },
     })
-    if (written !== undefined) return
+    if (written !== undefined || isKnown) return
     dropped.inc({ kind: 'status', reason: 'NoSuchNode' })
     unregistered.add(message.node)
     digests.lost(message.node, topicName(message.topic))

@@ -3,7 +3,15 @@ import type { ObjectMeta } from '../../api/meta.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import type { PodMessage } from '../../api/topics.ts'
-import { emptiedPod, leaseAfter, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+import {
+  emptiedPod,
+  isStanding,
+  leaseAfter,
+  nodeStatusAfter,
+  podStatusAfter,
+  renewedLease,
+  subjectOf,
+} from './node-report.ts'
 
 const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
 const now = '2026-01-01T00:10:00Z'
@@ -241,4 +249,34 @@ test('a pod that its node stopped to shut down is taken as running again after t
   t.match(podStatusAfter('pi-1', 'u1', report, once), { status: { phase: 'Failed', reason: 'Terminated' } })
   const evicted = { ...pod, status: { phase: 'Failed', reason: 'Evicted' } } as const
   t.match(podStatusAfter('pi-1', 'u1', report, evicted), { status: { phase: 'Failed', reason: 'Evicted' } })
+})
+
+test('a status that is reported again stands, until its heartbeat times are old or something differs', async (t) => {
+  const report: NodeStatus = {
+    capacity: { cpu: '4' },
+    conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }],
+    images: [{ names: ['a'], sizeBytes: 1 }],
+  }
+  const before = nodeStatusAfter(undefined, report, nowMs)
+  const again = (changed: NodeStatus, laterMs: number) =>
+    isStanding(before, nodeStatusAfter(before, changed, nowMs + laterMs), nowMs + laterMs)
+  t.equal(again(report, 1_000), true)
+  t.equal(again(report, 239_000), true)
+  t.equal(again(report, 241_000), false)
+  t.equal(again(report, -10_000), false, 'our own date was set back')
+  t.equal(again({ ...report, images: [{ names: ['b'], sizeBytes: 1 }] }, 1_000), false)
+  t.equal(again({ ...report, conditions: [{ type: 'Ready', status: 'False', reason: 'KubeletReady' }] }, 1_000), false)
+  t.equal(again({ ...report, conditions: [{ type: 'Ready', status: 'True', reason: 'Other' }] }, 1_000), false)
+  t.equal(isStanding(undefined, before, nowMs), false)
+})
+
+test('only the lease of a node that is online is renewed without a decision', async (t) => {
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  if (online === undefined) return t.fail('no lease')
+  t.same(renewedLease(online, nowMs + 10_000), {
+    ...online,
+    spec: { ...online.spec, renewTime: '2026-01-01T00:10:10.500000Z' },
+  })
+  const lost = leaseAfter('pi-1', online, connection('lost'), { nowMs })
+  t.equal(lost && renewedLease(lost, nowMs), undefined)
 })

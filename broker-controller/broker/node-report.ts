@@ -1,4 +1,5 @@
 /** What a node says → what the store should hold. The controller's clock stamps it; the node's own is not trusted. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectReference, OwnerReference, Stored } from '../../api/meta.ts'
@@ -164,6 +165,31 @@ export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStat
   const ready = known.find(({ type }) => type === 'Ready')
   const others = known.filter((condition) => !types.has(condition.type) && !isReported(condition, ready))
   return { ...report, conditions: [...others.slice(0, mostForeignConditions), ...reported] }
+}
+
+/**
+ * Does this status say what the one before said, so that nothing need be written? Heartbeat times count once they are older
+ * than `restampMs`: agents refresh them every 5 minutes.
+ */
+export function isStanding(before: NodeStatus | undefined, after: NodeStatus, nowMs: number): boolean {
+  const { conditions: known = [], ...rest } = before ?? {}
+  const { conditions = [], ...restAfter } = after
+  return (
+    known.length === conditions.length &&
+    conditions.every((condition, i) => isSameButHeartbeat(condition, known[i], nowMs)) &&
+    isDeepStrictEqual(restAfter, rest)
+  )
+}
+
+const restampMs = 4 * 60_000
+
+function isSameButHeartbeat(after: NodeCondition, before: NodeCondition | undefined, nowMs: number): boolean {
+  if (after === before) return true
+  const ageMs = nowMs - Date.parse(before?.lastHeartbeatTime ?? '')
+  if (!(ageMs >= 0 && ageMs < restampMs)) return false
+  const { lastHeartbeatTime: _, ...rest } = { ...before }
+  const { lastHeartbeatTime: __, ...restAfter } = after
+  return isDeepStrictEqual(restAfter, rest)
 }
 
 /** Of controllers and node-problem detectors that write through the API. */

@@ -1,4 +1,5 @@
 /** What a client's certificate says, read once for each connection. TLS has verified it. */
+import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { identityOfSubject, nodeOf } from '../../api/identity.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
@@ -14,7 +15,7 @@ export type PeerCertificate = {
 
 export function readPeerCertificate(
   socket: TLSSocket,
-  authorityOf: ((der: Uint8Array) => string | undefined) | undefined,
+  authorityOf: ((certificate: X509Certificate) => string | undefined) | undefined,
 ): PeerCertificate {
   const address = addressOf(socket)
   const certificate = socket.getPeerX509Certificate()
@@ -26,7 +27,7 @@ export function readPeerCertificate(
     notBeforeMs: Date.parse(certificate.validFrom),
     peer: {
       address,
-      certificate: { until: rfc3339(Date.parse(certificate.validTo)), authority: authorityOf?.(certificate.raw) },
+      certificate: { until: rfc3339(Date.parse(certificate.validTo)), authority: authorityOf?.(certificate) },
     },
   }
 }
