@@ -24,8 +24,8 @@ processes of its own. Certificates are made before anything is measured.
 
   --nodes N          how many nodes (1000)
   --pods N           pods of each (3)
-  --heartbeats S     for so many seconds each node sends heartbeats (20)
-  --beat-every S     a heartbeat of each node in so many seconds (10)
+  --heartbeats S     for so many seconds each node sends further heartbeats (20)
+  --beat-every S     one of them in so many seconds (10); each node sends one every 10 s all the time
   --processes N      processes of the load (1 for each 5000 nodes)
   --at-once N        nodes that connect at a time, in each process (64)
   --one-address      all nodes connect from one address, as behind one router

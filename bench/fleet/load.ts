@@ -24,6 +24,8 @@ export type Order =
   | { readonly order: 'beat'; readonly seconds: number }
 export type Answer = { readonly done: Order['order']; readonly count: number; readonly failures: number }
 
+/** As an agent, all the time: else the controller would find the fleet silent while it is measured. */
+const usualBeatMs = 10_000
 const nodes = new Map<number, ConnectedNode>()
 let settings: LoadSettings | undefined
 let issued: readonly Issued[] = []
@@ -87,6 +89,8 @@ async function each(work: (index: number) => Promise<void>, most = Number.POSITI
 async function keepConnected(index: number): Promise<void> {
   const connected = await connectAtLast(index)
   nodes.set(index, connected)
+  const beating = setInterval(() => connected.beat(), usualBeatMs * (1 + 0.04 * Math.random()))
+  void connected.ended.then(() => clearInterval(beating))
   void connected.ended.then(async () => {
     if (nodes.get(index) === connected) {
       nodes.delete(index)
@@ -111,7 +115,7 @@ async function connectAtLast(index: number): Promise<ConnectedNode> {
   }
 }
 
-/** Every node beats once in `beatMs`, spread over it. Gives the number of heartbeats. */
+/** Every node beats once more in `beatMs`, spread over it. Gives the number of heartbeats. */
 async function beatFor(seconds: number): Promise<number> {
   const beating = [...nodes.keys()]
   const { beatMs } = present()

@@ -107,6 +107,7 @@ class Session {
     if (packet.cmd === 'connack') this.greet()
     if (packet.cmd === 'publish' && packet.qos === 1) this.write({ cmd: 'puback', messageId: packet.messageId ?? 0 })
     if (packet.cmd === 'publish' && packet.topic === this.topic('desired')) this.done('desired')
+    if (packet.cmd === 'publish' && packet.topic === this.topic('calls')) this.reportAll()
     if (packet.cmd === 'suback') this.report(packet.messageId ?? 0)
     if (packet.cmd === 'puback') this.done(`ack-${packet.messageId}`)
     if (packet.cmd === 'connack') this.done('connack')
@@ -123,24 +124,15 @@ class Session {
   }
 
   private report(messageId: number): void {
-    const { index, pods } = this.node
-    this.tell(this.topic('status'), JSON.stringify(statusOf(index)))
-    for (let pod = 0; pod < pods; pod++) {
-      const uid = podUID(index, pod)
-      const topic = topicName({ kind: 'pod', node: nodeName(index), uid })
-      const name = podName(index, pod)
-      this.tell(
-        topic,
-        JSON.stringify({ namespace: 'default', name, uid, observedResourceVersion: '1', status: podStatus() }),
-      )
-    }
+    for (const { topic, body } of this.reportAll()) this.digest = foldDigest(this.digest, digestText(topic, body))
     this.beat()
     this.done(`ack-${messageId}`)
   }
 
-  private tell(topic: string, body: string): void {
-    this.digest = foldDigest(this.digest, digestText(topic, body))
-    this.publish(topic, body, 1, true)
+  private reportAll(): readonly Report[] {
+    const reports = reportsOf(this.node)
+    for (const { topic, body } of reports) this.publish(topic, body, 1, true)
+    return reports
   }
 
   private publish(topic: string, payload: string, qos: 0 | 1, retain: boolean): void {
@@ -166,6 +158,24 @@ class Session {
   private write(packet: Packet): void {
     if (!this.socket.destroyed) this.socket.write(mqtt.generate(packet))
   }
+}
+
+type Report = { readonly topic: string; readonly body: string }
+
+function reportsOf({ index, pods }: NodeOfLoad): readonly Report[] {
+  const node = nodeName(index)
+  const ofPods = Array.from({ length: pods }, (_, pod) => {
+    const uid = podUID(index, pod)
+    const said = {
+      namespace: 'default',
+      name: podName(index, pod),
+      uid,
+      observedResourceVersion: '1',
+      status: podStatus(),
+    }
+    return { topic: topicName({ kind: 'pod', node, uid }), body: JSON.stringify(said) }
+  })
+  return [{ topic: topicName({ kind: 'status', node }), body: JSON.stringify(statusOf(index)) }, ...ofPods]
 }
 
 function connection(state: 'online' | 'lost'): string {
