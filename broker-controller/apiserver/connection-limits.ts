@@ -65,10 +65,8 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
     labelNames: ['reason'],
     registers: [registry],
   })
-  const strangers = counts()
   const users = counts()
-  /** The connections without a trusted certificate, by both ends' addresses, until they close or show one. */
-  const unidentified = new Map<string, () => void>()
+  const strangers = oldestFirst(limits)
   const answers = new WeakMap<Socket, ServerResponse>()
 
   const refuse = (reason: Reason, address: string | undefined, error?: Error) => {
@@ -78,26 +76,15 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
 
   server.maxConnections = limits.all
   server.on('connection', (socket: Socket) => {
-    const address = peerAddress(socket)
-    const key = addressKey(address)
-    const isTooMany = strangers.of(key) >= limits.strangersPerAddress
-    if (isTooMany || strangers.total() >= limits.strangers) {
-      refuse(isTooMany ? 'AddressLimit' : 'StrangerLimit', address)
-      socket.destroy()
-      return
-    }
-    const ends = endsOf(socket)
-    const leave = once(() => {
-      strangers.remove(key)
-      unidentified.delete(ends)
-    })
-    strangers.add(key)
-    unidentified.set(ends, leave)
-    socket.once('close', leave)
+    socket.once('close', () => strangers.remove(socket))
+    const surplus = strangers.add(socket)
+    if (surplus === undefined) return
+    refuse(surplus.reason, peerAddress(surplus.socket))
+    surplus.socket.destroy()
   })
   server.on('secureConnection', (socket) => {
     if (!socket.authorized) return
-    unidentified.get(endsOf(socket))?.()
+    strangers.identified(socket)
     const user = userOf(socket)
     if (users.of(user) >= limits.perUser) {
       refuse('UserLimit', peerAddress(socket))
@@ -145,30 +132,65 @@ function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket):
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }
 
-function counts() {
-  const byKey = new Map<string, number>()
-  let total = 0
+type Surplus = { readonly socket: Socket; readonly reason: 'AddressLimit' | 'StrangerLimit' }
+
+/**
+ * The connections without a trusted certificate. Where there are too many the oldest gives way: every client is a stranger
+ * until its handshake ends, so refusing the newest would let a stranger lock everybody out.
+ */
+function oldestFirst({ strangersPerAddress, strangers }: ConnectionLimits) {
+  const all = new Set<Socket>()
+  const byAddress = new Map<string, Set<Socket>>()
+  /** The socket below a TLS socket, found by the addresses of both ends. */
+  const byEnds = new Map<string, Socket>()
+  const facts = new WeakMap<Socket, { readonly address: string; readonly ends: string }>()
+
+  const remove = (socket: Socket) => {
+    const known = facts.get(socket)
+    if (known === undefined || !all.delete(socket)) return
+    byEnds.delete(known.ends)
+    const others = byAddress.get(known.address)
+    others?.delete(socket)
+    if (others?.size === 0) byAddress.delete(known.address)
+  }
+
   return {
-    of: (key: string) => byKey.get(key) ?? 0,
-    total: () => total,
-    add(key: string) {
-      total += 1
-      byKey.set(key, (byKey.get(key) ?? 0) + 1)
+    remove,
+    identified(secure: TLSSocket) {
+      const socket = byEnds.get(endsOf(secure))
+      if (socket !== undefined) remove(socket)
     },
-    remove(key: string) {
-      total -= 1
-      const left = (byKey.get(key) ?? 0) - 1
-      if (left > 0) byKey.set(key, left)
-      else byKey.delete(key)
+    /** The connection that is to be closed for this one. */
+    add(socket: Socket): Surplus | undefined {
+      const address = addressKey(peerAddress(socket))
+      const ends = endsOf(socket)
+      facts.set(socket, { address, ends })
+      all.add(socket)
+      byEnds.set(ends, socket)
+      const others = byAddress.get(address) ?? new Set()
+      byAddress.set(address, others.add(socket))
+      const [oldestOfAddress] = others
+      const [oldest] = all
+      const reason = others.size > strangersPerAddress ? 'AddressLimit' : 'StrangerLimit'
+      const surplus = reason === 'AddressLimit' ? oldestOfAddress : oldest
+      if ((reason === 'StrangerLimit' && all.size <= strangers) || surplus === undefined) return undefined
+      remove(surplus)
+      return { socket: surplus, reason }
     },
   }
 }
 
-function once(act: () => void): () => void {
-  let done = false
-  return () => {
-    if (done) return
-    done = true
-    act()
+function counts() {
+  const byKey = new Map<string, number>()
+  return {
+    of: (key: string) => byKey.get(key) ?? 0,
+    add(key: string) {
+      byKey.set(key, (byKey.get(key) ?? 0) + 1)
+    },
+    remove(key: string) {
+      const left = (byKey.get(key) ?? 0) - 1
+      if (left > 0) byKey.set(key, left)
+      else byKey.delete(key)
+    },
   }
 }

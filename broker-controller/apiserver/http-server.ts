@@ -96,8 +96,10 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     connectionTimes,
     flowLimits,
   } = needs
-  /** For lines that a client can cause. */
+  /** For lines that a client can cause. Those of strangers and of busy clients hide no errors. */
   const limited = limitLog(log, clock)
+  const connectionLog = limitLog(log, clock, { linesInTotal: 30 })
+  const flowLog = limitLog(log, clock, { linesPerKey: 1, linesInTotal: 30 })
   const closing = new AbortController()
   setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many is no leak
   const requests: RequestNeeds = {
@@ -115,7 +117,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     ...(revocations && { revocations }),
     lapsedWindowMs,
     limited,
-    flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: limited }),
+    flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
   }
@@ -134,7 +136,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     },
   )
   const limits = { ...defaultConnectionLimits, ...connectionLimits }
-  const limitedConnections = limitConnections(server, { limits, registry, log: limited })
+  const limitedConnections = limitConnections(server, { limits, registry, log: connectionLog })
   readAsStreams(server)
   const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
   const { certificateOf } = connections
@@ -167,7 +169,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
       await aborted(signal)
       closing.abort()
       await closed(server, clock)
-      limited.close()
+      for (const one of [limited, connectionLog, flowLog]) one.close()
     },
   }
 }
