@@ -70,6 +70,16 @@ test('an object does not grow beyond the limit of a body by many patches', async
   t.match(await ask('PATCH', `${maps}/settings`, patch), { code: 413, body: { message: /fields and items/ } })
 })
 
+test('a JSON patch has as many operations as in Kubernetes', async (t) => {
+  const { ask } = await anApi(t)
+  await ask('POST', maps, { body: sentMap({ data: {} }) })
+  const operations = (count: number) =>
+    Array.from({ length: count }, (_, key) => ({ op: 'add', path: `/data/k${key}`, value: 'v' }))
+  const patch = (count: number) => ({ body: operations(count), type: patchTypes.json })
+  t.match(await ask('PATCH', `${maps}/settings`, patch(10_000)), { code: 200 })
+  t.match(await ask('PATCH', `${maps}/settings`, patch(10_001)), { code: 413, body: { message: /maximum operations/ } })
+})
+
 test('what is inside of texts is not counted, whatever it looks like', async (t) => {
   t.match(ofJson(JSON.stringify({ text: '{[,:"\\'.repeat(100_000) })), /no refusal/)
   t.match(ofJson('"\\'), /no refusal/, 'a text without an end is for the parser to refuse')

@@ -8,6 +8,8 @@ import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup } fro
 
 /** Fields and list items of one body, and of one object. A pod with its status has about 300, a node with fifty images 400. */
 export const mostValues = 16_384
+/** Of a JSON patch: 10,000 operations, as in Kubernetes, of four fields each. They are cheaper than fields of an object. */
+export const mostPatchValues = 50_000
 /** Levels of objects and lists; the schemas have fewer than twenty. Kubernetes allows 10,000. */
 const mostLevels = 100
 /** The parser takes up to 3 ms for each kB. kubectl turns files into JSON itself. */
@@ -31,12 +33,12 @@ export function refuseYaml(body: Uint8Array, { groups }: Identity): void {
 }
 
 /** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is no JSON passes. */
-export function refuseIntricateJson(body: Uint8Array): void {
-  if (isIntricate(body)) throw tooManyValues()
+export function refuseIntricateJson(body: Uint8Array, most = mostValues): void {
+  if (isIntricate(body, most)) throw tooManyValues(most)
 }
 
-/** Has this JSON more than `mostValues` fields and items? Throws BadRequest for too many levels. */
-export function isIntricate(json: Uint8Array): boolean {
+/** Has this JSON more than so many fields and items? Throws BadRequest for too many levels. */
+export function isIntricate(json: Uint8Array, most = mostValues): boolean {
   let values = 0 // the first of each object or list with its bracket, the others with their comma
   let levels = 0
   for (let at = 0; at < json.length; at++) {
@@ -49,13 +51,13 @@ export function isIntricate(json: Uint8Array): boolean {
       if (levels > mostLevels)
         throw new ApiError('BadRequest', `the body of the request has more than ${mostLevels} levels`)
     } else if (byte === closeBrace || byte === closeBracket) levels--
-    if (values > mostValues) return true
+    if (values > most) return true
   }
   return false
 }
 
-export function tooManyValues(): ApiError {
-  return new ApiError('RequestEntityTooLarge', `the body of the request has more than ${mostValues} fields and items`)
+export function tooManyValues(most = mostValues): ApiError {
+  return new ApiError('RequestEntityTooLarge', `the body of the request has more than ${most} fields and items`)
 }
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c]

@@ -7,6 +7,7 @@ import { rfc3339 } from '../../daemon/clock.ts'
 import { revokeIfNode } from '../store/revocations.ts'
 import { prepareForUpdate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
+import { mostPatchValues } from './body-limits.ts'
 import { bodyForm, patchForm, unsupportedBody } from './content-negotiation.ts'
 import { jsonPatch } from './json-patch.ts'
 import { nodeRestriction } from './node-restriction.ts'
@@ -76,7 +77,7 @@ async function patched(request: ResourceRequest): Promise<Wanted> {
   const { route, query, contentType } = request
   const form = patchForm(contentType)
   const validation = fieldValidation(query)
-  const patch = parseJson(await request.readBody())
+  const patch = parseJson(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
   const apply = (present: AnyStored) => {
     switch (form) {
       case 'json':

@@ -59,8 +59,8 @@ export function parseBody(
 }
 
 /** Throws BadRequest where it is no JSON, RequestEntityTooLarge where it has too many values. */
-export function parseJson(body: Buffer): unknown {
-  refuseIntricateJson(body)
+export function parseJson(body: Buffer, most?: number): unknown {
+  refuseIntricateJson(body, most)
   return parsed(body, JSON.parse)
 }
 
