@@ -39,7 +39,7 @@ export type StatsMessage = Described<typeof StatsMessageSchema>
 export const LeaseMessageSchema = object({ seq: integer, digest: text })
 
 /**
- * Where a node publishes its leases once the controller has said that it takes `shortLeases`: the certificate of the connection
+ * Where a node publishes its leases once the controller has published `shortLeases`: the certificate of the connection
  * names the node. The body is a LeaseMessage, '' while its digest is that of the last lease on this connection, or
  * `standingStatusBody`. At 10 s between leases each byte of it is 0.25 MB a month.
  */

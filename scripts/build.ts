@@ -76,7 +76,7 @@ const builtinsByRequire: Plugin = {
   },
 }
 
-/** Each export read once, and those that nobody imports dropped: else each import of `node:fs` would make 100 getters. */
+/** Each export read once, and unused ones dropped: else each import of `node:fs` would make 100 getters. */
 function builtinAsModule(path: string): string {
   const names = Object.keys(createRequire(import.meta.url)(path)).filter((name) => /^[a-z_]\w*$/i.test(name))
   const exports = names.map(

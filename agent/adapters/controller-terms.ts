@@ -6,20 +6,23 @@ export interface ControllerTerms {
   /** A new link: its controller has granted nothing yet. */
   opened(): void
   heard(message: Pick<ControllerMessage, 'nodeMonitorGraceSeconds' | 'nodeLeaseLimitSeconds'>): void
-  /** As configured, where that is longer than usual within the controller's limit; an earlier controller knows the usual one only. */
+  /** As configured, where that is longer than usual within the controller's limit. With an earlier controller the usual one. */
   readonly leaseDurationSeconds: number
-  /** How long this node may be silent, in milliseconds; undefined while no controller has said. It holds from one link to the next. */
+  /** How long this node may be silent, in milliseconds; undefined until a controller has published it. It holds from one link to the next. */
   readonly graceMs: number | undefined
   /** For the CONNECT packet: one and a half heartbeats. */
   readonly keepaliveSeconds: number
-  /** The broker refused the connection with this; true when another keep-alive is asked for next. */
-  refused(error: unknown): boolean
+  /** An attempt failed with this: where it may be for its keep-alive, the next one asks for the usual one. */
+  failed(error: unknown): void
 }
 
 const usualKeepaliveSeconds = 15
 const longestKeepaliveSeconds = 1_350
-/** Ours, sent by brokers that allow no longer keep-alive than they know of (MQTT 3.1.1 leaves it to them). */
-const keepaliveRefusedCode = 6
+/**
+ * CONNACK return codes for a keep-alive that is too long: 6 of earlier controllers, 5 (not authorized) of this one's broker. MQTT
+ * 3.1.1 has none for it.
+ */
+const refusalCodes: readonly unknown[] = [5, 6]
 /** Of the controller: see `broker-controller/controllers/lease-duration.ts`. */
 const gracePerLease = 1.25
 
@@ -27,14 +30,18 @@ const gracePerLease = 1.25
 export function controllerTerms(configuredSeconds: number): ControllerTerms {
   let limitSeconds: number | undefined
   let graceSeconds: number | undefined
-  let isKeepaliveRefused = false
+  /** The next link, and the present one, ask for no more than the usual keep-alive. */
+  let isNextUsual = false
+  let isUsual = false
   const leaseSeconds = () => {
-    const most = Math.max(usualLeaseDurationSeconds, limitSeconds ?? 0)
-    return Math.min(configuredSeconds, most)
+    const grantedSeconds = isUsual ? 0 : (limitSeconds ?? 0)
+    return Math.min(configuredSeconds, Math.max(usualLeaseDurationSeconds, grantedSeconds))
   }
   return {
     opened() {
       limitSeconds = undefined
+      isUsual = isNextUsual
+      isNextUsual = false
     },
     heard({ nodeMonitorGraceSeconds, nodeLeaseLimitSeconds }) {
       limitSeconds = nodeLeaseLimitSeconds
@@ -49,15 +56,13 @@ export function controllerTerms(configuredSeconds: number): ControllerTerms {
       return graceSeconds === undefined ? undefined : graceSeconds * 1000
     },
     get keepaliveSeconds() {
-      if (isKeepaliveRefused) return usualKeepaliveSeconds
+      if (isUsual) return usualKeepaliveSeconds
       const heartbeats = Math.ceil((configuredSeconds / 4) * 1.5)
       return Math.min(longestKeepaliveSeconds, Math.max(usualKeepaliveSeconds, heartbeats))
     },
-    refused(error) {
-      const isRefused = error instanceof Error && 'code' in error && error.code === keepaliveRefusedCode
-      if (!isRefused || isKeepaliveRefused) return false
-      isKeepaliveRefused = true
-      return true
+    failed(error) {
+      const code = error instanceof Error && 'code' in error ? error.code : undefined
+      isNextUsual = refusalCodes.includes(code) && !isUsual
     },
   }
 }

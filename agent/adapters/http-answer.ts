@@ -69,7 +69,7 @@ export function httpAnswerReader(): HttpAnswerReader {
 function headOf(bytes: Buffer): Head | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) {
-    // Whoever does not speak HTTP may never send an empty line.
+    // A server of another protocol may never send an empty line.
     if (bytes.length >= 5 && bytes.toString('latin1', 0, 5) !== 'HTTP/') throw malformed(bytes)
     return undefined
   }

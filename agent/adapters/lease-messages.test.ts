@@ -3,7 +3,7 @@ import { leaseMessages } from './lease-messages.ts'
 
 const long = 'bramble/v1/nodes/pi-1/lease'
 
-test('a controller that says nothing of short leases gets long ones, and every twelfth a ping beside it', (t) => {
+test('a controller that does not offer short leases gets long ones, and every twelfth a ping beside it', (t) => {
   const leases = leaseMessages(long)
   leases.opened()
   const forms = Array.from({ length: 13 }, () => leases.next('d1'))

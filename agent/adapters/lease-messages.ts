@@ -10,12 +10,12 @@ export type LeaseForm = {
 }
 
 export interface LeaseMessages {
-  /** A new link: the controller on it has said nothing yet. */
+  /** A new link: no message of its controller was received yet. */
   opened(): void
   heard(message: Pick<ControllerMessage, 'shortLeases'>): void
-  /** The controller takes the word of the next lease for a status that is unchanged. */
+  /** The controller accepts a confirmation of the status in the next lease. */
   readonly canConfirmStatus: boolean
-  /** The next lease says that the status that was last published stands. */
+  /** The next lease confirms the status that was last published. */
   confirmStatus(): void
   next(digest: string): LeaseForm
 }

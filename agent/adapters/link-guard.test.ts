@@ -82,7 +82,7 @@ test('a cable that is back before the kernel gave up leaves a link that acknowle
   t.equal(world.dead, '')
 })
 
-test('where the kernel says nothing no link is dead', async (t) => {
+test('without a reading from the kernel no link is dead', async (t) => {
   const world = guarded(t)
   world.guard.sent()
   await world.clock.advance(600_000)

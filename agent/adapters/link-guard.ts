@@ -17,7 +17,7 @@ export type SentData = {
 export type LinkGuardNeeds = {
   readonly clock: Clock
   readonly network: NetworkWatch
-  /** undefined: the kernel does not say. Must not reject. */
+  /** undefined: the kernel does not list the connection. Must not reject. */
   readonly sentData: () => Promise<SentData | undefined>
 }
 

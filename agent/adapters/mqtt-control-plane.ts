@@ -1,8 +1,7 @@
 /** ControlPlane on MQTT over mutual TLS: what this node says and hears, and the loop that keeps the link. */
-import { type Decoded, decode } from '../../api/decode.ts'
+import { decode } from '../../api/decode.ts'
 import { decodeDesired } from '../../api/desired.ts'
 import { usualLeaseDurationSeconds } from '../../api/lease.ts'
-import { problemText } from '../../api/problem.ts'
 import {
   CallMessageSchema,
   type ConnectionMessage,
@@ -23,6 +22,7 @@ import { linkOutages } from './link-outages.ts'
 import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
 import { readNetworkState } from './network-changes.ts'
 import { newestOutbox } from './newest-outbox.ts'
+import { isReadyIn, parsed, understood } from './received-messages.ts'
 import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from './reconnect-wait.ts'
 import { replacedLinks } from './replaced-links.ts'
 import { within } from './within.ts'
@@ -110,7 +110,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const tellPosted = (topic: string, body: string) => {
     if (posted || topic !== topics.status) return
     posted = true
-    log.info('Node status posted', { node: nodeName, ready: saysReady(body) })
+    log.info('Node status posted', { node: nodeName, ready: isReadyIn(body) })
   }
 
   const { leaseDurationSeconds } = settings
@@ -290,7 +290,8 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
             replaced.lost({ lastedMs, epoch })
           }
         } catch (error) {
-          failures = terms.refused(error) ? 0 : failures + 1
+          failures++
+          terms.failed(error)
           if (!signal.aborted) outages.failed(error)
         } finally {
           link = undefined
@@ -324,24 +325,4 @@ function linkSettings(
     ...(root !== undefined && { root }),
     will,
   }
-}
-
-/** A message that is not understood is dropped and told of: an older or newer controller is better than none. */
-function understood<T>(decoded: Decoded<T>, topic: string, log: Log): T | undefined {
-  if (decoded.ok) return decoded.value
-  log.warn('A message was not understood', { topic, problems: decoded.problems.slice(0, 10).map(problemText) })
-  return undefined
-}
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
-}
-
-function saysReady(status: string): boolean {
-  const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }
-  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
 }

@@ -41,7 +41,7 @@ export interface MqttLink {
   send(topic: string, body: string): boolean
   /** Resolves when the broker has answered a ping; rejects when the link ends or the broker is too slow. */
   ping(): Promise<void>
-  /** Of what was written: how much the other machine has acknowledged. undefined: the kernel does not say. Never rejects. */
+  /** How much of what was written the other machine has acknowledged. undefined: the kernel does not list the connection. Never rejects. */
   sentData(): Promise<SentData | undefined>
   /** QoS 1. Rejects when the broker refuses one of them. */
   subscribe(topics: readonly string[]): Promise<void>

@@ -33,7 +33,7 @@ test('a cable that is plugged again is a network that came up, and a pulled one 
   await write('sys/class/net/eth0/carrier', '1\n')
   await write('sys/class/net/eth0/carrier_changes', '4\n')
   t.ok(cameUp(pulled, await look()))
-  t.ok(cameUp(before, await look()), 'also where nobody looked in between')
+  t.ok(cameUp(before, await look()), 'also without a look in between')
   t.notOk(cameUp(await look(), await look()))
 })
 

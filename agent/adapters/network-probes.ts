@@ -149,7 +149,7 @@ function socketTo({ protocol, hostname, port }: URL): Socket {
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   if (protocol === 'http:') return connect({ host, port: Number(port || 80) })
-  // Nobody can know a pod's certificate: as in Kubernetes it is not looked at.
+  // As in Kubernetes the certificate of a pod is not verified: there is no authority for it.
   const servername = isIP(host) === 0 ? host : ''
   return connectSecurely({ host, port: Number(port || 443), servername, rejectUnauthorized: false })
 }

@@ -16,7 +16,7 @@ export interface NewestOutbox {
   open(link: OutboxLink): void
   closed(): void
   sayEverything(): void
-  /** What was last said on this topic is what the broker of this link has taken. */
+  /** The newest body on this topic was published on this link and acknowledged. */
   isTaken(topic: string): boolean
   /** Over what was last published of each topic, withdrawn ones left out: see `api/digest.ts`. */
   digest(): string

@@ -96,7 +96,7 @@ test('an attempt is begun again when a network comes up, and its own failure is 
   t.ok(begun[0]?.aborted)
   succeed('connected')
   t.equal(await done, 'connected')
-  t.equal(clock.sleepers, 0, 'nobody looks on')
+  t.equal(clock.sleepers, 0, 'the watch has ended')
   await t.rejects(
     againWhenNetworkComesUp(watch, () => Promise.reject(new Error('refused')), signal),
     { message: 'refused' },

@@ -5,7 +5,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { cameUp, type NetworkState } from './network-changes.ts'
 
 const firstMs = 1_000
-/** While the controller has not said how long it waits for a silent node: two fifths of Kubernetes' 50 s. */
+/** Until the controller has published its grace period: two fifths of Kubernetes' 50 s. */
 const usualCeilingMs = 20_000
 const ceilingLimitsMs = { least: 2_000, most: 10 * 60_000 } as const
 const graceShare = 0.4
@@ -40,8 +40,8 @@ export interface NetworkWatch {
 }
 
 /**
- * Looks once a second, and only while somebody waits: a few small reads, while `ip monitor` would be a process for the time of
- * every outage, and sysfs tells of no change to whoever watches its files.
+ * Polls once a second, and only during a wait: a few small reads. `ip monitor` would be a process for the time of every outage,
+ * and sysfs gives no inotify events.
  */
 export function networkWatch({ clock, random, network }: NetworkWatchNeeds): NetworkWatch {
   let before: NetworkState | undefined

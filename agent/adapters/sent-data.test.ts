@@ -19,7 +19,7 @@ test('what waits for an acknowledgement is read from the line of the connection'
   t.end()
 })
 
-test('of a real connection all is acknowledged soon, and of one that nobody reads not', async (t) => {
+test('the bytes on a real connection are acknowledged soon, unless the receiver is full', async (t) => {
   const server = createServer()
   const accepted: Socket[] = []
   server.on('connection', (socket) => accepted.push(socket.pause()))

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 
 /**
- * Bytes that the kernel has and the peer has not acknowledged; undefined when the kernel does not say. `root` is where the
+ * Bytes that the kernel has and the peer has not acknowledged; undefined when the kernel does not list the connection. `root` is where the
  * machine's files are. Never rejects.
  */
 export async function unacknowledgedBytes(

@@ -13,7 +13,7 @@ export type Leave = { readonly reason: string; readonly expectedBackSeconds?: nu
  */
 export interface ControlPlane {
   reportNodeStatus(status: NodeStatus): void
-  /** Reports that the last status still holds; false where that cannot be said in short, and the status itself must be. */
+  /** Reports that the last status still holds; false where there is no short form for that, and the status itself must be reported. */
   confirmNodeStatus(): boolean
   reportPod(pod: PodMessage): void
   /** Nothing of this pod is left on the machine. */

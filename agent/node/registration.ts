@@ -31,7 +31,7 @@ export type RegistrationFacts = {
   readonly taints: readonly Taint[]
   /** Hashes of the authorities this node trusts, the one that signs first. */
   readonly trusted?: readonly string[]
-  /** Shown on the Node where it is longer than usual, so that a controller that was restarted knows. */
+  /** Shown on the Node where it is longer than usual, for a controller that was restarted. */
   readonly leaseDurationSeconds?: number
 }
 

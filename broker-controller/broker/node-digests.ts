@@ -9,8 +9,8 @@ export interface NodeDigests {
   /** What was heard could not be used: as if it had been lost. */
   lost(node: string, topic: string): void
   /**
-   * True when the node should say everything again. It counts anew then. Without a digest: the one that the node gave last on
-   * this connection still holds.
+   * True when the node should publish everything again; the count of mismatches then starts over. Without a digest: the one that
+   * the node gave last on this connection still holds.
    */
   differs(node: string, digest: string | undefined): boolean
 }

@@ -53,7 +53,7 @@ test('what a node uses is known under the name it proved, and nonsense is not', 
   t.equal(await dropped('stats', 'NotUnderstood'), 1)
 })
 
-test('a lease that says that the status stands stamps it as a report of it would', async (t) => {
+test('a lease that confirms the status stamps its conditions as a report would', async (t) => {
   const { store, say, clock, published } = await inbox(t)
   const lease = { kind: 'lease', node: 'pi-1' } as const
   const ofNode = async () => (await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status

@@ -65,7 +65,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const digests = nodeDigests()
   /** Nodes that speak, but have no Node object yet. */
   const unregistered = new Set<string>()
-  /** Nodes that have said goodbye and are still connected. */
+  /** Nodes that announced their goodbye and are still connected. */
   const leaving = new Set<string>()
   /** Nodes that were Unknown at their last heartbeat. */
   const unknownBefore = new Set<string>()
@@ -122,7 +122,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   /**
-   * A late heartbeat made Ready Unknown. The node cannot know, and would report its status again minutes later only. True at the
+   * A late heartbeat made Ready Unknown. The node has no sign of that, and would report its status again minutes later only. True at the
    * second heartbeat: before that a status may be on its way.
    */
   const staysUnknown = (node: string) => {
@@ -171,7 +171,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     return body === standingStatusBody ? statusStands(node) : undefined
   }
 
-  /** As if the node had published the same status once more; one that somebody else changed it must publish. */
+  /** As if the node had published the same status once more; one that was changed here must be published. */
   const statusStands = async (node: string) => {
     let isOurs = true
     const written = await rewrite({ store, clock }, 'nodes', {
