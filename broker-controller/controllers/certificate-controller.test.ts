@@ -192,6 +192,17 @@ test('a name becomes free when its Node is deleted, and the request that waits g
   t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
 })
 
+test('a name is free for another key as soon as its Node is deleted, however lately it was given', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'first', asks: 'pi-1#one' })
+  t.same((await answer(world, 'first')).conditions, ['Approved AutoApproved'])
+  await world.join({ name: 'pi-1' })
+  await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await world.clock.settle()
+  await ask(world, { name: 'again', asks: 'pi-1#two' })
+  t.same((await answer(world, 'again')).conditions, ['Approved AutoApproved'])
+})
+
 test('a name is not given by a token while pods of its deleted Node are bound to it', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1' })

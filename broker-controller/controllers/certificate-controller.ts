@@ -92,9 +92,11 @@ async function runCertificates(
   const requests = follow({ store, clock, log }, 'certificatesigningrequests', (present) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
   })
-  /** A name that becomes free is given to the one that waits for it. */
-  const nodes = follow({ store, clock, log }, 'nodes', (present) => {
-    if (present === undefined) decideWaiting()
+  /** The name of a deleted Node is free, also for another key than the last one; a request that waits for it is decided. */
+  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+    if (present !== undefined || previous === undefined) return
+    promises.delete(previous.metadata.name)
+    decideWaiting()
   })
   const decideWaiting = () => {
     for (const csr of requests.all()) if (isWaiting(csr)) queue.add(keyText(csr.metadata))

@@ -6,6 +6,7 @@ export interface ExpiringMap<V> {
   get(key: string): V | undefined
   /** Its time starts again. */
   set(key: string, value: V): void
+  delete(key: string): void
 }
 
 /** `lifeMs`: how long a value is kept after it was set. At most `most` values: then the oldest go first. */
@@ -19,6 +20,7 @@ export function expiringMap<V>(clock: Pick<Clock, 'monotonicMs'>, lifeMs: number
       kept.delete(key)
       return undefined
     },
+    delete: (key) => void kept.delete(key),
     set(key, value) {
       const nowMs = clock.monotonicMs()
       kept.delete(key)
