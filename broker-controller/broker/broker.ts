@@ -30,8 +30,13 @@ export interface NodeListener {
 }
 
 export interface Broker {
-  /** Resolves when the broker has taken the message, whoever reads it later. QoS and retention are the topic's. */
-  publish(topic: Topic, body: string): Promise<void>
+  /**
+   * Resolves when the broker has taken the message, whoever reads it later. QoS and retention are the topic's;
+   * `retain: false`: only a connection that exists now receives it, and an earlier retained message stays.
+   */
+  publish(topic: Topic, body: string, options?: { readonly retain?: boolean }): Promise<void>
+  /** Deletes what is retained on the topic. Connected readers receive nothing. */
+  withdraw(topic: Topic): Promise<void>
   /** Lets what was published last get out, and ends all connections. */
   close(): Promise<void>
 }

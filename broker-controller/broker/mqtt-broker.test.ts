@@ -160,6 +160,17 @@ test('what the controller said last is there for who comes later', { skip }, asy
   t.same(out.trim().split('\n').sort(), ['bramble/v1/controller online', `${topicsOf('pi-a')}/desired second`])
 })
 
+test('what is withdrawn or published without retention is not sent to a later connection', { skip }, async (t) => {
+  const { options, broker } = await opened(t)
+  await broker.publish({ kind: 'desired', node: 'pi-a' }, 'earlier')
+  await broker.withdraw({ kind: 'desired', node: 'pi-a' })
+  await broker.publish({ kind: 'desired', node: 'pi-a' }, 'not retained', { retain: false })
+  await broker.publish({ kind: 'controller' }, 'online')
+  const filters = ['-t', `${topicsOf('pi-a')}/desired`, '-t', 'bramble/v1/controller']
+  const { out } = await mosquitto('sub', [...(await options(a)), '-C', '1', '-q', '1', '-v', ...filters])
+  t.same(out.trim().split('\n'), ['bramble/v1/controller online'])
+})
+
 test('the last will of a node that is killed is told at once, then that it is gone', { skip }, async (t) => {
   const { options, heard } = await opened(t)
   const client = startMosquitto('sub', [...(await options(a)), ...willing('pi-a'), '-t', `${topicsOf('pi-a')}/desired`])

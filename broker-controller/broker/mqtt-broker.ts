@@ -224,12 +224,15 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
         return 'the authority of its certificate is trusted no more'
       })
     },
-    async publish(topic, body) {
-      const { qos, retain } = topicRules[topic.kind]
+    async publish(topic, body, { retain = topicRules[topic.kind].retain } = {}) {
+      const { qos } = topicRules[topic.kind]
       const name = topicName(topic)
       if (retain) retained.set(name, body)
       if (topic.kind === 'controller') await publishToAll(name, body)
       else current.get(topic.node)?.session.publish(name, body, { qos, retain: false })
+    },
+    async withdraw(topic) {
+      retained.delete(topicName(topic))
     },
     async close() {
       listener = undefined

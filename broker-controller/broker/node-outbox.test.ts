@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type PodOverrides } from '../../api/testing/builders.ts'
-import { type DesiredMessage, topicName } from '../../api/topics.ts'
+import { type DesiredMessage, type Topic, topicName, topicRules } from '../../api/topics.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { contentDigest } from '../store/checkpoint-data.ts'
@@ -239,6 +239,45 @@ test('what a node delivered comes back to it until it is changed, and what is co
   t.match(desired('pi-2').at(-1)?.secrets, [{ data: { a: 'eQ==' } }], 'which decides what was contested')
 })
 
+test('the retained message of a node is withdrawn when its Node is deleted, and made for the next Node', async (t) => {
+  const { start, bind, desired, store, pass, retained } = await outbox(t, 'pi-1', 'pi-2')
+  const metadata = { name: 'hidden', namespace: 'default' }
+  const secret = await store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata, data: { a: 'c2VzYW1l' } })
+  const containers = [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'hidden' } }] }]
+  await bind({ name: 'a', nodeName: 'pi-1', containers })
+  await start()
+  const topic = topicName({ kind: 'desired', node: 'pi-1' })
+  t.match(retained.get(topic), /c2VzYW1l/)
+  await store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await pass()
+  t.equal(retained.get(topic), undefined)
+  t.ok(retained.has(topicName({ kind: 'desired', node: 'pi-2' })), 'that of another node stays')
+
+  await store.update('secrets', { ...secret, data: { a: 'b3RoZXI=' } })
+  await pass()
+  t.match(desired('pi-1').at(-1)?.secrets, [{ data: { a: 'b3RoZXI=' } }], 'an agent that is connected is told')
+  t.equal(retained.get(topic), undefined, 'but nothing is retained for a node without a Node')
+
+  const before = desired('pi-1').length
+  const { resourceVersion: _, uid: __, ...made } = aNode({ name: 'pi-1' }).metadata
+  await store.create('nodes', { ...aNode({ name: 'pi-1' }), metadata: { ...made, uid: 'another' } })
+  await pass()
+  t.equal(desired('pi-1').length, before + 1)
+  t.match(retained.get(topic), /b3RoZXI=/)
+})
+
+test('the retained message is withdrawn also where the node was sent so much that it must pause', async (t) => {
+  const { start, bind, store, retained, clock } = await outbox(t, 'pi-1')
+  const args = ['x'.repeat(5_000_000)]
+  await bind({ name: 'large', nodeName: 'pi-1', containers: [{ name: 'main', image: 'a', args }] })
+  await start()
+  const topic = topicName({ kind: 'desired', node: 'pi-1' })
+  t.ok(retained.has(topic))
+  await store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await clock.advance(0)
+  t.notOk(retained.has(topic))
+})
+
 test('nodes are told the time now and then', async (t) => {
   const { start, published, clock } = await outbox(t)
   await start()
@@ -280,10 +319,13 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     await store.create('nodes', { ...aNode({ name }), metadata })
   }
   const published: { topic: string; body: unknown }[] = []
+  const retained = new Map<string, string>()
   const broker = {
-    publish: async (topic: Parameters<typeof topicName>[0], body: string) => {
+    publish: async (topic: Topic, body: string, { retain = topicRules[topic.kind].retain } = {}) => {
       published.push({ topic: topicName(topic), body: JSON.parse(body) })
+      if (retain) retained.set(topicName(topic), body)
     },
+    withdraw: async (topic: Topic) => void retained.delete(topicName(topic)),
   }
   let isOpen = origin?.learns ?? false
   let closed = () => {}
@@ -299,6 +341,7 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     store,
     clock,
     published,
+    retained,
     pass,
     close() {
       isOpen = false

@@ -23,7 +23,7 @@ import { namedData, namedDataIndex, projectConfigMap, projectSecret } from './na
 
 export type NodeOutboxNeeds = {
   readonly store: Store
-  readonly broker: Pick<Broker, 'publish'>
+  readonly broker: Pick<Broker, 'publish' | 'withdraw'>
   readonly clock: Clock
   readonly log: Log
   /** New at each start of the controller. */
@@ -51,6 +51,8 @@ export interface NodeOutbox extends Loop {
 type Told = {
   readonly pods: ReadonlyMap<string, DesiredPod>
   readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'awaitsCheckpoint'>
+  /** The Node that the message is retained for; undefined: there is none, and nothing is retained. */
+  readonly nodeUID: string | undefined
   /** Nothing more is published to it before then. */
   readonly quietUntilMs: number
 }
@@ -79,7 +81,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     const isOther =
       present !== undefined && (cidrOf(present) !== cidrOf(previous) || isLearnt(present) !== isLearnt(previous))
     if (isNew || isOther) queue.add(present.metadata.name)
-    if (present === undefined && previous !== undefined) told.delete(previous.metadata.name)
+    if (present === undefined && previous !== undefined) queue.add(previous.metadata.name)
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
     index.tell(present, previous)
@@ -128,24 +130,44 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
   }
 
   const tell = async (node: string): Promise<Reconciled> => {
-    const earlier = told.get(node)
+    const present = nodes.get({ namespace: '', name: node })
+    const nodeUID = present?.metadata.uid
+    const earlier = await afterDeletion(node, nodeUID)
     const pauseMs = (earlier?.quietUntilMs ?? 0) - clock.monotonicMs()
     if (earlier !== undefined && pauseMs > 0) return { requeueAfterMs: pauseMs }
-    const present = nodes.get({ namespace: '', name: node })
     if (!isLearnt(present) && present === undefined) return // it is told when it has registered
     const known = isLearnt(present)
     const pods = known ? desiredPods(index.of(node), earlier?.pods ?? new Map()) : new Map<string, DesiredPod>()
     const wanted = [...pods.values()].map(({ pod }) => pod)
     const data = known ? dataOf(node, wanted) : { awaitsCheckpoint: true }
-    if (earlier !== undefined && isToldAlready(pods, earlier.pods) && isDeepStrictEqual(data, earlier.data)) {
-      told.set(node, { ...earlier, pods })
+    const isSameNode = nodeUID === undefined || nodeUID === earlier?.nodeUID
+    if (
+      isSameNode &&
+      earlier !== undefined &&
+      isToldAlready(pods, earlier.pods) &&
+      isDeepStrictEqual(data, earlier.data)
+    ) {
+      if (nodeUID === undefined && pods.size === 0) told.delete(node)
+      else told.set(node, { ...earlier, pods })
       return
     }
     version += 1
     const message: DesiredMessage = { epoch, version, pods: wanted, ...data, ...storeID }
     const body = JSON.stringify(message)
-    await broker.publish({ kind: 'desired', node }, body)
-    told.set(node, { pods, data, quietUntilMs: clock.monotonicMs() + body.length / bytesPerMs })
+    // Another machine may take the name of a deleted Node: it must find no Secret of the earlier one.
+    await broker.publish({ kind: 'desired', node }, body, nodeUID === undefined ? { retain: false } : {})
+    if (nodeUID === undefined && pods.size === 0) told.delete(node)
+    else told.set(node, { pods, data, nodeUID, quietUntilMs: clock.monotonicMs() + body.length / bytesPerMs })
+  }
+
+  /** What was last published for the name. What is retained for a Node that is deleted is withdrawn first, without any pause. */
+  const afterDeletion = async (node: string, nodeUID: string | undefined): Promise<Told | undefined> => {
+    const earlier = told.get(node)
+    if (earlier?.nodeUID === undefined || earlier.nodeUID === nodeUID) return earlier
+    await broker.withdraw({ kind: 'desired', node })
+    const after = { ...earlier, nodeUID: undefined }
+    told.set(node, after)
+    return after
   }
 
   const sayThatWeAre = async (state: ControllerMessage['state']) => {
