@@ -5,6 +5,8 @@
 import { createHash } from 'node:crypto'
 import { isApiError } from '../../api/api-error.ts'
 import type { ConfigMap } from '../../api/config-map.ts'
+import { nodeLeaseNamespace } from '../../api/lease.ts'
+import type { ObjectMeta } from '../../api/meta.ts'
 import {
   checkpointCopyAnnotation,
   checkpointCopyLabel,
@@ -12,11 +14,34 @@ import {
   learntDigestAnnotation,
   learntFromAnnotation,
 } from '../../api/node-checkpoint.ts'
+import type { Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
 import { contentDigest, deliveredBy, nodeNames } from '../store/checkpoint-data.ts'
 import { nodeReference } from '../store/references.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { type ResourceNeeds, warnLimited } from './resource-request.ts'
+
+/** Of the fleet itself: Secrets there admit machines, and every client relies on the ConfigMaps. Checkpoints change nothing in them. */
+export const ownNamespaces: readonly string[] = ['kube-system', 'kube-public', nodeLeaseNamespace]
+
+/**
+ * Do these pods name the object, outside the fleet's own namespaces? The names are collected once: a checkpoint may
+ * have thousands of objects, and a node hundreds of pods.
+ */
+export function namedBy(
+  pods: readonly Pod[],
+  namesOf: (pod: Pod) => ReadonlySet<string>,
+): (metadata: ObjectMeta) => boolean {
+  const named = new Map<string, Set<string>>()
+  for (const pod of pods) {
+    const { namespace = '' } = pod.metadata
+    const names = named.get(namespace) ?? new Set<string>()
+    for (const name of namesOf(pod)) names.add(name)
+    named.set(namespace, names)
+  }
+  return ({ name = '', namespace = '' }) =>
+    !ownNamespaces.includes(namespace) && named.get(namespace)?.has(name) === true
+}
 
 type Data = ConfigMap | Secret
 type DataResource = 'configmaps' | 'secrets'

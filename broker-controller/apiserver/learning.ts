@@ -5,7 +5,6 @@
 import { ApiError, isApiError, notFound } from '../../api/api-error.ts'
 import type { ConfigMap } from '../../api/config-map.ts'
 import { type Identity, nodeOf, olderThanStoreKey } from '../../api/identity.ts'
-import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectMeta } from '../../api/meta.ts'
 import { learntByAnnotation, learntFromAnnotation, NodeCheckpointSchema } from '../../api/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
@@ -22,13 +21,11 @@ import { removeIfThere } from '../store/remove.ts'
 import { rewrite } from '../store/rewrite.ts'
 import { prepareForCreate } from './admission.ts'
 import { type Answer, objectAnswer } from './answers.ts'
-import { learnData } from './learning-data.ts'
+import { learnData, namedBy, ownNamespaces } from './learning-data.ts'
 import { type AnyObject, parseBody, readAs } from './request-body.ts'
 import { keyOf, presentObject, type ResourceNeeds, type ResourceRequest, warnLimited } from './resource-request.ts'
 import { successStatus } from './status-errors.ts'
 
-/** The fleet's own: their Secrets admit machines, their ConfigMaps are believed by all. No node has a say in them. */
-const ownNamespaces = ['kube-system', 'kube-public', nodeLeaseNamespace]
 const namesOf = { configmaps: configMapsOf, secrets: secretsOf }
 /** A kubelet runs 110 unless configured; a node that has more pods than this made them up. */
 const mostPods = 500
@@ -65,20 +62,18 @@ export async function learnCheckpoint(request: ResourceRequest, needs: ResourceN
   await reportRefused(route.name, refused, needs)
   const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
   const assigned = bound.filter(isAssigned)
-  const take = (resource: 'configmaps' | 'secrets', object: ConfigMap | Secret) =>
-    learnData(
-      resource,
-      object,
-      { node: route.name, hasAssigned: isNamed(object.metadata, assigned, namesOf[resource]) },
-      needs,
-      (made) => learn(resource, made, identity, needs),
-    )
-  for (const map of told.configMaps ?? []) {
-    if (isNamed(map.metadata, bound, namesOf.configmaps)) refused.push(...(await take('configmaps', map)))
+  const take = async (resource: 'configmaps' | 'secrets', objects: readonly (ConfigMap | Secret)[]) => {
+    if (objects.length === 0) return
+    const isNamed = namedBy(bound, namesOf[resource])
+    const isNamedByAssigned = namedBy(assigned, namesOf[resource])
+    for (const object of objects.filter(({ metadata }) => isNamed(metadata))) {
+      const deliverer = { node: route.name, hasAssigned: isNamedByAssigned(object.metadata) }
+      const create = (made: ConfigMap | Secret) => learn(resource, made, identity, needs)
+      refused.push(...(await learnData(resource, object, deliverer, needs, create)))
+    }
   }
-  for (const secret of told.secrets ?? []) {
-    if (isNamed(secret.metadata, bound, namesOf.secrets)) refused.push(...(await take('secrets', secret)))
-  }
+  await take('configmaps', told.configMaps ?? [])
+  await take('secrets', told.secrets ?? [])
   if (told.complete) await markLearnt(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
 }
@@ -177,15 +172,6 @@ async function reportRefused(node: string, refused: readonly string[], needs: Re
     const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
     await needs.events.record({ object: nodeReference(node), ...what })
   }
-}
-
-function isNamed(
-  { name = '', namespace = '' }: ObjectMeta,
-  pods: readonly Pod[],
-  namesOf: (pod: Pod) => ReadonlySet<string>,
-): boolean {
-  if (ownNamespaces.includes(namespace)) return false
-  return pods.some((pod) => pod.metadata.namespace === namespace && namesOf(pod).has(name))
 }
 
 /** As it was: with its uid and its age, on its way out if it was. Its owners are lost, and must not take it with them. */
