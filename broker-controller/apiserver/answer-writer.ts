@@ -8,7 +8,7 @@ import type { SlowReaders } from './slow-readers.ts'
 /** Longer answers are written in slices, each when the one before was taken. */
 const sliceBytes = 64 * 1024
 
-/** Sends it all, or until the client is gone. A watch's pieces go out one by one, each when the one before was taken. */
+/** Sends it all, or until the client is gone. A watch's pieces go out one by one, large ones in slices, each when the one before was taken. */
 export async function writeAnswer(
   answer: Answer,
   headOnly: boolean,
@@ -36,7 +36,7 @@ export async function writeAnswer(
       if (!headOnly) {
         for await (const piece of answer.pieces) {
           if (signal.aborted || outgoing.destroyed) break
-          if (!outgoing.write(piece)) await slow.drained(outgoing, signal)
+          await writeSlices(outgoing, typeof piece === 'string' ? Buffer.from(piece) : piece, signal, slow)
         }
       }
       outgoing.end()
@@ -63,7 +63,8 @@ async function writeJson(
   for (const piece of jsonPieces(body, sliceBytes)) {
     if (last !== undefined) {
       if (!outgoing.headersSent) outgoing.writeHead(code)
-      if (signal.aborted || outgoing.destroyed) break
+      // A server that closes finishes it: a part of a list with a regular end would look complete to HTTP.
+      if (outgoing.destroyed) return
       await writeSlices(outgoing, Buffer.from(last), signal, slow)
     }
     last = piece
@@ -95,7 +96,7 @@ async function finish(
 
 async function writeSlices(
   outgoing: ServerResponse,
-  bytes: Buffer,
+  bytes: Uint8Array,
   signal: AbortSignal,
   slow: SlowReaders,
 ): Promise<void> {
