@@ -42,7 +42,7 @@ export type AuthenticationNeeds = {
   readonly nowMs: number
   /** For so long after its end a node's certificate still serves to ask for a new one. */
   readonly lapsedWindowMs?: number
-  /** The store that accepts checkpoints now: of nodes whose certificate is older it says so in `extra`. */
+  /** The store that accepts checkpoints now: `extra` records it for nodes whose certificate is older. */
   readonly acceptingStore?: string
 }
 

@@ -80,7 +80,7 @@ export function flowOf(identity: Identity, route: Route, address: string | undef
   return { level: 'global-default', key: user }
 }
 
-/** Of one who shows nothing, or nothing that is valid. */
+/** Of a client without credentials, or with invalid ones. */
 export function strangersFlow(address: string | undefined): Flow {
   return { level: 'catch-all', key: addressKey(address) }
 }

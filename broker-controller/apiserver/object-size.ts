@@ -1,4 +1,4 @@
-/** How large may an object become? Its writer is told before it reaches the store. */
+/** How large may an object become? Larger ones are refused before they reach the store. */
 import { ApiError } from '../../api/api-error.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import { isIntricate, mostValues } from './body-limits.ts'

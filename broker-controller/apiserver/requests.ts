@@ -41,7 +41,7 @@ export type RequestNeeds = SystemNeeds &
     readonly revocations?: Pick<RevocationList, 'because'>
     /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
     readonly lapsedWindowMs?: number
-    /** undefined: nobody's requests are limited. */
+    /** undefined: requests are not limited. */
     readonly flowControl?: FlowControl
   }
 
