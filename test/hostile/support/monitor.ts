@@ -1,7 +1,7 @@
 /**
  * A program of its own: asks the API as an administrator does, ten times a second, and how old the lease of an honest node is, while
- * a test attacks. Beside each request it asks an HTTP server that does nothing, in a third process: what that one is late, the
- * machine is late, not the controller. Prints one JSON line when its standard input ends.
+ * a test attacks. Beside each request it asks an HTTP server, in a third process, whose answer takes a fixed time of a processor: by
+ * how much longer that one takes, the machine is busy, not the controller. Prints one JSON line when its standard input ends.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,30 +14,38 @@ import { adminOf } from './clients.ts'
 export type Sample = {
   /** From the request to the end of the answer; undefined: there was none within ten seconds. */
   readonly apiMs: number | undefined
-  /** The same of the server that does nothing. */
-  readonly idleMs: number
+  /** The same of the server whose answer takes `referenceCpuMs` of a processor. */
+  readonly referenceMs: number
   readonly leaseAgeMs: number | undefined
 }
 
+export const referenceCpuMs = 10
 const everyMs = 100
 const deadlineMs = 10_000
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , role, kubeconfig = '', node = ''] = process.argv
-  if (role === 'idle') await serveNothing()
+  if (role === 'reference') await serveReference()
   else await watch(kubeconfig, node)
 }
 
-async function serveNothing(): Promise<void> {
-  const server = createServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1')
+async function serveReference(): Promise<void> {
+  const server = createServer((_request, response) => {
+    const began = process.cpuUsage()
+    for (let usedMs = 0; usedMs < referenceCpuMs; ) {
+      const { user, system } = process.cpuUsage(began)
+      usedMs = (user + system) / 1000
+    }
+    response.end('{}')
+  }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   process.send?.(server.address())
   process.once('disconnect', () => process.exit())
 }
 
 async function watch(kubeconfig: string, node: string): Promise<void> {
-  const idle: ChildProcess = fork(fileURLToPath(import.meta.url), ['idle'])
-  const [{ port }] = (await once(idle, 'message')) as [{ readonly port: number }]
+  const reference: ChildProcess = fork(fileURLToPath(import.meta.url), ['reference'])
+  const [{ port }] = (await once(reference, 'message')) as [{ readonly port: number }]
   const { url, ...identity } = adminOf(await readFile(kubeconfig, 'utf8'))
   const agent = new Agent({ keepAlive: true, ...identity })
   const plain = new PlainAgent({ keepAlive: true })
@@ -50,15 +58,15 @@ async function watch(kubeconfig: string, node: string): Promise<void> {
   process.stdout.write('started\n')
   while (!ended) {
     const next = performance.now() + everyMs
-    const [api, idleMs] = await Promise.all([
+    const [api, { tookMs: referenceMs = deadlineMs }] = await Promise.all([
       timed((signal) => textOf(httpsGet(lease, { agent, signal }))),
       timed((signal) => textOf(httpGet({ port, agent: plain, signal }))),
     ])
-    samples.push({ apiMs: api.tookMs, idleMs: idleMs.tookMs ?? deadlineMs, leaseAgeMs: leaseAge(api.text) })
+    samples.push({ apiMs: api.tookMs, referenceMs, leaseAgeMs: leaseAge(api.text) })
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())))
   }
   process.stdout.write(`${JSON.stringify(samples)}\n`)
-  idle.disconnect()
+  reference.disconnect()
   agent.destroy()
   plain.destroy()
 }
