@@ -62,3 +62,17 @@ test('what is no HTTP, or breaks off, is an error at once', (t) => {
   }
   t.end()
 })
+
+test('a chunked answer of little data and long extensions is not collected without end', (t) => {
+  const reader = httpAnswerReader()
+  reader.push(Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'))
+  const chunk = Buffer.from(`1;${'y'.repeat(8_000)}\r\nx\r\n`)
+  const pushMany = () => {
+    for (let i = 0; i < 1_000; i++) reader.push(chunk)
+  }
+  t.throws(pushMany, { message: /malformed chunked encoding/ })
+
+  const tiny = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(20_000)}`
+  t.equal(read(tiny, 1_000).body.length, 10_240, 'chunks of one byte are an answer')
+  t.end()
+})

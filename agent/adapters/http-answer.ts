@@ -17,6 +17,8 @@ export interface HttpAnswerReader {
 const mostBodyBytes = 10 * 1024
 /** As Node's own limit for the headers of a message. */
 const mostHeadBytes = 16 * 1024
+/** A body in chunks of one byte has five more bytes a chunk; what is longer consists of chunk extensions. */
+const mostChunkedBytes = 6 * mostBodyBytes + mostHeadBytes
 
 type Head = {
   readonly status: number
@@ -53,7 +55,10 @@ export function httpAnswerReader(): HttpAnswerReader {
       }
       if (head.isChunked) {
         const { body, isWhole } = chunksOf(received)
-        return isWhole || body.length >= mostBodyBytes ? answer(head, body) : undefined
+        if (isWhole || body.length >= mostBodyBytes) return answer(head, body)
+        if (received.length > mostChunkedBytes)
+          throw new Error('malformed chunked encoding: too many bytes without data')
+        return undefined
       }
       return received.length >= Math.min(head.length, mostBodyBytes) ? answer(head, received) : undefined
     },
