@@ -39,6 +39,30 @@ test('an HTTP probe says who asks, with its own headers, and takes 200 to 399 fo
   t.match(seen[0], { url: '/well', agent: 'kube-probe/1.32', own: 'yes' })
 })
 
+test('a header that would begin another line, or another request, is not sent', async (t) => {
+  const seen: unknown[] = []
+  const server = createServer(({ method, url }, response) => {
+    seen.push(`${method} ${url}`)
+    response.end()
+  })
+  const port = await opened(t, server)
+  const get = (name: string, value: string) => {
+    const headers = [{ name, value }]
+    return ask({ kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: '/', headers }, 2000, never)
+  }
+  for (const value of [
+    'a\r\nX-Other: b',
+    'a\nX-Other: b',
+    'a\r\n\r\nPOST /other HTTP/1.1\r\nHost: localhost\r\n',
+    'a\0',
+  ]) {
+    t.match(await get('X-Own', value), { result: 'failure', message: /invalid header field value for "X-Own"/ })
+  }
+  t.match(await get('X Own', 'a'), { result: 'failure', message: /invalid header field name "X Own"/ })
+  t.same(seen, [])
+  t.match(await get('X-Own', 'a\tb, "é"'), { result: 'success' })
+})
+
 test('a gRPC probe asks for the health of a service', async (t) => {
   const asked: string[] = []
   const server = createHttp2Server()

@@ -113,6 +113,7 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
  */
 function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signal: AbortSignal): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
+    const request = requestText(url, headers)
     const socket = socketTo(url)
     const answer = httpAnswerReader()
     const settle = (end: () => void) => {
@@ -141,7 +142,7 @@ function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signa
         fail(error)
       }
     })
-    socket.write(requestText(url, headers))
+    socket.write(request)
   })
 }
 
@@ -154,11 +155,19 @@ function socketTo({ protocol, hostname, port }: URL): Socket {
   return connectSecurely({ host, port: Number(port || 443), servername, rejectUnauthorized: false })
 }
 
+/** RFC 9110, 5.6.2 and 5.5. A line break in a value would begin another header, or another request. */
+const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const controlCharacter = /[^\t\x20-\x7e\x80-\uffff]/
+
+/** Throws what Go's client does (net/http, Transport.roundTrip) for a header that must not be sent. */
 function requestText(url: URL, headers: { readonly [name: string]: string }): string {
   const isHostGiven = Object.keys(headers).some((name) => name.toLowerCase() === 'host')
-  const lines = Object.entries({ ...(isHostGiven ? {} : { Host: url.host }), ...headers }).map(
-    ([name, value]) => `${name}: ${value}\r\n`,
-  )
+  const lines = Object.entries({ ...(isHostGiven ? {} : { Host: url.host }), ...headers }).map(([name, value]) => {
+    if (!headerName.test(name)) throw new Error(`net/http: invalid header field name ${JSON.stringify(name)}`)
+    if (controlCharacter.test(value))
+      throw new Error(`net/http: invalid header field value for ${JSON.stringify(name)}`)
+    return `${name}: ${value}\r\n`
+  })
   return `GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
 
