@@ -141,6 +141,7 @@ function linkOf(
     await within(answerMs, `Cannot ${what}: no answer`, unlessAborted(work, end.signal))
     if (end.signal.aborted) throw new Error(`Cannot ${what}: the link has ended`, { cause: end.signal.reason })
   }
+  const ping = sharedPing(client)
   const canSend = () => client.connected && !socket.destroyed && !socket.writableNeedDrain
   return {
     ended,
@@ -155,7 +156,7 @@ function linkOf(
       client.publish(topic, body, { qos: 0 })
       return true
     },
-    ping: () => untilEnded('ping', answerTo(client)),
+    ping: () => untilEnded('ping', ping()),
     async sentData() {
       if (socket.destroyed) return undefined
       const inKernel = await unacknowledgedBytes(root, socket)
@@ -178,17 +179,22 @@ function linkOf(
   }
 }
 
-/** Resolves with the next answer to a ping. */
-function answerTo(client: InstanceType<typeof mqtt.default>): Promise<void> {
-  return new Promise((resolve) => {
-    const heard = ({ cmd }: { readonly cmd?: string }) => {
-      if (cmd !== 'pingresp') return
-      client.off('packetreceive', heard)
-      resolve()
-    }
-    client.on('packetreceive', heard)
-    client.sendPing()
-  })
+/** Resolves with the next answer to a ping. Callers share a ping that is under way: a slow broker collects neither pings nor listeners. */
+function sharedPing(client: InstanceType<typeof mqtt.default>): () => Promise<void> {
+  let pending: Promise<void> | undefined
+  return () => {
+    pending ??= new Promise((resolve) => {
+      const received = ({ cmd }: { readonly cmd?: string }) => {
+        if (cmd !== 'pingresp') return
+        client.off('packetreceive', received)
+        pending = undefined
+        resolve()
+      }
+      client.on('packetreceive', received)
+      client.sendPing()
+    })
+    return pending
+  }
 }
 
 function settled(start: (done: (error?: Error | null) => void) => unknown): Promise<void> {
