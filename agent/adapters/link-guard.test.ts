@@ -31,7 +31,7 @@ test('a link that acknowledges is asked about once after each heartbeat, and lef
   const world = guarded(t)
   world.sent = { waitingBytes: 0, deliveredBytes: 100 }
   for (let i = 0; i < 6; i++) {
-    world.guard.sent()
+    world.guard.check()
     await world.clock.advance(10_000)
   }
   t.equal(world.asked, 6)
@@ -42,7 +42,7 @@ test('a link that acknowledges is asked about once after each heartbeat, and lef
 
 test('a link that acknowledges nothing for 20 s is dead', async (t) => {
   const world = guarded(t)
-  world.guard.sent()
+  world.guard.check()
   world.sent = { waitingBytes: 93, deliveredBytes: 100 }
   await world.clock.advance(19_000)
   t.equal(world.dead, '')
@@ -52,7 +52,7 @@ test('a link that acknowledges nothing for 20 s is dead', async (t) => {
 
 test('a slow link that acknowledges a little of much is not dead', async (t) => {
   const world = guarded(t)
-  world.guard.sent()
+  world.guard.check()
   for (let i = 0; i < 20; i++) {
     world.sent = { waitingBytes: 100_000, deliveredBytes: i * 500 }
     await world.clock.advance(10_000)
@@ -62,7 +62,7 @@ test('a slow link that acknowledges a little of much is not dead', async (t) => 
 
 test('a cable that is back shows within three seconds that the old connection stalls', async (t) => {
   const world = guarded(t)
-  world.guard.sent()
+  world.guard.check()
   world.sent = { waitingBytes: 93, deliveredBytes: 100 }
   await world.clock.advance(9_000)
   world.network.add('link eth0 4')
@@ -72,7 +72,7 @@ test('a cable that is back shows within three seconds that the old connection st
 
 test('a cable that is back before the kernel gave up leaves a link that acknowledges again', async (t) => {
   const world = guarded(t)
-  world.guard.sent()
+  world.guard.check()
   world.sent = { waitingBytes: 93, deliveredBytes: 100 }
   await world.clock.advance(4_000)
   world.network.add('link eth0 4')
@@ -84,7 +84,7 @@ test('a cable that is back before the kernel gave up leaves a link that acknowle
 
 test('without a reading from the kernel no link is dead', async (t) => {
   const world = guarded(t)
-  world.guard.sent()
+  world.guard.check()
   await world.clock.advance(600_000)
   t.equal(world.dead, '')
 })

@@ -22,8 +22,8 @@ export type LinkGuardNeeds = {
 }
 
 export interface LinkGuard {
-  /** A heartbeat was handed to the kernel. */
-  sent(): void
+  /** A heartbeat is due: checks soon whether all that was sent is acknowledged. */
+  check(): void
   /** Resolves with the reason once the link is dead, with undefined when `signal` aborts. */
   run(signal: AbortSignal): Promise<Error | undefined>
 }
@@ -62,7 +62,7 @@ export function linkGuard({ clock, network, sentData }: LinkGuardNeeds): LinkGua
   }
 
   return {
-    sent: () => heartbeat.ring(),
+    check: () => heartbeat.ring(),
     async run(signal) {
       while (!signal.aborted) {
         await heartbeat.sleep(idleMs, signal)

@@ -6,8 +6,8 @@ import type { Desired } from '../../api/desired.ts'
 import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import { aPod } from '../../api/testing/builders.ts'
-import type { PodMessage } from '../../api/topics.ts'
-import { systemClock } from '../../daemon/clock.ts'
+import type { PodMessage, StatsMessage } from '../../api/topics.ts'
+import { type Clock, systemClock } from '../../daemon/clock.ts'
 import { type QuietLog, quietLog } from '../../daemon/testing/quiet-log.ts'
 import { type Mosquitto, mosquitto, type NodeKeys, noMosquitto } from '../testing/mosquitto.ts'
 import { until } from '../testing/until.ts'
@@ -36,9 +36,9 @@ type Agent = MqttControlPlane & {
   stop(): Promise<void>
 }
 
-function agent(t: Test, settings: MqttControlPlaneSettings): Agent {
+function agent(t: Test, settings: MqttControlPlaneSettings, clock: Clock = systemClock): Agent {
   const log = quietLog(t)
-  const link = mqttControlPlane({ clock: systemClock, random: () => 0.02, log }, settings)
+  const link = mqttControlPlane({ clock, random: () => 0.02, log }, settings)
   const heard: Desired[] = []
   const stopping = new AbortController()
   const times: { readonly wallMs: number; readonly isLive: boolean }[] = []
@@ -334,4 +334,46 @@ test('a broker that hangs is noticed, though heartbeats still go out', { skip },
   await at.kill()
   await at.start()
   await until('it is back', () => node.connected)
+})
+
+/** Twenty times as fast. `idle`: the number of waits for an hour, as of the link guard when there is nothing to check. */
+function fastClock() {
+  const speed = 20
+  const fast = {
+    ...systemClock,
+    idle: 0,
+    monotonicMs: () => systemClock.monotonicMs() * speed,
+    sleep(ms: number, signal: AbortSignal) {
+      if (ms >= 3600_000) fast.idle++
+      return systemClock.sleep(ms / speed, signal)
+    },
+  }
+  return fast
+}
+
+test('a broker that hangs is noticed where not even a heartbeat can be written any more', { skip }, async (t) => {
+  const at = await broker(t)
+  const clock = fastClock()
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), clock)
+  await until('the first heartbeat is checked', () => clock.idle === 2)
+  at.freeze()
+  const stats = { time: 'x'.repeat(1024 * 1024), summary: { node: { nodeName: 'pi-1' }, pods: [] } } as StatsMessage
+  for (let i = 0; i < 100; i++) {
+    node.sendStats(stats)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  t.equal(node.renewLease(), false, 'the connection takes nothing more')
+  await until('the link is given up', () => !node.connected)
+})
+
+test('pings that are not answered yet share a listener', { skip }, async (t) => {
+  const at = await broker(t)
+  const link = await observer(t, at)
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  t.teardown(() => process.off('warning', note))
+  await Promise.all(Array.from({ length: 20 }, () => link.ping()))
+  await link.ping()
+  t.same(warnings, [])
 })

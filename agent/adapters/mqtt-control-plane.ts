@@ -124,9 +124,11 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
   const renewLease = () => {
     const on = link
-    if (on === undefined || !on.canSend()) return false
+    if (on === undefined) return false
+    // Also where nothing more can be written: that is a reason to check what was written before.
+    guard?.check()
+    if (!on.canSend()) return false
     const { topic, body, confirmed } = leases.next(outbox.digest())
-    guard?.sent()
     if (confirmed !== 'QoS 1') on.send(topic, body)
     if (confirmed !== 'no') {
       const answered = confirmed === 'ping' ? on.ping() : on.publish(topic, body, { qos: 1, retain: false })
