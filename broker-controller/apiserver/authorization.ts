@@ -33,7 +33,7 @@ export function dependsOnPods(identity: Identity, attributes: Attributes): boole
   return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
 }
 
-/** `boundPods`: the pods bound to the identity's node; needed where `dependsOnPods`. */
+/** `boundPods`: the pods bound to the identity's node that matter for the request; needed where `dependsOnPods`. */
 export function authorize(identity: Identity, attributes: Attributes, boundPods: readonly Pod[] = []): Decision {
   return isAllowed(identity, attributes, boundPods)
     ? { allowed: true }

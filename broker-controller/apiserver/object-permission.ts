@@ -6,7 +6,23 @@ import type { Store } from '../store/store.ts'
 import { type Attributes, needsForPod } from './authorization.ts'
 import { isOwnRequest, seesOwnRequestsOnly } from './certificate-requests.ts'
 
-/** `boundPods`: the pods bound to the identity's node. For what `authorize` has allowed already. */
+/**
+ * The pods bound to the node that can decide about this request: the named one, or for a Secret or ConfigMap those of
+ * its namespace. A node asks often, so it is not all pods of the fleet.
+ */
+export async function boundPodsFor(
+  node: string,
+  attributes: Attributes,
+  store: Pick<Store, 'get' | 'list'>,
+): Promise<readonly Pod[]> {
+  if (attributes.kind !== 'resource' || attributes.namespace === '' || attributes.name === '') return []
+  const { resource, namespace, name } = attributes
+  const named = resource === 'pods' ? [await store.get('pods', { namespace, name })] : undefined
+  const pods = named ?? (await store.list('pods', namespace)).items
+  return pods.filter((pod) => pod !== undefined).filter((pod) => pod.spec.nodeName === node)
+}
+
+/** `boundPods`: those of `boundPodsFor`. For what `authorize` has allowed already. */
 export async function isObjectAllowed(
   identity: Identity,
   attributes: Attributes,

@@ -11,7 +11,7 @@ import { type Attributes, authorize, dependsOnPods, refusal } from './authorizat
 import type { Admission, FlowControl } from './flow-control.ts'
 import { flowOf, strangersFlow } from './flow-levels.ts'
 import { exactFields } from './list-options.ts'
-import { isObjectAllowed } from './object-permission.ts'
+import { boundPodsFor, isObjectAllowed } from './object-permission.ts'
 import { resourceAnswer } from './resource-handlers.ts'
 import type { ResourceNeeds } from './resource-request.ts'
 import { type Route, routeOf } from './routes.ts'
@@ -115,9 +115,7 @@ async function permit(identity: Identity, route: Route, request: ApiRequest, sto
   const attributes = attributesOf(route, request)
   const node = nodeOf(identity)
   const boundPods =
-    node !== undefined && dependsOnPods(identity, attributes)
-      ? (await store.list('pods')).items.filter((pod) => pod.spec.nodeName === node)
-      : []
+    node !== undefined && dependsOnPods(identity, attributes) ? await boundPodsFor(node, attributes, store) : []
   const decision = authorize(identity, attributes, boundPods)
   if (decision.allowed && (await isObjectAllowed(identity, attributes, boundPods, store))) return
   const { kind } = attributes
