@@ -14,7 +14,7 @@ import {
   subackPacket,
   unsubackPacket,
 } from './mqtt-encoding.ts'
-import { packetMeter } from './packet-meter.ts'
+import { wholePackets } from './packet-meter.ts'
 
 export type SessionLimits = {
   readonly maxPacketBytes: number
@@ -59,7 +59,7 @@ const mostFilters = 64
 export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNeeds): MqttSession {
   const subscriptions = new Map<string, 0 | 1>()
   const parse = parser()
-  const isWithinSize = packetMeter(limits.maxPacketBytes)
+  const takePiece = wholePackets(limits.maxPacketBytes, (packets) => void parse.parse(packets))
   let isConnected = false
   let isGoodbye = false
   let failure: Error | undefined
@@ -144,14 +144,13 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
   parse.on('error', (error: Error) => close(error))
   socket.on('data', (piece: Buffer) => {
     if (socket.destroyed) return
-    if (!isWithinSize(piece)) {
-      handler.tooLarge()
-      return close()
-    }
     // What answers these packets is sent in one TLS record, with one call of the system.
     socket.cork()
-    parse.parse(piece)
+    const isWithinSize = takePiece(piece)
     socket.uncork()
+    if (isWithinSize) return
+    handler.tooLarge()
+    close()
   })
   socket.on('error', (error) => close(error))
   socket.once('close', () => handler.closed(isGoodbye, failure))
