@@ -55,6 +55,12 @@ export interface MqttSession {
 
 /** Filters in one SUBSCRIBE. A node has three topics to read. */
 const mostFilters = 64
+/**
+ * Answers that wait because the client does not read. A SUBSCRIBE counts for more: up to three retained messages answer it, of
+ * a megabyte or more each.
+ */
+const mostUnread = 4096
+const unreadOfSubscribe = 256
 
 export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNeeds): MqttSession {
   const subscriptions = new Map<string, 0 | 1>()
@@ -65,6 +71,7 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
   let failure: Error | undefined
   let messageId = 0
   let underWay = 0
+  let unread = 0
   let silenceMs = Number.POSITIVE_INFINITY
   let packetMs = monotonicMs()
   /** Since when the client has taken nothing of what waits for it, and how much that was. */
@@ -75,31 +82,40 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
     socket.destroy()
   }
   const send = (packet: Buffer) => {
-    if (!socket.destroyed) socket.write(packet)
+    if (socket.writable) socket.write(packet)
+  }
+  /** False: the connection is closed, for answers would fill the memory. */
+  const answer = (packet: Buffer, weight = 1): boolean => {
+    unread = socket.writableNeedDrain ? unread + weight : 0
+    if (unread <= mostUnread) send(packet)
+    else close(new Error('It does not read the answers to what it sends'))
+    return unread <= mostUnread
   }
 
   const connect = (packet: IConnectPacket) => {
     if (isConnected) return close(new Error('A second CONNECT on one connection'))
     const { protocolVersion = 4, keepalive = 0 } = packet
     const isKnown = protocolVersion === 3 || protocolVersion === 4
-    const answer = isKnown ? handler.connect(packet) : connackCode.badProtocolVersion
-    send(connackPacket(answer))
-    isConnected = answer === connackCode.accepted
+    const code = isKnown ? handler.connect(packet) : connackCode.badProtocolVersion
+    send(connackPacket(code))
+    isConnected = code === connackCode.accepted
     if (isConnected) silenceMs = keepalive * 1500 || Number.POSITIVE_INFINITY
     // The answer is flushed before the connection ends; a client that does not close then is closed by its deadline.
     else socket.end()
   }
 
   const publish = (packet: IPublishPacket) => {
-    const answer = handler.publish(packet)
-    if (answer === false) return close(new Error('It published what it must not'))
-    if (packet.qos === 1 && packet.messageId !== undefined) send(pubackPacket(packet.messageId))
-    if (answer === true) return
+    const taken = handler.publish(packet)
+    if (taken === false) return close(new Error('It published what it must not'))
+    if (packet.qos === 1 && packet.messageId !== undefined) answer(pubackPacket(packet.messageId))
+    if (taken === true) return
     underWay += 1
     if (underWay === 1) socket.pause()
-    void answer.then(() => {
+    void taken.then(() => {
       underWay -= 1
-      if (underWay === 0) socket.resume()
+      if (underWay > 0) return
+      packetMs = monotonicMs()
+      socket.resume()
     })
   }
 
@@ -110,13 +126,13 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
       subscriptions.set(topic, qos === 0 ? 0 : 1)
       return qos === 0 ? 0 : 1
     })
-    send(subackPacket(packet.messageId ?? 0, granted))
+    if (!answer(subackPacket(packet.messageId ?? 0, granted), unreadOfSubscribe)) return
     const topics = packet.subscriptions.filter((_, i) => granted[i] !== refused).map(({ topic }) => topic)
     if (topics.length > 0) handler.subscribed([...new Set(topics)])
   }
 
   const take = (packet: Packet) => {
-    if (socket.destroyed) return
+    if (!socket.writable) return // closed, or what was sent last is on its way out
     packetMs = monotonicMs()
     if (packet.cmd === 'connect') return connect(packet)
     if (!isConnected) return close(new Error(`${packet.cmd.toUpperCase()} before CONNECT was accepted`))
@@ -127,11 +143,11 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
         return subscribe(packet)
       case 'unsubscribe':
         for (const topic of packet.unsubscriptions) subscriptions.delete(topic)
-        return send(unsubackPacket(packet.messageId ?? 0))
+        return void answer(unsubackPacket(packet.messageId ?? 0))
       case 'puback':
         return
       case 'pingreq':
-        return send(pingrespPacket)
+        return void answer(pingrespPacket)
       case 'disconnect':
         isGoodbye = true
         return close()
@@ -164,7 +180,9 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
       send(publishPacket({ topic, body, qos: granted === 0 ? 0 : qos, retain, messageId }))
     },
     checkTimes(nowMs) {
-      if (nowMs - packetMs > silenceMs) return close(new Error('Nothing was received within its keep alive'))
+      // While messages wait here, nothing is read: that is not the client's silence.
+      if (underWay === 0 && nowMs - packetMs > silenceMs)
+        return close(new Error('Nothing was received within its keep alive'))
       const { writableNeedDrain, writableLength: bytes } = socket
       if (!writableNeedDrain) stalled = undefined
       else if (stalled === undefined || bytes < stalled.bytes) stalled = { sinceMs: nowMs, bytes }

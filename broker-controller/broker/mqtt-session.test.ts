@@ -1,0 +1,130 @@
+import { once } from 'node:events'
+import { connect, createServer, type TLSSocket } from 'node:tls'
+import { generate, type Packet } from 'mqtt-packet'
+import { type Test, t, test } from 'tap'
+import { certificates } from '../testing/mqtt-clients.ts'
+import { connackCode } from './mqtt-encoding.ts'
+import { type MqttSession, mqttSession, type SessionHandler } from './mqtt-session.ts'
+
+const certs = await certificates()
+t.teardown(() => certs.remove())
+
+const hello: Packet = { cmd: 'connect', clientId: 'x', clean: true, keepalive: 10, protocolVersion: 4 }
+const subscribe: Packet = { cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'desired', qos: 1 }] }
+const message: Packet = { cmd: 'publish', topic: 'status', payload: '{}', qos: 0, retain: false, dup: false }
+
+/** A session and its client over TLS. The client does not read. */
+async function aSession(t: Test, handlerOf: (session: () => MqttSession) => Partial<SessionHandler> = () => ({})) {
+  const { ca, certificate, key } = certs.server
+  const server = createServer({ cert: certificate, key })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const accepted = once(server, 'secureConnection')
+  const client = connect({ port, host: '127.0.0.1', servername: 'localhost', ca })
+  client.on('error', () => undefined)
+  t.teardown(() => {
+    client.destroy()
+    server.close()
+  })
+  const [socket]: TLSSocket[] = await accepted
+  if (socket === undefined) throw new Error('no connection')
+  let nowMs = 0
+  let close = (_error: Error | undefined) => {}
+  const closed = new Promise<Error | undefined>((resolve) => {
+    close = resolve
+  })
+  const session: MqttSession = mqttSession({
+    socket,
+    limits: { maxPacketBytes: 256 * 1024, drainTimeoutMs: 5000 },
+    monotonicMs: () => nowMs,
+    handler: {
+      connect: () => connackCode.accepted,
+      publish: () => true,
+      subscribe: () => true,
+      subscribed: () => undefined,
+      tooLarge: () => undefined,
+      closed: (_isGoodbye, error) => close(error),
+      ...handlerOf(() => session),
+    },
+  })
+  t.teardown(() => session.close())
+  const advance = (ms: number) => {
+    nowMs += ms
+    session.checkTimes(nowMs)
+  }
+  return { session, client, closed, advance, write: (...packets: Packet[]) => writeAll(client, packets) }
+}
+
+function writeAll(client: TLSSocket, packets: readonly Packet[]) {
+  client.write(Buffer.concat(packets.map((packet) => generate(packet))))
+}
+
+test('a client that subscribes again and again without reading is sent a few retained messages only', async (t) => {
+  const body = 'x'.repeat(200_000)
+  let sent = 0
+  const { write, closed } = await aSession(t, (session) => ({
+    subscribed: () => {
+      sent += 1
+      session().publish('desired', body, { qos: 1, retain: true })
+    },
+  }))
+  write(hello, ...Array.from({ length: 1000 }, () => subscribe))
+  t.match(await closed, { message: /does not read/ })
+  t.ok(sent < 50, `${sent} times`)
+})
+
+test('a client whose messages wait here is not cut off for being silent meanwhile', async (t) => {
+  let taken = () => {}
+  let began = () => {}
+  const begun = new Promise<void>((resolve) => {
+    began = resolve
+  })
+  const { write, advance, session, closed } = await aSession(t, () => ({
+    publish: () => {
+      began()
+      return new Promise<void>((resolve) => {
+        taken = resolve
+      })
+    },
+  }))
+  write(hello, message)
+  await begun
+  advance(60_000)
+  t.notOk(session.socket.destroyed, 'what it sends is not read, so it is not silent')
+  taken()
+  await new Promise((resolve) => setImmediate(resolve))
+  advance(14_000)
+  t.notOk(session.socket.destroyed, 'the keep alive begins again')
+  advance(2_000)
+  t.match(await closed, { message: /keep alive/ })
+})
+
+test('what a session sends last arrives, also where the client sends something meanwhile', async (t) => {
+  const { write, client, session } = await aSession(t)
+  write(hello, subscribe)
+  while ((await once(session.socket, 'data'))[0].length < 10);
+  const body = 'x'.repeat(20_000_000)
+  session.publish('desired', body, { qos: 0, retain: false })
+  const ended = session.end()
+  write({ cmd: 'pingreq' })
+  await once(session.socket, 'data')
+  let received = 0
+  client.on('data', (piece: Buffer) => {
+    received += piece.length
+  })
+  await Promise.all([ended, once(client, 'close')])
+  t.ok(received >= body.length, `${received} bytes`)
+})
+
+test('a client whose CONNECT was refused cannot connect with another one', async (t) => {
+  let attempts = 0
+  const { write, client, closed } = await aSession(t, () => ({
+    connect: () => (++attempts === 1 ? connackCode.notAuthorized : connackCode.accepted),
+  }))
+  write(hello, hello)
+  client.resume()
+  t.equal(await closed, undefined)
+  t.equal(attempts, 1)
+})
