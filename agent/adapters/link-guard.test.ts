@@ -82,6 +82,23 @@ test('a cable that is back before the kernel gave up leaves a link that acknowle
   t.equal(world.dead, '')
 })
 
+test('a network that came up long before does not shorten the time a stalled link has', async (t) => {
+  const world = guarded(t)
+  world.guard.check()
+  world.sent = { waitingBytes: 93, deliveredBytes: 100 }
+  await world.clock.advance(4_000)
+  world.sent = { waitingBytes: 0, deliveredBytes: 193 }
+  await world.clock.advance(10_000)
+  world.network.add('link wlan0 2')
+  await world.clock.advance(3600_000)
+  world.guard.check()
+  world.sent = { waitingBytes: 93, deliveredBytes: 193 }
+  await world.clock.advance(15_000)
+  t.equal(world.dead, '')
+  await world.clock.advance(8_000)
+  t.match(world.dead, /acknowledged nothing for 20 s/)
+})
+
 test('without a reading from the kernel no link is dead', async (t) => {
   const world = guarded(t)
   world.guard.check()

@@ -67,6 +67,9 @@ export function linkGuard({ clock, network, sentData }: LinkGuardNeeds): LinkGua
       while (!signal.aborted) {
         await heartbeat.sleep(idleMs, signal)
         await clock.sleep(checkAfterMs, signal)
+        if (isDelivered(await sentData())) continue
+        // The watch compares with its last reading, which may be as old as the connection.
+        await network.cameUpWithin(0, signal)
         const dead = await stalled(signal)
         if (dead !== undefined) return dead
       }
