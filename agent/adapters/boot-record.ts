@@ -103,7 +103,7 @@ type OpenRecord = { readonly state: State; readonly verdict: BootVerdict; readon
 /** `look`: to be called every few seconds. */
 function startGate({ clock, uptimeMs, log }: StartGateNeeds, { state, verdict, write }: OpenRecord) {
   const bornMs = clock.monotonicMs()
-  const told = new Set<string>()
+  const logged = new Set<string>()
   /** Of those that matter only: pods come and go for years. */
   const startedMs = new Map<string, number>()
   let waitUntilMs: number | undefined
@@ -121,8 +121,8 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, { state, verdict, w
     const againInMs = untilMs - clock.monotonicMs()
     if (againInMs <= 0) return undefined
     const uid = pod.metadata.uid ?? ''
-    const isNews = !told.has(uid)
-    told.add(uid)
+    const isNews = !logged.has(uid)
+    logged.add(uid)
     if (isNews) log.warn('Pod waits, for the machine went down soon after its start', { pod: pathOf(pod), message })
     return { reason: 'BootLoop', message, againInMs, isNews }
   }

@@ -1,8 +1,8 @@
-/** So many connections, and a new one always gets in: whoever holds connections open shuts no one else out. */
+/** Bounds the connections of a server. A new one is always accepted: connections that are held open do not keep others out. */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** A request is a line or two from this machine: who has not sent it by then does not mean to. */
+/** A request is a line or two from this machine, so it arrives at once. */
 const idleMs = 5_000
 /** For an answer to be made and read. */
 const answerMs = 30_000

@@ -7,13 +7,13 @@ const groupOrOthersWrite = 0o022
 
 /**
  * Listens on `path`, with mode 0600. A socket that an earlier process left there is replaced. The folder is made with mode
- * 0700 where it is missing; rejects where somebody else may write in it. Gives what removes the socket again.
+ * 0700 where it is missing; rejects where another user may write in it. Gives what removes the socket again.
  */
 export async function listenPrivately(server: Server, path: string): Promise<() => Promise<void>> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await checkFolder(folder)
-  // bind(2) applies the umask only, and that is the whole process's: so the socket is made where nobody else can reach it.
+  // bind(2) applies the umask only, and that is the whole process's: so the socket is made in a folder that no other user can enter.
   const aside = await mkdtemp(join(folder, '.socket-'))
   try {
     const made = join(aside, 's')

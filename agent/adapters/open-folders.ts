@@ -1,6 +1,6 @@
 /**
  * Folders by descriptor: a tree of any depth can be walked, also where its paths are too long for the kernel (PATH_MAX, 4096
- * bytes), and nobody can put a link in the way of the next step. Names are Latin-1 strings, one character a byte: on Linux
+ * bytes), and no link that is created meanwhile is followed. Names are Latin-1 strings, one character a byte: on Linux
  * a name is any bytes, and one that is not UTF-8 would not be found again under its UTF-8 reading.
  */
 import { constants, type Dir } from 'node:fs'

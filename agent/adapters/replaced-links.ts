@@ -1,12 +1,12 @@
 /**
- * Does another machine use this node's certificate? MQTT 3.1.1 tells a client not why it is disconnected. A connection that
+ * Does another machine use this node's certificate? MQTT 3.1.1 gives a client no reason when it is disconnected. A connection that
  * is closed again and again soon after it stood, by a controller that was not restarted in between, was replaced.
  */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 
 export interface ReplacedLinks {
-  /** A connection that stood was lost; `epoch`: of the controller that it spoke with, undefined: it did not hear of it. */
+  /** A connection that stood was lost; `epoch`: of the controller that it spoke with, undefined: none was received. */
   lost(link: { readonly lastedMs: number; readonly epoch: string | undefined }): void
 }
 

@@ -1,4 +1,4 @@
-/** Devices are the extended resources with our prefix; all others are the business of whoever put them on the Node. */
+/** Devices are the extended resources with the prefix bramble.dev/. Others are only counted by the scheduler. */
 export function isDevice(resource: string): boolean {
   return resource.startsWith('bramble.dev/')
 }
