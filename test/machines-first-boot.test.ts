@@ -49,13 +49,16 @@ test('machines join by themselves at their first boot', async (t) => {
   })
 
   await t.test(
-    'a copied card gets a name with the serial number of its board, and is told that it is a copy',
+    'a copied card gets a name with the serial number of its board, and the operator an Event about the copy',
     async (t) => {
       const began = performance.now()
       await two.powerOn()
       await eventually('it is Ready', () => isNodeReady(hub, 'raspberrypi-bbbbbbbb'), { withinMs: 60_000 })
       t.comment(`Ready ${Math.round(performance.now() - began)} ms after it was switched on`)
-      t.match(await journal(two), /name is taken.*Both have the same machine-id/)
+      t.match(await journal(two), /name is taken.*in use by another machine that is live/)
+      t.notMatch(await journal(two), /10000000aaaaaaaa/, 'it does not learn which machine that is')
+      const events = await hub.kubectl('get', 'events', '--all-namespaces', '-o', 'wide')
+      t.match(events, /NodeNameInUse.*Both have the same machine-id/, 'the operator does, and why')
       t.ok(await isNodeReady(hub, 'raspberrypi'), 'the first one is not disturbed')
     },
   )
