@@ -1,15 +1,56 @@
 import { test } from 'tap'
+import { Check } from 'typebox/schema'
 import { Integer } from 'typebox/type'
 import { decode } from './decode.ts'
 import { LeaseSchema } from './lease.ts'
 import { NodeSchema } from './node.ts'
 import { PodSchema } from './pod.ts'
-import { anything, bytes, integer, intOrString, mapOf, object, oneOf, optional, text } from './schema.ts'
+import {
+  anything,
+  bytes,
+  integer,
+  intOrString,
+  mapOf,
+  microTime,
+  object,
+  oneOf,
+  optional,
+  text,
+  time,
+} from './schema.ts'
 import { aPod } from './testing/builders.ts'
 
 test('a whole pod passes unchanged', async (t) => {
   const pod = aPod({ name: 'web', requests: { cpu: '100m', memory: '64Mi' }, phase: 'Running' })
   t.same(decode(PodSchema, JSON.parse(JSON.stringify(pod))), { ok: true, value: pod, unknownFields: [] })
+})
+
+test('what is accepted without the checker is what the checker accepts', async (t) => {
+  const two = (value: number) => String(value).padStart(2, '0')
+  const days = ['2023', '2024', '1900', '0000'].flatMap((year) =>
+    Array.from({ length: 14 }, (_, month) => month).flatMap((month) =>
+      Array.from({ length: 33 }, (_, day) => `${year}-${two(month)}-${two(day)}`),
+    ),
+  )
+  const clocks = ['00:00:00', '23:59:59', '24:00:00', '23:60:00', '23:59:60', '1:00:00', '01:02:03x']
+  const times = [...days.map((day) => `${day}T12:00:00Z`), ...clocks.map((at) => `2024-05-06T${at}Z`), '', 'Z', 7, {}]
+  const numbers = [-1, 0, -0, 1, 2, 3, 1.5, 1e21, Number.NaN, Number.POSITIVE_INFINITY, '1', true, []]
+  const limited = Integer({ minimum: 1, maximum: 2 })
+  const multiple = Integer({ multipleOf: 2 })
+  const choice = oneOf('True', 'False')
+  const cases = [
+    { schema: time, values: times },
+    { schema: microTime, values: times.map((at) => (typeof at === 'string' ? at.replace('Z', '.000001Z') : at)) },
+    ...[integer, limited, multiple, intOrString].map((schema) => ({ schema, values: numbers })),
+    { schema: choice, values: ['True', 'False', 'true', '', 'constructor', '__proto__', 1, true, ['True']] },
+  ]
+  for (const { schema, values } of cases) {
+    const accepted = values.filter((value) => decode(object({ field: schema }), { field: value }).ok)
+    t.same(
+      accepted,
+      values.filter((value) => Check(schema, value)),
+    )
+  }
 })
 
 test('every problem is told at once, with its path', async (t) => {

@@ -117,8 +117,15 @@ const bytesReader: Reader = (value, field, notes) => {
 
 const canonicalTime = { seconds: /^[^.]{19}Z$/, micro: /^[^.]{19}\.\d{6}Z$/ } as const
 
+/** Days that exist in every year, and their times: usual values cost one expression and not TypeBox's whole checker. */
+const usualDay =
+  '\\d{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)'
+const usualTime = `^${usualDay}T(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d`
+const usualTimes = { seconds: new RegExp(`${usualTime}Z$`), micro: new RegExp(`${usualTime}\\.\\d{6}Z$`) } as const
+
 function timeReader(schema: TSchema, precision: 'seconds' | 'micro'): Reader {
   return (value, field, notes) => {
+    if (typeof value === 'string' && usualTimes[precision].test(value)) return value
     if (!Check(schema, value) || typeof value !== 'string') {
       return refuse(notes, typeInvalid(field, value, 'a time (like 2026-01-02T03:04:05Z)'))
     }
@@ -149,8 +156,9 @@ function valueReader(schema: TSchema): Reader {
   const { type, anyOf = [], const: only, ...constraints } = keywordsOf(schema)
   const words = (only === undefined ? anyOf : [schema]).map((choice) => keywordsOf(choice).const)
   const plain = Object.keys(constraints).length === 0 && (type === 'string' || type === 'boolean') ? type : undefined
+  const isUsual = usualValues(schema)
   return (value, field, notes) => {
-    if (plain !== undefined ? typeof value === plain : Check(schema, value)) return value
+    if (plain !== undefined ? typeof value === plain : isUsual(value) || Check(schema, value)) return value
     if (words.length > 0 && words.every((word) => typeof word === 'string')) {
       return refuse(
         notes,
@@ -162,6 +170,22 @@ function valueReader(schema: TSchema): Reader {
     }
     return refuse(notes, invalid(field, value, limitsOf(schema)))
   }
+}
+
+/**
+ * Accepts integers within their limits and the words of a choice without TypeBox's checker, which interprets the schema for each
+ * value. False decides nothing: the checker does.
+ */
+function usualValues(schema: TSchema): (value: unknown) => boolean {
+  const { type, anyOf, const: only, minimum, maximum, ...others } = keywordsOf(schema)
+  if (Object.keys(others).length > 0) return () => false
+  if (type === 'integer' && anyOf === undefined && only === undefined) {
+    const [least, most] = [minimum ?? Number.NEGATIVE_INFINITY, maximum ?? Number.POSITIVE_INFINITY]
+    return (value) => typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most
+  }
+  if (type !== undefined || anyOf === undefined || only !== undefined) return () => false
+  const words = new Set<unknown>(anyOf.map((choice) => keywordsOf(choice).const))
+  return (value) => typeof value === 'string' && words.has(value)
 }
 
 const typeNames: { readonly [type: string]: string } = {
