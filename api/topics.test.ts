@@ -52,3 +52,8 @@ test('a topic of another version is none of ours', async (t) => {
     t.equal(parseTopic(name), undefined)
   }
 })
+
+test('a topic of a pod ends with a UID, and not with a text of any length', async (t) => {
+  t.match(parseTopic(`bramble/v1/nodes/pi-1/pods/${'u'.repeat(128)}`), { kind: 'pod' })
+  t.equal(parseTopic(`bramble/v1/nodes/pi-1/pods/${'u'.repeat(129)}`), undefined)
+})

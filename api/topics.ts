@@ -155,13 +155,16 @@ export function isBelowNode(name: string, node: string): boolean {
   return name.startsWith(`${topicPrefix}/nodes/${node}/`)
 }
 
+/** A UID of the store has 36 characters. The controller keeps topics in memory, and MQTT allows 65,535 bytes for one. */
+const longestUID = 128
+
 /** What a name on the wire means; undefined when it is none of ours. */
 export function parseTopic(name: string): Topic | undefined {
   if (!name.startsWith(`${topicPrefix}/`)) return undefined
   const [first, node, kind, uid, ...rest] = name.slice(topicPrefix.length + 1).split('/')
   if (first === 'controller' && node === undefined) return { kind: 'controller' }
   if (first !== 'nodes' || !node || !kind || rest.length > 0) return undefined
-  if (kind === 'pods') return uid ? { kind: 'pod', node, uid } : undefined
+  if (kind === 'pods') return uid && uid.length <= longestUID ? { kind: 'pod', node, uid } : undefined
   if (uid !== undefined || !isPlainKind(kind)) return undefined
   return { kind, node }
 }
