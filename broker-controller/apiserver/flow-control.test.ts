@@ -107,6 +107,15 @@ test('large bodies and large answers cost more than small ones', async (t) => {
   t.equal(burst(node('pi-1'), 1000), defaultFlowLimits.system.flow.rate.burst - 1 - 192 - 100)
 })
 
+test('the end of a long watch of one node costs that node, and not all nodes', async (t) => {
+  const { admit, burst } = aControl(t)
+  const watch = admit(node('watcher'), true)
+  watch.answered(4 * 1024 ** 3)
+  watch.release()
+  t.equal(burst(node('watcher'), 10), 0)
+  t.equal(burst(node('modest'), 100), 100)
+})
+
 test('requests that run at one time are bounded, and a finished one makes room', async (t) => {
   const limits = { flow: share({ seats: 2 }), level: share({ seats: 3 }) }
   const { admit, registry } = aControl(t, { system: limits })

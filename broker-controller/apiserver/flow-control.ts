@@ -123,7 +123,8 @@ function levelState({ flow, level }: LevelLimits, clock: Pick<Clock, 'monotonicM
     charge(key: string, tokens: number): void {
       if (!(tokens > 0)) return
       flows.charge(key, tokens)
-      all.charge(together, tokens)
+      // A watch is charged for all that it carried when it ends: that is no reason to answer all others with 429.
+      all.charge(together, Math.min(tokens, flow.rate.burst))
     },
     seats: places(flow.seats, level.seats),
     watches: places(flow.watches, level.watches),
