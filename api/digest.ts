@@ -7,9 +7,18 @@
 /** An empty state. */
 export const emptyDigest = '0000000000000000'
 
-/** The fingerprint of one message: its topic and its body, as sent. FNV-1a, 32 bits twice with two offsets. */
+/** The fingerprint of one message: its topic and its body, as sent. FNV-1a, 32 bits twice with two offsets, in one pass. */
 export function digestText(topic: string, body: string): string {
-  return fnv(topic, body, 0x811c9dc5) + fnv(topic, body, 0x050c5d1f)
+  let first = 0x811c9dc5
+  let second = 0x050c5d1f
+  for (const part of [topic, '\n', body]) {
+    for (let i = 0; i < part.length; i++) {
+      const code = part.charCodeAt(i)
+      first = Math.imul(first ^ code, 0x01000193)
+      second = Math.imul(second ^ code, 0x01000193)
+    }
+  }
+  return hex(first) + hex(second)
 }
 
 /** `digest` with one text's fingerprint put in, or, said a second time, taken out again. */
@@ -19,14 +28,6 @@ export function foldDigest(digest: string, text: string): string {
 
 function fold(a: string, b: string, at: number): string {
   return hex(Number.parseInt(a.slice(at, at + 8), 16) ^ Number.parseInt(b.slice(at, at + 8), 16))
-}
-
-function fnv(topic: string, body: string, offset: number): string {
-  let hash = offset
-  for (const part of [topic, '\n', body]) {
-    for (let i = 0; i < part.length; i++) hash = Math.imul(hash ^ part.charCodeAt(i), 0x01000193)
-  }
-  return hex(hash)
 }
 
 function hex(word: number): string {
