@@ -11,7 +11,10 @@ test('a report within the bounds is taken as it is', async (t) => {
     conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' }],
     images: [{ names: ['a', 'b'], sizeBytes: 7 }],
   }
-  t.same(boundedNodeStatus(status), { status, cut: [] })
+  const bounded = boundedNodeStatus(status)
+  t.same(bounded, { status, cut: [] })
+  t.equal(bounded.status.images, status.images, 'and is not copied')
+  t.equal(bounded.status.conditions, status.conditions)
   t.same(boundedPodStatus({ phase: 'Running' }), { status: { phase: 'Running' }, cut: [] })
 })
 

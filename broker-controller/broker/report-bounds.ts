@@ -28,10 +28,10 @@ export function boundedNodeStatus(report: NodeStatus): Bounded<NodeStatus> {
     ...(conditions && { conditions: cuts.conditions(ownFirst(conditions)) }),
     ...(addresses && { addresses: cuts.list('addresses', addresses, most.addresses) }),
     ...(images && {
-      images: cuts.list('images', images, most.images).map(({ names, ...image }) => ({
-        ...image,
-        ...(names && { names: cuts.texts('images.names', names, most.imageNames) }),
-      })),
+      images: mapChanged(cuts.list('images', images, most.images), (image) => {
+        const names = image.names && cuts.texts('images.names', image.names, most.imageNames)
+        return names === image.names ? image : { ...image, names }
+      }),
     }),
     ...(volumesInUse && { volumesInUse: cuts.texts('volumesInUse', volumesInUse, most.volumes) }),
     ...(volumesAttached && { volumesAttached: cuts.list('volumesAttached', volumesAttached, most.volumes) }),
@@ -82,23 +82,31 @@ function cutter() {
     list,
     text,
     texts: (what: string, items: readonly string[], mostItems: number) =>
-      list(what, items, mostItems).map((item) => text(what, item, longest.name)),
+      mapChanged(list(what, items, mostItems), (item) => text(what, item, longest.name)),
     map<V>(what: string, values: { readonly [key: string]: V }): { readonly [key: string]: V } {
       const entries = Object.entries(values)
       return entries.length <= most.resources ? values : Object.fromEntries(list(what, entries, most.resources))
     },
     conditions<C extends NodeCondition | PodCondition>(conditions: readonly C[]): readonly C[] {
-      return list('conditions', conditions, most.conditions).map((condition) => ({
-        ...condition,
-        type: text('conditions.type', condition.type, longest.type),
-        ...(condition.reason !== undefined && {
-          reason: text('conditions.reason', condition.reason, longest.reason),
-        }),
-        ...(condition.message !== undefined && {
-          message: text('conditions.message', condition.message, longest.message),
-        }),
-      }))
+      return mapChanged(list('conditions', conditions, most.conditions), (condition) => {
+        const type = text('conditions.type', condition.type, longest.type)
+        const reason = condition.reason && text('conditions.reason', condition.reason, longest.reason)
+        const message = condition.message && text('conditions.message', condition.message, longest.message)
+        if (type === condition.type && reason === condition.reason && message === condition.message) return condition
+        return {
+          ...condition,
+          type,
+          ...(reason !== undefined && { reason }),
+          ...(message !== undefined && { message }),
+        }
+      })
     },
     made: () => [...made],
   }
+}
+
+/** The list itself where `change` gives every item back: almost no report is cut, and a copy would be garbage. */
+function mapChanged<T>(items: readonly T[], change: (item: T) => T): readonly T[] {
+  const changed = items.map(change)
+  return changed.every((item, i) => item === items[i]) ? items : changed
 }
