@@ -85,8 +85,8 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   })
   /** For lines that a node can cause. */
   const limited = limitLog(log, clock)
-  /** A whole fleet may connect at one time; that hides no warnings. */
-  const connectionLog = limitLog(log, clock, { linesInTotal: 1000 })
+  /** A whole fleet may connect at one time: a hundred lines a minute and a count, and they hide no warnings. */
+  const connectionLog = limitLog(log, clock)
   const drops = limitLog(log, clock, { linesPerKey: 1, periodMs: 10 * 60_000 })
   const eventRate = tokenBuckets(eventsOfNode, clock)
 
