@@ -18,7 +18,7 @@ import { type RunningServer, startServer } from './fleet/server.ts'
 
 const help = `Usage: node dist/bench/fleet.js [options]
 
-Starts a controller, connects a fleet to it over mutual TLS, one connection a node, each with a status of about 20 kB, and
+Starts a controller, connects a fleet to it over mutual TLS, one connection a node, each with a status of about 11 kB, and
 prints what that costs the controller. CPU and disk are those of the controller's process in /proc; the load runs in
 processes of its own. Certificates are made before anything is measured.
 

@@ -182,7 +182,7 @@ function connection(state: 'online' | 'lost'): string {
   return JSON.stringify({ state, bootID: '4f7a1e62-95f5-4d0c-9f0e-5b9f9a6f3c11', agentVersion: 'bench' })
 }
 
-/** About 20 kB: the fifty images that an agent reports at most. */
+/** About 11 kB: the fifty images that an agent reports at most. */
 function statusOf(index: number): NodeStatus {
   const condition = (type: string, status: 'True' | 'False', reason: string, message: string) => ({
     ...{ type, status, reason, message },
