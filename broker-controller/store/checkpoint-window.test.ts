@@ -88,6 +88,47 @@ test('a store of an earlier version, which accepted checkpoints without end, clo
   t.equal((await open({ ...origin, sinceMs })).window.isOpen(), false)
 })
 
+test('a ConfigMap that is deleted, or not understood, ends it for good', async (t) => {
+  for (const isOpenBefore of [true, false]) {
+    for (const data of [undefined, { state: 'open' }]) {
+      const { open, clock, store } = await world(t)
+      const first = await open()
+      if (!isOpenBefore) await clock.advance(limitMs + minuteMs)
+      t.equal(first.window.isOpen(), isOpenBefore)
+      const map = await store.get('configmaps', checkpointWindowKey)
+      if (map === undefined) return t.fail('there is no ConfigMap')
+      if (data === undefined) await store.delete('configmaps', checkpointWindowKey)
+      else await store.update('configmaps', { ...map, data })
+      await clock.settle()
+      t.equal(first.window.isOpen(), false)
+      await first.stop()
+      t.equal((await open()).window.isOpen(), false, 'after a restart, too')
+      t.match((await store.get('configmaps', checkpointWindowKey))?.data, { state: 'closed', store: origin.id })
+    }
+  }
+})
+
+test('the time of a controller that is restarted every few minutes counts', async (t) => {
+  const { open, clock, store } = await world(t)
+  for (let i = 0; i < 10; i++) {
+    const { stop } = await open()
+    await clock.advance(2 * minuteMs)
+    await stop()
+  }
+  t.equal((await store.get('configmaps', checkpointWindowKey))?.data?.['openSeconds'], '300', '30 s of each start')
+})
+
+test('a store of an earlier version that did not record its beginning stays closed', async (t) => {
+  const { open, join, send, store } = await world(t)
+  await join('pi-1')
+  await send('pi-1')
+  const first = await open()
+  t.equal(first.window.isOpen(), false)
+  await first.stop()
+  await store.delete('nodes', { namespace: '', name: 'pi-1' })
+  t.equal((await open()).window.isOpen(), false, 'also without the nodes that show that it is earlier')
+})
+
 async function world(t: Test, ...expected: readonly string[]) {
   const clock = fakeClock()
   const log = quietLog(t, ...expected)

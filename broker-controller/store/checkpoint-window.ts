@@ -48,6 +48,7 @@ type State = {
 
 /** Nodes that the backup does not have register within this time, if they are switched on. */
 const leastOpenMs = 10 * 60_000
+const endedByAdministrator = 'an administrator ended it'
 const lookMs = 30_000
 const saveEveryMs = 10 * 60_000
 /** More Events than an operator reads help nobody. */
@@ -78,6 +79,8 @@ function lateNodes(
     .map(({ metadata }) => metadata.name)
 }
 
+const emptyMap: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...checkpointWindowKey } }
+
 /** Resolves with the state as it is now, before any node is let in. */
 export async function openCheckpointWindow(
   needs: CheckpointWindowNeeds,
@@ -95,15 +98,25 @@ export async function openCheckpointWindow(
     log.info('Checkpoints of nodes are accepted no more', { reason })
     for (const notify of listeners) notify()
   }
-  const save = async (reason?: string) => {
-    const change = (map: ConfigMap) => withState(map, state, reason, rfc3339(clock.wallMs()))
+  /** The time so far. A window that was closed since it was last read stays closed. */
+  const saveTime = async () => {
+    const change = (map: ConfigMap) => (isOpenIn(map) ? withState(map, state, undefined, '') : undefined)
     await rewrite({ store, clock }, 'configmaps', { key: checkpointWindowKey, change })
+  }
+  const saveEnd = async (reason: string) => {
+    const ended = (map: ConfigMap) => withState(map, { ...state, isOpen: false }, reason, rfc3339(clock.wallMs()))
+    const saved = await rewrite({ store, clock }, 'configmaps', { key: checkpointWindowKey, change: ended })
+    if (saved === undefined) await store.create('configmaps', ended(emptyMap))
+  }
+  const isOpenIn = (map: ConfigMap | undefined) => {
+    const known = stateIn(map)
+    return known?.store === origin.id && known.isOpen
   }
   const close = async (reason: string) => {
     const { items } = await store.list('nodes')
     const late = lateNodes(state.nodes, items, origin.id)
     closed(reason)
-    await save(reason)
+    await saveEnd(reason)
     if (late.length > 0) log.warn('Nodes sent no checkpoint after the restore', { count: late.length })
     for (const name of late.slice(0, mostEvents)) {
       const message = `The controller was restored, and accepts no checkpoint of this node any more (${reason}): what it ran since the backup is removed when it is back`
@@ -113,12 +126,16 @@ export async function openCheckpointWindow(
   }
   const maps = follow({ store, clock, log }, 'configmaps', (present, previous) => {
     if (keyText((present ?? previous)?.metadata ?? {}) !== keyText(checkpointWindowKey)) return
-    // Deleted, or not understood: no more is accepted than an administrator can see.
-    if (stateIn(present)?.isOpen !== true) closed('an administrator ended it')
+    if (!isOpenIn(present)) closed(endedByAdministrator)
+    // Deleted, or not understood: the next start must not take this store for one that has not accepted any yet.
+    if (stateIn(present) === undefined) {
+      saveEnd(endedByAdministrator).catch((error) => log.warn('End of checkpoints not saved', { error }))
+    }
   })
   const watchTime = async (signal: AbortSignal) => {
     let lastMs = clock.monotonicMs()
-    let savedMs = lastMs
+    // Saved at the first look, too: of a controller that is restarted often the time counts.
+    let savedMs = Number.NEGATIVE_INFINITY
     while (!signal.aborted) {
       if (!state.isOpen) return aborted(signal)
       await clock.sleep(lookMs, signal)
@@ -130,7 +147,7 @@ export async function openCheckpointWindow(
       if (reason !== undefined) await close(reason)
       if (!state.isOpen || nowMs - savedMs < saveEveryMs) continue
       savedMs = nowMs
-      await save()
+      await saveTime()
     }
   }
   return {
@@ -138,7 +155,7 @@ export async function openCheckpointWindow(
     isOpen: () => state.isOpen,
     onClose: (notify) => void listeners.push(notify),
     async run(signal) {
-      if (!state.isOpen) return aborted(signal)
+      if (!origin.learns) return aborted(signal)
       const watching = { name: 'checkpoint-window-time', run: watchTime }
       await runLoops([{ name: 'checkpoint-window-state', run: maps.run }, watching], signal, log)
     },
@@ -159,9 +176,10 @@ async function firstState({ store, clock }: CheckpointWindowNeeds, origin: Store
   const isEarlier = items.some(({ metadata }) => metadata.annotations?.[learntByAnnotation] === origin.id)
   const openMs = isEarlier ? clock.wallMs() - (origin.sinceMs ?? Number.NEGATIVE_INFINITY) : 0
   const nodes = items.map(({ metadata }) => metadata.name)
-  const state: State = { store: origin.id, isOpen: openMs < limitMs, openMs: Math.max(0, openMs), nodes }
-  const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...checkpointWindowKey } }
-  const wanted = withState(present ?? none, state, undefined, rfc3339(clock.wallMs()))
+  // Within what can be saved: the age of a store that did not record its beginning is infinite.
+  const savedMs = Math.min(Math.max(0, openMs), limitMs)
+  const state: State = { store: origin.id, isOpen: openMs < limitMs, openMs: savedMs, nodes }
+  const wanted = withState(present ?? emptyMap, state, undefined, rfc3339(clock.wallMs()))
   if (present === undefined) await store.create('configmaps', wanted)
   else await store.update('configmaps', wanted)
   return state
