@@ -161,6 +161,18 @@ test('of cards flashed alike that ask in one moment, one gets the name', async (
   t.same((await answer(world, 'later')).conditions, ['Approved AutoApproved'], 'the first one never came')
 })
 
+test('a key that was let in a moment ago and then revoked needs an operator', async (t) => {
+  const world = opened(t)
+  await ask(world, { name: 'first', asks: 'pi-1#one' })
+  t.same((await answer(world, 'first')).conditions, ['Approved AutoApproved'])
+  await world.join({ name: 'pi-1' })
+  world.silence('pi-1')
+  await world.pass(70)
+  await revoke(world, 'system:node:pi-1', 'Stolen')
+  await ask(world, { name: 'again', asks: 'pi-1#one' })
+  t.same((await answer(world, 'again')).conditions, ['Waiting NodeExists'])
+})
+
 test('the name of a node that is offline waits for an operator, whose approval ends the earlier certificates', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', annotations: hardware('one') })

@@ -80,6 +80,9 @@ export function certificateController(
 
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
+/** `revokedMs`: up to when certificates of the name were revoked when the promise was made. */
+type Promised = { readonly keyHash: string; readonly revokedMs: number | undefined }
+
 async function runCertificates(
   { store, signer, events, clock, log, origin, checkpoints }: CertificateNeeds,
   settings: CertificateSettings,
@@ -102,7 +105,8 @@ async function runCertificates(
     for (const csr of requests.all()) if (isWaiting(csr)) queue.add(keyText(csr.metadata))
   }
   checkpoints?.onClose(decideWaiting)
-  const promises = expiringMap<string>(clock, promiseMs)
+  /** Void once certificates of the name are revoked: a revoked key must not get in again by its promise. */
+  const promises = expiringMap<Promised>(clock, promiseMs)
   const warned = expiringMap<true>(clock, warnEveryMs)
 
   const reconcile = async (key: string) => {
@@ -123,20 +127,22 @@ async function runCertificates(
     })
     const name = checked.ok ? checked.nodeName : ''
     const node = checked.ok ? await store.get('nodes', { namespace: '', name }) : undefined
+    const revokedMs = await revokedBeforeMs(expectedName ?? name)
+    const promised = promises.get(name)
     const step = certificateStep(csr, checked, {
       node,
       lease: checked.ok ? await store.get('leases', { namespace: nodeLeaseNamespace, name }) : undefined,
       nowMs: clock.wallMs(),
       graceMs: settings.nodeMonitorGracePeriodMs,
-      promisedTo: promises.get(name),
+      promisedTo: promised?.revokedMs === revokedMs ? promised?.keyHash : undefined,
       sinceStartMs: clock.monotonicMs() - startedMs,
       quarantine: settings.quarantine ?? false,
       hasPods: checked.ok && (await store.list('pods')).items.some(({ spec }) => spec.nodeName === name),
       acceptsCheckpoints: checkpoints?.isOpen() ?? false,
-      revokedBeforeMs: await revokedBeforeMs(expectedName ?? name),
+      revokedBeforeMs: revokedMs,
     })
     if (step.step === 'approve' && checked.ok) {
-      promises.set(name, checked.keyHash)
+      promises.set(name, { keyHash: checked.keyHash, revokedMs })
       await warn(name, 'CopiedCard', await copyProblem(name, csr))
       await warn(name, 'MachineChanged', movedWarning(csr, node))
     }
