@@ -247,9 +247,14 @@ test('who starts while all is well leaves nothing behind', async (t) => {
     collect()
     return process.memoryUsage().heapUsed
   }
+  const start = async (count: number) => {
+    for (let index = 0; index < count; index++) await gate.starting(pod(`${index}-of-a-job-that-runs-each-minute`))
+  }
+  await start(1_000) // Compiled code and what the tests before left are no part of it.
   const before = usedBytes()
-  for (let index = 0; index < 50_000; index++) await gate.starting(pod(`${index}-of-a-job-that-runs-each-minute`))
-  t.ok(usedBytes() - before < 1e6)
+  await start(50_000)
+  const leftBytes = usedBytes() - before
+  t.ok(leftBytes < 3e6, `${leftBytes} bytes; the names alone would be 4 MB`)
 })
 
 test("the agent's starts are remembered until the machine is restarted, as far as they matter", async (t) => {
