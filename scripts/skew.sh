@@ -180,6 +180,9 @@ join_fleet() {
     fail "The agent of $1 cannot join" 'Its own words:' "$data/join.log"
 }
 
+# Events follow the status that made the pod Ready.
+is_start_recorded() { kube describe pod "$1" | grep -E 'Started +.*Started container'; }
+
 # look_at AGENT CONTROLLER: all that a user does with the two.
 look_at() {
   local with="the agent of $1, the controller of $2"
@@ -188,7 +191,7 @@ look_at() {
   [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were: $with" "Before: $container; now: $(containers_of stays)"
   kube get pod stays | grep -E ' Running +0 ' || fail "The pod that stays is not seen as it was: $with" 'See kubectl describe.'
   run_pod comes
-  kube describe pod comes | grep -E 'Started +.*Started container' >/dev/null || fail "Nothing is told of a pod: $with" 'The log of the agent:' "$data/agent.log"
+  wait_for 20 is_start_recorded comes || fail "No Event says that a pod was started: $with" 'The log of the agent:' "$data/agent.log"
   kube delete pod comes --timeout=60s || fail "A pod does not go: $with" 'The log of the agent:' "$data/agent.log"
   [ -z "$(containers_of comes)" ] || fail "A pod's containers stay: $with" 'See docker ps.'
   come_and_go "$1" "$with"
