@@ -96,7 +96,7 @@ test('a pod that takes the machine down is found among others, held back, and le
   t.match(log.lines.at(-1), { level: 'warn', facts: { pod: 'default/bad' } })
   await record.goesOn(lasting)
   t.match(readFileSync(path, 'utf8'), /^boot-8 lasted\n[\s\S]*held bad=default\/bad\n$/)
-  t.equal(gate.hold(pod('bad made anew')), undefined)
+  t.equal(gate.hold(pod('bad again')), undefined)
 
   await clock.advance(3600_000)
   t.equal(gate.hold(pod('bad')), undefined)

@@ -98,7 +98,7 @@ test('a folder in which others may write gets no socket, and the agent goes on w
   t.equal((await ask(`${url}/healthz`)).status, 200)
 })
 
-test('connections that stay open shut nobody out', async (t) => {
+test('connections that stay open do not block other clients', async (t) => {
   const { url } = await open(t, { problems: ['slow engine'] })
   const { port } = new URL(url)
   const flood = async (text: string) => {

@@ -47,7 +47,7 @@ export async function readEntries(entries: Dir): Promise<readonly EntryName[]> {
   return names
 }
 
-/** Which mount the folder is in: other than the device's number, it tells a bind mount, too (proc(5), fdinfo). */
+/** Which mount the folder is in: unlike the device number, it identifies a bind mount too (proc(5), fdinfo). */
 export async function mountOf({ fd }: FileHandle): Promise<string | undefined> {
   const [, id] = /^mnt_id:\s*(\d+)$/m.exec(await readFile(`/proc/${process.pid}/fdinfo/${fd}`, 'utf8')) ?? []
   return id
