@@ -8,9 +8,15 @@ import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
 import type { Flags } from './command-line.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
-import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './controllers/node-lifecycle-settings.ts'
-import { defaultTerminatedPodGCThreshold } from './controllers/pod-cleanup.ts'
-import { defaultTaintEvictionSettings, type TaintEvictionSettings } from './controllers/taint-eviction-controller.ts'
+import {
+  defaultNodeLifecycleSettings,
+  type NodeLifecycleSettings,
+} from './controllers/node-lifecycle/node-lifecycle-settings.ts'
+import { defaultTerminatedPodGCThreshold } from './controllers/pods/pod-cleanup.ts'
+import {
+  defaultTaintEvictionSettings,
+  type TaintEvictionSettings,
+} from './controllers/pods/taint-eviction-controller.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoint-window.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */

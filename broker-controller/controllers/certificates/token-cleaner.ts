@@ -1,0 +1,34 @@
+/** Loop: bootstrap tokens that have expired are removed. They are refused from the moment they expire; this only tidies up. */
+import { decodeToken, tokenNamespace, tokenSecretType } from '../../../api/bootstrap-token.ts'
+import type { Secret } from '../../../api/secret.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { removeIfThere } from '../../store/remove.ts'
+import type { Store } from '../../store/store.ts'
+
+export type TokenCleanerNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+const periodMs = 60_000
+
+export function tokenCleaner(needs: TokenCleanerNeeds): Loop {
+  return { name: 'token-cleaner', run: (signal) => runTokenCleaner(needs, signal) }
+}
+
+/** Has this token's time passed? What is no token, or never expires, has not. */
+function isExpiredToken(secret: Secret, nowMs: number): boolean {
+  const expiration = secret.type === tokenSecretType ? decodeToken(secret)?.expiration : undefined
+  return expiration !== undefined && nowMs >= Date.parse(expiration)
+}
+
+async function runTokenCleaner({ store, clock, log }: TokenCleanerNeeds, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const { items } = await store.list('secrets', tokenNamespace)
+    for (const secret of items.filter((item) => isExpiredToken(item, clock.wallMs()))) {
+      if (await removeIfThere(store, 'secrets', secret)) {
+        log.info('Expired bootstrap token removed', { secret: secret.metadata.name })
+      }
+    }
+    await clock.sleep(periodMs, signal)
+  }
+}

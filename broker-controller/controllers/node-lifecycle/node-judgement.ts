@@ -1,0 +1,85 @@
+/** What do we think of a node now, and how should it look? */
+
+import type { StoredObject } from '../../store/store.ts'
+import { evictionHold, type Hold } from './eviction-hold.ts'
+import { withFlappingTaint } from './flapping.ts'
+import { type Suspicion, withSuspectedLink } from './link-suspicion.ts'
+import { silenceText } from './node-conditions.ts'
+import { type NodeHealth, readyCondition, type Silence, silenceOf, steadyAtMs } from './node-health.ts'
+import { withStableLabels } from './node-labels.ts'
+import type { NodeLifecycleSettings } from './node-lifecycle-settings.ts'
+import { judgedFromMs, type NodeEntry } from './node-roster.ts'
+import {
+  type ConditionTaintSettings,
+  noExecuteStep,
+  withConditionTaints,
+  withNoExecuteTaint,
+  withoutNoExecuteTaints,
+} from './node-taints.ts'
+import { type Absence, isExpectedLater, withAbsence } from './planned-absence.ts'
+
+export type Judgement = {
+  /** Its conditions are to say this, in these words. */
+  readonly silence: { readonly is: Silence; readonly text: string } | undefined
+  /** Why its pods stay although it is ill. */
+  readonly hold: Hold | undefined
+  /** May its illness cost it its pods? Not in the period it began, not for a connection that just broke, not while held. */
+  readonly isProven: boolean
+  readonly isFlapping: boolean
+  /** Its leave, while it holds. */
+  readonly absence: Absence | undefined
+  readonly suspectedLink: string | undefined
+}
+
+export function judgeNode(
+  { node, health }: NodeEntry,
+  suspicion: Suspicion | undefined,
+  settings: NodeLifecycleSettings,
+  nowMs: number,
+): Judgement {
+  const is = silenceOf(health, settings, nowMs)
+  const hold = evictionHold(health, suspicion, nowMs, settings)
+  const isJudged = nowMs >= judgedFromMs(health, settings)
+  return {
+    silence: is && { is, text: silenceText(is, health) },
+    hold,
+    isProven: hold === undefined && isJudged && (readyCondition(node)?.status !== 'Unknown' || is === 'silent'),
+    isFlapping: isFlapping(health, settings, nowMs),
+    absence: isExpectedLater(health.absence, nowMs) ? health.absence : undefined,
+    suspectedLink: suspicion?.link,
+  }
+}
+
+/**
+ * The node with the labels, taints and notes that this asks for. NoExecute: taken off at once, swapped when it is time,
+ * never put on here. Undefined: it is so.
+ */
+export function settledNode(
+  node: StoredObject<'nodes'>,
+  judgement: Judgement,
+  now: string,
+  { conditionTaints }: ConditionTaintSettings = { conditionTaints: [] },
+): StoredObject<'nodes'> | undefined {
+  const labelled = withStableLabels(node) ?? node
+  const tainted = withConditionTaints(labelled, now, conditionTaints) ?? labelled
+  const damped = withFlappingTaint(tainted, judgement.isFlapping, now) ?? tainted
+  const noted = withAbsence(damped, judgement.absence) ?? damped
+  const linked = withSuspectedLink(noted, judgement.suspectedLink) ?? noted
+  const wanted = noExecuteSettled(linked, judgement, now) ?? linked
+  return wanted === node ? undefined : wanted
+}
+
+function noExecuteSettled(
+  node: StoredObject<'nodes'>,
+  { hold, isProven }: Judgement,
+  now: string,
+): StoredObject<'nodes'> | undefined {
+  if (hold !== undefined) return withoutNoExecuteTaints(node)
+  const { step } = noExecuteStep(node)
+  return step === 'clear' || (step === 'swap' && isProven) ? withNoExecuteTaint(node, now) : undefined
+}
+
+function isFlapping(health: NodeHealth, settings: NodeLifecycleSettings, nowMs: number): boolean {
+  const steadyMs = steadyAtMs(health, settings)
+  return health.flapping.isFlapping && (steadyMs === undefined || nowMs < steadyMs)
+}

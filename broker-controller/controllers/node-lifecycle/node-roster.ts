@@ -1,0 +1,209 @@
+/** What do we know of every node, which of them must be looked at, and when? Costs per change, not per node. */
+import { dueTimes } from '../../../daemon/due-times.ts'
+import type { StoredObject } from '../../store/store.ts'
+import { steady } from './flapping.ts'
+import { type LinkSettings, linkOf, type Suspicion } from './link-suspicion.ts'
+import {
+  disconnectedAtMs,
+  firstSight,
+  type HealthSettings,
+  lateAtMs,
+  type NodeHealth,
+  type Now,
+  seenLease,
+  seenNode,
+  silenceOf,
+  silentAtMs,
+  steadyAtMs,
+} from './node-health.ts'
+import { nodeLinks } from './node-links.ts'
+import { isOutOfService } from './node-taints.ts'
+import { countsForZone, isReady, type ZoneCount, zoneOf } from './zones.ts'
+
+export type RosterSettings = HealthSettings & LinkSettings & { readonly nodeMonitorPeriodMs: number }
+
+export type NodeEntry = {
+  readonly node: StoredObject<'nodes'>
+  readonly health: NodeHealth
+  readonly zone: string
+}
+
+export interface NodeRoster {
+  seeNode(node: StoredObject<'nodes'>, now: Now): void
+  forgetNode(name: string): void
+  /** Is it news that bears on when to look at the node again? */
+  seeLease(lease: StoredObject<'leases'>, now: Now): boolean
+  forgetLease(name: string): void
+  get(name: string): NodeEntry | undefined
+  entries(): Iterable<NodeEntry>
+  /** Nodes that changed, or of which nothing was heard for so long that something may have to be done. */
+  take(nowMs: number): string[]
+  nextMs(): number | undefined
+  /** Plans the next look at a node, after this one. */
+  looked(name: string, nowMs: number): void
+  lookAt(name: string, dueMs: number): void
+  /** Nodes by zone, but for those excluded by label. */
+  counts(): ReadonlyMap<string, ZoneCount>
+  /** The node flaps no longer: what it did before is forgotten. */
+  steady(name: string): void
+  /** Thinks again about links whose nodes changed, and plans a look at every node for which that makes a difference. */
+  judgeLinks(nowMs: number): void
+  /** Why this node keeps its pods, if it is for its link's sake. */
+  suspicionOf(name: string, nowMs: number): Suspicion | undefined
+  /** Everybody is taken to have been heard of just now. */
+  giveFullGrace(nowMs: number): void
+}
+
+export function nodeRoster(settings: RosterSettings): NodeRoster {
+  const entries = new Map<string, NodeEntry>()
+  const leases = new Map<string, StoredObject<'leases'>>()
+  const counts = new Map<string, ZoneCount>()
+  const links = nodeLinks(settings)
+  const due = dueTimes()
+  /** Nodes to be looked at for another reason than that time has passed. */
+  const changed = new Set<string>()
+
+  const count = ({ node, zone }: NodeEntry, one: 1 | -1) => {
+    if (!countsForZone(node)) return
+    const { ready, notReady } = counts.get(zone) ?? { ready: 0, notReady: 0 }
+    const next = isReady(node) ? { ready: ready + one, notReady } : { ready, notReady: notReady + one }
+    if (next.ready + next.notReady === 0) counts.delete(zone)
+    else counts.set(zone, next)
+  }
+
+  const put = (name: string, entry: NodeEntry) => {
+    const before = entries.get(name)
+    if (before?.node !== entry.node) {
+      if (before !== undefined) count(before, -1)
+      count(entry, 1)
+    }
+    entries.set(name, entry)
+    links.put(name, {
+      link: linkOf(entry.node, leases.get(name)),
+      lostMs: entry.health.unknownMs,
+      isOutOfService: isOutOfService(entry.node),
+    })
+  }
+
+  const wake = (name: string, dueMs: number) => {
+    changed.add(name)
+    due.advance(name, dueMs)
+  }
+
+  /** Of most nodes nothing is to be done but to ask again when they would be silent. */
+  const isStillWell = (name: string, nowMs: number) => {
+    const entry = entries.get(name)
+    if (entry === undefined) return true
+    const { ready, absence, flapping } = entry.health
+    if (ready?.status !== 'True' || absence !== undefined || flapping.isFlapping) return false
+    if (silenceOf(entry.health, settings, nowMs) !== undefined) return false
+    due.advance(name, nextLookMs(entry.health, settings, nowMs))
+    return true
+  }
+
+  return {
+    seeNode(node, now) {
+      const { name, uid } = node.metadata
+      const before = entries.get(name)
+      const known = before?.node.metadata.uid === uid ? before : undefined
+      if (known !== undefined && isOlder(node, known.node)) return
+      const health = known
+        ? seenNode(known.health, node, now.monotonicMs, settings)
+        : firstSight(node, leases.get(name), now, settings)
+      put(name, { node, health, zone: zoneOf(node) })
+      wake(name, now.monotonicMs)
+    },
+    forgetNode(name) {
+      const before = entries.get(name)
+      if (before !== undefined) count(before, -1)
+      entries.delete(name)
+      links.delete(name)
+      due.delete(name)
+      changed.delete(name)
+    },
+    seeLease(lease, now) {
+      const { name } = lease.metadata
+      leases.set(name, lease)
+      const entry = entries.get(name)
+      if (entry === undefined) return false
+      const health = seenLease(entry.health, lease, now, settings)
+      put(name, { ...entry, health })
+      const isLeave = health.absence !== entry.health.absence
+      if (!isLeave && health.lostMs === entry.health.lostMs) return false
+      wake(name, isLeave ? now.monotonicMs : nextLookMs(health, settings, now.monotonicMs))
+      return true
+    },
+    forgetLease: (name) => void leases.delete(name),
+    get: (name) => entries.get(name),
+    entries: () => entries.values(),
+    take: (nowMs) => due.take(nowMs).filter((name) => changed.delete(name) || !isStillWell(name, nowMs)),
+    nextMs: () => due.nextMs(),
+    looked(name, nowMs) {
+      const entry = entries.get(name)
+      if (entry === undefined) return
+      due.advance(name, nextLookMs(entry.health, settings, nowMs))
+      const suspicion = links.suspicionOf(name, nowMs)
+      if (suspicion !== undefined) wake(name, suspicion.untilMs)
+    },
+    lookAt: wake,
+    counts: () => counts,
+    steady(name) {
+      const entry = entries.get(name)
+      if (entry !== undefined) put(name, { ...entry, health: { ...entry.health, flapping: steady } })
+    },
+    judgeLinks(nowMs) {
+      for (const name of links.judge(nowMs)) if (entries.has(name)) wake(name, nowMs)
+    },
+    suspicionOf: (name, nowMs) => links.suspicionOf(name, nowMs),
+    giveFullGrace(nowMs) {
+      for (const [name, entry] of entries) {
+        const health = { ...entry.health, heardMs: nowMs, readyChangedMs: nowMs, heartbeatMs: undefined }
+        entries.set(name, { ...entry, health })
+        wake(name, nowMs)
+      }
+    },
+  }
+}
+
+/** Late heartbeats are looked at this often: nodes that stopped together are judged together, and soon. */
+const latePeriodMs = 500
+
+/**
+ * Silence is noticed at whole monitor periods, so that nodes lost together are judged together; the NoExecute taint is
+ * decided a period after Ready changed, and of an Unknown node a period after its silence exceeded the grace.
+ */
+export function judgedFromMs(health: NodeHealth, settings: RosterSettings): number {
+  const { nodeMonitorPeriodMs } = settings
+  const changed = tickAfter(health.readyChangedMs, nodeMonitorPeriodMs)
+  // Unknown may have been set early, for a late heartbeat or a lost connection: evictions begin no earlier for that.
+  // A node that this process never heard from was Unknown before.
+  if (health.ready?.status !== 'Unknown' || health.renewTime === undefined) return changed
+  return Math.max(changed, tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs) + nodeMonitorPeriodMs)
+}
+
+function nextLookMs(health: NodeHealth, settings: RosterSettings, nowMs: number): number {
+  const { nodeMonitorPeriodMs } = settings
+  const disconnected = disconnectedAtMs(health, settings)
+  const late = lateAtMs(health, settings)
+  const steady = steadyAtMs(health, settings)
+  const back = health.absence?.expectedBack?.ms
+  const moments = [
+    judgedFromMs(health, settings),
+    tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs),
+    ...(disconnected === undefined ? [] : [disconnected + 1]),
+    ...(late === undefined ? [] : [tickAfter(late, latePeriodMs)]),
+    ...(back === undefined ? [] : [back + 1]),
+    ...(steady === undefined ? [] : [steady]),
+  ]
+  return Math.min(...moments.filter((moment) => moment > nowMs))
+}
+
+/** What we wrote ourselves is known before the watch tells what came before it. */
+function isOlder(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
+  return Number(a.metadata.resourceVersion) < Number(b.metadata.resourceVersion)
+}
+
+/** The first whole period strictly after `ms`. */
+function tickAfter(ms: number, periodMs: number): number {
+  return (Math.floor(ms / periodMs) + 1) * periodMs
+}

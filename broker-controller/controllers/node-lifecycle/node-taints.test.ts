@@ -1,0 +1,167 @@
+import { test } from 'tap'
+import type { NodeCondition, Taint } from '../../../api/node.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { silentNode } from './node-conditions.ts'
+import { withStableLabels } from './node-labels.ts'
+import { conditionTaints, noExecuteStep, withConditionTaints, withNoExecuteTaint } from './node-taints.ts'
+
+const now = '2026-01-02T03:04:05Z'
+const types = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable', 'Ready']
+const statuses = ['True', 'False', 'Unknown'] as const
+const silence = { is: 'silent', text: 'Kubelet stopped posting node status.' } as const
+const broken = { is: 'disconnected', text: 'The connection to the node was lost.' } as const
+const foreign: readonly Taint[] = [
+  { key: 'camera', effect: 'NoSchedule' },
+  { key: 'node.kubernetes.io/memory-pressure', effect: 'NoExecute' },
+  { key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' },
+]
+const ours: readonly Taint[] = [
+  { key: 'node.kubernetes.io/disk-pressure', effect: 'NoSchedule' },
+  { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' },
+  { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' },
+  { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' },
+  { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
+]
+
+/** Every combination of conditions with every third one of taints: a few thousand nodes. */
+function* someNodes() {
+  for (let c = 0; c < 4 ** types.length; c++) {
+    const conditions = types.flatMap((type, i): NodeCondition[] => {
+      const status = statuses[Math.floor(c / 4 ** i) % 4]
+      return status === undefined ? [] : [{ type, status }]
+    })
+    for (let m = c % 3; m < 2 ** ours.length; m += 3) {
+      const taints = [...foreign, ...ours.filter((_, i) => m & (1 << i))]
+      yield aNode({ conditions, taints, unschedulable: c % 2 === 0 })
+    }
+  }
+}
+
+test('the taints follow the conditions, once and for all, and foreign ones are left alone', async (t) => {
+  let count = 0
+  for (const node of someNodes()) {
+    count++
+    const after = withConditionTaints(node, now) ?? node
+    const taints = after.spec?.taints ?? []
+    const keys = taints.filter((it) => it.effect === 'NoSchedule' && it.key !== 'camera').map(({ key }) => key)
+    if (
+      withConditionTaints(after, now) !== undefined ||
+      keys.toSorted().join() !== conditionTaints(node).toSorted().join() ||
+      !foreign.every((taint) => taints.includes(taint)) ||
+      taints.filter((it) => it.effect === 'NoExecute').length !==
+        node.spec?.taints?.filter((it) => it.effect === 'NoExecute').length
+    ) {
+      return t.same(after, node, 'a wrong one')
+    }
+  }
+  t.ok(count > 10_000, `${count} nodes`)
+})
+
+test('the NoExecute taint is the one Ready asks for, alone, and settles at once', async (t) => {
+  for (const node of someNodes()) {
+    const after = withNoExecuteTaint(node, now) ?? node
+    const keys = (after.spec?.taints ?? [])
+      .filter(({ effect }) => effect === 'NoExecute')
+      .map(({ key }) => key.split('/').at(-1))
+    const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')?.status
+    const wanted = ready === 'False' ? ['not-ready'] : ready === 'Unknown' ? ['unreachable'] : []
+    const mine = keys.filter((key) => key === 'not-ready' || key === 'unreachable')
+    if (
+      mine.join() !== wanted.join() ||
+      withNoExecuteTaint(after, now) !== undefined ||
+      noExecuteStep(after).step !== 'none'
+    ) {
+      return t.same(after, node, 'a wrong one')
+    }
+  }
+})
+
+test('conditions earn the taints Kubernetes gives them', async (t) => {
+  const conditions = (['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'] as const).map(
+    (type): NodeCondition => ({ type, status: 'True' }),
+  )
+  t.same(
+    conditionTaints(aNode({ conditions: [...conditions, { type: 'Ready', status: 'False' }], unschedulable: true })),
+    ['memory-pressure', 'disk-pressure', 'pid-pressure', 'network-unavailable', 'not-ready', 'unschedulable'].map(
+      (name) => `node.kubernetes.io/${name}`,
+    ),
+  )
+})
+
+test('a silent node’s conditions become Unknown once; what it never said is added; others’ conditions stay', async (t) => {
+  const node = aNode({
+    conditions: [
+      { type: 'NetworkUnavailable', status: 'False' },
+      { type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' },
+    ],
+  })
+  const silent = silentNode(node, silence, now)
+  t.match(silent?.status?.conditions, [
+    { type: 'NetworkUnavailable', status: 'False' },
+    {
+      type: 'Ready',
+      status: 'Unknown',
+      reason: 'NodeStatusUnknown',
+      lastHeartbeatTime: '2026-01-01T00:00:00Z',
+      lastTransitionTime: now,
+    },
+    {
+      type: 'MemoryPressure',
+      status: 'Unknown',
+      reason: 'NodeStatusNeverUpdated',
+      lastHeartbeatTime: '2026-01-01T00:00:00Z',
+    },
+    { type: 'DiskPressure', reason: 'NodeStatusNeverUpdated', message: 'Kubelet never posted node status.' },
+    { type: 'PIDPressure', reason: 'NodeStatusNeverUpdated' },
+  ])
+  if (silent === undefined) return t.fail('the node must change')
+  t.equal(silentNode(silent, silence, now), undefined)
+  t.same(conditionTaints(silent), ['node.kubernetes.io/unreachable'], 'a silent node loses its pressure taints')
+})
+
+test('a broken connection that turned out a silence says so, and keeps when it began', async (t) => {
+  const lost = silentNode(aNode(), broken, now)
+  if (lost === undefined) return t.fail('the node must change')
+  t.equal(lost.status?.conditions?.at(-1)?.message, 'The connection to the node was lost.')
+  t.equal(silentNode(lost, broken, now), undefined)
+  const silent = silentNode(lost, silence, '2026-01-02T04:00:00Z')
+  t.match(silent?.status?.conditions?.at(-1), {
+    message: 'Kubelet stopped posting node status.',
+    lastTransitionTime: now,
+  })
+  t.equal(silent && silentNode(silent, silence, now), undefined)
+})
+
+test('the beta labels follow the stable ones', async (t) => {
+  const twin = 'beta.kubernetes.io/arch'
+  t.equal(withStableLabels(aNode({ labels: { [twin]: 'amd64' } }))?.metadata.labels?.[twin], 'arm64')
+  const right = withStableLabels(aNode())
+  t.equal(right && withStableLabels(right), undefined)
+  t.equal(
+    withStableLabels({ ...aNode(), metadata: { name: 'a', uid: 'u', resourceVersion: '1', creationTimestamp: now } }),
+    undefined,
+  )
+})
+
+test('conditions of the machine keep new pods away where they are configured to, and only while they hold', async (t) => {
+  const conditions = [
+    { type: 'KernelDeadlock', status: 'True' },
+    { type: 'UnderVoltage', status: 'True' },
+    { type: 'FanStuck', status: 'True' },
+    { type: 'WeakWifi', status: 'False' },
+    { type: 'Ready', status: 'True' },
+  ] as const
+  const taints: readonly Taint[] = [
+    { key: 'bramble.dev/weak-wifi', effect: 'NoSchedule' },
+    { key: 'bramble.dev/mine', effect: 'NoSchedule' },
+  ]
+  const node = aNode({ conditions: [...conditions], taints: [...taints] })
+  const keys = (health: readonly string[]) =>
+    withConditionTaints(node, now, health)?.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`)
+  t.same(keys(['KernelDeadlock', 'FanStuck', 'WeakWifi']), [
+    'bramble.dev/mine:NoSchedule',
+    'bramble.dev/kernel-deadlock:NoSchedule',
+    'bramble.dev/fan-stuck:NoSchedule',
+  ])
+  t.same(keys([]), ['bramble.dev/mine:NoSchedule'], 'what is not configured any more goes')
+})

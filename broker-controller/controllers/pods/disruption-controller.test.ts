@@ -1,0 +1,80 @@
+import { type Test, test } from 'tap'
+import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
+import { type Fleet, fleet } from '../../testing/fleet.ts'
+import { disruptionController } from './disruption-controller.ts'
+
+const budget: PodDisruptionBudget = {
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  metadata: { name: 'web', namespace: 'default' },
+  spec: { minAvailable: 1, selector: { matchLabels: { app: 'web' } } },
+}
+const key = { namespace: 'default', name: 'web' }
+const ready = { conditions: [{ type: 'Ready', status: 'True' }] } as const
+const web = (name: string) => ({ name, labels: { app: 'web' }, nodeName: 'pi-1', status: ready })
+
+async function opened(t: Test): Promise<Fleet> {
+  const world = fleet(t)
+  await world.store.create('poddisruptionbudgets', budget)
+  t.teardown(world.start(disruptionController(world)))
+  await world.pass(1)
+  return world
+}
+
+async function status(world: Fleet) {
+  return (await world.store.get('poddisruptionbudgets', key))?.status
+}
+
+test('a budget follows its pods as they come, fail, are relabelled and go', async (t) => {
+  const world = await opened(t)
+  t.match(await status(world), { observedGeneration: 1, expectedPods: 0, disruptionsAllowed: 0 })
+  await world.run(web('a'))
+  await world.run(web('b'))
+  await world.run({ ...web('other'), labels: { app: 'db' } })
+  await world.pass(1)
+  t.match(await status(world), { expectedPods: 2, currentHealthy: 2, disruptionsAllowed: 1 })
+  const a = await world.pod('a')
+  if (a === undefined) return t.fail('no pod a')
+  await world.store.updateStatus('pods', { ...a, status: { conditions: [{ type: 'Ready', status: 'False' }] } })
+  await world.pass(1)
+  t.match(await status(world), { expectedPods: 2, currentHealthy: 1, disruptionsAllowed: 0 })
+  const other = await world.pod('other')
+  if (other === undefined) return t.fail('no pod other')
+  await world.store.update('pods', { ...other, metadata: { ...other.metadata, labels: { app: 'web' } } })
+  await world.pass(1)
+  t.match(await status(world), { expectedPods: 3, currentHealthy: 2, disruptionsAllowed: 1 })
+  await world.store.delete('pods', { namespace: 'default', name: 'b' })
+  await world.pass(1)
+  t.match(await status(world), { expectedPods: 2, currentHealthy: 1, disruptionsAllowed: 0 })
+})
+
+test('a changed budget is counted anew, and says of which version it speaks', async (t) => {
+  const world = await opened(t)
+  for (const name of ['a', 'b', 'c']) await world.run(web(name))
+  await world.pass(1)
+  const before = await world.store.get('poddisruptionbudgets', key)
+  if (before === undefined) return t.fail('no budget')
+  await world.store.update('poddisruptionbudgets', { ...before, spec: { maxUnavailable: '50%', selector: {} } })
+  await world.pass(1)
+  t.match(await status(world), { observedGeneration: 2, desiredHealthy: 1, disruptionsAllowed: 2 })
+})
+
+test('an eviction that was granted and never happened is forgotten after two minutes, and told of', async (t) => {
+  const world = await opened(t)
+  await world.run(web('a'))
+  await world.run(web('b'))
+  await world.pass(1)
+  const before = await world.store.get('poddisruptionbudgets', key)
+  if (before?.status === undefined) return t.fail('no status')
+  const disruptedPods = { a: new Date(world.clock.wallMs()).toISOString() }
+  await world.store.updateStatus('poddisruptionbudgets', {
+    ...before,
+    status: { ...before.status, disruptionsAllowed: 0, disruptedPods },
+  })
+  await world.pass(60)
+  t.match(await status(world), { disruptionsAllowed: 0, currentHealthy: 1, disruptedPods })
+  await world.pass(61)
+  t.match(await status(world), { disruptionsAllowed: 1, currentHealthy: 2 })
+  t.equal((await status(world))?.disruptedPods, undefined)
+  t.match(await world.reasons('a'), ['NotDeleted'])
+})

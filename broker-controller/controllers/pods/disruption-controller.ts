@@ -1,0 +1,115 @@
+/** Loop: every disruption budget knows how many of its pods may be asked to leave right now. */
+import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
+import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import { runController } from '../../../daemon/controller.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { podReference } from '../../store/references.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import { countBudget, countsDifferently, withStatus } from './disruption.ts'
+
+export type DisruptionNeeds = {
+  readonly store: Store
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+
+type StoredPod = StoredObject<'pods'>
+/** A budget's pods, by their keys. */
+type Selected = { readonly selects: (pod: StoredPod) => boolean; readonly pods: Map<string, StoredPod> }
+
+/** A drain changes many pods of a budget within moments: they are counted together. */
+const debounceMs = 20
+
+export function disruptionController(needs: DisruptionNeeds): Loop {
+  return { name: 'disruption', run: (signal) => runDisruption(needs, signal) }
+}
+
+async function runDisruption({ store, events, clock, log }: DisruptionNeeds, signal: AbortSignal): Promise<void> {
+  const queue = workQueue(clock)
+  /** By namespace, then by the budget's key: a change of a pod is told to the budgets of its namespace only. */
+  const selected = new Map<string, Map<string, Selected>>()
+  const budgetsOf = (namespace = '') => selected.get(namespace) ?? new Map<string, Selected>()
+
+  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+    const pod = present ?? previous
+    if (pod === undefined) return
+    const key = keyText(pod.metadata)
+    for (const [budget, { selects, pods: counted }] of budgetsOf(pod.metadata.namespace)) {
+      const before = counted.get(key)
+      if (present !== undefined && selects(present)) {
+        counted.set(key, present)
+        if (before === undefined || countsDifferently(present, before)) queue.addAfter(budget, debounceMs)
+      } else if (counted.delete(key)) queue.addAfter(budget, debounceMs)
+    }
+  })
+  const budgets = follow({ store, clock, log }, 'poddisruptionbudgets', (present, previous) => {
+    const budget = present ?? previous
+    if (budget === undefined) return
+    const { namespace = '' } = budget.metadata
+    const key = keyText(budget.metadata)
+    if (present === undefined) budgetsOf(namespace).delete(key)
+    else if (previous === undefined || present.metadata.generation !== previous.metadata.generation) {
+      const selects = selection(present)
+      const matching = [...pods.all()].filter((pod) => pod.metadata.namespace === namespace && selects(pod))
+      const counted = new Map(matching.map((pod) => [keyText(pod.metadata), pod]))
+      selected.set(namespace, budgetsOf(namespace).set(key, { selects, pods: counted }))
+    }
+    if (present !== undefined) queue.add(key)
+  })
+
+  const reconcile = async (key: string) => {
+    const { namespace, name } = keyFrom(key)
+    let next: ReturnType<typeof countBudget> | undefined
+    let counted: ReadonlyMap<string, StoredPod> = new Map()
+    await rewrite({ store, clock }, 'poddisruptionbudgets', {
+      key: { namespace, name },
+      part: 'status',
+      change: (budget) => {
+        counted = budgetsOf(namespace).get(key)?.pods ?? counted
+        const nowMs = clock.wallMs()
+        next = countBudget(budget, [...counted.values()], nowMs, rfc3339(nowMs))
+        return withStatus(budget, next.status)
+      },
+    })
+    for (const pod of next?.notDeleted ?? []) await tellNotDeleted(counted.get(keyText({ namespace, name: pod })), key)
+    const lookAgainMs = next?.lookAgainMs
+    return lookAgainMs === undefined ? undefined : { requeueAfterMs: Math.max(1, lookAgainMs - clock.wallMs()) }
+  }
+
+  const tellNotDeleted = async (pod: StoredPod | undefined, budget: string) => {
+    if (pod === undefined) return
+    const message = `Pod was expected by PDB ${budget} to be deleted but it wasn't`
+    const what = { type: 'Warning', reason: 'NotDeleted', message, component: 'controllermanager' } as const
+    try {
+      await events.record({ object: podReference(pod), ...what })
+    } catch (error) {
+      log.warn('Event not recorded', { reason: what.reason, pod: keyText(pod.metadata), error })
+    }
+  }
+
+  const count = async () => {
+    await pods.listed
+    if (!signal.aborted) await runController({ name: 'disruption', reconcile }, queue, log, signal)
+  }
+
+  const loops = [
+    { name: 'pods', run: pods.run },
+    // Budgets select among the pods there are: those come first.
+    { name: 'budgets', run: (until: AbortSignal) => pods.listed.then(() => budgets.run(until)) },
+    { name: 'count', run: count },
+  ]
+  await runLoops(loops, signal, log)
+}
+
+function selection({ spec }: PodDisruptionBudget): (pod: StoredPod) => boolean {
+  const requirements = requirementsOf(spec?.selector)
+  if (requirements?.ok !== true) return () => false
+  return ({ metadata }) => matchesLabels(requirements.value, metadata.labels)
+}

@@ -1,0 +1,107 @@
+/** How many of a budget's pods are well, how many must be, and how many may therefore be asked to leave? */
+import { isDeepStrictEqual } from 'node:util'
+import type { Pod } from '../../../api/pod.ts'
+import { podCondition } from '../../../api/pod-conditions.ts'
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/pod-disruption-budget.ts'
+
+export type BudgetCount = {
+  readonly status: PodDisruptionBudgetStatus
+  /** Pods whose eviction was granted so long ago that it is not going to happen. */
+  readonly notDeleted: readonly string[]
+  /** When the next granted eviction will be that old; wall time. */
+  readonly lookAgainMs: number | undefined
+}
+
+/** As Kubernetes: a pod whose eviction was granted counts as gone for so long. */
+const disruptionLifetimeMs = 120_000
+
+/** `pods`: those that the budget selects. `now`: as objects carry it. */
+export function countBudget(
+  budget: PodDisruptionBudget,
+  pods: readonly Pod[],
+  nowMs: number,
+  now: string,
+): BudgetCount {
+  const known = budget.status?.disruptedPods ?? {}
+  const leaving = pods.flatMap(({ metadata: { name = '', deletionTimestamp } }) => {
+    const granted = Object.hasOwn(known, name) ? known[name] : undefined
+    if (granted === undefined || deletionTimestamp !== undefined) return []
+    return [{ name, granted, untilMs: Date.parse(granted) + disruptionLifetimeMs }]
+  })
+  const current = leaving.filter(({ untilMs }) => untilMs > nowMs)
+  const disrupted = new Set(current.map(({ name }) => name))
+  const currentHealthy = pods.filter((pod) => isHealthy(pod) && !disrupted.has(pod.metadata.name ?? '')).length
+  // As long as no kind owns pods by number, what is expected is what is there.
+  const expectedPods = pods.length
+  const desiredHealthy = desiredOf(budget.spec ?? {}, expectedPods)
+  const spare = currentHealthy - desiredHealthy
+  const disruptionsAllowed = expectedPods === 0 || spare < 0 ? 0 : spare
+  const { generation } = budget.metadata
+  const status = {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    ...(current.length > 0 && {
+      disruptedPods: Object.fromEntries(current.map(({ name, granted }) => [name, granted])),
+    }),
+    disruptionsAllowed,
+    currentHealthy,
+    desiredHealthy,
+    expectedPods,
+    conditions: conditionsOf(budget, disruptionsAllowed > 0, now),
+  }
+  return {
+    status,
+    notDeleted: leaving.filter(({ untilMs }) => untilMs <= nowMs).map(({ name }) => name),
+    lookAgainMs: current.length > 0 ? Math.min(...current.map(({ untilMs }) => untilMs)) : undefined,
+  }
+}
+
+/** The budget with this status; undefined when it has it already. */
+export function withStatus<B extends PodDisruptionBudget>(budget: B, status: PodDisruptionBudgetStatus): B | undefined {
+  return isDeepStrictEqual(budget.status, status) ? undefined : { ...budget, status }
+}
+
+/** Does a budget count this pod differently from that one? */
+export function countsDifferently(present: Pod, previous: Pod): boolean {
+  return (
+    isHealthy(present) !== isHealthy(previous) ||
+    present.metadata.deletionTimestamp !== previous.metadata.deletionTimestamp ||
+    present.metadata.uid !== previous.metadata.uid
+  )
+}
+
+function isHealthy(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp === undefined && podCondition(pod, 'Ready')?.status === 'True'
+}
+
+function desiredOf(
+  { minAvailable, maxUnavailable }: NonNullable<PodDisruptionBudget['spec']>,
+  expectedPods: number,
+): number {
+  if (maxUnavailable !== undefined) return Math.max(0, expectedPods - scaled(maxUnavailable, expectedPods))
+  return minAvailable === undefined ? 0 : scaled(minAvailable, expectedPods)
+}
+
+/** Parts of a pod count as a whole one: of 7 pods, 50% are 4. */
+function scaled(share: number | string, all: number): number {
+  return typeof share === 'number' ? share : Math.ceil((Number.parseInt(share, 10) * all) / 100)
+}
+
+function conditionsOf({ metadata, status }: PodDisruptionBudget, isAllowed: boolean, now: string) {
+  const type = 'DisruptionAllowed'
+  const said = isAllowed ? 'True' : 'False'
+  const present = status?.conditions ?? []
+  const earlier = present.find((condition) => condition.type === type)
+  const since = earlier?.status === said ? earlier.lastTransitionTime : undefined
+  const others = present.filter((condition) => condition !== earlier)
+  return [
+    ...others,
+    {
+      type,
+      status: said,
+      ...(metadata.generation !== undefined && { observedGeneration: metadata.generation }),
+      lastTransitionTime: since ?? now,
+      reason: isAllowed ? 'SufficientPods' : 'InsufficientPods',
+      message: '',
+    },
+  ] as const
+}

@@ -1,0 +1,111 @@
+/** Loop: every 20 s, pods that nobody else will remove are removed. */
+import { isFinished } from '../../../api/pod-deletion.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { follow, keyText } from '../../store/follow.ts'
+import { podsByNode } from '../../store/pods-by-node.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import type { Store } from '../../store/store.ts'
+import {
+  type Cleanup,
+  cleanupPeriodMs,
+  defaultTerminatedPodGCThreshold,
+  endedPod,
+  planCleanup,
+  quarantineMs,
+} from './pod-cleanup.ts'
+import { removePod } from './pod-removal.ts'
+
+export type PodCleanupNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+export type PodCleanupSettings = { readonly terminatedPodGCThreshold: number }
+
+const removalsAtOnce = 128
+
+export function podCleanupController(
+  needs: PodCleanupNeeds,
+  settings: PodCleanupSettings = { terminatedPodGCThreshold: defaultTerminatedPodGCThreshold },
+): Loop {
+  return { name: 'pod-cleanup', run: (signal) => runPodCleanup(needs, settings, signal) }
+}
+
+async function runPodCleanup(
+  { store, clock, log }: PodCleanupNeeds,
+  settings: PodCleanupSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const byNode = podsByNode()
+  const missingSinceMs = new Map<string, number>()
+  /** Has anything happened that could make a pod nobody's? A quiet fleet is not searched. */
+  let restless = true
+
+  const nodes = follow({ store, clock, log }, 'nodes', () => {
+    restless = true
+  })
+  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+    byNode.tell(present, previous)
+    if (present === undefined) return
+    const isPlaced = previous !== undefined && present.spec.nodeName === previous.spec.nodeName
+    if (!isPlaced || present.metadata.deletionTimestamp !== undefined || isFinished(present)) restless = true
+  })
+
+  const work = async () => {
+    await Promise.all([nodes.listed, pods.listed])
+    while (!signal.aborted) {
+      if (restless || missingSinceMs.size > 0) await pass()
+      await clock.sleep(cleanupPeriodMs, signal)
+    }
+  }
+
+  const pass = async () => {
+    restless = false
+    const plan = planCleanup({
+      pods: pods.all(),
+      node: (name) => nodes.get({ namespace: '', name }),
+      missing: await missingNodes(),
+      ...settings,
+    })
+    await inParallel(plan, removalsAtOnce, (cleanup) =>
+      remove(cleanup).catch((error) => {
+        restless = true
+        log.warn('Pod not cleaned up', { pod: keyText(cleanup.pod.metadata), reason: cleanup.reason, error })
+      }),
+    )
+  }
+
+  /** Asked of the store itself at the end of the quarantine, in case its news is late. */
+  const missingNodes = async (): Promise<ReadonlySet<string>> => {
+    const nowMs = clock.monotonicMs()
+    const unknown = new Set([...byNode.nodeNames()].filter((name) => nodes.get({ namespace: '', name }) === undefined))
+    for (const name of missingSinceMs.keys()) if (!unknown.has(name)) missingSinceMs.delete(name)
+    for (const name of unknown) if (!missingSinceMs.has(name)) missingSinceMs.set(name, nowMs)
+    const proven = new Set<string>()
+    for (const [name, sinceMs] of missingSinceMs) {
+      if (nowMs - sinceMs < quarantineMs) continue
+      if ((await store.get('nodes', { namespace: '', name })) === undefined) proven.add(name)
+    }
+    return proven
+  }
+
+  const remove = async ({ pod, reason }: Cleanup) => {
+    const { name, namespace = '', uid } = pod.metadata
+    const key = { namespace, name }
+    const now = rfc3339(clock.wallMs())
+    await rewrite({ store, clock }, 'pods', {
+      key,
+      uid,
+      part: 'status',
+      change: (fresh) => endedPod(fresh, reason, now),
+    })
+    const isGone = await removePod({ store, clock }, pod, { gracePeriodSeconds: 0 })
+    if (isGone) log.info('Pod cleaned up', { pod: keyText(key), node: pod.spec.nodeName, reason })
+  }
+
+  const loops = [
+    { name: 'nodes', run: nodes.run },
+    { name: 'pods', run: pods.run },
+    { name: 'work', run: work },
+  ]
+  await runLoops(loops, signal, log)
+}

@@ -1,0 +1,80 @@
+/** Which pods will nobody else ever remove? */
+import type { Node } from '../../../api/node.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { withPodCondition } from '../../../api/pod-conditions.ts'
+import { isFinished } from '../../../api/pod-deletion.ts'
+import type { StoredObject } from '../../store/store.ts'
+import { isOutOfService } from '../node-lifecycle/node-taints.ts'
+import { isReady } from '../node-lifecycle/zones.ts'
+
+/** As Kubernetes' `--terminated-pod-gc-threshold`. */
+export const defaultTerminatedPodGCThreshold = 12_500
+export const cleanupPeriodMs = 20_000
+/** So long a node must be missing before its pods are orphans: its object may be on its way. */
+export const quarantineMs = 40_000
+
+export type CleanupReason =
+  /** Its node is declared out of service: it will not confirm. */
+  | 'out-of-service'
+  /** More finished pods are kept than anyone reads. */
+  | 'too-many-finished'
+  /** Its node does not exist. */
+  | 'orphan'
+  /** It was leaving a node that has rebooted since. */
+  | 'rebooted'
+  /** It was deleted before it was placed. */
+  | 'never-placed'
+
+type StoredPod = StoredObject<'pods'>
+export type Cleanup = { readonly pod: StoredPod; readonly reason: CleanupReason }
+
+export type CleanupFacts = {
+  readonly pods: Iterable<StoredPod>
+  readonly node: (name: string) => Node | undefined
+  /** Nodes that have been missing for the whole quarantine, and still are. */
+  readonly missing: ReadonlySet<string>
+  /** Finished pods to keep; 0 or less: all. */
+  readonly terminatedPodGCThreshold: number
+}
+
+/** Each pod once. */
+export function planCleanup({ pods, node, missing, terminatedPodGCThreshold }: CleanupFacts): readonly Cleanup[] {
+  const cleanups: Cleanup[] = []
+  const finished: StoredPod[] = []
+  for (const pod of pods) {
+    const reason = reasonToRemove(pod, node, missing)
+    if (reason !== undefined) cleanups.push({ pod, reason })
+    else if (isFinished(pod)) finished.push(pod)
+  }
+  if (terminatedPodGCThreshold <= 0 || finished.length <= terminatedPodGCThreshold) return cleanups
+  const surplus = finished.toSorted(evictedThenOldest).slice(0, finished.length - terminatedPodGCThreshold)
+  return [...cleanups, ...surplus.map((pod): Cleanup => ({ pod, reason: 'too-many-finished' }))]
+}
+
+/** A pod that has not ended is Failed before it goes, so that whoever watches it learns how it ended. Undefined: it has. */
+export function endedPod<P extends Pod>(pod: P, reason: CleanupReason, now: string): P | undefined {
+  if (isFinished(pod)) return undefined
+  const failed: P = { ...pod, status: { ...pod.status, phase: 'Failed' } }
+  if (reason !== 'orphan') return failed
+  const message = 'PodGC: node no longer exists'
+  const condition = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByPodGC', message } as const
+  return withPodCondition(failed, condition, now) ?? failed
+}
+
+function reasonToRemove(
+  pod: StoredPod,
+  node: CleanupFacts['node'],
+  missing: ReadonlySet<string>,
+): CleanupReason | undefined {
+  const isLeaving = pod.metadata.deletionTimestamp !== undefined
+  const name = pod.spec.nodeName ?? ''
+  if (name === '') return isLeaving ? 'never-placed' : undefined
+  if (missing.has(name)) return 'orphan'
+  const host = node(name)
+  return isLeaving && host !== undefined && !isReady(host) && isOutOfService(host) ? 'out-of-service' : undefined
+}
+
+function evictedThenOldest(a: StoredPod, b: StoredPod): number {
+  const rank = ({ status }: StoredPod) => (status?.phase === 'Failed' && status.reason === 'Evicted' ? 0 : 1)
+  return rank(a) - rank(b) || Date.parse(a.metadata.creationTimestamp) - Date.parse(b.metadata.creationTimestamp)
+}

@@ -1,0 +1,35 @@
+/** Deletes a pod as the API would: marked for its node to end, or removed at once when there is nobody to wait for. */
+import { planPodDeletion } from '../../../api/pod-deletion.ts'
+import { removeIfThere } from '../../store/remove.ts'
+import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'
+import type { StoredObject } from '../../store/store.ts'
+
+type StoredPod = StoredObject<'pods'>
+
+export type PodRemoval = {
+  /** The pod's own grace when it is not given. */
+  readonly gracePeriodSeconds?: number
+  /** What else is written on a pod that is marked; undefined: it is not to be deleted after all. */
+  readonly change?: (pod: StoredPod) => StoredPod | undefined
+}
+
+/** True when the pod was marked or removed by this. */
+export async function removePod(
+  { store, clock }: RewriteNeeds,
+  pod: StoredPod,
+  { gracePeriodSeconds, change = (fresh) => fresh }: PodRemoval = {},
+): Promise<boolean> {
+  const { name, namespace = '', uid } = pod.metadata
+  let remove = false
+  const marked = await rewrite({ store, clock }, 'pods', {
+    key: { namespace, name },
+    uid,
+    change: (fresh) => {
+      const wanted = change(fresh)
+      const plan = wanted && planPodDeletion(wanted, { gracePeriodSeconds, nowMs: clock.wallMs() })
+      remove = plan?.remove === true
+      return plan === undefined || plan.remove || plan.pod === fresh ? undefined : plan.pod
+    },
+  })
+  return remove ? removeIfThere(store, 'pods', pod) : marked !== undefined
+}

@@ -1,0 +1,88 @@
+import { type Test, test } from 'tap'
+import { type Fleet, fleet } from '../../testing/fleet.ts'
+import { rebootController } from './reboot-controller.ts'
+
+const leaving = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 30 }
+
+async function opened(t: Test): Promise<Fleet> {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+  for (const nodeName of ['pi-1', 'pi-2']) {
+    await world.run({ name: `going-${nodeName}`, nodeName, metadata: { name: `going-${nodeName}`, ...leaving } })
+    await world.run({ name: `staying-${nodeName}`, nodeName })
+  }
+  start(t, world)
+  await world.pass(20)
+  return world
+}
+
+function start(t: Test, world: Fleet): () => Promise<void> {
+  const stop = world.start(rebootController(world))
+  t.teardown(stop)
+  return stop
+}
+
+async function names(world: Fleet): Promise<readonly string[]> {
+  return (await world.store.list('pods')).items.map(({ metadata }) => metadata.name).toSorted()
+}
+const all = ['going-pi-1', 'going-pi-2', 'staying-pi-1', 'staying-pi-2']
+const some = ['going-pi-2', 'staying-pi-1', 'staying-pi-2']
+
+test('pods that were leaving a node are gone when it is back under a new boot; others are its own to tell of', async (t) => {
+  const world = await opened(t)
+  world.silence('pi-1')
+  await world.pass(300)
+  t.same(await names(world), all)
+  await world.reboot('pi-1')
+  await world.pass(3)
+  t.same(await names(world), some)
+})
+
+test('a node that was only cut off confirms them itself', async (t) => {
+  const world = await opened(t)
+  world.silence('pi-1')
+  await world.pass(300)
+  await world.revive('pi-1')
+  await world.pass(30)
+  t.same(await names(world), all)
+})
+
+test('one that the node started again before it heard of the end is its own to end', async (t) => {
+  const world = await opened(t)
+  await world.reboot('pi-1')
+  const pod = await world.pod('going-pi-1')
+  if (pod === undefined) return t.fail('the pod is gone already')
+  await world.store.updateStatus('pods', { ...pod, status: { ...pod.status, phase: 'Running', podIP: '172.17.0.2' } })
+  await world.pass(30)
+  t.same(await names(world), all)
+})
+
+test('a reboot is known by the word of the connection too, and across a restart of the controller', async (t) => {
+  const world = await opened(t)
+  await world.connection('pi-1', 'online', undefined, 'boot-pi-1-anew')
+  await world.pass(3)
+  t.same(await names(world), some)
+
+  const other = fleet(t)
+  await other.join({ name: 'pi-1' })
+  await other.run({ name: 'going', nodeName: 'pi-1', metadata: { name: 'going', ...leaving } })
+  const stop = start(t, other)
+  await other.pass(5)
+  await stop()
+  await other.forgetLeases()
+  start(t, other)
+  await other.pass(5)
+  t.same(await names(other), ['going'])
+  await other.connection('pi-1', 'online', undefined, 'boot-pi-1-anew')
+  await other.pass(3)
+  t.same(await names(other), [])
+})
+
+test('a pod with a finalizer has ended and waits for whoever holds it', async (t) => {
+  const world = await opened(t)
+  const metadata = { name: 'held', ...leaving, finalizers: ['example.com/keep'] }
+  await world.run({ name: 'held', nodeName: 'pi-1', metadata })
+  await world.reboot('pi-1')
+  await world.pass(3)
+  t.match(await world.pod('held'), { status: { phase: 'Failed' }, metadata: { deletionGracePeriodSeconds: 0 } })
+})

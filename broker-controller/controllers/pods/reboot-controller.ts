@@ -1,0 +1,122 @@
+/**
+ * Loop: a node that is back under a new boot has lost its containers, so pods that were leaving it are gone, and nobody
+ * need wait for its word.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { Lease } from '../../../api/lease.ts'
+import type { Node } from '../../../api/node.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import { waitMs } from '../../../daemon/due-times.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { follow, keyText } from '../../store/follow.ts'
+import { podsByNode } from '../../store/pods-by-node.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import { endedPod } from './pod-cleanup.ts'
+import { removePod } from './pod-removal.ts'
+
+export type RebootNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+/**
+ * An agent starts the pods it remembers before it hears that they are to leave. It speaks of those with its first
+ * words: they end in the usual way.
+ */
+const firstWordsMs = 2_000
+const removalsAtOnce = 128
+
+export function rebootController(needs: RebootNeeds): Loop {
+  return { name: 'reboots', run: (signal) => runReboots(needs, signal) }
+}
+
+type StoredPod = StoredObject<'pods'>
+type Farewell = { readonly pods: readonly StoredPod[]; readonly dueMs: number }
+
+async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSignal): Promise<void> {
+  const byNode = podsByNode()
+  const bell = alarm(clock)
+  const boots = new Map<string, string>()
+  const leases = new Map<string, Lease>()
+  const rebooted = new Set<string>()
+
+  const look = (name: string, node: Node | undefined) => {
+    const boot = bootOf(node, leases.get(name))
+    const before = boots.get(name)
+    if (boot === undefined || boot === before) return
+    boots.set(name, boot)
+    if (before === undefined) return
+    log.info('Node has rebooted', { node: name })
+    rebooted.add(name)
+    bell.ring()
+  }
+
+  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+    const name = (present ?? previous)?.metadata.name ?? ''
+    if (present === undefined) boots.delete(name)
+    else if (bootOf(present, undefined) !== bootOf(previous, undefined)) look(name, present)
+  })
+  const heartbeats = follow({ store, clock, log }, 'leases', (present, previous) => {
+    const { name = '' } = (present ?? previous)?.metadata ?? {}
+    if (present === undefined) leases.delete(name)
+    else leases.set(name, present)
+    if (bootIn(present) !== bootIn(previous)) look(name, nodes.get({ namespace: '', name }))
+  })
+  const pods = follow({ store, clock, log }, 'pods', (present, previous) => byNode.tell(present, previous))
+
+  const work = async () => {
+    await Promise.all([nodes.listed, pods.listed])
+    let farewells: readonly Farewell[] = []
+    while (!signal.aborted) {
+      const nowMs = clock.monotonicMs()
+      const leaving = [...rebooted].flatMap((name) => byNode.of(name).filter(isLeaving))
+      rebooted.clear()
+      if (leaving.length > 0) farewells = [...farewells, { pods: leaving, dueMs: nowMs + firstWordsMs }]
+      const due = farewells.filter(({ dueMs }) => dueMs <= nowMs).flatMap((farewell) => farewell.pods)
+      farewells = farewells.filter(({ dueMs }) => dueMs > nowMs)
+      await inParallel(due, removalsAtOnce, (pod) =>
+        remove(pod).catch((error) => {
+          log.warn('Pod of a rebooted node not removed', { pod: keyText(pod.metadata), error })
+          farewells = [...farewells, { pods: [pod], dueMs: nowMs + firstWordsMs }]
+        }),
+      )
+      await bell.sleep(waitMs(farewells[0]?.dueMs, clock.monotonicMs()), signal)
+    }
+  }
+
+  const remove = async (pod: StoredPod) => {
+    const key = { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name }
+    const present = pods.get(key)
+    if (present?.metadata.uid !== pod.metadata.uid || !isDeepStrictEqual(present.status, pod.status)) return
+    await rewrite({ store, clock }, 'pods', {
+      key,
+      uid: pod.metadata.uid,
+      part: 'status',
+      change: (fresh) => endedPod(fresh, 'rebooted', rfc3339(clock.wallMs())),
+    })
+    const isGone = await removePod({ store, clock }, pod, { gracePeriodSeconds: 0 })
+    if (isGone) log.info('Pod removed with the boot it ran in', { pod: keyText(key), node: pod.spec.nodeName })
+  }
+
+  const loops = [
+    { name: 'nodes', run: nodes.run },
+    { name: 'leases', run: heartbeats.run },
+    { name: 'pods', run: pods.run },
+    { name: 'work', run: work },
+  ]
+  await runLoops(loops, signal, log)
+}
+
+/** The connection tells first; what it said is forgotten when the controller restarts, the node's status is not. */
+function bootOf(node: Node | undefined, lease: Lease | undefined): string | undefined {
+  return bootIn(lease) ?? (node?.status?.nodeInfo?.bootID || undefined)
+}
+
+function bootIn(lease: Lease | undefined): string | undefined {
+  return lease?.metadata.annotations?.['bramble.dev/boot-id']
+}
+
+function isLeaving({ metadata }: StoredPod): boolean {
+  return metadata.deletionTimestamp !== undefined
+}

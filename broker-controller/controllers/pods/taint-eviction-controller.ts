@@ -1,0 +1,180 @@
+/** Loop: pods that do not tolerate a NoExecute taint of their node are asked to leave it, each in its time. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Taint } from '../../../api/node.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { podsByNode } from '../../store/pods-by-node.ts'
+import { podReference } from '../../store/references.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import { removePod } from './pod-removal.ts'
+import {
+  disruptedPod,
+  evictingTaints,
+  evictionStep,
+  type PlannedEviction,
+  stayingPod,
+  stayText,
+} from './taint-eviction.ts'
+
+export type TaintEvictionNeeds = {
+  readonly store: Store
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type TaintEvictionSettings = {
+  /**
+   * Do pods without a controller leave a node that is not ready or unreachable, as in Kubernetes, also where their
+   * author states no toleration for it? By default they stay: nothing would re-create them.
+   */
+  readonly evictUnmanagedPods: boolean
+}
+
+export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmanagedPods: false }
+
+type StoredPod = StoredObject<'pods'>
+
+const component = 'taint-eviction-controller'
+const evictionReason = 'TaintManagerEviction'
+const evictionsAtOnce = 256
+const retryMs = 1_000
+
+/** Counts begin when this controller sees a taint, and begin anew when it is started again. */
+export function taintEvictionController(
+  needs: TaintEvictionNeeds,
+  settings: TaintEvictionSettings = defaultTaintEvictionSettings,
+): Loop {
+  return { name: 'taint-eviction', run: (signal) => runTaintEviction(needs, settings, signal) }
+}
+
+async function runTaintEviction(
+  { store, events, clock, log }: TaintEvictionNeeds,
+  { evictUnmanagedPods }: TaintEvictionSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const byNode = podsByNode()
+  const bell = alarm(clock)
+  /** Pods to be looked at, and pods whose time has come at their due times; both by namespace/name. */
+  const changed = new Set<string>()
+  const planned = new Map<string, PlannedEviction>()
+  const due = dueTimes()
+
+  const look = (pod: StoredPod) => {
+    changed.add(keyText(pod.metadata))
+    bell.ring()
+  }
+
+  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+    if (isDeepStrictEqual(noExecuteOf(present), noExecuteOf(previous))) return
+    const name = (present ?? previous)?.metadata.name
+    if (name !== undefined) for (const pod of byNode.of(name)) look(pod)
+  })
+  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+    byNode.tell(present, previous)
+    if (present === undefined || present.metadata.deletionTimestamp !== undefined) {
+      const gone = present ?? previous
+      if (gone !== undefined) forget(keyText(gone.metadata))
+    } else if (previous === undefined || decidesDifferently(present, previous)) look(present)
+  })
+
+  const forget = (key: string) => {
+    changed.delete(key)
+    planned.delete(key)
+    due.delete(key)
+  }
+
+  const decide = async (key: string) => {
+    const pod = pods.get(keyFrom(key))
+    const nodeName = pod?.spec.nodeName
+    if (pod === undefined || !nodeName || pod.metadata.deletionTimestamp !== undefined) return
+    const taints = noExecuteOf(nodes.get({ namespace: '', name: nodeName }))
+    const evicting = evictUnmanagedPods ? taints : evictingTaints(pod, taints)
+    const step = evictionStep(evicting, pod.spec.tolerations ?? [], planned.get(key), clock.monotonicMs())
+    const stay = evicting.length < taints.length && step.step !== 'evict' ? stayText(pod, taints) : undefined
+    if (stay !== undefined) await explainStay(pod, stay)
+    switch (step.step) {
+      case 'none':
+        return
+      case 'plan':
+        planned.set(key, step.planned)
+        return due.set(key, step.planned.dueMs)
+      case 'cancel':
+        forget(key)
+        return await record(pod, evictionReason, `Cancelling deletion of Pod ${keyText(pod.metadata)}`)
+      case 'evict':
+        return await evict(pod)
+    }
+  }
+
+  /** Events last an hour, so the status message has the reason too. */
+  const explainStay = async (pod: StoredPod, message: string) => {
+    const { name, namespace = '', uid } = pod.metadata
+    const change = (fresh: StoredPod) => stayingPod(fresh, message)
+    await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })
+    await record(pod, 'EvictionSkipped', message)
+  }
+
+  const evict = async (pod: StoredPod) => {
+    const key = keyText(pod.metadata)
+    await record(pod, evictionReason, `Marking for deletion Pod ${key}`)
+    const change = (fresh: StoredPod) =>
+      fresh.metadata.deletionTimestamp === undefined ? disruptedPod(fresh, rfc3339(clock.wallMs())) : undefined
+    const isLeaving = await removePod({ store, clock }, pod, { change })
+    if (isLeaving) log.info('Pod evicted for a taint', { pod: key, node: pod.spec.nodeName })
+    forget(key)
+  }
+
+  const record = async (pod: StoredPod, reason: string, message: string) => {
+    try {
+      await events.record({ object: podReference(pod), type: 'Normal', reason, message, component })
+    } catch (error) {
+      log.warn('Event not recorded', { reason, pod: keyText(pod.metadata), error })
+    }
+  }
+
+  const retry = (key: string, error: unknown) => {
+    log.warn('Pod not evicted', { pod: key, retryInMs: retryMs, error })
+    due.set(key, clock.monotonicMs() + retryMs)
+  }
+
+  const work = async () => {
+    await Promise.all([nodes.listed, pods.listed])
+    while (!signal.aborted) {
+      const keys = [...changed]
+      changed.clear()
+      await inParallel(keys, evictionsAtOnce, (key) => decide(key).catch((error) => retry(key, error)))
+      const ended = due.take(clock.monotonicMs()).flatMap((key) => pods.get(keyFrom(key)) ?? [])
+      await inParallel(ended, evictionsAtOnce, (pod) =>
+        evict(pod).catch((error) => retry(keyText(pod.metadata), error)),
+      )
+      if (changed.size === 0) await bell.sleep(waitMs(due.nextMs(), clock.monotonicMs()), signal)
+    }
+  }
+
+  const loops = [
+    { name: 'nodes', run: nodes.run },
+    { name: 'pods', run: pods.run },
+    { name: 'work', run: work },
+  ]
+  await runLoops(loops, signal, log)
+}
+
+function noExecuteOf(node: StoredObject<'nodes'> | undefined): readonly Taint[] {
+  return (node?.spec?.taints ?? []).filter(({ effect }) => effect === 'NoExecute')
+}
+
+function decidesDifferently(present: StoredPod, previous: StoredPod): boolean {
+  if (present.spec === previous.spec) return false
+  return (
+    present.spec.nodeName !== previous.spec.nodeName ||
+    !isDeepStrictEqual(present.spec.tolerations, previous.spec.tolerations)
+  )
+}
