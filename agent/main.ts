@@ -10,9 +10,9 @@ import { exitCode } from '../daemon/exit-code.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
-import { checkpointPath, laterFormat } from './adapters/checkpoint.ts'
-import { readHardwareIdentity } from './adapters/host-identity.ts'
-import { AlreadyRunning, agentOn, lockDirectory } from './adapters/single-instance.ts'
+import { checkpointPath, laterFormat } from './adapters/disk/checkpoint.ts'
+import { AlreadyRunning, agentOn, lockDirectory } from './adapters/disk/single-instance.ts'
+import { readHardwareIdentity } from './adapters/kernel/host-identity.ts'
 import { runAgent } from './assembly.ts'
 import { defaults, help, type RunRequest, readCommandLine, readRun, runOptions } from './command-line.ts'
 import {
@@ -96,7 +96,7 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
 async function askDoctor(argv: readonly string[]): Promise<number> {
   stopping.signal.addEventListener('abort', () => process.exit(130))
   const { doctorCommand } = await import('./doctor/doctor-command.ts')
-  const { doctorSources } = await import('./adapters/doctor-sources.ts')
+  const { doctorSources } = await import('./doctor/adapters/doctor-sources.ts')
   const { isTTY, columns } = process.stdout
   return doctorCommand(argv, {
     version,

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import si from 'systeminformation'
-import { hostSignals } from '../agent/adapters/host-signals.ts'
+import { hostSignals } from '../agent/adapters/kernel/host-signals.ts'
 
 type Look = {
   readonly name: string

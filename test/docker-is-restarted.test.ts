@@ -1,7 +1,7 @@
 /** A Docker that does not answer is restarted by the systemd that runs it: on a machine that really booted. */
 import { test } from 'tap'
-import { dockerRuntime } from '../agent/adapters/docker.ts'
-import { systemdServices } from '../agent/adapters/systemd-services.ts'
+import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
+import { systemdServices } from '../agent/adapters/systemd/systemd-services.ts'
 import { dockerKeeper } from '../agent/health/docker-keeper.ts'
 import type { NodeEvent } from '../agent/node/node-event.ts'
 import { runtimeHealth } from '../agent/node/runtime-health.ts'

@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import { dockerRuntime } from '../agent/adapters/docker.ts'
+import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { dockerDoor } from './support/docker-door.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'

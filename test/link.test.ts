@@ -1,7 +1,7 @@
 /** An agent's link to the controller's own broker: in which form leases arrive, and what a metered agent asks for. */
 import { Registry } from 'prom-client'
 import { type Test, test } from 'tap'
-import { mqttControlPlane } from '../agent/adapters/mqtt-control-plane.ts'
+import { mqttControlPlane } from '../agent/adapters/mqtt/mqtt-control-plane.ts'
 import { until } from '../agent/testing/until.ts'
 import type { NodeMessage } from '../broker-controller/broker/broker.ts'
 import type { BrokerLimits } from '../broker-controller/broker/broker-limits.ts'

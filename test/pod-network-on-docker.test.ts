@@ -1,6 +1,6 @@
 /** The addresses of pods on an engine that other agents use or have used. */
 import { test } from 'tap'
-import { dockerRuntime } from '../agent/adapters/docker.ts'
+import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'

@@ -3,7 +3,7 @@ import { access, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promis
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
-import { mountPoints, mountsAt } from '../agent/adapters/mounts.ts'
+import { mountPoints, mountsAt } from '../agent/adapters/disk/mounts.ts'
 import type { Container, Pod, PodStatus, Volume } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'

@@ -1,8 +1,8 @@
 /** What date is it? This machine's clock, a time server's, the controller's, what was known before, and whom to believe. */
 import { type Clock, sinceBootMs } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import { type KnownTimeKeeper, knownTimePath, openKnownTime } from '../adapters/known-time.ts'
-import type { MachineSensors } from '../adapters/machine-sensors.ts'
+import { type KnownTimeKeeper, knownTimePath, openKnownTime } from '../adapters/disk/known-time.ts'
+import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
 import { type ControllerTime, controllerTime, likelyDate } from '../health/clock.ts'
 
 export type DateParts = {

@@ -1,7 +1,7 @@
 /** A process that only holds a node's link to the control plane, with its heartbeats, to be killed by a test. Settings: JSON, its argument. */
 import { systemClock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
-import { mqttControlPlane } from '../adapters/mqtt-control-plane.ts'
+import { mqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import { leaseManager } from '../node/lease-manager.ts'
 
 const log = openLog({ level: 'info', format: 'json', write: (line) => process.stdout.write(line) })

@@ -6,5 +6,5 @@ import { fileURLToPath } from 'node:url'
 export function savedTree(name: string): string {
   let folder = dirname(fileURLToPath(import.meta.url))
   while (!existsSync(join(folder, 'package-lock.json'))) folder = dirname(folder)
-  return join(folder, 'agent/adapters/testdata', name)
+  return join(folder, 'agent/testing/boards', name)
 }

@@ -1,7 +1,7 @@
 /** Pods on a real engine, in a test: an agent's pod half, and how to wait for what it says. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { dockerRuntime } from '../../agent/adapters/docker.ts'
+import { dockerRuntime } from '../../agent/adapters/docker/docker-runtime.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime.ts'
 import { type PodWorld, type PodWorldNeeds, startPods } from '../../agent/testing/pod-world.ts'
 import type { Container, ContainerStatus, PodStatus } from '../../api/pod.ts'

@@ -1,0 +1,88 @@
+/**
+ * A folder of files that change all at one moment, as Kubernetes lays them out: the files are in a folder of their own,
+ * `..data` leads to it, and each name leads through `..data`. Who reads sees the old ones or the new ones, never both.
+ */
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { VolumeFile } from '../../pods/volumes/volume-store.ts'
+
+const dataLink = '..data'
+
+/** `files` have paths that stay inside. Gives whether anything was written. */
+export async function replaceFiles(
+  folder: string,
+  files: readonly VolumeFile[],
+  group: number | undefined,
+): Promise<boolean> {
+  const current = await readlink(join(folder, dataLink)).catch(() => undefined)
+  if (current !== undefined && (await isThere(join(folder, current), files, group))) {
+    await finish(folder, current, files)
+    return false
+  }
+  const fresh = await mkdtemp(`${folder}/..at-`)
+  await own(fresh, 0o755, group)
+  for (const { path, content, mode } of files) {
+    const target = join(fresh, path)
+    await makeFolders(fresh, dirname(path), group)
+    await writeFile(target, content, { mode: 0o600 })
+    await own(target, mode, group)
+  }
+  const name = fresh.slice(folder.length + 1)
+  const aside = join(folder, '..data_new')
+  await rm(aside, { force: true })
+  await symlink(name, aside)
+  await rename(aside, join(folder, dataLink))
+  await finish(folder, name, files)
+  return true
+}
+
+/** Each name leads to its file; nothing else is left: neither names of before nor what an interrupted write began. */
+async function finish(folder: string, current: string, files: readonly VolumeFile[]): Promise<void> {
+  const names = new Set(files.map(({ path }) => path.split('/').find((part) => part !== '') ?? ''))
+  const present = await readdir(folder)
+  for (const name of names) if (!present.includes(name)) await symlink(join(dataLink, name), join(folder, name))
+  const kept = new Set([dataLink, current, ...names])
+  for (const name of present) if (!kept.has(name)) await rm(join(folder, name), { recursive: true, force: true })
+}
+
+async function isThere(data: string, files: readonly VolumeFile[], group: number | undefined): Promise<boolean> {
+  try {
+    const entries = await readdir(data, { recursive: true, withFileTypes: true })
+    if (entries.filter((entry) => !entry.isDirectory()).length !== files.length) return false
+    for (const { path, content, mode } of files) {
+      const { mode: now, gid } = await stat(join(data, path))
+      if ((now & 0o7777) !== mode || (group !== undefined && gid !== group)) return false
+      if (!content.equals(await readFile(join(data, path)))) return false
+    }
+    return true
+  } catch {
+    return false // Whatever is wrong with it, it is written anew.
+  }
+}
+
+async function makeFolders(root: string, path: string, group: number | undefined): Promise<void> {
+  let folder = root
+  for (const part of path.split('/').filter((one) => one !== '' && one !== '.')) {
+    folder = join(folder, part)
+    const made = await mkdir(folder, { recursive: true })
+    if (made !== undefined) await own(folder, 0o755, group)
+  }
+}
+
+async function own(path: string, mode: number, group: number | undefined): Promise<void> {
+  if (group !== undefined) await chown(path, process.getuid?.() ?? 0, group)
+  await chmod(path, mode)
+}

@@ -1,0 +1,140 @@
+/**
+ * What the pod manager must remember, in one file: `desired.json` in the agent's folder; and a copy of it, some minutes older at
+ * times, for a card that spoils the first. They may hold secrets.
+ */
+import { createHash } from 'node:crypto'
+import { readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { decode } from '../../../api/decode.ts'
+import { decodeDesired } from '../../../api/desired.ts'
+import { PodStatusSchema } from '../../../api/pod.ts'
+import { mapOf } from '../../../api/schema.ts'
+import { replaceFile } from '../../../daemon/durable-file.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { PodCheckpoint, Remembered } from '../../pods/remembered.ts'
+
+/** What makes a format's content that of the next one: the first of these makes 2 of 1. */
+const steps: readonly Step[] = []
+type Step = (content: unknown) => unknown
+/** Of the file that is written. */
+const format = steps.length + 1
+const EndingsSchema = mapOf(PodStatusSchema)
+
+/**
+ * Why this agent must not touch the file: a later one wrote it, and could read it no more. Undefined when there is no such
+ * reason, whatever else may be wrong with it.
+ */
+export async function laterFormat(path: string): Promise<string | undefined> {
+  const found = formatOf(await readFile(path, 'utf8').catch(() => ''))
+  if (found === undefined || found <= format) return undefined
+  return `${path} was written by a later bramble-agent (format ${found}; this one knows ${format}). Install that version again; or move the file away: pods go on running, and the controller says again what is wanted.`
+}
+
+export function checkpointPath(dataDir: string): string {
+  return join(dataDir, 'desired.json')
+}
+
+/** A first line that says format and checksum, then the content: half a file, or a worn card's, is never believed. */
+export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
+  const copy = `${path}.copy`
+  let written: string | undefined
+
+  /** Undefined where there is no such file, or none of any use: that one is set aside. */
+  const take = async (from: string): Promise<Remembered | undefined> => {
+    let text: string
+    try {
+      text = await readFile(from, 'utf8')
+    } catch (error) {
+      if (!isAbsent(error)) log.error('Checkpoint of wanted pods cannot be read', { path: from, error })
+      return undefined
+    }
+    try {
+      return read(text)
+    } catch (error) {
+      const aside = `${from}.unreadable`
+      log.error('Checkpoint of wanted pods cannot be used', { path: from, aside, error })
+      await rename(from, aside).catch((reason) => log.warn('Cannot set a file aside', { path: from, error: reason }))
+      return undefined
+    }
+  }
+
+  return {
+    async load() {
+      const newest = await take(path)
+      if (newest !== undefined) {
+        written = essence(newest)
+        return newest
+      }
+      const older = await take(copy)
+      if (older === undefined) return undefined
+      log.warn('A copy of the checkpoint is used: what it does not name stays as it is', { path: copy })
+      return { ...older, mayBeOld: true }
+    },
+    async save(remembered) {
+      const now = essence(remembered)
+      if (now === written) return
+      const content = JSON.stringify(remembered)
+      await replaceFile(path, `${JSON.stringify({ format, sha256: sha256(content) })}\n${content}\n`, 0o600)
+      written = now
+    },
+    async keepCopy() {
+      try {
+        const text = await readFile(path, 'utf8')
+        if (text === (await readFile(copy, 'utf8').catch(() => ''))) return
+        contentOf(text)
+        await replaceFile(copy, text, 0o600)
+      } catch (error) {
+        if (!isAbsent(error)) log.warn('No copy of the checkpoint made', { path: copy, error })
+      }
+    },
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+/** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */
+export function read(text: string, upgrades: readonly Step[] = steps): Remembered {
+  const version = formatOf(text)
+  if (version === undefined || version > upgrades.length + 1) {
+    throw new Error(`Format ${version} is not known, up to ${upgrades.length + 1} is`)
+  }
+  const content = contentOf(text)
+  const upgraded = upgrades.slice(version - 1).reduce<unknown>((before, step) => step(before), JSON.parse(content))
+  const parts = (upgraded ?? {}) as { readonly [part: string]: unknown }
+  const desired = decodeDesired(parts['desired'])
+  const endings = decode(EndingsSchema, parts['endings'])
+  if (desired.ok && endings.ok) return { desired: desired.value, endings: endings.value }
+  const [problem] = [desired, endings].flatMap((one) => (one.ok ? [] : one.problems))
+  throw new Error(`The content is not what it should be: ${JSON.stringify(problem)}`)
+}
+
+/** Throws when it is not what was written. */
+function contentOf(text: string): string {
+  const end = text.indexOf('\n')
+  const { sha256: sum } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
+  const content = text.slice(end + 1, -1)
+  if (sha256(content) !== sum) throw new Error('The checksum does not fit the content')
+  return content
+}
+
+function formatOf(text: string): number | undefined {
+  try {
+    const head: unknown = JSON.parse(text.slice(0, text.indexOf('\n')))
+    const { format: found } = (head ?? {}) as { readonly format?: unknown }
+    return Number.isInteger(found) && Number(found) > 0 ? Number(found) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What is worth a write: not the number of the message that said it, but whose word it was. */
+function essence({ desired, endings }: Remembered): string {
+  const { pods, configMaps = [], secrets = [], podCIDR, misread = [], store } = desired
+  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread, store]))
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

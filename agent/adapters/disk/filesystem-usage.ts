@@ -1,0 +1,30 @@
+/** How full a filesystem is. One that does not answer is asked by nobody again until it does: each question holds a thread. */
+import type { StatsFs } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import type { FilesystemReading } from '../../usage/usage.ts'
+import { onceAtATime, within } from '../within.ts'
+
+/** Of the filesystem `path` is on; undefined where it cannot be told, or not in time. */
+export type FilesystemUsage = (path: string) => Promise<FilesystemReading | undefined>
+
+const deadlineMs = 2_000
+
+export function filesystemUsage(
+  statfsOf: (path: string) => Promise<StatsFs> = (path) => statfs(path),
+): FilesystemUsage {
+  const ask = onceAtATime(statfsOf)
+  return async (path) => {
+    try {
+      const stats = await within(deadlineMs, `No answer from the filesystem of ${path}`, ask(path))
+      return {
+        capacityBytes: stats.blocks * stats.bsize,
+        availableBytes: stats.bavail * stats.bsize,
+        usedBytes: (stats.blocks - stats.bfree) * stats.bsize,
+        inodes: stats.files,
+        inodesFree: stats.ffree,
+      }
+    } catch {
+      return undefined
+    }
+  }
+}

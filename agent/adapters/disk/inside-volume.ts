@@ -1,0 +1,71 @@
+/**
+ * A path below a folder that others write to, held so that nobody can put a link in its way: every step is opened from
+ * the one before, and no link is followed.
+ */
+import { constants } from 'node:fs'
+import { chmod, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { VolumeError } from '../../pods/volumes/volume-store.ts'
+import { pathOf } from './open-folders.ts'
+
+/** Linux: a handle that only names a place. */
+const pathOnly = 0o10000000
+const { O_DIRECTORY, O_NOFOLLOW } = constants
+
+export type Held = { readonly folder: boolean; readonly link: string; release(): Promise<void> }
+
+/** `link` names what was found as long as it is held. Folders that are not there are made like the root is. */
+export async function holdInside(root: string, subPath: string): Promise<Held> {
+  const realRoot = await realpath(root)
+  const { existing, missing } = await resolved(realRoot, subPath)
+  const inside = relative(realRoot, existing)
+  if (inside === '..' || inside.startsWith('../')) throw new VolumeError(`${subPath} leads out of the volume`)
+  const { mode } = await stat(realRoot)
+  let handle = await open(realRoot, pathOnly | O_DIRECTORY)
+  try {
+    for (const part of inside.split('/').filter((one) => one !== '')) handle = await step(handle, part)
+    for (const part of missing) {
+      await mkdir(join(pathOf(handle), part)).catch(unlessThere)
+      handle = await step(handle, part)
+      if (!(await handle.stat()).isDirectory()) throw new VolumeError(`${subPath} is no folder`)
+      await chmod(pathOf(handle), mode & 0o7777)
+    }
+    const found = await handle.stat()
+    if (found.isSymbolicLink()) throw new VolumeError(`${subPath} is a link`)
+    const held = handle
+    return { folder: found.isDirectory(), link: pathOf(held), release: () => held.close() }
+  } catch (error) {
+    await handle.close()
+    if (error instanceof VolumeError) throw error
+    throw new VolumeError(`${subPath} cannot be used: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    })
+  }
+}
+
+async function step(from: FileHandle, part: string): Promise<FileHandle> {
+  const next = await open(join(pathOf(from), part), pathOnly | O_NOFOLLOW)
+  await from.close()
+  return next
+}
+
+/** How far the path exists, links followed; and what of it does not. */
+async function resolved(
+  root: string,
+  subPath: string,
+): Promise<{ readonly existing: string; readonly missing: readonly string[] }> {
+  const parts = subPath.split('/').filter((part) => part !== '' && part !== '.')
+  for (let count = parts.length; count > 0; count--) {
+    try {
+      return { existing: await realpath(join(root, ...parts.slice(0, count))), missing: parts.slice(count) }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        throw new VolumeError(`${subPath} cannot be used: ${error}`)
+    }
+  }
+  return { existing: root, missing: parts }
+}
+
+function unlessThere(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EEXIST') throw error
+}

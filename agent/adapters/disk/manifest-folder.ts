@@ -1,0 +1,68 @@
+/** The folder that static pods' manifests are in. What did not change is not read again. */
+import { readdir, readFile, stat, watch } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseDocument } from 'yaml'
+import type { ManifestFile, ManifestFolder } from '../../pods/static-pod-manager.ts'
+import { within } from '../within.ts'
+
+const endings = ['.yaml', '.yml', '.json']
+const mostBytes = 1024 * 1024
+const deadlineMs = 10_000
+
+export function manifestFolder(path: string): ManifestFolder {
+  let known: ReadonlyMap<string, { readonly stamp: string; readonly file: ManifestFile }> = new Map()
+
+  const read = async (): Promise<readonly ManifestFile[]> => {
+    const next = new Map<string, { stamp: string; file: ManifestFile }>()
+    for (const name of await namesIn(path)) {
+      const file = join(path, name)
+      const facts = await stat(file).catch(() => undefined)
+      if (facts === undefined || !facts.isFile()) continue // Gone meanwhile, or no file.
+      const stamp = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`
+      const last = known.get(file)
+      next.set(file, last?.stamp === stamp ? last : { stamp, file: await manifest(file, facts.size) })
+    }
+    known = next
+    return [...next.values()].map(({ file }) => file)
+  }
+
+  return {
+    read: () => within(deadlineMs, `Folder ${path} was not read`, read()),
+    async watch(changed, signal) {
+      try {
+        for await (const _ of watch(path, { signal, persistent: false })) changed()
+      } catch {
+        // There is no such folder, no watch is left to be had, or it is over: the slow look goes on.
+      }
+    },
+  }
+}
+
+/** In a lasting order. As the kubelet: what begins with a dot is somebody's scratch file. */
+async function namesIn(path: string): Promise<readonly string[]> {
+  try {
+    const names = await readdir(path)
+    return names.filter((name) => !name.startsWith('.') && endings.some((ending) => name.endsWith(ending))).sort()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function manifest(path: string, size: number): Promise<ManifestFile> {
+  if (size > mostBytes) return { path, problem: `it is longer than ${mostBytes} bytes` }
+  try {
+    const document = parseDocument(await readFile(path, 'utf8'), { prettyErrors: true })
+    const [first] = document.errors
+    if (first !== undefined) return { path, problem: `it is not YAML: ${firstLine(first)}` }
+    // Through JSON: YAML may hold an object that is within itself.
+    return { path, content: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 100 }))) }
+  } catch (error) {
+    return { path, problem: `it cannot be read: ${firstLine(error)}` }
+  }
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  return (message.split('\n')[0] ?? message).replace(/:$/, '')
+}

@@ -1,0 +1,89 @@
+/** What pods have on disk: writable layers, logs, their own volumes. */
+import { lstat, readdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { RuntimeContainer } from '../../pods/runtime.ts'
+import type { Filled, PodDiskReading } from '../../usage/usage.ts'
+import { folderUsage, mountUsage } from './folder-usage.ts'
+import type { VolumeFolders } from './volume-store.ts'
+
+/** One after another: a card that is read from all sides is slow for everybody. */
+export async function readPodDisks(
+  containers: readonly RuntimeContainer[],
+  folders: VolumeFolders,
+): Promise<readonly PodDiskReading[]> {
+  const readings: PodDiskReading[] = []
+  for (const [uid, own] of byPod(containers)) {
+    const found: PodDiskReading['containers'][number][] = []
+    for (const [name, attempts] of byName(own)) {
+      const newest = attempts.reduce((one, other) => (other.identity.attempt > one.identity.attempt ? other : one))
+      const rootfs = newest.layerPath === undefined ? undefined : await folderUsage(newest.layerPath)
+      const logs = await logUsage(attempts.flatMap(({ logPath }) => logPath ?? []))
+      found.push({ name, ...(rootfs && { rootfs }), ...(logs && { logs }) })
+    }
+    readings.push({ uid, containers: found, volumes: await volumesOf(uid, folders) })
+  }
+  return readings
+}
+
+async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: VolumeFolders) {
+  const volumes: PodDiskReading['volumes'][number][] = []
+  for (const [directory, inMemory] of [
+    [dataDirectory, false],
+    [memoryDirectory, true],
+  ] as const) {
+    const folder = join(directory, 'pods', uid, 'volumes')
+    for (const name of await readdir(folder).catch(() => [])) {
+      if (name.startsWith('..')) continue // it is only coming to be
+      const path = join(folder, name)
+      const own = inMemory && (await isMount(path, folder))
+      const used = own ? await mountUsage(path) : await folderUsage(path)
+      if (used !== undefined) volumes.push({ name, inMemory, ...used })
+    }
+  }
+  return volumes
+}
+
+async function isMount(path: string, parent: string): Promise<boolean> {
+  const [own, above] = await Promise.all([path, parent].map((one) => lstat(one).catch(() => undefined)))
+  return own !== undefined && above !== undefined && own.dev !== above.dev
+}
+
+/** The file that is written, and the ones before it. */
+async function logUsage(paths: readonly string[]): Promise<Filled | undefined> {
+  let sum: Filled | undefined
+  for (const path of paths) {
+    const name = basename(path)
+    for (const file of await readdir(dirname(path)).catch(() => [])) {
+      if (file !== name && !file.startsWith(`${name}.`)) continue
+      const used = await folderUsage(join(dirname(path), file))
+      if (used === undefined) continue
+      const incomplete = sum?.incomplete ?? used.incomplete
+      sum = {
+        usedBytes: (sum?.usedBytes ?? 0) + used.usedBytes,
+        inodesUsed: (sum?.inodesUsed ?? 0) + used.inodesUsed,
+        ...(incomplete === undefined ? {} : { incomplete }),
+      }
+    }
+  }
+  return sum
+}
+
+export function byPod(containers: readonly RuntimeContainer[]): ReadonlyMap<string, readonly RuntimeContainer[]> {
+  return grouped(containers, ({ identity }) => identity.podUID)
+}
+
+function byName(containers: readonly RuntimeContainer[]): ReadonlyMap<string, readonly RuntimeContainer[]> {
+  const inside = containers.filter(({ identity }) => identity.kind === 'container')
+  return grouped(inside, ({ identity }) => identity.containerName)
+}
+
+function grouped(containers: readonly RuntimeContainer[], keyOf: (container: RuntimeContainer) => string) {
+  const groups = new Map<string, RuntimeContainer[]>()
+  for (const container of containers) {
+    const key = keyOf(container)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [container])
+    else group.push(container)
+  }
+  return groups
+}

@@ -1,0 +1,130 @@
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { testVolumes } from '../../../test/support/volumes.ts'
+import type { WantedVolume } from '../../pods/volumes/volume-store.ts'
+import { mountPoints, mountsAt } from './mounts.ts'
+
+const mayMount = process.getuid?.() === 0
+
+const file = (path: string, text: string, mode = 0o644) => ({ path, content: Buffer.from(text), mode })
+const files = (...some: ReturnType<typeof file>[]): WantedVolume => ({ name: 'files', kind: 'files', files: some })
+const mount = { containerName: 'main', index: 0 }
+
+test('volumes on this machine', { skip: !mayMount && 'mounting needs root' }, async (t) => {
+  t.test('files are in memory, and change all at one moment', async (t) => {
+    const { store, memoryDirectory } = await testVolumes(t)
+    const path = await store.place('uid-1', files(file('a', 'one', 0o600), file('deep/b', 'two')))
+    t.match(mountsAt(await mountPoints(), memoryDirectory), [{ type: 'tmpfs' }])
+    t.equal(path.startsWith(memoryDirectory), true)
+    t.equal(await readFile(join(path, 'a'), 'utf8'), 'one')
+    t.equal((await stat(join(path, 'a'))).mode & 0o7777, 0o600)
+    t.equal(await readlink(join(path, 'deep')), '..data/deep')
+    const before = await readlink(join(path, '..data'))
+    await store.place('uid-1', files(file('a', 'one', 0o600), file('deep/b', 'two')))
+    t.equal(await readlink(join(path, '..data')), before, 'nothing is written when nothing changed')
+    await store.place('uid-1', files(file('a', 'three'), file('c', 'four')))
+    t.equal(await readFile(join(path, 'a'), 'utf8'), 'three')
+    t.same((await readdir(path)).filter((name) => !name.startsWith('..')).sort(), ['a', 'c'])
+    t.equal((await readdir(path)).filter((name) => name.startsWith('..')).length, 2, 'the old ones are gone')
+  })
+
+  t.test('scratch folders stay as they are, on disk or in memory of their size', async (t) => {
+    const { store, dataDirectory } = await testVolumes(t)
+    const onDisk: WantedVolume = { name: 'disk', kind: 'emptyDir', memory: false, group: 2000 }
+    const path = await store.place('uid-1', onDisk)
+    t.equal(path, join(dataDirectory, 'pods/uid-1/volumes/disk'))
+    const { mode, gid } = await stat(path)
+    t.same([mode & 0o7777, gid], [0o2777, 2000])
+    await writeFile(join(path, 'kept'), 'x')
+    await store.place('uid-1', onDisk)
+    t.same(await readdir(path), ['kept'])
+    const inMemory: WantedVolume = { name: 'memory', kind: 'emptyDir', memory: true, sizeBytes: 1024 ** 2 }
+    const memory = await store.place('uid-1', inMemory)
+    t.match(mountsAt(await mountPoints(), memory), [{ type: 'tmpfs' }])
+    await t.rejects(writeFile(join(memory, 'big'), Buffer.alloc(2 * 1024 ** 2)), { code: 'ENOSPC' })
+    await store.place('uid-1', inMemory)
+    t.equal(mountsAt(await mountPoints(), memory).length, 1, 'mounted once')
+  })
+
+  t.test('a path of the host is what it is said to be', async (t) => {
+    const { store, folder } = await testVolumes(t)
+    const host = (path: string, type: string): WantedVolume => ({
+      name: 'h',
+      kind: 'hostPath',
+      path: `${folder}/${path}`,
+      type,
+    })
+    await t.rejects(store.place('u', host('none', 'Directory')), {
+      name: 'VolumeError',
+      message: `hostPath type check failed: ${folder}/none is not a directory`,
+    })
+    t.equal(await store.place('u', host('made/deep', 'DirectoryOrCreate')), join(folder, 'made/deep'))
+    t.equal(await store.place('u', host('made/file', 'FileOrCreate')), join(folder, 'made/file'))
+    await t.rejects(store.place('u', host('made/file', 'Directory')), /is not a directory/)
+    await t.rejects(store.place('u', host('made/file', 'Socket')), /is not a socket file/)
+    t.equal(await store.place('u', { name: 'n', kind: 'hostPath', path: '/dev/null', type: 'CharDevice' }), '/dev/null')
+    await t.rejects(store.place('u', host('../x', '')), { name: 'VolumeError' })
+    await store.remove('u')
+    t.ok(await stat(join(folder, 'made/file')), 'what is the host’s stays')
+  })
+
+  t.test('a part of a volume is inside it, whatever links are laid there', async (t) => {
+    const { store, folder } = await testVolumes(t)
+    const volume: WantedVolume = { name: 'data', kind: 'emptyDir', memory: false }
+    const path = await store.place('u', volume)
+    const made = await store.part('u', volume, 'a/b', mount)
+    await writeFile(join(made, 'seen'), 'x')
+    t.equal(await readFile(join(path, 'a/b/seen'), 'utf8'), 'x')
+    t.equal((await stat(join(path, 'a/b'))).mode & 0o777, 0o777, 'with the rights of the volume')
+    await symlink('a', join(path, 'inner'))
+    const again = await store.part('u', volume, 'inner/b/seen', mount)
+    t.equal(await readFile(again, 'utf8'), 'x', 'a file, through a link that stays inside')
+    await mkdir(join(folder, 'secret'))
+    await symlink(join(folder, 'secret'), join(path, 'out'))
+    await symlink('../../../../../..', join(path, 'up'))
+    for (const subPath of ['out', 'out/x', 'up', 'up/etc', 'up/no-such-thing']) {
+      await t.rejects(store.part('u', volume, subPath, mount), { name: 'VolumeError', message: /leads out/ }, subPath)
+    }
+    await t.rejects(store.part('u', volume, 'a/b/seen/x', mount), { name: 'VolumeError' })
+    const config = files(file('a', 'one'))
+    await store.place('u', config)
+    t.equal(await readFile(await store.part('u', config, 'a', mount), 'utf8'), 'one')
+    await t.rejects(store.part('u', config, 'b', mount), { name: 'VolumeError', message: 'the volume has no b' })
+  })
+
+  t.test('a hosts file changes for who has it mounted, and is not where secrets are', async (t) => {
+    const { store, memoryDirectory } = await testVolumes(t)
+    const path = await store.hostsFile('u', 'one')
+    const { ino, mode } = await stat(path)
+    t.equal(mode & 0o777, 0o644)
+    t.equal(mountsAt(await mountPoints(), join(memoryDirectory, 'messages')).length, 1, 'a file system of its own')
+    t.equal(await store.hostsFile('u', 'two'), path)
+    t.equal((await stat(path)).ino, ino)
+    t.equal(await readFile(path, 'utf8'), 'two')
+    await store.messageFile('u', 'main', 0)
+    await store.remove('u')
+    t.same(await store.podUIDs(), [])
+  })
+
+  t.test('nothing of a pod is left, and nothing of others is touched', async (t) => {
+    const { store, folder, dataDirectory, memoryDirectory } = await testVolumes(t)
+    const scratch: WantedVolume = { name: 's', kind: 'emptyDir', memory: false }
+    const memory: WantedVolume = { name: 'm', kind: 'emptyDir', memory: true }
+    const host: WantedVolume = { name: 'h', kind: 'hostPath', path: join(folder, 'host'), type: '' }
+    for (const volume of [scratch, memory, host]) await store.place('u', volume)
+    await store.part('u', memory, 'x', { containerName: 'main', index: 0 })
+    await store.part('u', host, 'deep', { containerName: 'main', index: 1 })
+    await writeFile(join(folder, 'host/deep/precious'), 'x')
+    await store.place('other', scratch)
+    t.same([...(await store.podUIDs())].sort(), ['other', 'u'])
+    await store.remove('u')
+    await store.remove('u')
+    t.same(await store.podUIDs(), ['other'])
+    t.same(mountsAt(await mountPoints(), join(memoryDirectory, 'pods')), [])
+    t.equal(await readFile(join(folder, 'host/deep/precious'), 'utf8'), 'x')
+    t.same(await readdir(join(dataDirectory, 'pods')), ['other'])
+    await t.rejects(store.remove('../..'), { name: 'VolumeError' })
+    await t.rejects(store.place('u', { ...scratch, name: '..' }), { name: 'VolumeError' })
+  })
+})

@@ -1,0 +1,228 @@
+/**
+ * Pods' volumes on this machine. Scratch folders are in the agent's data directory; what holds secrets, and everything
+ * else that is only copied, is in memory, below a folder that does not outlive a boot.
+ */
+import { createHash } from 'node:crypto'
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  realpath,
+  rename,
+  type stat,
+  stat as statOf,
+  writeFile,
+} from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
+import { replaceFiles } from './atomic-files.ts'
+import { removeFolder } from './folder-removal.ts'
+import { holdInside } from './inside-volume.ts'
+import { makeMessageFile, messageMemory, readMessageFile, writeHostsFile } from './message-files.ts'
+import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
+
+export type VolumeFolders = {
+  readonly dataDirectory: string
+  /** Becomes a file system in memory of its own. */
+  readonly memoryDirectory: string
+}
+
+/** Of the agent with this data directory, which is there. More than one agent may run on a machine. */
+export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
+  const dataDirectory = await realpath(dataDir)
+  const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
+  return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
+}
+
+export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): VolumeStore {
+  const messages = join(memoryDirectory, 'messages')
+  const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
+  const messagesInMemory = once(async () => {
+    await inMemory()
+    await mountOwnMemory(messages, messageMemory)
+  })
+  const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
+  const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
+  const placeOf = (podUID: string, volume: WantedVolume) => {
+    if (volume.kind === 'hostPath') return volume.path
+    const isOnDisk = volume.kind === 'emptyDir' && !volume.memory
+    return (isOnDisk ? onDisk : aside)(podUID, 'volumes', safe(volume.name))
+  }
+
+  const place = async (podUID: string, volume: WantedVolume) => {
+    const path = placeOf(podUID, volume)
+    if (volume.kind === 'hostPath') {
+      await checkHostPath(path, volume.type)
+      return path
+    }
+    if (volume.kind === 'emptyDir' && !volume.memory) {
+      await scratchFolder(path, volume.group)
+      return path
+    }
+    await inMemory()
+    await mkdir(path, { recursive: true })
+    if (volume.kind === 'files') {
+      await chmod(path, 0o755)
+      await replaceFiles(path, volume.files, volume.group)
+    } else if (mountsAt(await mountPoints(), path).length === 0) {
+      await mountMemory(path, memoryOptions(volume.sizeBytes, volume.group))
+    }
+    return path
+  }
+
+  const part: VolumeStore['part'] = async (podUID, volume, subPath, { containerName, index }) => {
+    const path = placeOf(podUID, volume)
+    if (volume.kind === 'files') return await fileInside(path, subPath)
+    await inMemory()
+    const held = await holdInside(path, subPath)
+    try {
+      const target = aside(podUID, 'parts', safe(containerName), String(index))
+      const old = mountsAt(await mountPoints(), target)
+      for (const { path: mounted } of [...old].reverse()) await unmount(mounted)
+      await removeFolder(target)
+      await mkdir(held.folder ? target : dirname(target), { recursive: true })
+      if (!held.folder) await writeFile(target, '')
+      await mountBind(held.link, target)
+      return target
+    } finally {
+      await held.release()
+    }
+  }
+
+  const remove = async (podUID: string, signal?: AbortSignal) => {
+    const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
+    const mounted = async () => {
+      const points = await mountPoints()
+      return folders.flatMap((folder) => mountsAt(points, folder))
+    }
+    for (const { path } of [...(await mounted())].reverse()) await unmount(path)
+    // What is mounted still must not be emptied: it is somebody else's.
+    const [left] = await mounted()
+    if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
+    for (const folder of folders) await removeFolder(folder, signal)
+  }
+
+  return {
+    place: (podUID, volume) => told(`volume "${volume.name}"`, () => place(podUID, volume)),
+    part: (podUID, volume, subPath, mount) => told(subPath, () => part(podUID, volume, subPath, mount)),
+    messageFile: (podUID, containerName, attempt) =>
+      told('the file for a termination message', async () => {
+        await messagesInMemory()
+        return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
+      }),
+    hostsFile: (podUID, text) =>
+      told('the file for /etc/hosts', async () => {
+        await messagesInMemory()
+        return await writeHostsFile(join(messages, safe(podUID)), text)
+      }),
+    message: (podUID, containerName, attempt, most) =>
+      told('the termination message', () =>
+        readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
+      ),
+    remove: (podUID, signal) => told(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
+    async podUIDs() {
+      const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]
+      const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
+      return [...new Set(found.flat())]
+    },
+  }
+}
+
+/** Twice mounted would hide the first: who starts again finds it there. */
+async function mountOwnMemory(folder: string, options: readonly string[]): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const points = await mountPoints()
+  const own = await realpath(folder)
+  if (points.some(({ path, type }) => path === own && type === 'tmpfs')) return
+  await mountMemory(own, options)
+}
+
+/** Done once, by whoever asks first; after a failure the next one tries again. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return async () => {
+    done ??= work()
+    try {
+      await done
+    } catch (error) {
+      done = undefined
+      throw error
+    }
+  }
+}
+
+function memoryOptions(sizeBytes: number | undefined, group: number | undefined): readonly string[] {
+  return [
+    ...(sizeBytes === undefined ? [] : [`size=${Math.ceil(sizeBytes)}`]),
+    ...(group === undefined ? ['mode=0777'] : ['mode=2777', `gid=${group}`]),
+  ]
+}
+
+/** Comes to be with its rights, or not at all. */
+async function scratchFolder(path: string, group: number | undefined): Promise<void> {
+  if (await exists(path)) return
+  await mkdir(dirname(path), { recursive: true, mode: 0o750 })
+  const fresh = await mkdtemp(join(dirname(path), '..new-'))
+  if (group !== undefined) await chown(fresh, process.getuid?.() ?? 0, group)
+  await chmod(fresh, group === undefined ? 0o777 : 0o2777)
+  await rename(fresh, path)
+}
+
+type Stats = Awaited<ReturnType<typeof stat>>
+
+const kinds: { readonly [type: string]: { readonly is: (found: Stats) => boolean; readonly called: string } } = {
+  Directory: { is: (found) => found.isDirectory(), called: 'directory' },
+  DirectoryOrCreate: { is: (found) => found.isDirectory(), called: 'directory' },
+  File: { is: (found) => found.isFile(), called: 'file' },
+  FileOrCreate: { is: (found) => found.isFile(), called: 'file' },
+  Socket: { is: (found) => found.isSocket(), called: 'socket file' },
+  CharDevice: { is: (found) => found.isCharacterDevice(), called: 'character device' },
+  BlockDevice: { is: (found) => found.isBlockDevice(), called: 'block device' },
+}
+
+async function checkHostPath(path: string, type: string): Promise<void> {
+  if (!path.startsWith('/') || path.split('/').includes('..')) throw new VolumeError(`${path} is no absolute path`)
+  if (!(await exists(path))) {
+    if (type === '' || type === 'DirectoryOrCreate') await mkdir(path, { recursive: true, mode: 0o755 })
+    if (type === 'FileOrCreate') await writeFile(path, '', { mode: 0o644, flag: 'a' })
+  }
+  const kind = kinds[type]
+  if (type === '') return
+  const found = await statOf(path).catch(() => undefined)
+  if (kind === undefined || found === undefined || !kind.is(found)) {
+    throw new VolumeError(`hostPath type check failed: ${path} is not a ${kind?.called ?? type}`)
+  }
+}
+
+/** Only we write there: what the links lead to now is what it is. */
+async function fileInside(folder: string, subPath: string): Promise<string> {
+  const root = await realpath(folder)
+  const found = await realpath(join(root, subPath)).catch(() => undefined)
+  if (found === undefined) throw new VolumeError(`the volume has no ${subPath}`)
+  if (!found.startsWith(`${root}/`)) throw new VolumeError(`${subPath} leads out of the volume`)
+  return found
+}
+
+function safe(name: string): string {
+  if (!/^[A-Za-z0-9][-.\w]{0,252}$/.test(name))
+    throw new VolumeError(`Not a name for a folder: ${JSON.stringify(name)}`)
+  return name
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await statOf(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function told<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof VolumeError) throw error
+    throw new VolumeError(`${what}: ${error instanceof Error ? error.message : error}`, { cause: error })
+  }
+}

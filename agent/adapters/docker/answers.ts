@@ -1,0 +1,69 @@
+/** What Docker tells of containers and of itself, in the runtime's words. */
+import type Dockerode from 'dockerode'
+import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime.ts'
+import { sandboxOf } from './labels.ts'
+import { plainly } from './refusals.ts'
+
+export function containerOf(
+  { Id, State, Config, Created, NetworkSettings, HostConfig, GraphDriver, LogPath }: Dockerode.ContainerInspectInfo,
+  identity: ContainerIdentity,
+  imageID: string,
+): RuntimeContainer {
+  // An engine that leaves images to containerd names no folder.
+  const layers: { readonly [name: string]: string | undefined } = GraphDriver?.Data ?? {}
+  const layer = layers['UpperDir']
+  const [ip] = Object.values(NetworkSettings.Networks).flatMap(({ IPAddress }) => IPAddress || [])
+  return {
+    id: Id,
+    identity,
+    sandboxID: sandboxOf(Config.Labels),
+    image: Config.Image,
+    imageID,
+    state: stateOf(State.Status),
+    exitCode: State.ExitCode,
+    oomKilled: State.OOMKilled,
+    error: plainly(State.Error),
+    createdAt: Created,
+    startedAt: instant(State.StartedAt),
+    finishedAt: instant(State.FinishedAt),
+    ip,
+    devices: (HostConfig.Devices ?? []).map(({ PathOnHost }: { PathOnHost: string }) => PathOnHost),
+    ...(State.Pid > 0 && { pid: State.Pid }),
+    ...(layer && { layerPath: layer }),
+    ...(LogPath && { logPath: LogPath }),
+  }
+}
+
+function stateOf(status: string): RuntimeContainer['state'] {
+  switch (status) {
+    case 'created':
+    case 'running':
+    case 'paused':
+    case 'restarting':
+    case 'exited':
+      return status
+    default: // dead, removing
+      return 'dead'
+  }
+}
+
+/** Docker writes the year one for what has not happened. */
+function instant(text: string): string | undefined {
+  return text.startsWith('0001-') || text === '' ? undefined : text
+}
+
+export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
+  const guards = info['SecurityOptions']
+  return {
+    ...(Array.isArray(guards) ? { appArmor: guards.some((guard) => /^name=apparmor\b/.test(String(guard))) } : {}),
+    version: `docker://${info['ServerVersion']}`,
+    rootDirectory: String(info['DockerRootDir']),
+    cgroupVersion: String(info['CgroupVersion'] ?? '1'),
+    storageDriver: String(info['Driver']),
+    // What an engine says nothing of it has.
+    memoryLimit: info['MemoryLimit'] !== false,
+    swapLimit: info['SwapLimit'] !== false,
+    pidsLimit: info['PidsLimit'] !== false,
+    cpuCfsQuota: info['CpuCfsQuota'] !== false && info['CpuCfsPeriod'] !== false,
+  }
+}

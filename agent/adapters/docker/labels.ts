@@ -1,0 +1,76 @@
+/** Who a container is, written on it: dockershim's labels, and the node it belongs to. */
+import type { ContainerIdentity } from '../../pods/runtime.ts'
+
+export const nodeLabel = 'bramble.dev/node'
+
+const names = {
+  podName: 'io.kubernetes.pod.name',
+  podNamespace: 'io.kubernetes.pod.namespace',
+  podUID: 'io.kubernetes.pod.uid',
+  containerName: 'io.kubernetes.container.name',
+  kind: 'io.kubernetes.docker.type',
+  sandboxID: 'io.kubernetes.sandbox.id',
+  specHash: 'annotation.io.kubernetes.container.hash',
+  attempt: 'annotation.io.kubernetes.container.restartCount',
+  gracePeriodSeconds: 'annotation.io.kubernetes.pod.terminationGracePeriod',
+  node: nodeLabel,
+} as const
+
+type Labels = { readonly [name: string]: string }
+
+export function labelsOf(
+  nodeName: string,
+  identity: ContainerIdentity,
+  sandboxID?: string,
+): { [name: string]: string } {
+  return {
+    [names.node]: nodeName,
+    [names.podName]: identity.podName,
+    [names.podNamespace]: identity.podNamespace,
+    [names.podUID]: identity.podUID,
+    [names.kind]: identity.kind === 'sandbox' ? 'podsandbox' : 'container',
+    [names.containerName]: identity.kind === 'sandbox' ? 'POD' : identity.containerName,
+    [names.specHash]: identity.specHash,
+    [names.attempt]: String(identity.attempt),
+    [names.gracePeriodSeconds]: String(identity.gracePeriodSeconds),
+    ...(sandboxID === undefined ? {} : { [names.sandboxID]: sandboxID }),
+  }
+}
+
+/** undefined: not made by an agent of ours. */
+export function identityOf(labels: Labels): ContainerIdentity | undefined {
+  const podUID = labels[names.podUID]
+  if (podUID === undefined) return undefined
+  const kind = labels[names.kind] === 'podsandbox' ? 'sandbox' : 'container'
+  return {
+    kind,
+    podUID,
+    podName: labels[names.podName] ?? '',
+    podNamespace: labels[names.podNamespace] ?? '',
+    containerName: kind === 'sandbox' ? '' : (labels[names.containerName] ?? ''),
+    attempt: wholeNumber(labels[names.attempt], 0),
+    specHash: labels[names.specHash] ?? '',
+    gracePeriodSeconds: wholeNumber(labels[names.gracePeriodSeconds], 30),
+  }
+}
+
+export function sandboxOf(labels: Labels): string | undefined {
+  return labels[names.sandboxID]
+}
+
+/** For listing and watching: this node's, or one pod's of it. */
+export function labelFilter(nodeName: string, podUID?: string): readonly string[] {
+  return [`${names.node}=${nodeName}`, ...(podUID === undefined ? [] : [`${names.podUID}=${podUID}`])]
+}
+
+/** As dockershim names them. */
+export function containerName(identity: ContainerIdentity): string {
+  const { podName, podNamespace, podUID, attempt } = identity
+  const container = identity.kind === 'sandbox' ? 'POD' : identity.containerName
+  return ['k8s', container, podName, podNamespace, podUID, attempt].join('_')
+}
+
+function wholeNumber(text: string | undefined, otherwise: number): number {
+  const number = Number(text)
+  return text !== undefined && Number.isInteger(number) && number >= 0 ? number : otherwise
+}

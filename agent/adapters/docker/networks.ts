@@ -1,0 +1,55 @@
+/** Docker's networks as far as pods' addresses depend on them: which of them are in the way, and what can be done. */
+import type Dockerode from 'dockerode'
+import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/cidr.ts'
+import { nodeLabel } from './labels.ts'
+
+export type DockerNetwork = {
+  readonly id: string
+  readonly name: string
+  /** The node whose agent made it; undefined: no agent of Bramble did. */
+  readonly node: string | undefined
+  readonly ranges: readonly Cidr[]
+}
+
+export function networkOf({ Id, Name, Labels, IPAM }: Dockerode.NetworkInspectInfo): DockerNetwork {
+  const labels: { readonly [name: string]: string | undefined } = Labels ?? {}
+  const ranges = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseCidr(Subnet) ?? [])
+  return { id: Id, name: Name, node: labels[nodeLabel], ranges }
+}
+
+/** Docker's own filter by network passes over a container that was never started. */
+export function isOn({ id, name }: DockerNetwork, { HostConfig, NetworkSettings }: Dockerode.ContainerInfo): boolean {
+  const attached = Object.entries(NetworkSettings?.Networks ?? {})
+  return (
+    [id, name].includes(HostConfig?.NetworkMode ?? '') ||
+    attached.some(([key, { NetworkID }]) => key === name || NetworkID === id)
+  )
+}
+
+/** Docker gives an address range to one network only. */
+export function networksInTheWay(podCIDR: string, networks: readonly DockerNetwork[]): readonly DockerNetwork[] {
+  const pods = parseCidr(podCIDR)
+  if (pods === undefined) return []
+  return networks.filter(({ ranges }) => ranges.some((range) => cidrsOverlap(range, pods)))
+}
+
+/** This node's networks for ranges it no longer has. `name`: of the network it needs. */
+export function outdatedNetworks(
+  nodeName: string,
+  name: string,
+  networks: readonly DockerNetwork[],
+): readonly DockerNetwork[] {
+  return networks.filter((network) => network.node === nodeName && network.name !== name)
+}
+
+/** Why the network stays, and what a person can do. `containers`: so many use it, running or not. */
+export function networkUsed(podCIDR: string, { name, node, ranges }: DockerNetwork, containers: number): string {
+  const range = ranges.map(formatCidr).join(', ')
+  const belongs = `addresses of podCIDR ${podCIDR} belong to Docker network ${name} (${range})`
+  const elsewhere = 'give one of the fleets another clusterCIDR'
+  if (node === undefined) {
+    return `${belongs}, which Bramble did not create: if nothing needs it, run 'docker network rm ${name}'; else give the fleet a clusterCIDR that no other network has`
+  }
+  const count = containers === 1 ? '1 container' : `${containers} containers`
+  return `${belongs} of node ${node}, which ${count} of this machine use: if that node runs here too, ${elsewhere}; if it is no longer used, remove its containers with 'docker rm -f $(docker ps -aq --filter label=${nodeLabel}=${node})'`
+}

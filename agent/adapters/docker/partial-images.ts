@@ -1,0 +1,78 @@
+/**
+ * Keeps the finished layers of a pull that is not finished. Docker's own storage drops them when the pull ends without
+ * an image; so they get one: of the layers so far, by name only, nothing is copied. The next pull finds them there.
+ *
+ * An image that names only layers that are there already may be loaded without them. What their names are on the disk
+ * Docker writes below its folder, digest by digest. Where it does not (its containerd storage keeps what it has by
+ * itself), nothing is kept, and a pull begins anew as it would have done.
+ */
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import type Dockerode from 'dockerode'
+import { tarOf } from '../../pods/tar.ts'
+import { within } from '../within.ts'
+import { messages } from './call.ts'
+
+const repository = 'bramble.dev/partial'
+
+export interface PartialImage {
+  /** `layers`: the short digests Docker tells, in the image's order, all of them there now. */
+  keep(layers: readonly string[]): Promise<void>
+  /** The whole image is here: the parts need nobody's hold any more. */
+  drop(): Promise<void>
+}
+
+const deadlineMs = 30_000
+
+/** Each call ends within `withinMs`: a Docker that hangs must not hold up who waits for a pull to be broken off. */
+export function partialImage(docker: Dockerode, image: string, withinMs = deadlineMs): PartialImage {
+  const hash = createHash('sha256').update(image).digest('hex').slice(0, 16)
+  const nameOf = (layers: number) => `${repository}:${hash}-${layers}`
+
+  const others = async (kept: string | undefined) => {
+    const filters = { reference: [repository] }
+    const found = await docker.listImages({ filters: JSON.stringify(filters) })
+    return found.flatMap(({ RepoTags }) => RepoTags ?? []).filter((tag) => tag !== kept && tag.includes(`:${hash}-`))
+  }
+
+  const remove = async (kept: string | undefined) => {
+    for (const tag of await others(kept)) await docker.getImage(tag).remove()
+  }
+
+  const keep = async (layers: readonly string[]) => {
+    const diffIDs = await diffIDsOf(docker, layers)
+    if (diffIDs === undefined) return
+    const name = nameOf(layers.length)
+    const stream = await docker.loadImage(Readable.from([archiveOf(name, diffIDs)]), { quiet: true })
+    for await (const { error } of messages(stream)) if (typeof error === 'string') throw new Error(error)
+    await remove(name)
+  }
+
+  return {
+    keep: (layers) => within(withinMs, `Layers of image ${image} were not kept`, keep(layers)),
+    drop: () => within(withinMs, `Layers of image ${image} were not let go`, remove(undefined)),
+  }
+}
+
+async function diffIDsOf(docker: Dockerode, layers: readonly string[]): Promise<readonly string[] | undefined> {
+  const { DockerRootDir, Driver } = await docker.info()
+  const folder = join(DockerRootDir, 'image', Driver, 'distribution/diffid-by-digest/sha256')
+  const digests = await readdir(folder).catch(() => [])
+  const files = layers.map((layer) => digests.find((digest) => digest.startsWith(layer)))
+  if (files.length === 0 || files.includes(undefined)) return undefined
+  return await Promise.all(files.map(async (file) => (await readFile(join(folder, file ?? ''), 'utf8')).trim()))
+}
+
+function archiveOf(name: string, diffIDs: readonly string[]): Buffer {
+  const config = { architecture: 'unknown', os: 'linux', config: {}, rootfs: { type: 'layers', diff_ids: diffIDs } }
+  const layers = diffIDs.map((diffID) => `${diffID.slice('sha256:'.length)}.tar`)
+  const manifest = [{ Config: 'config.json', RepoTags: [name], Layers: layers }]
+  const file = (path: string, content: unknown) => ({
+    path,
+    content: Buffer.from(JSON.stringify(content)),
+    mode: 0o644,
+  })
+  return tarOf([file('config.json', config), file('manifest.json', manifest)])
+}

@@ -1,0 +1,142 @@
+/**
+ * Pulling an image through Docker: as long as it makes progress, told in the registry's words when it fails, and never
+ * fetching again a layer that was finished.
+ */
+import type Dockerode from 'dockerode'
+import { withOwnSignal } from '../../../daemon/aborted.ts'
+import { longestTimerMs } from '../../../daemon/clock.ts'
+import { type PullOptions, type PullProgress, type RegistryCredentials, RuntimeError } from '../../pods/runtime.ts'
+import { type Message, messages } from './call.ts'
+import { failureOf, runtimeError } from './errors.ts'
+import { partialImage } from './partial-images.ts'
+
+/** Once all is fetched no link can stall: unpacking to a worn card may take long in silence. */
+const unpackMs = 10 * 60_000
+/** A pull that is over sooner need not be kept in parts. */
+const worthKeepingMs = 10_000
+
+export type PullSource = { readonly fromImage: string; readonly tag: string }
+
+export function pull(docker: Dockerode, image: string, source: PullSource, options: PullOptions): Promise<void> {
+  return withOwnSignal(options.signal, (stop) => pullUntil(stop, docker, image, source, options))
+}
+
+/** `stop` aborts when the pull is called off, and is aborted here when it stalls. */
+async function pullUntil(
+  stop: AbortController,
+  docker: Dockerode,
+  image: string,
+  source: PullSource,
+  options: PullOptions,
+): Promise<void> {
+  const { signal, credentials, stallMs, progress } = options
+  const tried = `Cannot pull image ${image}`
+  const partial = partialImage(docker, image)
+  const layers = layerCount()
+  const beganMs = performance.now()
+  let kept = 0
+  let keeping: Promise<void> | undefined
+
+  /** In nobody's way: a pull whose parts cannot be kept goes on all the same, and fetches them again if it must. */
+  const keep = (): Promise<void> => {
+    const done = layers.done()
+    if (keeping !== undefined) return keeping
+    if (done.length <= kept || layers.allDone()) return Promise.resolve()
+    keeping = partial
+      .keep(done)
+      .then(() => {
+        kept = done.length
+      })
+      .catch(() => undefined)
+      .finally(() => {
+        keeping = undefined
+      })
+    return keeping
+  }
+
+  let watchdog: NodeJS.Timeout | undefined
+  const watch = () => {
+    clearTimeout(watchdog)
+    const giveUp = () => keep().finally(() => stop.abort())
+    const patienceMs = layers.allFetched() ? Math.max(unpackMs, stallMs) : stallMs
+    watchdog = setTimeout(giveUp, Math.min(patienceMs, longestTimerMs))
+  }
+  watch()
+  try {
+    const stream = await docker.createImage(authOf(credentials), { ...source, abortSignal: stop.signal })
+    for await (const message of messages(stream)) {
+      if (typeof message['error'] === 'string') throw new Error(message['error'])
+      const news = layers.take(message)
+      watch()
+      if (news === 'retry' || (news === 'layer' && performance.now() - beganMs > worthKeepingMs)) void keep()
+      progress?.(layers.progress())
+    }
+    await keeping
+    await partial.drop().catch(() => undefined) // Then the garbage collector does.
+  } catch (error) {
+    const { status, text } = failureOf(error)
+    if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('It was called off') })
+    if (stop.signal.aborted) {
+      const cause = new Error(`No progress for ${stallMs / 1000} s`)
+      throw new RuntimeError('ImagePull', tried, { cause })
+    }
+    if (status === undefined && isLinkError(error)) throw runtimeError(tried, error)
+    throw new RuntimeError('ImagePull', tried, { cause: new Error(plain(text)) })
+  } finally {
+    clearTimeout(watchdog)
+  }
+}
+
+type Layer = { readonly fetched: number; readonly size: number; readonly state: 'waits' | 'fetched' | 'done' }
+
+/** Docker's messages → how far the pull is. */
+function layerCount() {
+  const layers = new Map<string, Layer>()
+  /** One that an image has twice is told twice. */
+  const order: string[] = []
+  const all = () => [...layers.values()]
+
+  return {
+    take({ status, id, progressDetail }: Message): 'layer' | 'retry' | undefined {
+      if (typeof status !== 'string' || typeof id !== 'string') return undefined
+      const before: Layer = layers.get(id) ?? { fetched: 0, size: 0, state: 'waits' }
+      const { current, total } = (progressDetail ?? {}) as { readonly current?: number; readonly total?: number }
+      if (status === 'Pulling fs layer' || status === 'Already exists') order.push(id)
+      if (status === 'Downloading') layers.set(id, { ...before, fetched: current ?? 0, size: total ?? before.size })
+      else if (status === 'Download complete') layers.set(id, { ...before, fetched: before.size, state: 'fetched' })
+      else if (status === 'Pull complete' || status === 'Already exists') layers.set(id, { ...before, state: 'done' })
+      else if (status === 'Pulling fs layer') layers.set(id, before)
+      if (/^Retrying in/.test(status)) return 'retry'
+      return status === 'Pull complete' ? 'layer' : undefined
+    },
+    allFetched: () => layers.size > 0 && all().every(({ state }) => state !== 'waits'),
+    allDone: () => layers.size > 0 && all().every(({ state }) => state === 'done'),
+    /** They are unpacked in their order: from the first up to here. */
+    done() {
+      const end = order.findIndex((id) => layers.get(id)?.state !== 'done')
+      return end < 0 ? order : order.slice(0, end)
+    },
+    progress: (): PullProgress => ({
+      layers: layers.size,
+      layersDone: all().filter(({ state }) => state === 'done').length,
+      fetchedBytes: all().reduce((sum, { fetched }) => sum + fetched, 0),
+      knownBytes: all().reduce((sum, { size }) => sum + size, 0),
+    }),
+  }
+}
+
+function plain(text: string): string {
+  return /no matching manifest for/.test(text) ? `${text}: the image is not built for this machine` : text
+}
+
+/** As a header of its own: never in the address, which is written down. */
+function authOf(credentials: RegistryCredentials | undefined) {
+  if (credentials === undefined) return {}
+  const { username, password, identityToken } = credentials
+  return identityToken === '' ? { username, password } : { identitytoken: identityToken }
+}
+
+/** The engine itself did not answer, as against the registry behind it. */
+function isLinkError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error
+}

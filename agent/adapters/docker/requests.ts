@@ -1,0 +1,137 @@
+/** What we ask Docker to make. */
+import type Dockerode from 'dockerode'
+import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../../pods/runtime.ts'
+import { sandboxImage } from '../../pods/sandbox-image.ts'
+import { labelsOf } from './labels.ts'
+import { networkName } from './network.ts'
+
+/** As the kubelet rotates: 10 Mi, five files. */
+const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
+/** The agent restarts containers, nobody else. */
+const noRestart = { Name: 'no' }
+/** Pods say how they are probed. What an image says of itself would be asked beside that, and written to the disk each time. */
+const noHealthcheck = { Test: ['NONE'] }
+const cpuPeriodUs = 100_000
+const leastCpuQuotaUs = 1_000
+
+export function sandboxRequest(
+  nodeName: string,
+  { identity, hostname, domain, hostNetwork, podCIDR, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
+): Dockerode.ContainerCreateOptions {
+  return {
+    Image: sandboxImage,
+    Labels: labelsOf(nodeName, identity),
+    ...(hostNetwork ? {} : { Hostname: hostname, Domainname: domain }),
+    // It knows no other: an engine that stops would wait for it in vain.
+    StopSignal: 'SIGKILL',
+    ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
+    HostConfig: {
+      NetworkMode: hostNetwork ? 'host' : podCIDR === undefined ? 'default' : networkName(nodeName, podCIDR),
+      IpcMode: hostIPC ? 'host' : 'shareable',
+      ...(resolver === undefined ? {} : resolving(resolver)),
+      ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),
+      Sysctls: { ...sysctls },
+      PortBindings: bindings(ports),
+      CpuShares: 2,
+      ReadonlyRootfs: true,
+      LogConfig: { Type: 'none', Config: {} },
+      RestartPolicy: noRestart,
+    },
+  }
+}
+
+/** For Docker an empty list means the machine's own: these mean none. */
+function resolving({ servers, searches, options }: NonNullable<SandboxOptions['resolver']>) {
+  return {
+    Dns: [...servers],
+    DnsSearch: searches.length === 0 ? ['.'] : [...searches],
+    DnsOptions: options.length === 0 ? ['ndots:1'] : [...options],
+  }
+}
+
+/** `seccompProfile`: the content of the one that is asked for by name. */
+export function containerRequest(
+  nodeName: string,
+  options: ContainerOptions,
+  seccompProfile?: string,
+): Dockerode.ContainerCreateOptions {
+  const { identity, sandboxID, command, args, limits, requests } = options
+  const joined = `container:${sandboxID}`
+  return {
+    Image: options.image,
+    Labels: labelsOf(nodeName, identity, sandboxID),
+    ...(command === undefined ? {} : { Entrypoint: [...command] }),
+    ...(args === undefined ? {} : { Cmd: [...args] }),
+    ...(options.workingDir === undefined ? {} : { WorkingDir: options.workingDir }),
+    Env: options.env.map(({ name, value }) => `${name}=${value}`),
+    ...(options.security.user === undefined ? {} : { User: options.security.user }),
+    Tty: options.tty,
+    OpenStdin: options.stdin,
+    Healthcheck: noHealthcheck,
+    HostConfig: {
+      NetworkMode: joined,
+      IpcMode: options.hostIPC ? 'host' : joined,
+      ...(options.hostPID ? { PidMode: 'host' } : {}),
+      ...rights(options.security, seccompProfile),
+      ...(options.shareProcesses ? { PidMode: joined } : {}),
+      ...(options.processesOf === undefined ? {} : { PidMode: `container:${options.processesOf}` }),
+      CpuShares: requests.cpuShares,
+      // Not NanoCpus: Docker refuses more of those than the machine has, Kubernetes does not.
+      ...(limits.nanoCPUs === 0
+        ? {}
+        : {
+            CpuPeriod: cpuPeriodUs,
+            CpuQuota: Math.max(leastCpuQuotaUs, Math.round((limits.nanoCPUs / 1e9) * cpuPeriodUs)),
+          }),
+      ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
+      ...(limits.pids === 0 ? {} : { PidsLimit: limits.pids }),
+      OomScoreAdj: options.oomScoreAdj,
+      Devices: options.devices.map((path) => ({
+        PathOnHost: path,
+        PathInContainer: path,
+        CgroupPermissions: 'rwm',
+      })),
+      Mounts: options.mounts.map(({ source, target, readOnly, propagation }) => ({
+        Type: 'bind',
+        Source: source,
+        Target: target,
+        ReadOnly: readOnly,
+        // Private is the engine's own choice, and said aloud it refuses what its own folders lie in: `/`, or `/var/lib`.
+        ...(propagation === 'rprivate' ? {} : { BindOptions: { Propagation: propagation } }),
+      })),
+      LogConfig: logs,
+      RestartPolicy: noRestart,
+    },
+  }
+}
+
+function rights(security: ContainerSecurity, seccompProfile: string | undefined) {
+  const { seccomp, appArmor } = security
+  return {
+    GroupAdd: security.groups.map(String),
+    CapAdd: [...security.addCapabilities],
+    CapDrop: [...security.dropCapabilities],
+    Privileged: security.privileged,
+    ReadonlyRootfs: security.readOnlyRootFilesystem,
+    SecurityOpt: [
+      ...(security.mayGainPrivileges ? [] : ['no-new-privileges:true']),
+      ...(seccomp.kind === 'none' ? ['seccomp=unconfined'] : []),
+      ...(seccomp.kind === 'own' && seccompProfile !== undefined ? [`seccomp=${seccompProfile}`] : []),
+      ...(appArmor.kind === 'none' ? ['apparmor=unconfined'] : []),
+      ...(appArmor.kind === 'own' ? [`apparmor=${appArmor.name}`] : []),
+    ],
+  }
+}
+
+function portKey({ containerPort, protocol }: PortMapping): string {
+  return `${containerPort}/${protocol.toLowerCase()}`
+}
+
+function bindings(ports: readonly PortMapping[]): { [port: string]: { HostIp: string; HostPort: string }[] } {
+  const byPort: { [port: string]: { HostIp: string; HostPort: string }[] } = {}
+  for (const port of ports) {
+    const binding = { HostIp: port.hostIP, HostPort: String(port.hostPort) }
+    byPort[portKey(port)] = [...(byPort[portKey(port)] ?? []), binding]
+  }
+  return byPort
+}

@@ -1,0 +1,240 @@
+/** HTTP, TCP and gRPC probes over Node's own sockets. Every call ends in its time and answers; none rejects. */
+import { connect, isIP, type Socket } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
+import { longestTimerMs } from '../../../daemon/clock.ts'
+import { kubernetes } from '../../../daemon/version.ts'
+import type { Answer, NetworkProbes, Target } from '../../pods/probes/targets.ts'
+import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
+
+type Http = Target & { kind: 'http' }
+type Tcp = Target & { kind: 'tcp' }
+type Grpc = Target & { kind: 'grpc' }
+
+const success: Answer = { result: 'success', message: '' }
+const mostRedirects = 10
+
+/** As the kubelet says it. */
+const userAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
+
+export function networkProbes(): NetworkProbes {
+  return {
+    async ask(target, timeoutMs, stop) {
+      const over = new AbortController()
+      const abort = () => over.abort()
+      const { signal } = over
+      let isLate = false
+      const giveUp = () => {
+        isLate = true
+        abort()
+      }
+      const timer = setTimeout(giveUp, Math.min(timeoutMs, longestTimerMs))
+      stop.addEventListener('abort', abort, { once: true })
+      if (stop.aborted) abort()
+      try {
+        switch (target.kind) {
+          case 'tcp':
+            return await askTcp(target, signal)
+          case 'http':
+            return await askHttp(target, signal)
+          case 'grpc':
+            return await askGrpc(target, signal)
+        }
+      } catch (error) {
+        if (stop.aborted) return { result: 'unknown', message: 'It was called off' }
+        const why = isLate ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
+        return { result: 'failure', message: `${nameOf(target)}: ${why}` }
+      } finally {
+        clearTimeout(timer)
+        stop.removeEventListener('abort', abort)
+      }
+    },
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function nameOf(target: Http | Tcp | Grpc): string {
+  const { host, port } = target
+  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  switch (target.kind) {
+    case 'http':
+      return `Get "${target.scheme}://${address}${target.path}"`
+    case 'tcp':
+      return `dial tcp ${address}`
+    case 'grpc':
+      return `failed to connect service "${address}"`
+  }
+}
+
+function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port })
+    const stop = () => socket.destroy(new Error('aborted'))
+    signal.addEventListener('abort', stop, { once: true })
+    socket.once('close', () => signal.removeEventListener('abort', stop))
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      resolve(success)
+      socket.destroy()
+    })
+  })
+}
+
+async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
+  const { scheme, host, port, path, headers } = target
+  let url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
+  const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
+  const given = new Set(headers.map(({ name }) => name.toLowerCase()))
+  const defaults = { 'User-Agent': userAgent, Accept: '*/*', Connection: 'close' }
+  const sent = {
+    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !given.has(name.toLowerCase()))),
+    ...named,
+  }
+  for (let redirects = 0; redirects <= mostRedirects; redirects++) {
+    const { status, location, body } = await fetchOnce(url, sent, signal)
+    if (status >= 300 && status < 400 && location !== undefined) {
+      const next = new URL(location, url)
+      // Elsewhere nobody is asked: the container answered, and that is enough.
+      if (next.hostname !== url.hostname) return { result: 'success', message: `redirected to ${next.href}` }
+      url = next
+      continue
+    }
+    if (status >= 200 && status < 400) return { result: 'success', message: body }
+    return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
+  }
+  return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
+}
+
+/**
+ * Over a bare socket: with the interpreter that the agent runs in, Node's HTTP client takes three times as much processor time.
+ * Rejects when the connection fails, ends early, or does not speak HTTP.
+ */
+function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signal: AbortSignal): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    const request = requestText(url, headers)
+    const socket = socketTo(url)
+    const answer = httpAnswerReader()
+    const settle = (end: () => void) => {
+      signal.removeEventListener('abort', stop)
+      socket.destroy()
+      end()
+    }
+    const fail = (error: unknown) => settle(() => reject(error))
+    const stop = () => fail(new Error('aborted'))
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) return stop()
+    socket.on('error', fail)
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        const done = answer.push(chunk)
+        if (done !== undefined) settle(() => resolve(done))
+      } catch (error) {
+        fail(error)
+      }
+    })
+    socket.once('end', () => {
+      try {
+        const done = answer.end()
+        settle(() => resolve(done))
+      } catch (error) {
+        fail(error)
+      }
+    })
+    socket.write(request)
+  })
+}
+
+function socketTo({ protocol, hostname, port }: URL): Socket {
+  // Addresses of IPv6 stand in brackets in a URL only.
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  if (protocol === 'http:') return connect({ host, port: Number(port || 80) })
+  // As in Kubernetes the certificate of a pod is not verified: there is no authority for it.
+  const servername = isIP(host) === 0 ? host : ''
+  return connectSecurely({ host, port: Number(port || 443), servername, rejectUnauthorized: false })
+}
+
+/** RFC 9110, 5.6.2 and 5.5. A line break in a value would begin another header, or another request. */
+const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const controlCharacter = /[^\t\x20-\x7e\x80-\uffff]/
+
+/** Throws what Go's client does (net/http, Transport.roundTrip) for a header that must not be sent. */
+function requestText(url: URL, headers: { readonly [name: string]: string }): string {
+  const isHostGiven = Object.keys(headers).some((name) => name.toLowerCase() === 'host')
+  const lines = Object.entries({ ...(isHostGiven ? {} : { Host: url.host }), ...headers }).map(([name, value]) => {
+    if (!headerName.test(name)) throw new Error(`net/http: invalid header field name ${JSON.stringify(name)}`)
+    if (controlCharacter.test(value))
+      throw new Error(`net/http: invalid header field value for ${JSON.stringify(name)}`)
+    return `${name}: ${value}\r\n`
+  })
+  return `GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join('')}\r\n`
+}
+
+/** grpc.health.v1.Health/Check: one small message each way, so that no library is needed. */
+async function askGrpc(target: Grpc, signal: AbortSignal): Promise<Answer> {
+  const { host, port, service } = target
+  // Loaded here: few pods are asked so, and a running agent has no other use for it.
+  const { connect: http2Connect } = await import('node:http2')
+  return new Promise((resolve, reject) => {
+    const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+    const stop = () => session.destroy(new Error('aborted'))
+    signal.addEventListener('abort', stop, { once: true })
+    session.once('close', () => signal.removeEventListener('abort', stop))
+    session.once('error', reject)
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/grpc.health.v1.Health/Check',
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'user-agent': userAgent,
+    })
+    let status = ''
+    const frames: Buffer[] = []
+    const note = (headers: { readonly [name: string]: unknown }) => {
+      if (headers['grpc-status'] !== undefined) status = String(headers['grpc-status'])
+    }
+    stream.once('response', note)
+    stream.once('trailers', note)
+    stream.on('data', (chunk: Buffer) => void (frames.length < 16 && frames.push(chunk)))
+    stream.once('error', reject)
+    stream.once('end', () => {
+      session.close()
+      resolve(grpcAnswer(status, Buffer.concat(frames)))
+    })
+    stream.end(healthRequest(service))
+  })
+}
+
+/** A frame (not compressed, length) around field 1, a string. */
+function healthRequest(service: string): Buffer {
+  const name = Buffer.from(service)
+  const message = name.length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.of(0x0a), varint(name.length), name])
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(message.length, 1)
+  return Buffer.concat([head, message])
+}
+
+function varint(number: number): Buffer {
+  const bytes: number[] = []
+  for (let rest = number; ; rest >>>= 7) {
+    if (rest < 0x80) return Buffer.from([...bytes, rest])
+    bytes.push((rest & 0x7f) | 0x80)
+  }
+}
+
+const servingStatus = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN']
+
+function grpcAnswer(status: string, frame: Buffer): Answer {
+  if (status === '12') {
+    return {
+      result: 'failure',
+      message: 'this server does not implement the grpc health protocol (grpc.health.v1.Health)',
+    }
+  }
+  if (status !== '0') return { result: 'failure', message: `health rpc failed with status ${status || 'unknown'}` }
+  // Field 1, a small number; left out it is 0.
+  const word = servingStatus[frame[5] === 0x08 ? (frame[6] ?? 0) : 0] ?? 'UNKNOWN'
+  if (word === 'SERVING') return success
+  return { result: 'failure', message: `service unhealthy (responded with "${word}")` }
+}

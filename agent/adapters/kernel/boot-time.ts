@@ -1,0 +1,61 @@
+/** How long this machine takes from power on to a connection: one number in a file, written when it is another. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { aborted } from '../../../daemon/aborted.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { replaceFile } from '../../../daemon/durable-file.ts'
+import type { Loop } from '../../../daemon/run.ts'
+
+export type BootTimeNeeds = {
+  readonly dataDirectory: string
+  /** The machine was started since we last ran: else this start says nothing of a boot. */
+  readonly rebooted: boolean
+  readonly isConnected: () => boolean
+  /** Since power on. */
+  readonly uptimeMs: () => number
+  readonly clock: Clock
+}
+
+/** Loop: until the controller is found; nobody waits for it. */
+export interface BootTime extends Loop {
+  /** Undefined until it was measured once. */
+  readonly ms: number | undefined
+}
+
+/** Who finds its controller later than this waited for something else. */
+const longestMs = 15 * 60_000
+/** Boots differ; a card need not know by how little. */
+const changedBy = 0.25
+const lookMs = 1_000
+
+export async function openBootTime(needs: BootTimeNeeds): Promise<BootTime> {
+  const { dataDirectory, rebooted, isConnected, uptimeMs, clock } = needs
+  const path = join(dataDirectory, 'boot-seconds')
+  let ms = believed(await readFile(path, 'utf8').catch(() => ''))
+
+  const measured = async (tookMs: number) => {
+    if (ms !== undefined && Math.abs(tookMs - ms) <= ms * changedBy) return
+    const seconds = Math.ceil(tookMs / 1000)
+    ms = seconds * 1000
+    // A card that takes no writes is no reason to fail.
+    await replaceFile(path, `${seconds}\n`).catch(() => undefined)
+  }
+
+  return {
+    name: 'boot-time',
+    get ms() {
+      return ms
+    },
+    async run(signal) {
+      const mayWait = () => !signal.aborted && rebooted && uptimeMs() <= longestMs
+      while (mayWait() && !isConnected()) await clock.sleep(lookMs, signal)
+      if (mayWait()) await measured(uptimeMs())
+      await aborted(signal)
+    },
+  }
+}
+
+function believed(text: string): number | undefined {
+  const foundMs = /^\d+\n$/.test(text) ? Number(text) * 1000 : undefined
+  return foundMs !== undefined && foundMs <= longestMs ? foundMs : undefined
+}

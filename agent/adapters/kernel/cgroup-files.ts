@@ -1,0 +1,193 @@
+/**
+ * What the kernel writes about a control group: version 1, version 2, or both at once (hybrid), each controller where the
+ * process's own entry says. Files of the kernel are answered from memory: they are read at once, without a thread.
+ */
+import { join } from 'node:path'
+import type { CpuReading, GroupReading, MemoryReading } from '../../usage/usage.ts'
+import { textOf } from './kernel-files.ts'
+
+/** Where each controller keeps the group's files. `second`: the folder of version 2, whole or beside version 1. */
+export type GroupFolders = {
+  readonly memory?: string
+  readonly cpuacct?: string
+  readonly cpu?: string
+  readonly pids?: string
+  readonly second?: string
+}
+
+/**
+ * The control group of this container, found by its process; by the places both drivers of Docker have by default when
+ * the process cannot be asked. Undefined: it is gone, or it is no longer its own process.
+ */
+export function groupFolders(root: string, { id, pid }: { id: string; pid: number }): GroupFolders | undefined {
+  const entries = textOf(join(root, `proc/${pid}/cgroup`))
+  if (entries === undefined) return groupAtUsualPlace(root, id)
+  const at = new Map<string, string>()
+  for (const line of entries.split('\n')) {
+    const [, controllers, ...path] = line.split(':')
+    const place = upTo(id, path.join(':'))
+    if (controllers === undefined || place === undefined) continue
+    for (const controller of controllers.split(',')) at.set(controller, place)
+  }
+  return foldersIn(root, (controller) => at.get(controller))
+}
+
+/** Of a group by its path, the same in every hierarchy: `/` is the machine itself. */
+export function groupFoldersAt(root: string, path: string): GroupFolders | undefined {
+  return foldersIn(root, () => path)
+}
+
+const usualPlaces = (id: string) => [`/docker/${id}`, `/system.slice/docker-${id}.scope`]
+
+function groupAtUsualPlace(root: string, id: string): GroupFolders | undefined {
+  for (const place of usualPlaces(id)) {
+    const folders = groupFoldersAt(root, place)
+    if (folders !== undefined) return folders
+  }
+  return undefined
+}
+
+/** A container with an init of its own may be in a group below the one it was given: all of it counts. */
+function upTo(id: string, path: string): string | undefined {
+  const parts = path.split('/')
+  const own = parts.findIndex((part) => part.includes(id))
+  return own < 0 ? undefined : parts.slice(0, own + 1).join('/')
+}
+
+function foldersIn(root: string, placeOf: (controller: string) => string | undefined): GroupFolders | undefined {
+  const all = join(root, 'sys/fs/cgroup')
+  const first = (controller: string, file: string, ...names: readonly string[]) => {
+    const place = placeOf(controller)
+    if (place === undefined) return undefined
+    return names.map((name) => join(all, name, place)).find((folder) => textOf(join(folder, file)) !== undefined)
+  }
+  const whole = placeOf('')
+  const memory = first('memory', 'memory.usage_in_bytes', 'memory')
+  const cpuacct = first('cpuacct', 'cpuacct.usage', 'cpuacct', 'cpu,cpuacct')
+  const cpu = first('cpu', 'cpu.stat', 'cpu', 'cpu,cpuacct')
+  const pids = first('pids', 'pids.current', 'pids')
+  const second =
+    whole === undefined
+      ? undefined
+      : [join(all, whole), join(all, 'unified', whole)].find(
+          (folder) => textOf(join(folder, 'cgroup.procs')) !== undefined,
+        )
+  if ((memory ?? cpuacct ?? pids ?? second) === undefined) return undefined
+  return {
+    ...(memory !== undefined && { memory }),
+    ...(cpuacct !== undefined && { cpuacct }),
+    ...(cpu !== undefined && { cpu }),
+    ...(pids !== undefined && { pids }),
+    ...(second !== undefined && { second }),
+  }
+}
+
+/** Everything; or, with `brief`, memory and processes only. */
+export function readGroup(folders: GroupFolders, brief = false): GroupReading {
+  const cpu = brief ? undefined : readCpu(folders)
+  const memory = readMemory(folders, brief)
+  const pids = readPids(folders)
+  return {
+    ...(cpu !== undefined && { cpu }),
+    ...(memory !== undefined && { memory }),
+    ...(pids !== undefined && { pids }),
+  }
+}
+
+function readCpu({ cpuacct, cpu, second }: GroupFolders): CpuReading | undefined {
+  const usage = numberIn(cpuacct, 'cpuacct.usage')
+  if (usage !== undefined) {
+    const stat = lines(cpu, 'cpu.stat')
+    return { usageNanoSeconds: usage, ...throttling(stat, stat.get('throttled_time')) }
+  }
+  const stat = lines(second, 'cpu.stat')
+  const micros = stat.get('usage_usec')
+  if (micros === undefined) return undefined
+  const throttled = stat.get('throttled_usec')
+  return {
+    usageNanoSeconds: micros * 1000,
+    ...throttling(stat, throttled === undefined ? undefined : throttled * 1000),
+  }
+}
+
+/** Without a limit no period ever begins. */
+function throttling(stat: ReadonlyMap<string, number>, throttledNanoSeconds: number | undefined) {
+  const [periods, throttledPeriods] = [stat.get('nr_periods'), stat.get('nr_throttled')]
+  if (!periods || throttledPeriods === undefined || throttledNanoSeconds === undefined) return {}
+  return { periods, throttledPeriods, throttledNanoSeconds }
+}
+
+function readMemory({ memory, second }: GroupFolders, brief: boolean): MemoryReading | undefined {
+  return memory === undefined ? readSecondMemory(second, brief) : readFirstMemory(memory, brief)
+}
+
+function readFirstMemory(folder: string, brief: boolean): MemoryReading | undefined {
+  const usageBytes = numberIn(folder, 'memory.usage_in_bytes')
+  const stat = lines(folder, 'memory.stat')
+  const inactive = stat.get('total_inactive_file')
+  if (usageBytes === undefined || inactive === undefined) return undefined
+  const swap = stat.get('total_swap')
+  const limit = brief ? undefined : stat.get('hierarchical_memory_limit')
+  const oomKills = brief ? undefined : lines(folder, 'memory.oom_control').get('oom_kill')
+  return {
+    usageBytes,
+    workingSetBytes: Math.max(0, usageBytes - inactive),
+    rssBytes: stat.get('total_rss') ?? 0,
+    cacheBytes: stat.get('total_cache') ?? 0,
+    ...(swap !== undefined && { swapBytes: swap }),
+    pageFaults: stat.get('total_pgfault') ?? 0,
+    majorPageFaults: stat.get('total_pgmajfault') ?? 0,
+    // No limit is written as the largest number of pages.
+    ...(limit !== undefined && limit < 2 ** 62 && { limitBytes: limit }),
+    ...(oomKills !== undefined && { oomKills }),
+  }
+}
+
+function readSecondMemory(folder: string | undefined, brief: boolean): MemoryReading | undefined {
+  const stat = lines(folder, 'memory.stat')
+  const inactive = stat.get('inactive_file')
+  if (folder === undefined || inactive === undefined) return undefined
+  const [anon = 0, file = 0] = [stat.get('anon'), stat.get('file')]
+  // The machine's own group has no such file.
+  const usageBytes = numberIn(folder, 'memory.current') ?? anon + file
+  const swap = brief ? undefined : numberIn(folder, 'memory.swap.current')
+  const limit = brief ? undefined : numberIn(folder, 'memory.max')
+  const oomKills = brief ? undefined : lines(folder, 'memory.events').get('oom_kill')
+  return {
+    usageBytes,
+    workingSetBytes: Math.max(0, usageBytes - inactive),
+    rssBytes: anon,
+    cacheBytes: file,
+    ...(swap !== undefined && { swapBytes: swap }),
+    pageFaults: stat.get('pgfault') ?? 0,
+    majorPageFaults: stat.get('pgmajfault') ?? 0,
+    ...(limit !== undefined && { limitBytes: limit }),
+    ...(oomKills !== undefined && { oomKills }),
+  }
+}
+
+function readPids({ pids, second }: GroupFolders): GroupReading['pids'] {
+  const folder = pids ?? second
+  const current = numberIn(folder, 'pids.current')
+  if (current === undefined) return undefined
+  const limit = numberIn(folder, 'pids.max')
+  return { current, ...(limit !== undefined && { limit }) }
+}
+
+/** `inactive_file 12345`, a line each. */
+function lines(folder: string | undefined, file: string): ReadonlyMap<string, number> {
+  const text = folder === undefined ? undefined : textOf(join(folder, file))
+  const found = new Map<string, number>()
+  for (const line of text?.split('\n') ?? []) {
+    const blank = line.indexOf(' ')
+    if (blank > 0) found.set(line.slice(0, blank), Number(line.slice(blank + 1)))
+  }
+  return found
+}
+
+/** Undefined where there is no file, and for `max`. */
+function numberIn(folder: string | undefined, file: string): number | undefined {
+  const text = folder === undefined ? undefined : textOf(join(folder, file))
+  const number = text === undefined ? Number.NaN : Number(text)
+  return Number.isFinite(number) ? number : undefined
+}

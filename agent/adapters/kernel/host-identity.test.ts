@@ -1,0 +1,68 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Test, test } from 'tap'
+import { savedTree } from '../../testing/saved-trees.ts'
+import { readBootID, readHardwareIdentity } from './host-identity.ts'
+
+async function machineWith(t: Test, files: { readonly [path: string]: string }): Promise<string> {
+  const root = t.testdir({})
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(root, path)), { recursive: true })
+    await writeFile(join(root, path), content)
+  }
+  return root
+}
+
+test('a Pi is known by the serial number of its board', async (t) => {
+  const pi = await machineWith(t, {
+    'proc/device-tree/serial-number': '10000000deadbeef\0',
+    'proc/device-tree/model': 'Raspberry Pi 4 Model B Rev 1.4\0',
+    'proc/cpuinfo': 'processor\t: 0\n\nRevision\t: c03114\nSerial\t\t: 10000000deadbeef\n',
+    'etc/machine-id': '0123456789abcdef0123456789abcdef\n',
+  })
+  t.same(await readHardwareIdentity(pi), {
+    boardSerial: '10000000deadbeef',
+    machineID: '0123456789abcdef0123456789abcdef',
+    model: 'Raspberry Pi 4 Model B Rev 1.4',
+  })
+})
+
+test('a board without a device tree still tells its serial number in cpuinfo', async (t) => {
+  const pi = await machineWith(t, { 'proc/cpuinfo': 'Serial\t\t: 00000000aabbccdd\nModel\t\t: x\n' })
+  t.same(await readHardwareIdentity(pi), { boardSerial: '00000000aabbccdd' })
+})
+
+test('a PC is known by its DMI, unless its maker filled nothing in', async (t) => {
+  const dmi = 'sys/class/dmi/id'
+  const good = {
+    [`${dmi}/product_uuid`]: '4c4c4544-0042\n',
+    [`${dmi}/board_serial`]: '/7GZ/CN\n',
+    [`${dmi}/sys_vendor`]: 'Dell\n',
+  }
+  t.same(await readHardwareIdentity(await machineWith(t, good)), {
+    boardSerial: '/7GZ/CN',
+    systemUUID: '4c4c4544-0042',
+    model: 'Dell',
+  })
+  await t.test('makers’ fillers', async (t) => {
+    const filler = {
+      [`${dmi}/product_uuid`]: '03000200-0400-0500-0006-000700080009\n',
+      [`${dmi}/board_serial`]: 'To be filled by O.E.M.\n',
+      [`${dmi}/product_serial`]: 'Default string\n',
+      'proc/cpuinfo': 'Serial\t\t: 0000000000000000\n',
+      'etc/machine-id': 'uninitialized\n',
+    }
+    t.same(await readHardwareIdentity(await machineWith(t, filler)), {})
+  })
+})
+
+test('a saved machine tells its identity and its boot', async (t) => {
+  const root = savedTree('debian-12-cgroup-v1')
+  t.match(await readHardwareIdentity(root), { systemUUID: String, machineID: /^[0-9a-f]{32}$/ })
+  t.match(await readBootID(root), /^[0-9a-f-]{36}$/)
+})
+
+test('a machine that shows nothing has no identity, and that is no error', async (t) => {
+  t.same(await readHardwareIdentity(t.testdir({})), {})
+  t.equal(await readBootID(t.testdir({})), undefined)
+})

@@ -1,0 +1,126 @@
+/**
+ * What machine this is: read once, at start. Everything Kubernetes asks for stands in files. systeminformation adds what
+ * people like to read (which board, which processor); it is loaded only for that, and may start a few programs.
+ */
+import { readdir, readFile, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Machine } from '../../node/capacity.ts'
+import type { SystemFacts } from '../../node/node-status.ts'
+import { within } from '../within.ts'
+import { readBootID, readHardwareIdentity } from './host-identity.ts'
+import type { FilesystemStats } from './host-signals.ts'
+import { countOfList, machineMemoryBytes } from './kernel-files.ts'
+
+export type InventoryNeeds = {
+  /** `/`, or a saved tree. */
+  readonly root: string
+  readonly dataDirectory: string
+  readonly statfs?: (path: string) => Promise<FilesystemStats>
+}
+
+export type Inventory = { readonly machine: Machine; readonly system: SystemFacts }
+
+export async function readInventory({ root, dataDirectory, statfs: ask = statfs }: InventoryNeeds): Promise<Inventory> {
+  const [machine, system] = await Promise.all([readMachine(root, dataDirectory, ask), readSystem(root)])
+  return { machine, system }
+}
+
+async function readMachine(
+  root: string,
+  dataDirectory: string,
+  ask: (path: string) => Promise<FilesystemStats>,
+): Promise<Machine> {
+  const [cpus, meminfo, disk, hugePageBytes] = await Promise.all([
+    readCPUs(root),
+    readFile(join(root, 'proc/meminfo'), 'utf8'),
+    ask(dataDirectory),
+    readHugePages(root),
+  ])
+  return {
+    cpus,
+    memoryBytes: machineMemoryBytes(root, meminfo),
+    ephemeralStorageBytes: disk.blocks * disk.bsize,
+    hugePageBytes,
+  }
+}
+
+async function readCPUs(root: string): Promise<number> {
+  const online = await textOf(join(root, 'sys/devices/system/cpu/online'))
+  if (online !== undefined) return countOfList(online)
+  const cpuinfo = (await textOf(join(root, 'proc/cpuinfo'))) ?? ''
+  return cpuinfo.match(/^processor\s*:/gm)?.length ?? 1
+}
+
+async function readHugePages(root: string): Promise<Machine['hugePageBytes']> {
+  const folder = join(root, 'sys/kernel/mm/hugepages')
+  const sizes = await readdir(folder).catch(() => []) // a kernel without huge pages
+  const amounts = await Promise.all(
+    sizes.map(async (size) => {
+      const kib = Number(/^hugepages-(\d+)kB$/.exec(size)?.[1])
+      const pages = Number((await textOf(join(folder, size, 'nr_hugepages'))) ?? 0)
+      return [`hugepages-${pageSize(kib)}`, pages * kib * 1024] as const
+    }),
+  )
+  return Object.fromEntries(amounts)
+}
+
+function pageSize(kib: number): string {
+  if (kib % 2 ** 20 === 0) return `${kib / 2 ** 20}Gi`
+  return kib % 1024 === 0 ? `${kib / 1024}Mi` : `${kib}Ki`
+}
+
+async function readSystem(root: string): Promise<SystemFacts> {
+  const [identity, bootID, kernel, release] = await Promise.all([
+    readHardwareIdentity(root),
+    readBootID(root),
+    textOf(join(root, 'proc/sys/kernel/osrelease')),
+    textOf(join(root, 'etc/os-release')),
+  ])
+  const machineID = identity.machineID ?? ''
+  return {
+    machineID,
+    systemUUID: identity.systemUUID ?? machineID,
+    bootID: bootID ?? '',
+    kernelVersion: kernel ?? '',
+    osImage: /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(release ?? '')?.[1] ?? 'Linux',
+    operatingSystem: 'linux',
+    architecture: architectures[process.arch] ?? process.arch,
+  }
+}
+
+/** Node's word → Go's, which labels and images use. */
+const architectures: { readonly [arch: string]: string } = { x64: 'amd64', ia32: '386' }
+
+/** For people, as annotations of the node: what cannot be told is left out. */
+export type MachineDescription = { readonly board?: string; readonly processor?: string }
+
+const describeMs = 10_000
+
+/** Which board and which processor. Never rejects: a machine that cannot be described is still a node. */
+export async function describeMachine(): Promise<MachineDescription> {
+  try {
+    const { default: si } = await import('systeminformation')
+    const [system, cpu] = await within(describeMs, 'No inventory', Promise.all([si.system(), si.cpu()]))
+    const board = joined(system.manufacturer, system.model, system.version)
+    const processor = joined(cpu.manufacturer, cpu.brand)
+    return { ...(board === '' ? {} : { board }), ...(processor === '' ? {} : { processor }) }
+  } catch {
+    return {}
+  }
+}
+
+/** Words that say something, each once. */
+function joined(...words: readonly string[]): string {
+  const telling = words.map((word) => word.trim()).filter((word) => word !== '' && word !== '-')
+  return telling
+    .filter((word, i) => !telling.some((other, j) => j !== i && other.includes(word) && (other !== word || j < i)))
+    .join(' ')
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch {
+    return undefined
+  }
+}

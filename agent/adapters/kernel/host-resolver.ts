@@ -1,0 +1,16 @@
+/** How this machine looks up names. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseResolver, type Resolver } from '../../pods/pod-dns.ts'
+
+/** A resolver of the machine's own cannot be reached from a pod: then the servers it asks are what counts. */
+export async function readResolver(root: string): Promise<Resolver> {
+  const own = await read(join(root, 'etc/resolv.conf'))
+  if (own.servers.some((server) => !/^(127\.|::1$)/.test(server))) return own
+  const behind = await read(join(root, 'run/systemd/resolve/resolv.conf'))
+  return behind.servers.length > 0 ? behind : own
+}
+
+async function read(path: string): Promise<Resolver> {
+  return parseResolver(await readFile(path, 'utf8').catch(() => ''))
+}

@@ -1,0 +1,30 @@
+/** Where this machine sends what: the IPv4 routes of the kernel's main table. */
+import { readFile } from 'node:fs/promises'
+import { endianness } from 'node:os'
+import { join } from 'node:path'
+import { type Cidr, formatCidr, parseCidr } from '../../../api/cidr.ts'
+
+export type Route = {
+  readonly interface: string
+  readonly range: Cidr
+  /** Reached without a gateway. */
+  readonly direct: boolean
+}
+
+/** Without the default route. None where there is no such file. */
+export async function readRoutes(root: string): Promise<readonly Route[]> {
+  const text = await readFile(join(root, 'proc/net/route'), 'utf8').catch(() => '')
+  return text.split('\n').flatMap((line) => {
+    const [name, destination, gateway, , , , , mask] = line.trim().split(/\s+/)
+    if (name === undefined || !/^[0-9A-F]{8}$/.test(destination ?? '') || !/^[0-9A-F]{8}$/.test(mask ?? '')) return []
+    const bits = addressOf(mask).toString(2).split('1').length - 1
+    const range = parseCidr(formatCidr({ first: addressOf(destination), bits }))
+    return range === undefined || bits === 0 ? [] : [{ interface: name, range, direct: /^0+$/.test(gateway ?? '') }]
+  })
+}
+
+/** The file shows addresses as the processor holds them. */
+function addressOf(hex = ''): number {
+  const bytes = Buffer.from(hex, 'hex')
+  return endianness() === 'LE' ? bytes.readUInt32LE() : bytes.readUInt32BE()
+}

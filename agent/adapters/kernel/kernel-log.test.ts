@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { systemClock } from '../../../daemon/clock.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import type { KernelLine } from '../../health/kernel-log.ts'
+import { until } from '../../testing/until.ts'
+import { kernelLog, parseRecord } from './kernel-log.ts'
+
+test('a record tells its age and its text; one that a program wrote is none', async (t) => {
+  t.same(parseRecord('3,339,5000000,-;mmc0: Timeout\\x5cwaiting', 7_500), {
+    text: 'mmc0: Timeout\\waiting',
+    ageMs: 2_500,
+  })
+  t.equal(parseRecord('13,340,5000001,c,caller=T1;written by a program', 7_500), undefined)
+  t.equal(parseRecord(' SUBSYSTEM=mmc', 7_500), undefined)
+})
+
+test('lines of a saved log are told once, and a machine without one is no trouble', async (t) => {
+  const root = t.testdir({})
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })
+  const lines: KernelLine[] = []
+  kernel.subscribe((line) => lines.push(line))
+  const stopping = new AbortController()
+  const done = kernel.run(stopping.signal)
+  await clock.advance(1)
+  t.equal(kernel.readable(), false)
+  t.equal(log.messages('info').length, 1)
+  mkdirSync(join(root, 'dev'))
+  writeFileSync(join(root, 'dev/kmsg'), '6,1,1000000,-;first\n SUBSYSTEM=x\n4,2,2000000,-;second\n')
+  await clock.advance(120_000)
+  t.equal(kernel.readable(), true)
+  t.same(
+    lines.map(({ text, ageMs }) => [text, ageMs]),
+    [
+      ['first', 8_000],
+      ['second', 7_000],
+    ],
+  )
+  stopping.abort()
+  await done
+})
+
+test('what the kernel says is heard, and nothing that a program writes in its name', {
+  skip: whyNoKernelLog(),
+}, async (t) => {
+  const kernel = kernelLog({ root: '/', clock: systemClock, log: quietLog(t) })
+  const word = `bramble-test ${randomBytes(8).toString('hex')}`
+  const lines: KernelLine[] = []
+  kernel.subscribe((line) => lines.push(line))
+  const stopping = new AbortController()
+  const done = kernel.run(stopping.signal)
+  t.teardown(() => stopping.abort())
+  writeFileSync('/dev/kmsg', `<3>INFO: task ${word}:1 blocked for more than 120 seconds.\n`)
+  await until('a line', () => lines.find(({ ageMs }) => ageMs >= 0), 60_000)
+  // More looks than the kernel keeps lines.
+  for (let looks = 0; looks < 100; looks++) kernel.look()
+  t.equal(
+    lines.find(({ text }) => text.includes(word)),
+    undefined,
+  )
+  stopping.abort()
+  await done
+})
+
+function whyNoKernelLog(): string | false {
+  try {
+    accessSync('/dev/kmsg', constants.R_OK | constants.W_OK)
+    return process.getuid?.() === 0 ? false : 'only root reads /dev/kmsg'
+  } catch {
+    return 'no /dev/kmsg here'
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * KernelLog on `/dev/kmsg`. Each read gives one record, or EAGAIN at the end. Node cannot wait for more of it without
+ * holding a thread, so it is asked now and then: a read that finds nothing costs some microseconds.
+ */
+import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { KernelLine, KernelLog } from '../../health/kernel-log.ts'
+
+export type KernelLogNeeds = {
+  /** `/`, or a saved tree, where `dev/kmsg` is a plain file. */
+  readonly root: string
+  readonly clock: Clock
+  readonly log: Log
+  /** How long the machine runs, without the time it slept. */
+  readonly uptimeMs?: () => number
+}
+
+export interface KernelLogReader extends KernelLog {
+  run(signal: AbortSignal): Promise<void>
+}
+
+const periodMs = 2_000
+/** The kernel's own limit of a record (CONSOLE_EXT_LOG_MAX); less would be refused. */
+const recordBytes = 8_192
+/** A kernel that writes faster than this is not to keep everything else here waiting. */
+const mostRecords = 400
+
+/** The kernel stamps its lines with the clock that `hrtime` reads. */
+const uptimeOfThisMachine = () => Number(process.hrtime.bigint() / 1_000_000n)
+
+export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: KernelLogNeeds): KernelLogReader {
+  const path = join(root, 'dev/kmsg')
+  const listeners: ((line: KernelLine) => void)[] = []
+  const buffer = Buffer.alloc(recordBytes)
+  let file: number | undefined
+  let isReadable = false
+  let rest = ''
+
+  const tell = (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    const nowMs = uptimeMs()
+    for (const line of lines) {
+      const record = parseRecord(line, nowMs)
+      if (record !== undefined) for (const listener of listeners) listener(record)
+    }
+  }
+
+  /** True when there may be more. */
+  const readSome = (from: number): boolean => {
+    for (let records = 0; records < mostRecords; records++) {
+      try {
+        const bytes = readSync(from, buffer, 0, recordBytes, null)
+        if (bytes === 0) return false
+        tell(buffer.toString('utf8', 0, bytes))
+      } catch (error) {
+        const { code } = error as { readonly code?: unknown }
+        if (code === 'EAGAIN') return false
+        // Records were overwritten before we came: the next read gives the oldest there is.
+        if (code === 'EPIPE') log.debug('Lines of the kernel were lost')
+        else throw error
+      }
+    }
+    return true
+  }
+
+  return {
+    subscribe: (listener) => void listeners.push(listener),
+    readable: () => isReadable,
+    look() {
+      try {
+        if (file !== undefined) readSome(file)
+      } catch (error) {
+        log.debug('The log of the kernel cannot be read now', { error })
+      }
+    },
+    async run(signal) {
+      let told = false
+      while (!signal.aborted) {
+        let more = false
+        try {
+          file ??= openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+          more = readSome(file)
+          isReadable = true
+        } catch (error) {
+          if (!told) log.info('The log of the kernel cannot be read here', { path, error })
+          told = true
+          isReadable = false
+          if (file !== undefined) closeSync(file)
+          file = undefined
+        }
+        await clock.sleep(more ? 0 : isReadable ? periodMs : 30 * periodMs, signal)
+      }
+      if (file !== undefined) closeSync(file)
+      file = undefined
+    },
+  }
+}
+
+/** Of a priority: what is above its level says who wrote. The kernel lets nobody else write as 0. */
+const levels = 8
+
+/**
+ * `6,339,5140900,-;text`; lines that begin with a blank belong to the record before and say what device it was. Undefined
+ * also when a program wrote it.
+ */
+export function parseRecord(line: string, uptimeMs: number): KernelLine | undefined {
+  const match = /^(\d+),\d+,(\d+),[^;]*;(.*)$/.exec(line)
+  if (match === null) return undefined
+  const [, priority, microseconds, text = ''] = match
+  if (Number(priority) >= levels) return undefined
+  return {
+    text: text.replace(/\\x([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    ageMs: Math.max(0, uptimeMs - Number(microseconds) / 1000),
+  }
+}

@@ -1,0 +1,42 @@
+import { test } from 'tap'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { savedTree } from '../../testing/saved-trees.ts'
+import { defaultInterfaces, hostAddresses } from './node-addresses.ts'
+
+const interfaces = () => [
+  { name: 'lo', addresses: ['127.0.0.1'] },
+  { name: 'wlan0', addresses: ['192.168.2.7'] },
+  { name: 'eth0', addresses: ['192.168.1.7'] },
+]
+const settings = { nodeName: 'pi-7', hostname: 'pi-7', nodeIP: undefined }
+
+test('of two default routes the kernel prefers the one with the smaller metric', async (t) => {
+  t.same(defaultInterfaces(savedTree('pi-4-cgroup-v2')), ['eth0', 'wlan0'])
+  t.same(defaultInterfaces(savedTree('debian-12-cgroup-v1')), ['eth0'])
+  t.same(defaultInterfaces(savedTree('pi-os-without-memory-cgroup')), [])
+})
+
+test('the name server is asked once in five minutes, and may be silent', async (t) => {
+  const clock = fakeClock()
+  let asked = 0
+  const resolve = async () => {
+    asked++
+    throw new Error('getaddrinfo EAI_AGAIN pi-7')
+  }
+  const addresses = hostAddresses({ root: savedTree('pi-4-cgroup-v2'), clock, interfaces, resolve }, settings)
+  for (let look = 0; look < 10; look++) t.equal((await addresses())[0]?.address, '192.168.1.7')
+  t.equal(asked, 1)
+  await clock.advance(5 * 60_000)
+  await addresses()
+  t.equal(asked, 2)
+})
+
+test('a machine without a network says why it has no address', async (t) => {
+  const needs = {
+    root: savedTree('pi-os-without-memory-cgroup'),
+    clock: fakeClock(),
+    interfaces,
+    resolve: async () => [],
+  }
+  await t.rejects(hostAddresses(needs, settings)(), { message: /no default route/ })
+})

@@ -1,0 +1,90 @@
+/** The node's addresses, from the interfaces, the routing table and the name server. */
+import { lookup } from 'node:dns/promises'
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import type { NodeAddress } from '../../../api/node.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/addresses.ts'
+import { within } from '../within.ts'
+
+export type AddressNeeds = {
+  readonly root: string
+  readonly clock: Clock
+  readonly interfaces?: () => readonly Interface[]
+  readonly resolve?: (name: string) => Promise<readonly string[]>
+}
+
+export type AddressSettings = {
+  readonly nodeName: string
+  readonly hostname: string
+  readonly nodeIP: string | undefined
+}
+
+const resolveMs = 2_000
+/** The name server is not asked at every look: names seldom move, and it may be far. */
+const resolvedForMs = 5 * 60_000
+
+/** Rejects, with the reason, when the machine has no address a node could have. */
+export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): () => Promise<readonly NodeAddress[]> {
+  const { root, clock, interfaces = machineInterfaces, resolve = addressesOf } = needs
+  const { nodeName, hostname, nodeIP } = settings
+  let resolved: readonly string[] = []
+  let askedMs = Number.NEGATIVE_INFINITY
+
+  const resolvedName = async () => {
+    const nowMs = clock.monotonicMs()
+    if (nodeIP !== undefined || nowMs - askedMs < resolvedForMs) return resolved
+    askedMs = nowMs
+    // A name nobody knows is no news: most Pis are in no name server.
+    resolved = await within(resolveMs, 'No answer from the name server', resolve(nodeName)).catch(() => [])
+    return resolved
+  }
+
+  return async () => {
+    const chosen = chooseNodeIP({
+      nodeIP,
+      nodeName,
+      hostname,
+      resolved: await resolvedName(),
+      interfaces: interfaces(),
+      defaultInterfaces: defaultInterfaces(root),
+    })
+    if ('because' in chosen) throw new Error(chosen.because)
+    return nodeAddresses(chosen.ip, hostname)
+  }
+}
+
+function machineInterfaces(): readonly Interface[] {
+  return Object.entries(networkInterfaces()).map(([name, addresses = []]) => ({
+    name,
+    addresses: addresses.map(({ address }) => address),
+  }))
+}
+
+async function addressesOf(name: string): Promise<readonly string[]> {
+  return (await lookup(name, { all: true })).map(({ address }) => address)
+}
+
+/** Those with a default route, the one the kernel prefers first; IPv4 before IPv6. */
+export function defaultInterfaces(root: string): readonly string[] {
+  const v4 = rows(join(root, 'proc/net/route'))
+    .filter(([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000')
+    .map(([name = '', , , , , , metric]) => ({ name, metric: Number(metric) }))
+  const v6 = rows(join(root, 'proc/net/ipv6_route'))
+    .filter(([destination, length]) => /^0{32}$/.test(destination ?? '') && length === '00')
+    .map((row) => ({ name: row[9] ?? '', metric: Number.parseInt(row[5] ?? '', 16) }))
+    .filter(({ name }) => name !== 'lo') // the kernel's own "unreachable"
+  const sorted = [v4, v6].flatMap((routes) => routes.toSorted((a, b) => a.metric - b.metric))
+  return [...new Set(sorted.map(({ name }) => name))]
+}
+
+function rows(path: string): readonly (readonly string[])[] {
+  try {
+    return readFileSync(path, 'utf8')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+  } catch {
+    return [] // a kernel without IPv6 has no such file
+  }
+}

@@ -1,0 +1,127 @@
+/** PodUsage on files: control groups, the network of each pod's first process, folders. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../../pods/runtime.ts'
+import type { ContainerRoster } from '../../usage/roster.ts'
+import type { GroupReading, InterfaceReading, PodDiskReading, PodReading, PodUsage } from '../../usage/usage.ts'
+import { byPod, readPodDisks } from '../disk/pod-disks.ts'
+import type { VolumeFolders } from '../disk/volume-store.ts'
+import { type GroupFolders, groupFolders, readGroup } from './cgroup-files.ts'
+import { interfacesOf } from './net-dev.ts'
+
+export type PodUsageNeeds = {
+  /** `/`, or a saved tree. */
+  readonly root: string
+  readonly roster: Pick<ContainerRoster, 'containers' | 'doubt'>
+  readonly volumes: VolumeFolders
+  readonly clock: Clock
+}
+
+const diskAgeMs = 60_000 // as the kubelet
+
+export function podUsage({ root, roster, volumes, clock }: PodUsageNeeds): PodUsage {
+  /** By container: a process that is another now is another's. */
+  let places = new Map<string, { readonly pid: number; readonly folders: GroupFolders }>()
+  let disks: { readonly readings: readonly PodDiskReading[]; readonly atMs: number } | undefined
+  let walking: Promise<readonly PodDiskReading[]> | undefined
+
+  const foldersOf = ({ id, pid }: RuntimeContainer): GroupFolders | undefined => {
+    if (pid === undefined) return undefined
+    const known = places.get(id)
+    if (known?.pid === pid) return known.folders
+    const folders = groupFolders(root, { id, pid })
+    if (folders !== undefined) places.set(id, { pid, folders })
+    return folders
+  }
+
+  /** Undefined: it does not run. */
+  const readingOf = (container: RuntimeContainer, brief: boolean): GroupReading | undefined => {
+    if (container.state !== 'running' && container.state !== 'paused') return undefined
+    const folders = foldersOf(container)
+    const reading = folders === undefined ? undefined : readGroup(folders, brief)
+    if (reading !== undefined && Object.keys(reading).length > 0) return reading
+    places.delete(container.id)
+    roster.doubt()
+    return undefined
+  }
+
+  const running = async (brief: boolean) => {
+    const containers = await roster.containers()
+    const here = new Set(containers.map(({ id }) => id))
+    places = new Map([...places].filter(([id]) => here.has(id)))
+    return [...byPod(containers)].map(([uid, own]) => ({
+      uid,
+      own: own.flatMap((container) => {
+        if (brief && container.identity.kind === 'sandbox') return []
+        const reading = readingOf(container, brief)
+        return reading === undefined ? [] : [{ container, reading }]
+      }),
+    }))
+  }
+
+  const walk = async () => {
+    try {
+      const readings = await readPodDisks(await roster.containers(), volumes)
+      disks = { readings, atMs: clock.monotonicMs() }
+      return readings
+    } finally {
+      walking = undefined
+    }
+  }
+
+  return {
+    async podUsage() {
+      return (await running(true)).flatMap(({ uid, own }) => {
+        const containers = own.map(({ container: { identity }, reading: { memory, pids } }) => ({
+          name: identity.containerName,
+          ...(memory && { memoryWorkingSetBytes: memory.workingSetBytes }),
+          ...(pids && { pids: pids.current }),
+        }))
+        return containers.length === 0 ? [] : [{ uid, containers }]
+      })
+    },
+
+    async podReadings() {
+      return (await running(false)).flatMap(({ uid, own }): PodReading | readonly PodReading[] => {
+        const [any] = own
+        if (any === undefined) return []
+        const sandbox = own.find(({ container }) => container.identity.kind === 'sandbox')
+        const { podName: name, podNamespace: namespace } = any.container.identity
+        return {
+          uid,
+          namespace,
+          name,
+          startedAt: (sandbox ?? any).container.startedAt,
+          sandbox: sandbox?.reading,
+          network: networkOf(root, sandbox?.container),
+          containers: own
+            .filter(({ container }) => container.identity.kind === 'container')
+            .map(({ container: { id, identity, image, startedAt }, reading }) => ({
+              id,
+              name: identity.containerName,
+              image,
+              startedAt,
+              ...reading,
+            })),
+        }
+      })
+    },
+
+    async podDiskUsage(maxAgeMs = diskAgeMs) {
+      if (disks !== undefined && clock.monotonicMs() - disks.atMs < maxAgeMs) return disks.readings
+      walking ??= walk()
+      return walking
+    },
+  }
+}
+
+/** Of a pod with an address of its own; on the machine's network every pod would be all of it. */
+function networkOf(root: string, sandbox: RuntimeContainer | undefined): readonly InterfaceReading[] | undefined {
+  if (sandbox?.pid === undefined || sandbox.ip === undefined) return undefined
+  try {
+    return interfacesOf(readFileSync(join(root, `proc/${sandbox.pid}/net/dev`), 'utf8'))
+  } catch {
+    return undefined // it ended meanwhile
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Notices a link whose other end is gone, without a byte on the wire: after each heartbeat the kernel is asked whether what was
+ * sent is acknowledged. MQTT pings cost 9 kB in ten minutes for the same. See docs/mqtt.md.
+ */
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { NetworkWatch } from './reconnect-wait.ts'
+
+/** What became of the bytes that were written to a connection. */
+export type SentData = {
+  /** Not acknowledged by the other machine. */
+  readonly waitingBytes: number
+  /** Grows while the other machine acknowledges something. */
+  readonly deliveredBytes: number
+}
+
+export type LinkGuardNeeds = {
+  readonly clock: Clock
+  readonly network: NetworkWatch
+  /** undefined: the kernel does not list the connection. Must not reject. */
+  readonly sentData: () => Promise<SentData | undefined>
+}
+
+export interface LinkGuard {
+  /** A heartbeat is due: checks soon whether all that was sent is acknowledged. */
+  check(): void
+  /** Resolves with the reason once the link is dead, with undefined when `signal` aborts. */
+  run(signal: AbortSignal): Promise<Error | undefined>
+}
+
+/** Several round trips of a bad radio link. */
+const checkAfterMs = 2_000
+/** With the period of the heartbeat well below the 50 s after which the controller calls a silent node Unknown. */
+const deadAfterMs = 20_000
+const pollMs = 1_000
+const idleMs = 3600_000
+
+export function linkGuard({ clock, network, sentData }: LinkGuardNeeds): LinkGuard {
+  const heartbeat = alarm(clock)
+
+  const isDelivered = (data: SentData | undefined) => data === undefined || data.waitingBytes === 0
+
+  const stalled = async (signal: AbortSignal): Promise<Error | undefined> => {
+    let sinceMs = clock.monotonicMs() - checkAfterMs
+    let delivered: number | undefined
+    while (!signal.aborted) {
+      const data = await sentData()
+      if (data === undefined || isDelivered(data)) return undefined
+      if (delivered !== undefined && data.deliveredBytes > delivered) sinceMs = clock.monotonicMs()
+      delivered = Math.max(delivered ?? 0, data.deliveredBytes)
+      if (clock.monotonicMs() - sinceMs >= deadAfterMs) {
+        return new Error(`The controller's machine has acknowledged nothing for ${deadAfterMs / 1000} s`)
+      }
+      if (!(await network.cameUpWithin(pollMs, signal))) continue
+      // The kernel waits longer before each retransmission, and does not retransmit because a cable is back.
+      await clock.sleep(checkAfterMs, signal)
+      const later = await sentData()
+      if (later === undefined || isDelivered(later) || later.deliveredBytes > delivered) continue
+      if (!signal.aborted) return new Error('A network came up, and what was sent before is still not acknowledged')
+    }
+    return undefined
+  }
+
+  return {
+    check: () => heartbeat.ring(),
+    async run(signal) {
+      while (!signal.aborted) {
+        await heartbeat.sleep(idleMs, signal)
+        await clock.sleep(checkAfterMs, signal)
+        if (isDelivered(await sentData())) continue
+        // The watch compares with its last reading, which may be as old as the connection.
+        await network.cameUpWithin(0, signal)
+        const dead = await stalled(signal)
+        if (dead !== undefined) return dead
+      }
+      return undefined
+    },
+  }
+}

@@ -1,0 +1,58 @@
+/** The log of an outage: its first moment, each reason someone must act on once, and its end. Not every try. */
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { lifeOf, troubleOf } from './link-trouble.ts'
+
+export interface LinkOutages {
+  /** A try to connect failed. */
+  failed(error: unknown): void
+  /** A connection that stood has ended. */
+  lost(error: Error, lastedMs: number): void
+  /** The connection stands. */
+  over(): void
+}
+
+type Outage = { readonly sinceMs: number; readonly told: Set<string>; tries: number }
+
+export type LinkOutageNeeds = {
+  readonly url: string
+  /** Our own, PEM. */
+  readonly certificate: () => string
+  /** The date that it is judged by. */
+  readonly nowMs: () => number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageNeeds): LinkOutages {
+  let outage: Outage | undefined
+  const current = (): Outage => {
+    outage ??= { sinceMs: clock.monotonicMs(), told: new Set(), tries: 0 }
+    return outage
+  }
+  return {
+    failed(cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause))
+      const now = current()
+      now.tries++
+      const { kind, remedy } = troubleOf(error, lifeOf(certificate()), nowMs())
+      if (now.told.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
+      now.told.add(kind)
+      log.warn('Cannot connect to the control plane, trying until it works', { url, error, remedy })
+    },
+    lost(error, lastedMs) {
+      current().told.add('network') // what follows a loss is no news as long as it is the network's
+      log.warn('Connection to the control plane lost, trying until it is back', {
+        url,
+        error,
+        lastedSeconds: Math.round(lastedMs / 1000),
+      })
+    },
+    over() {
+      const tries = outage?.tries ?? 0
+      const outSeconds = outage === undefined ? 0 : Math.round((clock.monotonicMs() - outage.sinceMs) / 1000)
+      log.info('Connected to the control plane', { url, ...(tries === 0 ? {} : { failedTries: tries, outSeconds }) })
+      outage = undefined
+    },
+  }
+}

@@ -1,0 +1,379 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import type { Desired } from '../../../api/desired.ts'
+import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
+import type { NodeStatus } from '../../../api/node.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import type { PodMessage, StatsMessage } from '../../../api/topics.ts'
+import { type Clock, systemClock } from '../../../daemon/clock.ts'
+import { type QuietLog, quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { type Mosquitto, mosquitto, type NodeKeys, noMosquitto } from '../../testing/mosquitto.ts'
+import { until } from '../../testing/until.ts'
+import { type MqttControlPlane, type MqttControlPlaneSettings, mqttControlPlane } from './mqtt-control-plane.ts'
+import { type MqttLink, openLink } from './mqtt-link.ts'
+
+const skip = noMosquitto
+const base = 'bramble/v1/nodes/pi-1'
+const forever = new AbortController().signal
+
+async function broker(t: Test): Promise<Mosquitto> {
+  const made = await mosquitto()
+  t.teardown(() => made.remove())
+  await made.start()
+  return made
+}
+
+function settingsFor(url: string, keys: NodeKeys): MqttControlPlaneSettings {
+  return { nodeName: 'pi-1', mqttUrl: url, ...keys, agentVersion: 'v1', bootID: 'boot-1' }
+}
+
+type Agent = MqttControlPlane & {
+  readonly log: QuietLog
+  readonly heard: readonly Desired[]
+  readonly times: readonly { readonly wallMs: number; readonly isLive: boolean }[]
+  stop(): Promise<void>
+}
+
+function agent(t: Test, settings: MqttControlPlaneSettings, clock: Clock = systemClock): Agent {
+  const log = quietLog(t)
+  const link = mqttControlPlane({ clock, random: () => 0.02, log }, settings)
+  const heard: Desired[] = []
+  const stopping = new AbortController()
+  const times: { readonly wallMs: number; readonly isLive: boolean }[] = []
+  const running = link.run(
+    {
+      desired: (message) => heard.push(message),
+      controllerTime: (wallMs, isLive) => void times.push({ wallMs, isLive }),
+    },
+    stopping.signal,
+  )
+  const stop = async () => {
+    stopping.abort()
+    await running
+  }
+  t.teardown(stop)
+  return Object.assign(Object.create(link) as MqttControlPlane, { log, heard, times, stop })
+}
+
+type Message = { readonly topic: string; readonly body: string }
+type Observer = MqttLink & { readonly messages: Message[]; last(topic: string): string | undefined }
+
+/** Someone else at the broker, who hears everything. */
+async function observer(t: Test, at: Mosquitto, topics: readonly string[] = ['bramble/v1/#']): Promise<Observer> {
+  const messages: Message[] = []
+  const { port } = at
+  const link = await openLink(
+    {
+      host: 'localhost',
+      port,
+      clientId: `observer-${messages.length}-${Math.random()}`,
+      ...at.keysOf('observer'),
+      keepaliveSeconds: 10,
+      will: { topic: 'observer', body: '' },
+    },
+    (topic, body) => messages.push({ topic, body }),
+    forever,
+  )
+  t.teardown(() => link.close())
+  await link.subscribe(topics)
+  const last = (topic: string) => messages.findLast((message) => message.topic === topic)?.body
+  return { ...link, messages, last }
+}
+
+const status = (ready: 'True' | 'False', heartbeat = 'a'): NodeStatus => ({
+  conditions: [{ type: 'Ready', status: ready, message: heartbeat }],
+})
+
+const pod = (uid: string, observedResourceVersion = '1'): PodMessage => ({
+  namespace: 'default',
+  name: `pod-${uid}`,
+  uid,
+  observedResourceVersion,
+  status: { phase: 'Running' },
+})
+
+const states = ({ messages }: Observer) =>
+  messages.filter(({ topic }) => topic === `${base}/connection`).map(({ body }) => JSON.parse(body).state)
+
+test('a node says its whole state when it connects, and again when the broker comes back from a crash', {
+  skip,
+}, async (t) => {
+  const at = await broker(t)
+  const warnings: string[] = []
+  const warned = ({ message }: Error) => void warnings.push(message)
+  process.on('warning', warned)
+  t.teardown(() => process.off('warning', warned))
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  node.reportNodeStatus(status('True'))
+  for (let i = 1; i <= 20; i++) node.reportPod(pod(`u${i}`))
+  await until('connected', () => node.connected)
+  const first = await observer(t, at)
+  await until('everything is there', () => first.last(`${base}/status`) && first.last(`${base}/pods/u1`))
+  t.same(states(first), ['online'])
+  t.same(node.log.messages('info'), ['Connected to the control plane', 'Node status posted'])
+
+  await at.kill()
+  await until('the loss is seen', () => !node.connected)
+  node.reportNodeStatus(status('False', 'while away'))
+  node.reportNodeStatus(status('False', 'newest'))
+  t.equal(node.renewLease(), false, 'no heartbeat can be sent')
+  await at.start()
+  const second = await observer(t, at)
+  await until('everything is there again', () => second.last(`${base}/status`) && second.last(`${base}/pods/u1`))
+  t.match(JSON.parse(second.last(`${base}/connection`) ?? ''), {
+    state: 'online',
+    bootID: 'boot-1',
+    agentVersion: 'v1',
+  })
+  t.match(second.last(`${base}/status`), 'newest')
+  t.notOk(
+    second.messages.some(({ body }) => body.includes('while away')),
+    'what was overtaken is not said',
+  )
+  t.same(node.log.messages('warn'), ['Connection to the control plane lost, trying until it is back'])
+  t.same(warnings, [], 'much at once is no leak to Node.js')
+})
+
+test('while nobody listens a thousand reports of a pod are one', { skip }, async (t) => {
+  const at = await mosquitto()
+  t.teardown(() => at.remove())
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  for (let i = 1; i <= 1000; i++) node.reportPod(pod('u1', String(i)))
+  node.reportPod(pod('u2'))
+  node.reportPodGone('u2')
+  for (let i = 1; i <= 150; i++) node.reportEvent(event(i))
+  await until('it was tried', () => node.log.messages('warn').length > 0)
+  await at.start()
+  const other = await observer(t, at)
+  // What was said before somebody listened is retained of a pod, and lost of events.
+  node.reportEvent(event(151))
+  await until('the last event arrived', () => other.last(`${base}/events`)?.includes('event 151'))
+  const about = (topic: string) => other.messages.filter((message) => message.topic === `${base}/${topic}`)
+  t.same(
+    about('pods/u1').map(({ body }) => JSON.parse(body).observedResourceVersion),
+    ['1000'],
+  )
+  const kept = about('events').filter(({ body }) => !body.includes('event 151'))
+  t.ok(kept.length <= 100, 'at most 100 events wait for a connection')
+  t.ok(about('pods/u2').every(({ body }) => body === ''))
+  t.equal(node.log.messages('warn')[0], 'Cannot connect to the control plane, trying until it works')
+})
+
+const event = (i: number) =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `e${i}` },
+    involvedObject: { kind: 'Node', name: 'pi-1' },
+    message: `event ${i}`,
+  }) as const
+
+test('an agent that is stopped says goodbye, one that is killed is spoken for by its last will', {
+  skip,
+}, async (t) => {
+  const at = await broker(t)
+  const watcher = await observer(t, at)
+  const settings = settingsFor(at.url, at.keysOf('pi-1'))
+  const node = agent(t, settings)
+  await until('online', () => states(watcher).includes('online'))
+  await node.stop()
+  await until('goodbye', () => states(watcher).includes('goodbye'))
+  t.match(JSON.parse(watcher.last(`${base}/connection`) ?? ''), { state: 'goodbye', reason: 'agent-stopped' })
+
+  const lone = loneAgent(t, settings)
+  await until('online again', () => states(watcher).at(-1) === 'online')
+  lone.kill('SIGKILL')
+  await until('lost', () => states(watcher).at(-1) === 'lost')
+  t.same(states(watcher), ['online', 'goodbye', 'online', 'lost'])
+  const late = await observer(t, at)
+  await until('who comes later', () => states(late)[0] === 'lost')
+})
+
+function loneAgent(t: Test, settings: MqttControlPlaneSettings): ChildProcess {
+  const program = fileURLToPath(new URL('../../testing/lone-agent.js', import.meta.url))
+  const child = spawn(process.execPath, [program, JSON.stringify(settings)], { stdio: 'ignore' })
+  t.teardown(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  return child
+}
+
+test('the heartbeat carries the fingerprint of what was said, and everything is said again when asked', {
+  skip,
+}, async (t) => {
+  const at = await broker(t)
+  const controller = await observer(t, at)
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  await until('connected', () => node.connected)
+  node.reportNodeStatus(status('True'))
+  node.reportPod(pod('u1'))
+  node.reportPod(pod('u2'))
+  node.reportPodGone('u2')
+  await until('gone', () => controller.last(`${base}/pods/u2`) === '')
+  t.equal(node.renewLease(), true)
+  const lease = await until('a lease', () => leases(controller).find(({ seq }) => seq === 2))
+  const wanted = ['status', 'pods/u1']
+    .map((name) => digestText(`${base}/${name}`, controller.last(`${base}/${name}`) ?? ''))
+    .reduce(foldDigest, emptyDigest)
+  t.equal(lease.digest, wanted)
+
+  controller.messages.length = 0
+  await controller.publish(`${base}/calls`, JSON.stringify({ call: 'report' }), { qos: 1, retain: false })
+  await until('again', () => controller.last(`${base}/status`) && controller.last(`${base}/pods/u1`))
+  t.equal(controller.last(`${base}/pods/u2`), undefined, 'what is gone is forgotten')
+  node.renewLease()
+  const later = await until('a lease', () => leases(controller).find(({ seq }) => seq === 3))
+  t.equal(later.digest, wanted)
+})
+
+const leases = ({ messages }: Observer): { seq: number; digest: string }[] =>
+  messages.filter(({ topic }) => topic === `${base}/lease`).map(({ body }) => JSON.parse(body))
+
+test('what is wanted of the node reaches it, and a message that is not understood harms nothing', {
+  skip,
+}, async (t) => {
+  const at = await broker(t)
+  const controller = await observer(t, at, ['nothing'])
+  const publish = (topic: string, body: string) => controller.publish(topic, body, { qos: 1, retain: true })
+  await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 1, pods: [] }))
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  await until('what was retained', () => node.heard.at(-1)?.version === 1)
+  await publish(`${base}/desired`, '{"epoch":"e","version":"two"')
+  await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 'three', pods: 3 }))
+  await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 4, pods: [], newer: true }))
+  await until('the next good one', () => node.heard.at(-1)?.version === 4)
+  t.equal(node.heard.length, 2)
+  t.same(node.log.messages('warn'), ['A message was not understood', 'A message was not understood'])
+  const strange = { ...aPod({ name: 'strange' }), spec: { containers: 'none' } }
+  await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 5, pods: [strange, aPod({ name: 'web' })] }))
+  await until('the one that is understood', () => node.heard.at(-1)?.version === 5)
+  t.match(node.heard.at(-1), { pods: [{ metadata: { name: 'web' } }], misread: [{ uid: 'uid-of-strange' }] })
+})
+
+test('a controller that starts anew behind a standing broker hears everything again', { skip }, async (t) => {
+  const at = await broker(t)
+  const controller = await observer(t, at)
+  const say = (epoch: string) =>
+    controller.publish('bramble/v1/controller', JSON.stringify({ state: 'online', epoch, time: 'now' }), {
+      qos: 1,
+      retain: true,
+    })
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  node.reportNodeStatus(status('True'))
+  await until('said', () => controller.last(`${base}/status`))
+  await say('first')
+  await say('first')
+  const count = () => controller.messages.filter(({ topic }) => topic === `${base}/status`).length
+  t.equal(count(), 1)
+  await say('second')
+  await until('said again', () => count() === 2)
+})
+
+test("the controller's time is heard, and whether it was said just now", { skip }, async (t) => {
+  const at = await broker(t)
+  const controller = await observer(t, at)
+  const say = (time: string) =>
+    controller.publish('bramble/v1/controller', JSON.stringify({ state: 'online', epoch: 'e1', time }), {
+      qos: 1,
+      retain: true,
+    })
+  await say('2026-01-02T03:04:05Z')
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  await until('the old one', () => node.times.length === 1)
+  await say('2026-01-02T03:14:05Z')
+  await until('the other', () => node.times.length === 2)
+  t.same(node.times, [
+    { wallMs: Date.parse('2026-01-02T03:04:05Z'), isLive: false },
+    { wallMs: Date.parse('2026-01-02T03:14:05Z'), isLive: true },
+  ])
+})
+
+test('a certificate that does not fit is explained once', { skip }, async (t) => {
+  const at = await broker(t)
+  const another = await mosquitto()
+  t.teardown(() => another.remove())
+  const day = 24 * 3600_000
+  const remedyOf = async (keys: NodeKeys) => {
+    const node = agent(t, settingsFor(at.url, keys))
+    const remedy = () => node.log.lines.find(({ level }) => level === 'warn')?.facts['remedy']
+    const found = await until('a remedy', remedy)
+    await until('tried again', () => node.log.messages('debug').length >= 2)
+    t.equal(node.log.messages('warn').length, 1)
+    await node.stop()
+    return found
+  }
+  const expired = at.keysOf('pi-1', { nowMs: Date.now() - 2 * day, lifeMs: day })
+  t.match(await remedyOf(expired), /certificate expired on .* asks for a new one/)
+  t.match(await remedyOf(another.keysOf('pi-1')), /another authority/)
+  const stranger = { ...another.keysOf('pi-1'), ca: at.keysOf('pi-1').ca }
+  t.match(await remedyOf(stranger), /does not know the authority of this node's certificate|Join again/)
+})
+
+test('an agent is stopped at once while it tries to connect', { skip }, async (t) => {
+  const at = await mosquitto()
+  t.teardown(() => at.remove())
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
+  await until('tried', () => node.log.messages('warn').length === 1)
+  const before = performance.now()
+  await node.stop()
+  t.ok(performance.now() - before < 10_000)
+})
+
+test('a broker that hangs is noticed, though heartbeats still go out', { skip }, async (t) => {
+  const at = await broker(t)
+  const node = agent(t, { ...settingsFor(at.url, at.keysOf('pi-1')), keepaliveSeconds: 1 })
+  await until('connected', () => node.connected)
+  at.freeze()
+  const beating = setInterval(() => node.renewLease(), 100)
+  t.teardown(() => clearInterval(beating))
+  await until('the link is given up', () => !node.connected)
+  await at.kill()
+  await at.start()
+  await until('it is back', () => node.connected)
+})
+
+/** Twenty times as fast. `idle`: the number of waits for an hour, as of the link guard when there is nothing to check. */
+function fastClock() {
+  const speed = 20
+  const fast = {
+    ...systemClock,
+    idle: 0,
+    monotonicMs: () => systemClock.monotonicMs() * speed,
+    sleep(ms: number, signal: AbortSignal) {
+      if (ms >= 3600_000) fast.idle++
+      return systemClock.sleep(ms / speed, signal)
+    },
+  }
+  return fast
+}
+
+test('a broker that hangs is noticed where not even a heartbeat can be written any more', { skip }, async (t) => {
+  const at = await broker(t)
+  const clock = fastClock()
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), clock)
+  await until('the first heartbeat is checked', () => clock.idle === 2)
+  at.freeze()
+  const stats = { time: 'x'.repeat(1024 * 1024), summary: { node: { nodeName: 'pi-1' }, pods: [] } } as StatsMessage
+  for (let i = 0; i < 100; i++) {
+    node.sendStats(stats)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  t.equal(node.renewLease(), false, 'the connection takes nothing more')
+  await until('the link is given up', () => !node.connected)
+})
+
+test('pings that are not answered yet share a listener', { skip }, async (t) => {
+  const at = await broker(t)
+  const link = await observer(t, at)
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  t.teardown(() => process.off('warning', note))
+  await Promise.all(Array.from({ length: 20 }, () => link.ping()))
+  await link.ping()
+  t.same(warnings, [])
+})

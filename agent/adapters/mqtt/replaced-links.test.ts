@@ -1,0 +1,35 @@
+import { test } from 'tap'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { replacedLinks } from './replaced-links.ts'
+
+const warning = 'The connection is closed again and again: another machine probably uses the certificate of this node'
+
+test('connections that one controller closes again and again are explained, once an hour', async (t) => {
+  const clock = fakeClock()
+  const log = quietLog(t, warning)
+  const links = replacedLinks({ clock, log })
+  for (let count = 0; count < 20; count++) {
+    links.lost({ lastedMs: 5_000, epoch: 'one' })
+    t.equal(log.messages('warn').length, count < 3 ? 0 : 1)
+    await clock.advance(10_000)
+  }
+  t.match(log.lines.find(({ message }) => message === warning)?.facts, { closed: 4, remedy: /DuplicateIdentity/ })
+})
+
+test('a controller that restarts, a link that lasts and one that blinks now and then are no sign of it', async (t) => {
+  const clock = fakeClock()
+  const log = quietLog(t)
+  const links = replacedLinks({ clock, log })
+  for (let count = 0; count < 20; count++) {
+    links.lost({ lastedMs: 5_000, epoch: `start-${count}` })
+    links.lost({ lastedMs: 120_000, epoch: 'one' })
+    links.lost({ lastedMs: 5_000, epoch: undefined })
+    await clock.advance(10_000)
+  }
+  for (let count = 0; count < 10; count++) {
+    links.lost({ lastedMs: 5_000, epoch: 'one' })
+    await clock.advance(100_000)
+  }
+  t.same(log.messages('warn'), [])
+})

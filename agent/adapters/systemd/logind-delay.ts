@@ -1,0 +1,92 @@
+/** How long logind waits for delay locks: asked for by a drop-in, applied without a restart, and read back. */
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { replaceFile } from '../../../daemon/durable-file.ts'
+import type { GrantedDelay } from '../../shutdown/inhibitor.ts'
+import type { SystemBus } from './system-bus.ts'
+import { rereadLogindFiles } from './systemd-bus.ts'
+
+/** Of all drop-ins the one whose name sorts last wins: letters after digits, so `99-…` does not beat unattended-upgrades'. */
+const ownName = 'zzz-bramble.conf'
+const ownDropIn = `etc/systemd/logind.conf.d/${ownName}`
+
+/** The first of one name hides the others. */
+const folders = ['etc', 'run', 'usr/local/lib', 'usr/lib'].map((folder) => `${folder}/systemd/logind.conf.d`)
+
+export type DelayNeeds = {
+  readonly root: string
+  readonly bus: Pick<SystemBus, 'call'>
+  readonly delayMs: () => Promise<number>
+}
+
+/** After the signal. */
+const appliedMs = 2_000
+
+export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
+  const path = join(root, ownDropIn)
+  /** What was asked for in vain is not asked for again. */
+  let refused: number | undefined
+
+  const apply = async (isSo: (ms: number) => boolean) => {
+    await rereadLogindFiles(bus)
+    const untilMs = performance.now() + appliedMs
+    let grantedMs = await delayMs()
+    while (!isSo(grantedMs) && performance.now() < untilMs) {
+      await pause(50)
+      grantedMs = await delayMs()
+    }
+    return grantedMs
+  }
+
+  return {
+    async ask(wantedMs: number | undefined): Promise<GrantedDelay> {
+      const before = await delayMs()
+      const own = await readFile(path, 'utf8').catch(() => undefined)
+      const text = wantedMs === undefined ? undefined : dropIn(wantedMs)
+      const isGranted = wantedMs === undefined || before >= wantedMs
+      if (isGranted && (own === undefined || own === text)) return { grantedMs: before, because: undefined }
+      if (own === text && refused === wantedMs) return { grantedMs: before, because: await lastWord(root) }
+      try {
+        if (text === undefined) await rm(path)
+        else if (own !== text) await write(path, text)
+      } catch {
+        return { grantedMs: before, because: `/${ownDropIn} cannot be written` }
+      }
+      const grantedMs = await apply((ms) => (isGranted ? ms !== before : ms >= wantedMs))
+      refused = wantedMs !== undefined && grantedMs < wantedMs ? wantedMs : undefined
+      return { grantedMs, because: refused === undefined ? undefined : await lastWord(root) }
+    },
+  }
+}
+
+async function write(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await replaceFile(path, text, 0o644)
+}
+
+function dropIn(ms: number): string {
+  return [
+    '# Written by bramble-agent, for shutdownGracePeriod in its configuration; rewritten at its start.',
+    '[Login]',
+    `InhibitDelayMaxSec=${Math.ceil(ms / 1000)}`,
+    '',
+  ].join('\n')
+}
+
+/** Another file that says how long, and is read after ours. */
+async function lastWord(root: string): Promise<string | undefined> {
+  const found = new Map<string, string>()
+  for (const folder of folders) {
+    for (const name of await readdir(join(root, folder)).catch(() => [])) {
+      if (name.endsWith('.conf') && !found.has(name)) found.set(name, `/${folder}/${name}`)
+    }
+  }
+  for (const name of [...found.keys()].sort().reverse()) {
+    const path = found.get(name)
+    if (path === undefined || name <= ownName) return undefined
+    const text = await readFile(join(root, path), 'utf8').catch(() => '')
+    if (/^\s*InhibitDelayMaxSec\s*=/m.test(text)) return `${path} grants less`
+  }
+  return undefined
+}

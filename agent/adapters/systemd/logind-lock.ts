@@ -1,0 +1,77 @@
+/**
+ * A delay lock of logind: an open file, and as long as anybody has it open the lock is held, whatever becomes of the bus or of
+ * logind. Without the native code that takes it, or without the rights to keep it from our children, a child process holds it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import type { ShutdownLock } from '../../shutdown/inhibitor.ts'
+import { within } from '../within.ts'
+import { BusError, onSystemBus } from './system-bus.ts'
+import { logindManager } from './systemd-bus.ts'
+
+export const lockName = 'bramble-agent'
+const why = 'Pods are stopped in order'
+
+export type LockNeeds = {
+  readonly socketPath: string
+  readonly deadlineMs: number
+}
+
+export async function takeDelayLock(needs: LockNeeds): Promise<ShutdownLock> {
+  try {
+    return await lockByDescriptor(needs)
+  } catch (error) {
+    try {
+      return await lockByChild(needs)
+    } catch {
+      throw error
+    }
+  }
+}
+
+/** The lock outlives the connection, whose socket would be open in every child, too. */
+async function lockByDescriptor(needs: LockNeeds): Promise<ShutdownLock> {
+  const own = await onSystemBus({ ...needs, withDescriptors: true }, async (bus) => {
+    const body = ['shutdown', lockName, why, 'delay']
+    const [passed] = await bus.call({ ...logindManager, member: 'Inhibit', signature: 'ssss', body })
+    if (typeof passed !== 'number') throw new BusError('logind gave no open file', '')
+    return openedAnew(passed)
+  })
+  return { how: 'descriptor', pid: process.pid, release: () => closeSync(own) }
+}
+
+/** Passed files stay open in every child, and the lock with them: opened anew, as only root may, it does not. */
+function openedAnew(passed: number): number {
+  try {
+    return openSync(`/proc/self/fd/${passed}`, 'a')
+  } finally {
+    closeSync(passed)
+  }
+}
+
+/** It ends with us, however we end: its input is ours to close. */
+async function lockByChild({ socketPath, deadlineMs }: LockNeeds): Promise<ShutdownLock> {
+  const command = ['systemd-inhibit', '--what=shutdown', '--mode=delay', `--who=${lockName}`, `--why=${why}`]
+  const child = spawn(
+    'env',
+    [`DBUS_SYSTEM_BUS_ADDRESS=unix:path=${socketPath}`, ...command, 'sh', '-c', 'echo held; exec cat'],
+    { stdio: ['pipe', 'pipe', 'ignore'] },
+  )
+  child.on('error', () => undefined)
+  try {
+    await within(deadlineMs, 'systemd-inhibit does not hold it', held(child))
+  } catch (cause) {
+    child.kill('SIGKILL')
+    throw new Error('Cannot hold a delay lock by systemd-inhibit', { cause })
+  }
+  return { how: 'process', pid: child.pid ?? 0, release: () => void child.stdin.destroy() }
+}
+
+async function held(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'close').then(() => Promise.reject(new Error('It ended at once')))
+  ended.catch(() => undefined)
+  if (child.stdout !== null) await Promise.race([once(child.stdout, 'data'), ended])
+  child.stdout?.resume()
+  child.unref()
+}

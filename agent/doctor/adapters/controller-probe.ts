@@ -1,0 +1,121 @@
+/** The way to the controller, tried step by step as the agent would go it. Each failure with what its code tells. */
+import { connect } from 'node:net'
+import { decode } from '../../../api/decode.ts'
+import {
+  type HardwareIdentity,
+  HardwareIdentitySchema,
+  hardwareIdentityAnnotation,
+} from '../../../api/hardware-identity.ts'
+import { mapOf, object, optional, text } from '../../../api/schema.ts'
+import { apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { storyOf } from '../../../daemon/log.ts'
+import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
+import { lifeOf, troubleOf } from '../../adapters/mqtt/link-trouble.ts'
+import type { Identity } from '../../join/identity.ts'
+import type { ApiSaid, ControllerReading, Failure } from '../controller.ts'
+
+/** Of one step; the port and the API come one after the other. */
+const stepMs = 1_800
+
+const NodeSchema = object({ metadata: object({ annotations: optional(mapOf(text)) }) })
+
+export type DoctorTime = {
+  /** What certificates are judged by. */
+  readonly knownTime: KnownTime
+  /** This machine's clock. */
+  readonly nowMs: () => number
+}
+
+export async function lookAtController(
+  identity: Identity,
+  hardware: HardwareIdentity,
+  time: DoctorTime,
+): Promise<ControllerReading> {
+  const [api, mqtt] = [new URL(identity.apiUrl), new URL(identity.mqttUrl)]
+  const failed = (error: unknown): Failure => failureOf(error, identity, judgingMs(time.knownTime, time.nowMs()))
+  const reachApi = async (): Promise<Pick<ControllerReading, 'port' | 'api'>> => {
+    try {
+      await openPort(addressOf(api, 443))
+    } catch (error) {
+      return { port: failed(error), api: undefined }
+    }
+    return { port: 'open', api: await askApi(identity, time).catch(failed) }
+  }
+  const reachMqtt = async (): Promise<'open' | Failure> => {
+    const { ca, certificate: cert, key } = identity
+    try {
+      const address = { ...addressOf(mqtt, 8883), ca, cert, key, knownTime: time.knownTime }
+      const late = new AbortController()
+      const timer = setTimeout(() => late.abort(noAnswer()), stepMs)
+      const socket = await connectToServer(address, late.signal).finally(() => clearTimeout(timer))
+      socket.on('error', () => undefined).destroy()
+      return 'open'
+    } catch (error) {
+      return failed(error)
+    }
+  }
+  const [reached, broker] = await Promise.all([reachApi(), reachMqtt()])
+  return { nodeName: identity.nodeName, apiHost: api.host, mqttHost: mqtt.host, ...reached, mqtt: broker, hardware }
+}
+
+async function askApi(identity: Identity, { knownTime, nowMs }: DoctorTime): Promise<ApiSaid> {
+  const { apiUrl: url, ca, certificate, key, nodeName } = identity
+  const client = apiClient({ url, ca, certificate, key, knownTime, deadlineMs: stepMs })
+  const { status, body, dateHeader } = await client.get(`/api/v1/nodes/${nodeName}`)
+  const thereMs = Date.parse(dateHeader ?? '')
+  return {
+    status,
+    message: statusMessage(body),
+    nodeHardware: hardwareIn(body),
+    aheadMs: Number.isNaN(thereMs) ? undefined : nowMs() - thereMs,
+  }
+}
+
+function hardwareIn(body: unknown): HardwareIdentity | undefined {
+  const node = decode(NodeSchema, body)
+  const written = node.ok ? node.value.metadata.annotations?.[hardwareIdentityAnnotation] : undefined
+  if (written === undefined) return undefined
+  try {
+    const decoded = decode(HardwareIdentitySchema, JSON.parse(written))
+    return decoded.ok ? decoded.value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function failureOf(thrown: unknown, identity: Identity, nowMs: number): Failure {
+  const error = firstOf(thrown)
+  const { remedy } = troubleOf(error, lifeOf(identity.certificate), nowMs)
+  return { error: storyOf(error), remedy }
+}
+
+/** Of a name with several addresses there is one error for each. */
+function firstOf(thrown: unknown): Error {
+  const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown
+  return error instanceof Error ? error : new Error(String(error))
+}
+
+/** Open, and closed again. Rejects with the socket's error, or after its time. */
+async function openPort(address: { readonly host: string; readonly port: number }): Promise<void> {
+  const socket = connect(address)
+  let timer: NodeJS.Timeout | undefined
+  try {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('connect', () => resolve())
+      socket.once('error', reject)
+      timer = setTimeout(() => reject(noAnswer()), stepMs)
+    })
+  } finally {
+    clearTimeout(timer)
+    socket.on('error', () => undefined)
+    socket.destroy()
+  }
+}
+
+function noAnswer(): Error {
+  return Object.assign(new Error(`no answer within ${stepMs / 1000} s`), { code: 'ETIMEDOUT' })
+}
+
+function addressOf({ hostname, port }: URL, standard: number) {
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || standard) }
+}

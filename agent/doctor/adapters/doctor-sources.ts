@@ -1,0 +1,247 @@
+/** DoctorSources on the machine's files, the agent's own adapters, and the network. */
+import { access, constants, readFile, readlink, stat, statfs } from 'node:fs/promises'
+import { get } from 'node:http'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../../daemon/clock.ts'
+import { openLog } from '../../../daemon/log.ts'
+import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
+import { filesystemState } from '../../adapters/disk/filesystem-state.ts'
+import { knownTimePath, openKnownTime } from '../../adapters/disk/known-time.ts'
+import { agentOn } from '../../adapters/disk/single-instance.ts'
+import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
+import { kernelLog } from '../../adapters/kernel/kernel-log.ts'
+import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
+import { within } from '../../adapters/within.ts'
+import { identityPath, readIdentity } from '../../join/identity.ts'
+import type { DockerFacts, DockerSilent } from '../docker.ts'
+import type { DoctorRequest } from '../doctor-command.ts'
+import type { AgentState, ConfigurationReading, DoctorSources, LiveMachine, Machine } from '../sources.ts'
+import type { SpaceReading } from '../storage.ts'
+import { lookAtController } from './controller-probe.ts'
+import { askDocker } from './engine.ts'
+import { listeningPorts } from './listening-ports.ts'
+import { fixFiles, machineFiles, modeOf } from './machine-files.ts'
+import { doctorSystemd } from './systemd.ts'
+
+export type DoctorSettings = {
+  readonly request: DoctorRequest
+  readonly defaults: { readonly dataDir: string; readonly dockerSocket: string }
+  /** The agent's configuration: the file that was asked for, or the usual one below `root`. */
+  readonly readConfiguration: () => Promise<ConfigurationReading>
+}
+
+const spaceMs = 3_000
+const healthMs = 2_000
+
+export function doctorSources({ request, defaults, readConfiguration }: DoctorSettings): DoctorSources {
+  const { root } = request
+  const isLive = root === '/'
+  const dataPath = request.dataDir ?? defaults.dataDir
+  // A folder that somebody names is that folder; the usual one is the saved machine's.
+  const dataDir = request.dataDir ?? join(root, defaults.dataDir)
+  const dockerSocket = request.dockerSocket ?? defaults.dockerSocket
+  const systemd = doctorSystemd(root)
+  const agent = agentState({ dataDir, dataPath, dockerSocket, isLive })
+  const nowMs = () => systemClock.wallMs()
+  const machine = machineBelow(root, dataDir, systemd.timeSynchronized)
+  return {
+    machine,
+    live: isLive ? liveMachine({ dataDir, dockerSocket, systemd, isClockRight: machine.timeSynchronized }) : undefined,
+    agent,
+    configuration: once(readConfiguration),
+    nowMs,
+    async apply({ steps }) {
+      for (const step of steps) {
+        if (step.kind === 'reload-logind') await systemd.reloadLogind()
+        else await fixFiles(root, step)
+      }
+    },
+  }
+}
+
+function machineBelow(
+  root: string,
+  dataDirectory: string,
+  timeSynchronized: () => Promise<boolean | undefined>,
+): Machine {
+  const files = machineFiles(root)
+  const plain = machineSensors({ root })
+  return {
+    files,
+    async sensors() {
+      const over = new AbortController()
+      // Read to its end, and no further: the first wait is the end.
+      const sleep = async (ms: number) => {
+        if (ms > 0) over.abort()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      const kernel = kernelLog({ root, clock: { ...systemClock, sleep }, log: silent })
+      const sensors = machineSensors({ root, kernel })
+      await kernel.run(over.signal)
+      return {
+        power: sensors.power(),
+        temperature: sensors.temperature(),
+        flash: sensors.flash(),
+        radio: sensors.radio(),
+      }
+    },
+    memoryCgroup: plain.memoryCgroup,
+    async commandLineFile(path) {
+      const [content, mode] = await Promise.all([files.text(path), files.mode(path)])
+      return content === undefined || mode === undefined ? undefined : { path, content, mode }
+    },
+    hardware: () => readHardwareIdentity(root),
+    uptimeMs: () => plain.time().uptimeMs,
+    timeSynchronized: async () => plain.time().synchronized ?? (await timeSynchronized()),
+    async filesystems() {
+      if (!(await files.has('/proc/self/mountinfo'))) return []
+      const kernel = { subscribe: () => undefined } // so that nothing is written to find out
+      return filesystemState({ root, dataDirectory, kernel, clock: systemClock }).look()
+    },
+    async cardOf(path) {
+      const device = deviceOf((await files.text('/proc/self/mountinfo')) ?? '', path)
+      const link = device && (await readlink(join(root, 'sys/dev/block', device)).catch(() => undefined))
+      return /\/(mmcblk\d+)(\/|$)/.exec(link ?? '')?.[1]
+    },
+    hostname: async () => (root === '/' ? hostname() : (await files.text('/etc/hostname'))?.trim()),
+    listeners: (ports) => listeningPorts(root, ports),
+  }
+}
+
+/** `179:2`: of the longest mount that leads to `path`; the last of several at one place. */
+function deviceOf(mountinfo: string, path: string): string | undefined {
+  let longest = 0
+  let found: string | undefined
+  for (const line of mountinfo.split('\n')) {
+    const [, , device, , point = ''] = line.split(' ')
+    const leadsThere = point === '/' || point === path || path.startsWith(`${point}/`)
+    if (point === '' || !leadsThere || point.length < longest) continue
+    longest = point.length
+    found = device
+  }
+  return found
+}
+
+const silent = openLog({ level: 'error', format: 'json', write: () => undefined })
+
+type LiveNeeds = {
+  readonly dataDir: string
+  readonly dockerSocket: string
+  readonly systemd: ReturnType<typeof doctorSystemd>
+  /** Undefined: nobody can tell. */
+  readonly isClockRight: () => Promise<boolean | undefined>
+}
+
+function liveMachine({ dataDir, dockerSocket, systemd, isClockRight }: LiveNeeds): LiveMachine {
+  return {
+    space: async (paths) => {
+      const readings = await Promise.all(paths.map((path) => spaceOf(path)))
+      const seen = new Set<number>()
+      return readings.flatMap((one) => {
+        if (one === undefined || seen.has(one.device)) return []
+        seen.add(one.device)
+        return [one.space]
+      })
+    },
+    docker: once<DockerFacts | DockerSilent>(() => askDocker(dockerSocket)),
+    unit: systemd.unit,
+    logindDelaySeconds: systemd.logindDelaySeconds,
+    agentPid: () => agentOn(dataDir),
+    agentHealth,
+    async controller(identity, hardware) {
+      // As the agent judges it: else a clock that is wrong would be told as a certificate that is.
+      const isRight = (await isClockRight()) === true
+      const knownTime = await openKnownTime({
+        path: knownTimePath(dataDir),
+        certificate: identity.certificate,
+        isClockRight: () => isRight,
+        clock: systemClock,
+        log: silent,
+      })
+      return lookAtController(identity, hardware, { knownTime, nowMs: systemClock.wallMs })
+    },
+  }
+}
+
+type Space = { readonly device: number; readonly space: SpaceReading }
+
+/** Undefined: there is nothing at this path. */
+async function spaceOf(path: string): Promise<Space | undefined> {
+  const read = Promise.all([stat(path), statfs(path)])
+  try {
+    const [{ dev }, { bavail, blocks, bsize, files, ffree }] = await within(spaceMs, `${path}: no answer`, read)
+    const space = {
+      path,
+      availableBytes: bavail * bsize,
+      capacityBytes: blocks * bsize,
+      inodes: files,
+      inodesFree: ffree,
+    }
+    return blocks === 0 ? undefined : { device: dev, space }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code !== 'EIO') return undefined
+    throw new Error(`Cannot ask for the space at ${path}`, { cause: error })
+  }
+}
+
+function agentHealth(port: number): Promise<{ readonly status: number; readonly text: string } | undefined> {
+  return new Promise((resolve) => {
+    const asked = get(
+      { host: '127.0.0.1', port, path: '/healthz', agent: false, signal: AbortSignal.timeout(healthMs) },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          if (text.length < 10_000) text += chunk
+        })
+        response.on('error', () => resolve(undefined))
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+      },
+    )
+    asked.on('error', () => resolve(undefined))
+  })
+}
+
+type AgentPlace = {
+  readonly dataDir: string
+  readonly dataPath: string
+  readonly dockerSocket: string
+  readonly isLive: boolean
+}
+
+function agentState({ dataDir, dataPath, dockerSocket, isLive }: AgentPlace): AgentState {
+  const file = async (path: string, shown: string) => {
+    const mode = await modeOf(path)
+    return mode === undefined ? undefined : { path: shown, mode }
+  }
+  return {
+    dataPath,
+    dockerSocket,
+    dataDirectory: () => file(dataDir, dataPath),
+    identityFile: () => file(identityPath(dataDir), identityPath(dataPath)),
+    async isWritable() {
+      if (!isLive || process.getuid?.() !== 0) return undefined
+      return access(dataDir, constants.W_OK).then(
+        () => true,
+        () => false,
+      )
+    },
+    async heldPods() {
+      const text = await readFile(bootFilePath(dataDir), 'utf8').catch((error) => {
+        if ('code' in error && error.code === 'ENOENT') return ''
+        throw new Error(`Cannot read ${bootFilePath(dataPath)}`, { cause: error })
+      })
+      return parseBootFile(text).held.map(({ pod }) => pod)
+    },
+    identity: () => readIdentity(dataDir),
+  }
+}
+
+/** The same answer for everybody who asks. */
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined
+  return () => {
+    answer ??= ask()
+    return answer
+  }
+}

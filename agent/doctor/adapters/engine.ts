@@ -1,0 +1,63 @@
+/** How Docker is, asked once over its socket, for whoever looks at a machine where it may not even be there. */
+import { request } from 'node:http'
+import { decode } from '../../../api/decode.ts'
+import { bool, object, optional, text } from '../../../api/schema.ts'
+import type { DockerFacts, DockerSilent } from '../docker.ts'
+
+const VersionSchema = object({ Version: text })
+const InfoSchema = object({
+  Driver: optional(text),
+  CgroupDriver: optional(text),
+  CgroupVersion: optional(text),
+  LiveRestoreEnabled: optional(bool),
+  DockerRootDir: optional(text),
+})
+
+const answerMs = 3_000
+
+export async function askDocker(socketPath: string): Promise<DockerFacts | DockerSilent> {
+  const signal = AbortSignal.timeout(answerMs)
+  try {
+    const [said, told] = await Promise.all([get(socketPath, '/version', signal), get(socketPath, '/info', signal)])
+    const [version, info] = [decode(VersionSchema, said), decode(InfoSchema, told)]
+    if (!version.ok || !info.ok) return 'refuses'
+    const { Driver, CgroupDriver, CgroupVersion, LiveRestoreEnabled, DockerRootDir } = info.value
+    return {
+      version: version.value.Version,
+      storageDriver: Driver ?? 'an unknown driver',
+      cgroupDriver: CgroupDriver ?? 'an unknown driver',
+      cgroupVersion: CgroupVersion ?? '1',
+      liveRestore: LiveRestoreEnabled ?? false,
+      rootDirectory: DockerRootDir ?? '/var/lib/docker',
+    }
+  } catch (error) {
+    return signal.aborted ? 'hangs' : silenceOf(error)
+  }
+}
+
+function silenceOf(error: unknown): DockerSilent {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'absent'
+  return code === 'EACCES' || code === 'EPERM' ? 'denied' : 'refuses'
+}
+
+function get(socketPath: string, path: string, signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath, path, signal, agent: false }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        body += chunk
+      })
+      response.on('error', reject)
+      response.on('end', () => {
+        try {
+          resolve(JSON.parse(body))
+        } catch (error) {
+          reject(error)
+        }
+      })
+    })
+    asked.on('error', reject)
+    asked.end()
+  })
+}

@@ -1,0 +1,59 @@
+/** What the doctor asks systemd and its kin over D-Bus. Undefined: nobody answers, or not that. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { onSystemBus, type SystemBus } from '../../adapters/systemd/system-bus.ts'
+import {
+  isKernelClockSet,
+  isSystemdHere,
+  logindManager,
+  rereadLogindFiles,
+  systemBusPath,
+  unitProperties,
+} from '../../adapters/systemd/systemd-bus.ts'
+import type { UnitReading } from '../shutdown.ts'
+
+const deadlineMs = 2_000
+/** After the signal, which logind acts on when it comes to it. */
+const rereadMs = 2_000
+
+export function doctorSystemd(root: string) {
+  const settings = { socketPath: systemBusPath(root), deadlineMs }
+  const asked = async <T>(ask: (bus: SystemBus) => Promise<T>): Promise<T | undefined> => {
+    if (!isSystemdHere(root)) return undefined
+    return await onSystemBus(settings, ask).catch(() => undefined)
+  }
+
+  return {
+    unit: (unit: string): Promise<UnitReading | undefined> =>
+      asked(async (bus) => {
+        const read = await unitProperties(bus, unit)
+        return {
+          load: String(await read('LoadState')),
+          active: String(await read('ActiveState')),
+          file: String(await read('UnitFileState')),
+          watchdogSeconds: spanOf(String(await read('WatchdogUSec', 'Service'))),
+        }
+      }),
+    async logindDelaySeconds(): Promise<number | undefined> {
+      const microseconds = await asked((bus) => bus.property(logindManager, 'InhibitDelayMaxUSec'))
+      return microseconds === undefined ? undefined : Number(microseconds) / 1e6
+    },
+    timeSynchronized: () => asked(isKernelClockSet),
+    /** Until what it grants is another than before, for a while. Where there is no logind there is nothing to do. */
+    async reloadLogind(): Promise<void> {
+      if (!isSystemdHere(root)) return
+      await onSystemBus(settings, async (bus) => {
+        const granted = async () => String(await bus.property(logindManager, 'InhibitDelayMaxUSec'))
+        const before = await granted()
+        await rereadLogindFiles(bus)
+        const untilMs = performance.now() + rereadMs
+        while ((await granted()) === before && performance.now() < untilMs) await pause(50)
+      })
+    },
+  }
+}
+
+/** The largest number there is means never. */
+function spanOf(microseconds: string): number {
+  const seconds = Number(microseconds) / 1e6
+  return seconds < 1e12 ? seconds : 0
+}

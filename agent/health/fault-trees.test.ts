@@ -1,0 +1,95 @@
+/** A saved machine for each fault that has no sensor of its own: told as it is, and not told once it is mended. */
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { openBootRecord } from '../adapters/disk/boot-record.ts'
+import { filesystemState } from '../adapters/disk/filesystem-state.ts'
+import { infoOf } from '../adapters/docker/answers.ts'
+import { kernelLog } from '../adapters/kernel/kernel-log.ts'
+import { machineSensors } from '../adapters/kernel/machine-sensors.ts'
+import { savedTree } from '../testing/saved-trees.ts'
+import { clockSynchronized } from './clock.ts'
+import { dockerHealth } from './docker.ts'
+import { readOnlyFilesystem } from './filesystem.ts'
+import { kernelTroubles } from './kernel-trouble.ts'
+import { frequentRestarts } from './restarts.ts'
+
+function copyOf(t: Test, tree: string): string {
+  const root = t.testdir({})
+  cpSync(savedTree(tree), root, { recursive: true, verbatimSymlinks: true })
+  return root
+}
+
+/** Writes the file anew, with `wrong` made `right`. */
+function mend(path: string, wrong: string | RegExp, right: string): void {
+  writeFileSync(path, readFileSync(path, 'utf8').replace(wrong, right))
+}
+
+test('a card that became read-only', async (t) => {
+  const root = copyOf(t, 'pi-4-read-only-card')
+  const kernel = { subscribe: () => undefined }
+  const look = async () => {
+    const filesystems = filesystemState({ root, dataDirectory: root, kernel, clock: fakeClock() })
+    return readOnlyFilesystem(await filesystems.look())
+  }
+  t.match(await look(), {
+    status: 'True',
+    reason: 'FilesystemReadOnly',
+    message: /mmcblk0p2\) is read-only after 7 err/,
+  })
+  mend(join(root, 'proc/self/mountinfo'), /\bro,/g, 'rw,')
+  t.match(await look(), { status: 'False', reason: 'FilesystemsWritable' })
+})
+
+test('a disk that does not answer its kernel', async (t) => {
+  const root = copyOf(t, 'pi-3-stuck-disk')
+  const told = async (uptimeMs: number) => {
+    const clock = fakeClock()
+    const kernel = kernelLog({ root, clock, log: quietLog(t), uptimeMs: () => uptimeMs })
+    const look = kernelTroubles({ kernel, isStuck: machineSensors({ root }).isStuck, clock })
+    const stopping = new AbortController()
+    const done = kernel.run(stopping.signal)
+    await clock.advance(1)
+    const finding = look()
+    stopping.abort()
+    await done
+    return finding
+  }
+  t.match(await told(1_030_000), { status: 'True', reason: 'TaskHung', message: /^jbd2\/sda1-8 \(process 231\)/ })
+  t.match(await told(9_000_000), { status: 'True' }, 'it waits on long after')
+  mend(join(root, 'proc/231/stat'), ') D ', ') S ')
+  t.match(await told(9_000_000), { status: 'False', reason: 'KernelHasNoDeadlock' })
+})
+
+test('a board that has heard no time server', async (t) => {
+  const root = copyOf(t, 'pi-zero-2-without-time')
+  const look = () => clockSynchronized({ ...machineSensors({ root }).time(), controller: undefined })
+  t.match(look(), { status: 'True', reason: 'ClockNotSynchronized' })
+  writeFileSync(join(root, 'run/systemd/timesync/synchronized'), '')
+  t.match(look(), { status: 'False', reason: 'ClockSynchronized' })
+})
+
+test('a board that is started again and again', async (t) => {
+  const root = copyOf(t, 'pi-4-boots-again-and-again')
+  const bootID = readFileSync(join(root, 'proc/sys/kernel/random/boot_id'), 'utf8').trim()
+  const look = async () => {
+    const { shortBoots } = await openBootRecord(join(root, 'var/lib/bramble/agent'), bootID)
+    return frequentRestarts({ agentStartsAgoMs: undefined, dockerStartsAgoMs: [], shortBoots })
+  }
+  t.match(await look(), { status: 'True', reason: 'FrequentReboots' })
+  mend(join(root, 'var/lib/bramble/agent/boot-id'), '1c0a7b1d-31b5-4b3e-a5ff-7a1b0f4d9e77\n', '')
+  t.match(await look(), { status: 'False', reason: 'NoFrequentRestarts' })
+})
+
+test('a Docker as an old release has it', async (t) => {
+  const path = join(copyOf(t, 'pi-os-10-old-docker'), 'info.json')
+  const look = () => {
+    const { version } = infoOf(JSON.parse(readFileSync(path, 'utf8')))
+    return dockerHealth({ version, silence: undefined })
+  }
+  t.match(look(), { status: 'True', reason: 'DockerTooOld', message: /^Docker 18\.09 is too old/ })
+  mend(path, '18.09.1', '20.10.24')
+  t.match(look(), { status: 'False', reason: 'DockerAnswers' })
+})
