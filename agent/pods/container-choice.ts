@@ -11,7 +11,7 @@ import {
   restartPolicyFor,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import { backoffKey, type PodFacts, type PodStep, type Waiting } from './pod-steps.ts'
+import { backoffKey, type PodFacts, type PodStep, type StepOf, type Waiting } from './pod-steps.ts'
 import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
@@ -135,7 +135,7 @@ export function stopOf(
   graceSeconds: number,
   { memory, nowMs }: Pick<PodFacts, 'memory' | 'nowMs'>,
   why: string,
-): (PodStep & { readonly step: 'stop' }) | undefined {
+): StepOf<'stop'> | undefined {
   const until = memory.stopping.get(target.id)
   if (until !== undefined && until <= nowMs + graceSeconds * 1000) return undefined
   return { step: 'stop', target, graceSeconds, why }

@@ -14,7 +14,7 @@ import type { MessageReader } from './message-reader.ts'
 import type { PodNews } from './pod-events.ts'
 import type { PodImages } from './pod-images.ts'
 import type { PodNotes } from './pod-notes.ts'
-import type { PodStep } from './pod-steps.ts'
+import type { StepOf } from './pod-steps.ts'
 import { type ContainerRuntime, isUnreachable, type KernelLimits, RuntimeError } from './runtime.ts'
 import { asksForImageUser } from './security.ts'
 import type { ToldWaiting } from './told-waiting.ts'
@@ -50,7 +50,7 @@ export type ContainerStartNeeds = {
   readonly event: (pod: Pod, news: PodNews) => void
 }
 
-type StartStep = PodStep & { readonly step: 'startContainer' }
+type StartStep = StepOf<'startContainer'>
 
 /** As the kubelet tries again what could not be made. */
 const troubleMs = 10_000

@@ -6,7 +6,7 @@ import { pathOf } from './desired-pods.ts'
 import { containerNamed, runHook } from './hooks.ts'
 import { leastGraceSeconds } from './pod-containers.ts'
 import type { PodNews } from './pod-events.ts'
-import type { PodMemory, PodStep, Vital } from './pod-steps.ts'
+import type { PodMemory, StepOf, Vital } from './pod-steps.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 
@@ -28,7 +28,7 @@ export interface Lifecycle {
   /** The container was started: its hook begins beside its entrypoint. */
   started(pod: Pod, container: Container, id: string): void
   /** Begins to stop it. */
-  stop(uid: string, pod: Pod | undefined, step: PodStep & { readonly step: 'stop' }): void
+  stop(uid: string, pod: Pod | undefined, step: StepOf<'stop'>): void
   /** The end that its time ran for is called off. */
   stays(): void
   observe(containers: readonly RuntimeContainer[]): void
@@ -59,11 +59,7 @@ export function lifecycle(needs: LifecycleNeeds): Lifecycle {
   }
 
   /** The hook first, on the container's time; then the signal, with what is left of it. */
-  const endContainer = async (
-    pod: Pod | undefined,
-    { target, graceSeconds }: PodStep & { step: 'stop' },
-    untilMs: number,
-  ) => {
+  const endContainer = async (pod: Pod | undefined, { target, graceSeconds }: StepOf<'stop'>, untilMs: number) => {
     const container = pod && containerNamed(pod, target.identity.containerName)
     const hook = container?.lifecycle?.preStop
     const begun = preStops.get(target.id)

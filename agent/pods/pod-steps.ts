@@ -5,33 +5,37 @@ import type { CrashBackoff } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
 
-export type PodStep =
-  | { readonly step: 'lookForImage'; readonly image: string }
-  | { readonly step: 'pullImage'; readonly image: string; readonly container: Container }
-  | { readonly step: 'runSandbox'; readonly attempt: number; readonly lost: boolean }
-  | {
-      readonly step: 'startContainer'
-      readonly container: Container
-      readonly attempt: number
-      readonly sandbox: RuntimeContainer
-      readonly imagePulled: boolean
-      /** What this one comes after. */
-      readonly previous: RuntimeContainer | undefined
-      /** The container whose processes it sees, by id. */
-      readonly processesOf?: string
-    }
+/** The fields of each step, by its name. A new step is a row here and an executor in `pod-worker.ts`. */
+type StepFields = {
+  lookForImage: { readonly image: string }
+  pullImage: { readonly image: string; readonly container: Container }
+  runSandbox: { readonly attempt: number; readonly lost: boolean }
+  startContainer: {
+    readonly container: Container
+    readonly attempt: number
+    readonly sandbox: RuntimeContainer
+    readonly imagePulled: boolean
+    /** What this one comes after. */
+    readonly previous: RuntimeContainer | undefined
+    /** The container whose processes it sees, by id. */
+    readonly processesOf?: string
+  }
   /** Begins to stop it; the world changes later. */
-  | {
-      readonly step: 'stop'
-      readonly target: RuntimeContainer
-      readonly graceSeconds: number
-      readonly why: string
-      /** All of the pod is ending: its time runs from the first of these. */
-      readonly leaving?: true
-      /** Another takes its place. */
-      readonly replace?: true
-    }
-  | { readonly step: 'remove'; readonly target: RuntimeContainer }
+  stop: {
+    readonly target: RuntimeContainer
+    readonly graceSeconds: number
+    readonly why: string
+    /** All of the pod is ending: its time runs from the first of these. */
+    readonly leaving?: true
+    /** Another takes its place. */
+    readonly replace?: true
+  }
+  remove: { readonly target: RuntimeContainer }
+}
+
+export type StepName = keyof StepFields
+export type StepOf<S extends StepName> = { [Name in S]: { readonly step: Name } & StepFields[Name] }[S]
+export type PodStep = StepOf<StepName>
 
 /** Why a container does not run although it should, in Kubernetes' words. */
 export type Waiting = { readonly reason: string; readonly message: string }

@@ -15,7 +15,7 @@ import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import type { PodNews } from './pod-events.ts'
 import { podImages } from './pod-images.ts'
 import { podNotes } from './pod-notes.ts'
-import type { PodMemory, PodPlan, PodStep, Vitals } from './pod-steps.ts'
+import type { PodMemory, PodPlan, PodStep, StepName, StepOf, Vitals } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { type ContainerRuntime, isUnreachable, type RuntimeContainer } from './runtime.ts'
@@ -81,7 +81,7 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   /** The pod and the data that its files were made of. */
   let refreshed: readonly unknown[] = []
 
-  const runSandbox = async (pod: Pod, step: PodStep & { step: 'runSandbox' }) => {
+  const runSandbox = async (pod: Pod, step: StepOf<'runSandbox'>) => {
     if (step.lost && !notes.hasSandboxFailed) {
       needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
     }
@@ -107,6 +107,18 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
       notes.stuck(id)
       log.warn('Container not removed', { podUID: uid, container: identity.containerName, id: id.slice(0, 12), error })
     }
+  }
+
+  const executors: Executors = {
+    lookForImage: (_uid, _pod, { image }) => images.lookFor(image),
+    pullImage: ofDesired(async (pod, { image, container }) => {
+      for (const one of pod.spec.containers) if (one.image === image) told.forget(one.name)
+      images.pull(pod, image, container.name)
+    }),
+    runSandbox: ofDesired(runSandbox),
+    startContainer: ofDesired(startContainer),
+    stop: async (uid, pod, step) => life.stop(uid, pod, step),
+    remove: (uid, _pod, { target }) => remove(uid, target),
   }
 
   return {
@@ -138,21 +150,29 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
     },
     tellWaiting: told.tell,
     async execute(uid, pod, step) {
-      if (step.step === 'stop') return life.stop(uid, pod, step)
-      if (step.step === 'remove') return await remove(uid, step.target)
-      if (step.step === 'lookForImage') return await images.lookFor(step.image)
-      if (pod === undefined) return
-      switch (step.step) {
-        case 'pullImage':
-          for (const { name, image } of pod.spec.containers) if (image === step.image) told.forget(name)
-          return images.pull(pod, step.image, step.container.name)
-        case 'runSandbox':
-          return await runSandbox(pod, step)
-        case 'startContainer':
-          return await startContainer(pod, step)
-      }
+      await executeStep(executors, uid, pod, step)
     },
   }
+}
+
+/** Carries out one step. `pod`: undefined when its specification is not known. */
+type Executor<S extends StepName> = (uid: string, pod: Pod | undefined, step: StepOf<S>) => Promise<void>
+/** Total: a step without an executor does not compile. */
+type Executors = { readonly [S in StepName]: Executor<S> }
+
+function executeStep<S extends StepName>(
+  executors: { readonly [Name in S]: Executor<Name> },
+  uid: string,
+  pod: Pod | undefined,
+  step: StepOf<S>,
+): Promise<void> {
+  const executor: Executor<S> = executors[step.step]
+  return executor(uid, pod, step)
+}
+
+/** A step that needs the specification of its pod. */
+function ofDesired<S extends StepName>(execute: (pod: Pod, step: StepOf<S>) => Promise<void>): Executor<S> {
+  return async (_uid, pod, step) => (pod === undefined ? undefined : await execute(pod, step))
 }
 
 function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
