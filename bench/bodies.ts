@@ -5,7 +5,7 @@
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
-import { parseYamlBody } from '../broker-controller/apiserver/yaml-body.ts'
+import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../broker-controller/store/usage-board.ts'

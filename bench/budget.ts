@@ -6,9 +6,9 @@
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { type Resource, resources } from '../api/resources.ts'
-import { mostValues } from '../broker-controller/apiserver/body-limits.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
-import { parseYamlBody } from '../broker-controller/apiserver/yaml-body.ts'
+import { mostValues } from '../broker-controller/apiserver/wire/body-limits.ts'
+import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../broker-controller/store/usage-board.ts'

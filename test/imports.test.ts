@@ -69,7 +69,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^pino$/, at: /^daemon\/log\.ts$/ },
   {
     name: /^yaml$/,
-    at: /^daemon\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/yaml-body)\.ts$|^scripts\//,
+    at: /^daemon\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/wire\/yaml-body)\.ts$|^scripts\//,
   },
   { name: /^unix-dgram$/, at: /^daemon\/service-manager\.ts$/ },
   { name: /^node-forge(\/|$)/, at: /^certs\// },

@@ -1,9 +1,9 @@
 /** What do we serve? The lists kubectl learns our kinds from, in their plain and in their aggregated form. */
 import { apiVersionOf, type Resource, resources } from '../../api/resources.ts'
-import { type Answer, objectAnswer } from './answers.ts'
-import { aggregatedDiscovery } from './content-negotiation.ts'
+import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
 import { isErrand } from './routes.ts'
-import { usageGroup, usageKinds, usageVersion } from './usage-routes.ts'
+import { type Answer, objectAnswer } from './wire/answers.ts'
+import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
 const subresourceVerbs = ['get', 'patch', 'update'] as const

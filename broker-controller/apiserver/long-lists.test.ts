@@ -7,8 +7,8 @@ import { podProblems } from '../../api/validation/pod-validation.ts'
 import { growth, linearAtMost } from '../../daemon/testing/growth.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { largeObjects } from '../testing/largest-objects.ts'
-import { nodeProblems, requestProblems } from './kind-validation.ts'
-import { ephemeralChangeProblems, gateChangeProblems, podChangeProblems } from './pod-change.ts'
+import { nodeProblems, requestProblems } from './kinds/kind-validation.ts'
+import { ephemeralChangeProblems, gateChangeProblems, podChangeProblems } from './kinds/pod-change.ts'
 
 const many = <T>(count: number, item: (name: string, index: number) => T): readonly T[] =>
   Array.from({ length: count }, (_, index) => item(`n${index}`, index))

@@ -8,7 +8,7 @@ import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { follow } from '../store/follow.ts'
 import type { Store } from '../store/store.ts'
-import { deleteOne } from './deleting.ts'
+import { deleteOne } from './handlers/deleting.ts'
 
 export type NamespaceDeletionNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 

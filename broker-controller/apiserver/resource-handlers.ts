@@ -1,10 +1,11 @@
 /** What each verb does with objects: one road in, a file for each kind of errand. */
-import type { Answer } from './answers.ts'
-import { changeObject } from './changing.ts'
-import { createObject } from './creating.ts'
-import { deleteCollection, deleteObject } from './deleting.ts'
-import { getObject, listObjects, watchObjects } from './reading.ts'
-import type { ResourceNeeds, ResourceRequest } from './resource-request.ts'
+
+import { changeObject } from './handlers/changing.ts'
+import { createObject } from './handlers/creating.ts'
+import { deleteCollection, deleteObject } from './handlers/deleting.ts'
+import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
+import type { ResourceNeeds, ResourceRequest } from './handlers/resource-request.ts'
+import type { Answer } from './wire/answers.ts'
 
 /** Throws the ApiError that the client shall be told. */
 export async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {

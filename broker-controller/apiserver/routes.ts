@@ -1,6 +1,6 @@
 /** What does this method on this path ask for? */
 import { type Resource, resources } from '../../api/resources.ts'
-import { type UsageRoute, usageRouteOf } from './usage-routes.ts'
+import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
 

@@ -3,11 +3,11 @@ import type { Clock } from '../../daemon/clock.ts'
 import { metricsContentType } from '../../daemon/prometheus-text.ts'
 import { kubernetes, nodeVersion } from '../../daemon/version.ts'
 import type { Store } from '../store/store.ts'
-import { type Answer, objectAnswer, textAnswer } from './answers.ts'
-import { prefersJson } from './content-negotiation.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
-import { fleetMetrics } from './fleet-metrics.ts'
-import { methodNotAllowed, unknownPath } from './status-errors.ts'
+import { fleetMetrics } from './figures/fleet-metrics.ts'
+import { type Answer, objectAnswer, textAnswer } from './wire/answers.ts'
+import { prefersJson } from './wire/content-negotiation.ts'
+import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
 /** Rejects, with the reason, where something is not well. */
 export type HealthCheck = { readonly name: string; readonly check: () => Promise<void> }

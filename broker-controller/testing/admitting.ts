@@ -3,7 +3,7 @@ import { isApiError } from '../../api/api-error.ts'
 import { administrator } from '../../api/identity.ts'
 import type { Container, Pod, PodSpec } from '../../api/pod.ts'
 import { type ResourceName, type ResourceTypes, resources } from '../../api/resources.ts'
-import { prepareForCreate, prepareForUpdate } from '../apiserver/admission.ts'
+import { prepareForCreate, prepareForUpdate } from '../apiserver/handlers/admission.ts'
 
 type AnyObject = ResourceTypes[ResourceName]
 

@@ -1,0 +1,148 @@
+import { test } from 'tap'
+import { administrator, anonymous, type Identity, nodeIdentity } from '../../../api/identity.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
+
+type Asked = Partial<Attributes & { kind: 'resource' }>
+
+const about = (more: Asked): Attributes => ({
+  kind: 'resource',
+  verb: 'get',
+  group: '',
+  resource: 'nodes',
+  subresource: '',
+  namespace: '',
+  name: '',
+  fields: new Map(),
+  ...more,
+})
+const path = (path: string, verb = 'get'): Attributes => ({ kind: 'path', verb, path })
+const may = (identity: Identity, attributes: Attributes) => authorize(identity, attributes, [boundPod]).allowed
+
+const node = nodeIdentity('pi-01')
+const bootstrapper: Identity = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
+const stranger: Identity = { user: 'eve', groups: ['system:authenticated'] }
+const boundPod = aPod({
+  name: 'web',
+  nodeName: 'pi-01',
+  spec: {
+    imagePullSecrets: [{ name: 'registry' }],
+    volumes: [
+      { name: 'a', secret: { secretName: 'tls' } },
+      { name: 'b', projected: { sources: [{ configMap: { name: 'site' } }] } },
+    ],
+    containers: [
+      {
+        name: 'main',
+        envFrom: [{ configMapRef: { name: 'settings' } }],
+        env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'api-key', key: 'key' } } }],
+      },
+    ],
+  },
+})
+
+test('administrators may do everything', async (t) => {
+  t.ok(may(administrator, about({ verb: 'delete', resource: 'secrets', namespace: 'kube-system', name: 'x' })))
+  t.ok(may(administrator, path('/metrics')))
+})
+
+test('anybody may ask whether we live, which version this is, and how to join', async (t) => {
+  for (const open of ['/healthz', '/livez', '/readyz', '/version']) t.ok(may(anonymous, path(open)), open)
+  const clusterInfo = { resource: 'configmaps', namespace: 'kube-public', name: 'cluster-info' }
+  t.ok(may(anonymous, about(clusterInfo)))
+  t.notOk(may(anonymous, about({ ...clusterInfo, verb: 'update' })))
+  t.notOk(may(anonymous, about({ ...clusterInfo, name: '', verb: 'list' })))
+  t.notOk(may(anonymous, path('/metrics')))
+  t.notOk(may(anonymous, path('/api')))
+  t.notOk(may(anonymous, path('/healthz', 'post')))
+})
+
+test('a token may ask for a certificate and look for its answer, and nothing else', async (t) => {
+  const csr = { group: 'certificates.k8s.io', resource: 'certificatesigningrequests' }
+  t.ok(may(bootstrapper, about({ ...csr, verb: 'create' })))
+  t.ok(may(bootstrapper, about({ ...csr, name: 'node-csr-1' })))
+  t.notOk(may(bootstrapper, about({ ...csr, verb: 'update', subresource: 'approval', name: 'node-csr-1' })))
+  t.notOk(may(bootstrapper, about({ ...csr, verb: 'list' })))
+  t.notOk(may(bootstrapper, about({ resource: 'nodes', verb: 'list' })))
+})
+
+test('a node writes itself, its lease and what happens to its pods', async (t) => {
+  const lease = { group: 'coordination.k8s.io', resource: 'leases', namespace: 'kube-node-lease' }
+  for (const [allowed, wish] of [
+    [true, { verb: 'create' }],
+    [true, { name: 'pi-01' }],
+    [true, { verb: 'patch', name: 'pi-01' }],
+    [true, { verb: 'patch', name: 'pi-01', subresource: 'status' }],
+    [true, { verb: 'watch', name: 'pi-01' }],
+    [false, { name: 'pi-02' }],
+    [false, { verb: 'list' }],
+    [false, { verb: 'delete', name: 'pi-01' }],
+    [false, { verb: 'patch', name: 'pi-02', subresource: 'status' }],
+    [true, { ...lease, verb: 'update', name: 'pi-01' }],
+    [false, { ...lease, verb: 'update', name: 'pi-02' }],
+    [false, { ...lease, verb: 'update', name: 'pi-01', namespace: 'default' }],
+    [true, { resource: 'events', namespace: 'default', verb: 'create' }],
+    [false, { resource: 'events', namespace: 'default', verb: 'list' }],
+    [false, { resource: 'namespaces', verb: 'list' }],
+  ] satisfies [boolean, Asked][]) {
+    t.equal(may(node, about(wish)), allowed, JSON.stringify(wish))
+  }
+})
+
+test('a node sees the pods that are bound to it, and what these name', async (t) => {
+  const fields = new Map([['spec.nodeName', 'pi-01']])
+  const here = { namespace: 'default' }
+  for (const [allowed, wish] of [
+    [true, { resource: 'pods', verb: 'watch', fields }],
+    [false, { resource: 'pods', verb: 'watch' }],
+    [false, { resource: 'pods', verb: 'list', fields: new Map([['spec.nodeName', 'pi-02']]) }],
+    [true, { ...here, resource: 'pods', name: 'web' }],
+    [false, { ...here, resource: 'pods', name: 'other' }],
+    [true, { ...here, resource: 'pods', name: 'web', subresource: 'status', verb: 'patch' }],
+    [false, { ...here, resource: 'pods', name: 'web', verb: 'update' }],
+    [true, { ...here, resource: 'pods', name: 'web', verb: 'delete' }],
+    [false, { ...here, resource: 'pods', name: 'other', verb: 'delete' }],
+    [true, { ...here, resource: 'pods', name: 'web', subresource: 'eviction', verb: 'create' }],
+    [false, { ...here, resource: 'pods', name: 'other', subresource: 'eviction', verb: 'create' }],
+    [false, { ...here, resource: 'pods', name: 'web', subresource: 'binding', verb: 'create' }],
+    [true, { ...here, resource: 'pods', verb: 'create' }],
+    [true, { ...here, resource: 'secrets', name: 'registry' }],
+    [true, { ...here, resource: 'secrets', name: 'tls' }],
+    [true, { ...here, resource: 'secrets', name: 'api-key', verb: 'watch' }],
+    [true, { ...here, resource: 'configmaps', name: 'settings' }],
+    [true, { ...here, resource: 'configmaps', name: 'site' }],
+    [false, { ...here, resource: 'secrets', name: 'settings' }],
+    [false, { ...here, resource: 'secrets', verb: 'list' }],
+    [false, { namespace: 'other', resource: 'secrets', name: 'tls' }],
+    [false, { ...here, resource: 'secrets', name: 'tls', verb: 'update' }],
+  ] satisfies [boolean, Asked][]) {
+    t.equal(may(node, about(wish)), allowed, JSON.stringify(wish))
+  }
+  t.ok(dependsOnPods(node, about({ resource: 'secrets' })))
+  t.notOk(dependsOnPods(administrator, about({ resource: 'secrets' })))
+  t.notOk(dependsOnPods(node, about({ resource: 'nodes' })))
+})
+
+test('the group without a node’s name, or the name without the group, opens nothing', async (t) => {
+  t.notOk(may({ user: 'system:node:pi-01', groups: [] }, about({ name: 'pi-01' })))
+  t.notOk(may({ user: 'eve', groups: ['system:nodes'] }, about({ name: 'eve' })))
+})
+
+test('a refusal says who, what and where', async (t) => {
+  const told = (attributes: Attributes) => {
+    const decision = authorize(stranger, attributes)
+    return decision.allowed ? '' : decision.message
+  }
+  t.equal(
+    told(about({ verb: 'list' })),
+    'nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope',
+  )
+  t.equal(
+    told(
+      about({ group: 'coordination.k8s.io', resource: 'leases', namespace: 'ns', name: 'x', subresource: 'status' }),
+    ),
+    'leases.coordination.k8s.io "x" is forbidden: User "eve" cannot get resource "leases/status" in API group ' +
+      '"coordination.k8s.io" in the namespace "ns"',
+  )
+  t.equal(told(path('/metrics')), 'forbidden: User "eve" cannot get path "/metrics"')
+})

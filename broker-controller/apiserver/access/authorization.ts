@@ -1,0 +1,140 @@
+/** May this identity do that? */
+import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
+import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { configMapsOf, secretsOf } from '../../../api/pod-references.ts'
+import type { Verb } from '../routes.ts'
+
+/** What a request wants to do, as far as permission goes. */
+export type Attributes =
+  | {
+      readonly kind: 'resource'
+      readonly verb: Verb
+      readonly group: string
+      readonly resource: string
+      readonly subresource: string
+      readonly namespace: string
+      /** Also when it comes from the field selector `metadata.name=NAME`. */
+      readonly name: string
+      /** What the field selector asks to be equal. */
+      readonly fields: ReadonlyMap<string, string>
+    }
+  | { readonly kind: 'path'; readonly verb: string; readonly path: string }
+type ResourceAttributes = Attributes & { readonly kind: 'resource' }
+
+export type Decision = { readonly allowed: true } | { readonly allowed: false; readonly message: string }
+
+/** Paths anybody may read: liveness, and which version this is. */
+const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
+
+/** Must `authorize` be told the pods bound to this identity's node? They decide what it may read. */
+export function dependsOnPods(identity: Identity, attributes: Attributes): boolean {
+  const kinds = ['pods', 'secrets', 'configmaps']
+  return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
+}
+
+/** `boundPods`: the pods bound to the identity's node that matter for the request; needed where `dependsOnPods`. */
+export function authorize(identity: Identity, attributes: Attributes, boundPods: readonly Pod[] = []): Decision {
+  return isAllowed(identity, attributes, boundPods)
+    ? { allowed: true }
+    : { allowed: false, message: refusal(identity, attributes) }
+}
+
+/** The sentence Kubernetes says to one who may not. */
+export function refusal(identity: Identity, attributes: Attributes): string {
+  const { user } = identity
+  if (attributes.kind === 'path') return `forbidden: User "${user}" cannot ${attributes.verb} path "${attributes.path}"`
+  const { group, resource, subresource, namespace, name, verb } = attributes
+  const what = group === '' ? resource : `${resource}.${group}`
+  const subject = name === '' ? what : `${what} "${name}"`
+  const full = subresource === '' ? resource : `${resource}/${subresource}`
+  const where = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
+  return `${subject} is forbidden: User "${user}" cannot ${verb} resource "${full}" in API group "${group}" ${where}`
+}
+
+function isAllowed(identity: Identity, attributes: Attributes, boundPods: readonly Pod[]): boolean {
+  if (identity.groups.includes(mastersGroup)) return true
+  if (attributes.kind === 'path') return pathAllowed(identity, attributes.verb, attributes.path)
+  if (isClusterInfo(attributes)) return true
+  const { groups } = identity
+  if (groups.includes(bootstrappersGroup) || groups.includes(lapsedNodesGroup)) return mayRequestCertificate(attributes)
+  const node = nodeOf(identity)
+  return node !== undefined && nodeAllowed(node, attributes, boundPods)
+}
+
+/** Who is known may also discover what there is; counters are for administrators. */
+function pathAllowed(identity: Identity, verb: string, path: string): boolean {
+  if (verb !== 'get') return false
+  const [, root = ''] = path.split('/')
+  if (publicPaths.includes(`/${root}`)) return true
+  const isKnown = identity.groups.includes(bootstrappersGroup) || nodeOf(identity) !== undefined
+  return isKnown && ['', 'api', 'apis', 'openapi'].includes(root)
+}
+
+/** How to reach this fleet and whom to trust: readable before one has an identity. */
+function isClusterInfo({ verb, resource, namespace, name, subresource }: ResourceAttributes): boolean {
+  const isIt = resource === 'configmaps' && namespace === 'kube-public' && name === 'cluster-info'
+  return isIt && verb === 'get' && subresource === ''
+}
+
+function mayRequestCertificate({ verb, resource, subresource }: ResourceAttributes): boolean {
+  if (resource !== 'certificatesigningrequests' || subresource !== '') return false
+  return verb === 'create' || verb === 'get'
+}
+
+function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
+  const { verb, group, resource, subresource, namespace, name } = attributes
+  // What others use is none of its business, and what it uses itself it knows.
+  if (group === 'metrics.k8s.io' || subresource === 'proxy') return false
+  const isOwn = name === node
+  switch (resource) {
+    case 'nodes':
+      if (subresource === 'status') return isOwn && isWrite(verb)
+      if (subresource === 'checkpoint') return isOwn && verb === 'create'
+      if (verb === 'create') return true // that it creates itself is decided when the object is read
+      return isOwn && (isRead(verb) || isWrite(verb))
+    case 'leases':
+      if (namespace !== nodeLeaseNamespace) return false
+      return verb === 'create' || (isOwn && (verb === 'get' || isWrite(verb) || verb === 'delete'))
+    case 'pods':
+      return podAllowed(node, attributes, boundPods)
+    case 'secrets':
+    case 'configmaps':
+      return (
+        isRead(verb) &&
+        boundPods.some((pod) => pod.metadata.namespace === namespace && needsForPod(pod, resource, name))
+      )
+    case 'events':
+      return verb === 'create' || verb === 'update' || verb === 'patch'
+    case 'certificatesigningrequests':
+      return mayRequestCertificate(attributes)
+    default:
+      return false
+  }
+}
+
+function podAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
+  const { verb, subresource, namespace, name, fields } = attributes
+  if (verb === 'list' || verb === 'watch') return fields.get('spec.nodeName') === node
+  const isBound = boundPods.some((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
+  // What it creates is decided when the object is read: mirrors of its own static pods, and nothing else.
+  if (verb === 'create' && subresource === '') return true
+  if (!isBound) return false
+  if (subresource === 'status') return verb === 'get' || isWrite(verb)
+  if (subresource === 'eviction') return verb === 'create'
+  return subresource === '' && (verb === 'get' || verb === 'delete')
+}
+
+function isRead(verb: Verb): boolean {
+  return verb === 'get' || verb === 'list' || verb === 'watch'
+}
+
+function isWrite(verb: Verb): boolean {
+  return verb === 'update' || verb === 'patch'
+}
+
+/** Does the pod need this secret or config map in order to run? */
+export function needsForPod(pod: Pod, resource: 'secrets' | 'configmaps', name: string): boolean {
+  if (name === '') return false
+  return (resource === 'secrets' ? secretsOf(pod) : configMapsOf(pod)).has(name)
+}

@@ -1,0 +1,168 @@
+import { Registry } from 'prom-client'
+import { test } from 'tap'
+import { isApiError } from '../../../api/api-error.ts'
+import { administrator, anonymous, bootstrappersGroup, type Identity, nodeIdentity } from '../../../api/identity.ts'
+import { limitLog } from '../../../daemon/log-limit.ts'
+import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { routeOf } from '../routes.ts'
+import { flowControl } from './flow-control.ts'
+import { defaultFlowLimits, type Flow, type FlowLimits, flowOf, type Share } from './flow-levels.ts'
+
+const nothing = new URLSearchParams()
+const pods = routeOf('GET', '/api/v1/pods', nothing)
+const lease = routeOf('PUT', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/pi-1', nothing)
+const token: Identity = { user: 'system:bootstrap:abcdef', groups: [bootstrappersGroup] }
+
+const node = (name: string): Flow => flowOf(nodeIdentity(name), pods, '192.0.2.1')
+
+function aControl(t: Parameters<typeof quietLog>[0], more: Partial<FlowLimits> = {}) {
+  const clock: FakeClock = fakeClock()
+  const registry = new Registry()
+  const log = limitLog(quietLog(t), clock)
+  const control = flowControl({ limits: { ...defaultFlowLimits, ...more }, clock, registry, log })
+  /** How many of so many requests are admitted; each is over at once. */
+  const burst = (flow: Flow, count: number) =>
+    Array.from({ length: count }, () => {
+      try {
+        control.admit(flow, false).release()
+        return 1
+      } catch {
+        return 0
+      }
+    }).reduce<number>((sum, one) => sum + one, 0)
+  return { clock, registry, burst, ...control }
+}
+
+const share = (more: Partial<Share>): Share => ({
+  rate: { perSecond: 100, burst: 100 },
+  seats: 100,
+  watches: 100,
+  ...more,
+})
+
+function retryAfter(act: () => unknown): number | undefined {
+  try {
+    act()
+    return undefined
+  } catch (error) {
+    if (!isApiError(error, 'TooManyRequests')) throw error
+    return error.details?.retryAfterSeconds
+  }
+}
+
+test('each kind of client has a level of its own', async (t) => {
+  t.same(flowOf(administrator, pods, '192.0.2.1').level, 'exempt')
+  t.same(flowOf(nodeIdentity('pi-1'), lease, '192.0.2.1').level, 'leader-election')
+  t.same(node('pi-1'), { level: 'system', key: 'system:node:pi-1' })
+  t.same(flowOf(token, pods, '192.0.2.1'), { level: 'bootstrap', key: 'system:bootstrap:abcdef 192.0.2.1' })
+  t.same(flowOf(anonymous, pods, '2001:db8::1').key, flowOf(anonymous, pods, '2001:db8::2').key)
+  t.same(flowOf({ user: 'jane', groups: [] }, pods, '192.0.2.1'), { level: 'global-default', key: 'jane' })
+})
+
+test('a node beyond its rate is sent away with the time to wait, and other nodes are served', async (t) => {
+  const { burst, admit, clock, registry } = aControl(t)
+  const { perSecond, burst: most } = defaultFlowLimits.system.flow.rate
+  t.equal(burst(node('greedy'), 2 * most), most)
+  t.equal(
+    retryAfter(() => admit(node('greedy'), false)),
+    1,
+  )
+  t.equal(burst(node('modest'), 100), 100)
+  await clock.advance(1000)
+  t.equal(burst(node('greedy'), most), perSecond)
+  t.match(await registry.metrics(), /rejected_requests_total\{priority_level="system",reason="rate"\} \d+/)
+})
+
+test('a node that has used up its share still renews its lease', async (t) => {
+  const { burst } = aControl(t)
+  burst(node('pi-1'), 600)
+  t.equal(burst(flowOf(nodeIdentity('pi-1'), lease, '192.0.2.1'), 5), 5)
+})
+
+test('administrators are served whatever all others do', async (t) => {
+  const { burst } = aControl(t)
+  for (let address = 0; address < 20; address++) burst(flowOf(anonymous, pods, `192.0.2.${address}`), 200)
+  for (let name = 0; name < 10; name++) burst(node(`pi-${name}`), 600)
+  t.equal(burst(flowOf(administrator, pods, '192.0.2.1'), 10_000), 10_000)
+})
+
+test('a flow over its own rate takes nothing from its level', async (t) => {
+  const limits = {
+    flow: share({ rate: { perSecond: 1, burst: 10 } }),
+    level: share({ rate: { perSecond: 1, burst: 20 } }),
+  }
+  const { burst } = aControl(t, { system: limits })
+  t.equal(burst(node('greedy'), 1_000), 10)
+  t.equal(burst(node('modest'), 10), 10)
+  t.equal(burst(node('third'), 10), 0, 'the level is used up')
+})
+
+test('large bodies and large answers cost more than small ones', async (t) => {
+  const { admit, burst } = aControl(t)
+  const admission = admit(node('pi-1'), false)
+  admission.readBody(3 * 1024 * 1024)
+  admission.answered(6400 * 1024)
+  admission.release()
+  t.equal(burst(node('pi-1'), 1000), defaultFlowLimits.system.flow.rate.burst - 1 - 192 - 100)
+})
+
+test('the end of a long watch of one node costs that node, and not all nodes', async (t) => {
+  const { admit, burst } = aControl(t)
+  const watch = admit(node('watcher'), true)
+  watch.answered(4 * 1024 ** 3)
+  watch.release()
+  t.equal(burst(node('watcher'), 10), 0)
+  t.equal(burst(node('modest'), 100), 100)
+})
+
+test('requests that run at one time are bounded, and a finished one makes room', async (t) => {
+  const limits = { flow: share({ seats: 2 }), level: share({ seats: 3 }) }
+  const { admit, registry } = aControl(t, { system: limits })
+  const [first] = [admit(node('pi-1'), false), admit(node('pi-1'), false)]
+  t.equal(
+    retryAfter(() => admit(node('pi-1'), false)),
+    1,
+  )
+  admit(node('pi-2'), false)
+  t.equal(
+    retryAfter(() => admit(node('pi-2'), false)),
+    1,
+    'the level is full',
+  )
+  t.match(await registry.metrics(), /current_executing_requests\{priority_level="system"\} 3/)
+  first?.release()
+  first?.release()
+  t.equal(
+    retryAfter(() => admit(node('pi-1'), false)),
+    undefined,
+  )
+  t.equal(
+    retryAfter(() => admit(node('pi-1'), false)),
+    1,
+  )
+})
+
+test('watches are bounded apart from requests', async (t) => {
+  const limits = { flow: share({ seats: 1, watches: 2 }), level: share({ watches: 3 }) }
+  const { admit } = aControl(t, { system: limits })
+  const [first] = [admit(node('pi-1'), true), admit(node('pi-1'), true)]
+  t.equal(
+    retryAfter(() => admit(node('pi-1'), true)),
+    30,
+  )
+  t.equal(
+    retryAfter(() => admit(node('pi-1'), false)),
+    undefined,
+  )
+  admit(node('pi-2'), true)
+  t.equal(
+    retryAfter(() => admit(node('pi-2'), true)),
+    30,
+  )
+  first?.release()
+  t.equal(
+    retryAfter(() => admit(node('pi-2'), true)),
+    undefined,
+  )
+})

@@ -1,0 +1,143 @@
+import { test } from 'tap'
+import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import type { OwnerReference } from '../../../api/meta.ts'
+import type { Pod, PodSpec } from '../../../api/pod.ts'
+import { aLease, aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
+import { nodeRestriction } from './node-restriction.ts'
+
+test('a node creates itself and no other', async (t) => {
+  t.equal(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01' }), undefined), undefined)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-02' }), undefined), /not allowed to modify node "pi-02"/)
+  const configured = aNode({ name: 'pi-01', spec: { configSource: {} } })
+  t.match(nodeRestriction('pi-01', 'nodes', configured, undefined), /configSource/)
+  t.match(nodeRestriction('pi-01', 'nodes', configured, aNode({ name: 'pi-01' })), /configSource/, 'nor later')
+  t.equal(nodeRestriction('pi-01', 'nodes', configured, configured), undefined, 'it may stay')
+  t.equal(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01' }), configured), undefined, 'and go')
+})
+
+test('a node takes no range of addresses, and writes nothing that controllers keep on it', async (t) => {
+  const before = aNode({ name: 'pi-01' })
+  for (const spec of [{ podCIDR: '10.244.7.0/24' }, { podCIDRs: ['10.244.7.0/24'] }]) {
+    const ranged = aNode({ name: 'pi-01', spec })
+    t.match(nodeRestriction('pi-01', 'nodes', ranged, undefined), /podCIDRs/)
+    t.match(nodeRestriction('pi-01', 'nodes', ranged, before), /podCIDRs/)
+    t.equal(nodeRestriction('pi-01', 'nodes', ranged, ranged), undefined)
+  }
+  for (const key of ['learnt-by', 'expected-back', 'goodbye-reason', 'suspected-link']) {
+    const annotated = aNode({ name: 'pi-01', annotations: { [`bramble.dev/${key}`]: 'x' } })
+    t.match(nodeRestriction('pi-01', 'nodes', annotated, before), new RegExp(key))
+    t.match(nodeRestriction('pi-01', 'nodes', before, annotated), new RegExp(key), 'nor removes it')
+  }
+})
+
+test('a node may come with taints, but not change them afterwards', async (t) => {
+  const before = aNode({ taints: [{ key: 'fenced', effect: 'NoExecute' }] })
+  t.equal(nodeRestriction('pi-01', 'nodes', before, undefined), undefined)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode({ taints: [] }), before), /taints/)
+  const owned = aNode({ metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'a', uid: 'b' }] } })
+  t.match(nodeRestriction('pi-01', 'nodes', owned, aNode()), /ownerReferences/)
+})
+
+test('a node puts nothing in the way of its deletion', async (t) => {
+  const held = aNode({ metadata: { finalizers: ['example.com/stay'] } })
+  t.match(nodeRestriction('pi-01', 'nodes', held, undefined), /finalizers/)
+  t.match(nodeRestriction('pi-01', 'nodes', held, aNode()), /finalizers/)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode(), held), /finalizers/)
+  t.equal(nodeRestriction('pi-01', 'nodes', held, held), undefined)
+})
+
+test('labels that say where a node stands are not its own to write', async (t) => {
+  const labelled = (key: string) => nodeRestriction('pi-01', 'nodes', aNode({ labels: { [key]: 'x' } }), aNode())
+  for (const key of [
+    'site',
+    'example.com/site',
+    'kubernetes.io/hostname',
+    'topology.kubernetes.io/zone',
+    'node.kubernetes.io/anything',
+    'x.kubelet.kubernetes.io/anything',
+  ]) {
+    t.equal(labelled(key), undefined, key)
+  }
+  for (const key of [
+    'node-role.kubernetes.io/control-plane',
+    'node-restriction.kubernetes.io/tenant',
+    'x.node-restriction.kubernetes.io/tenant',
+    'a.k8s.io/b',
+  ]) {
+    t.match(labelled(key), new RegExp(`not allowed to modify labels: ${key}`))
+  }
+  const placed = aNode({ labels: { 'node-restriction.kubernetes.io/tenant': 'a' } })
+  t.match(nodeRestriction('pi-01', 'nodes', aNode(), placed), /labels/, 'nor to remove')
+  t.equal(nodeRestriction('pi-01', 'nodes', placed, placed), undefined, 'but they may stay')
+})
+
+test('a node reports on the pods bound to it without relabelling them', async (t) => {
+  const pod = aPod({ nodeName: 'pi-01' })
+  t.equal(nodeRestriction('pi-01', 'pods', aPod({ nodeName: 'pi-01', phase: 'Running' }), pod), undefined)
+  t.match(nodeRestriction('pi-02', 'pods', pod, pod), /bound to it/)
+  t.match(nodeRestriction('pi-01', 'pods', aPod({ nodeName: 'pi-01', labels: { a: 'b' } }), pod), /labels/)
+  const claimed = aPod({ nodeName: 'pi-01', metadata: { annotations: { 'bramble.dev/learnt-from': 'pi-01' } } })
+  t.match(nodeRestriction('pi-01', 'pods', pod, claimed), /annotations: bramble.dev\/learnt-from/)
+  const held = aPod({ nodeName: 'pi-01', metadata: { finalizers: ['example.com/stay'] } })
+  t.match(nodeRestriction('pi-01', 'pods', held, pod), /finalizers/)
+})
+
+const mirror = (over: PodOverrides = {}) =>
+  aPod({
+    nodeName: 'pi-01',
+    annotations: { 'kubernetes.io/config.mirror': 'hash' },
+    metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid: 'u-1', controller: true }] },
+    ...over,
+  })
+const owned = (over: Partial<OwnerReference>, ...others: readonly OwnerReference[]) => {
+  const owner = { apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid: 'u-1', controller: true, ...over }
+  return mirror({ metadata: { ownerReferences: [owner, ...others] } })
+}
+
+test('a node creates mirrors of the pods it runs of its own accord, and no other pods', async (t) => {
+  const created = (pod: Pod) => nodeRestriction('pi-01', 'pods', pod, undefined, { nodeUid: 'u-1' })
+  t.equal(created(mirror()), undefined)
+  t.match(created(aPod({ nodeName: 'pi-01' })), /can only create mirror pods/)
+  t.match(created(mirror({ nodeName: 'pi-02' })), /spec.nodeName set to itself/)
+  t.match(created(mirror({ metadata: {} })), /an owner reference set to itself/)
+  t.match(created(owned({ name: 'pi-02' })), /an owner reference set to itself/)
+  t.match(created(owned({ kind: 'Pod' })), /an owner reference set to itself/)
+  t.match(created(owned({}, { apiVersion: 'v1', kind: 'Pod', name: 'a', uid: 'b' })), /a single owner reference/)
+  t.match(created(owned({ uid: 'of the Node before' })), /UID mismatch: expected u-1/)
+  t.match(created(owned({ controller: false })), /a controller owner reference/)
+  t.match(created(owned({ blockOwnerDeletion: true })), /must not set blockOwnerDeletion/)
+})
+
+test('a mirror pod may name nothing that a node has no business with', async (t) => {
+  const created = (spec: Partial<PodSpec>) =>
+    nodeRestriction('pi-01', 'pods', mirror({ spec: { nodeName: 'pi-01', ...spec } }), undefined, { nodeUid: 'u-1' })
+  t.match(created({ serviceAccountName: 'robot' }), /reference a service account/)
+  t.match(created({ imagePullSecrets: [{ name: 'registry' }] }), /reference secrets/)
+  t.match(created({ volumes: [{ name: 'v', configMap: { name: 'settings' } }] }), /reference configmaps/)
+  t.match(created({ volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] }), /persistentvolumeclaims/)
+  t.match(created({ resourceClaims: [{ name: 'gpu' }] }), /resourceclaims/)
+  const projected = { sources: [{ clusterTrustBundle: { path: 'ca' } }] }
+  t.match(created({ volumes: [{ name: 'v', projected }] }), /clustertrustbundles/)
+  t.equal(created({ volumes: [{ name: 'v', hostPath: { path: '/srv' } }] }), undefined)
+})
+
+test('a node asks for certificates in its own name only', async (t) => {
+  const csr = (signerName: string): CertificateSigningRequest => ({
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name: 'csr' },
+    spec: { request: '', signerName, usages: ['client auth'] },
+  })
+  const asked = (commonName: string | undefined, signerName = 'kubernetes.io/kube-apiserver-client-kubelet') =>
+    nodeRestriction('pi-01', 'certificatesigningrequests', csr(signerName), undefined, { commonName })
+  t.equal(asked('system:node:pi-01'), undefined)
+  t.match(asked('system:node:pi-02'), /CN=system:node:pi-01, not "system:node:pi-02"/)
+  t.match(asked(undefined), /CN=system:node:pi-01/)
+  t.match(asked('system:node:pi-02', 'kubernetes.io/kubelet-serving'), /CN=system:node:pi-01/)
+  t.equal(asked('anything', 'example.com/other'), undefined, 'other signers know what they want')
+})
+
+test('a node keeps its own lease only', async (t) => {
+  t.equal(nodeRestriction('pi-01', 'leases', aLease({ name: 'pi-01' }), undefined), undefined)
+  t.match(nodeRestriction('pi-02', 'leases', aLease({ name: 'pi-01' }), undefined), /its own lease/)
+})

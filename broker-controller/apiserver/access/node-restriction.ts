@@ -1,0 +1,176 @@
+/** What may a node's own certificate write into the objects it may write? As Kubernetes' NodeRestriction. */
+import { isDeepStrictEqual } from 'node:util'
+import { type CertificateSigningRequest, nodeClientSigner } from '../../../api/certificate-signing-request.ts'
+import type { Event } from '../../../api/event.ts'
+import { nodeIdentity } from '../../../api/identity.ts'
+import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { KubeObject, ObjectMeta, OwnerReference } from '../../../api/meta.ts'
+import type { Node } from '../../../api/node.ts'
+import { learntByAnnotation } from '../../../api/node-checkpoint.ts'
+import { isReservedNodeLabel } from '../../../api/node-labels.ts'
+import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import { claimsOf, configMapsOf, secretsOf } from '../../../api/pod-references.ts'
+import type { ResourceName } from '../../../api/resources.ts'
+import { jsonBytes } from '../wire/object-size.ts'
+
+/** What else is known of a new object's author. */
+export type NodeFacts = {
+  /** Of its Node object; undefined when there is none. */
+  readonly nodeUid?: string | undefined
+  /** Whom the certificate that it asks for would name; undefined when the request cannot be read. */
+  readonly commonName?: string | undefined
+  /** Pods it mirrors now, and the most it may. */
+  readonly mirrors?: { readonly count: number; readonly most: number } | undefined
+}
+
+/** Why `node` may not write this; undefined when it may. `previous` is undefined for a new object. */
+export function nodeRestriction(
+  node: string,
+  resource: ResourceName,
+  object: KubeObject,
+  previous: KubeObject | undefined,
+  facts: NodeFacts = {},
+): string | undefined {
+  const { name, namespace } = object.metadata
+  if (resource === 'nodes') return nodeObject(node, object as Node, previous as Node | undefined)
+  if (resource === 'pods') {
+    return previous === undefined
+      ? mirrorPod(node, object as Pod, facts)
+      : podReport(node, object as Pod, previous as Pod)
+  }
+  if (resource === 'certificatesigningrequests') {
+    return previous === undefined ? certificateRequest(node, object as CertificateSigningRequest, facts) : undefined
+  }
+  if (resource === 'events') return nodeEvent(node, previous as Event | undefined)
+  if (resource !== 'leases') return undefined
+  if (namespace === nodeLeaseNamespace && name === node) return undefined
+  return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
+}
+
+function nodeObject(node: string, object: Node, previous: Node | undefined): string | undefined {
+  if (object.metadata.name !== node) return `node "${node}" is not allowed to modify node "${object.metadata.name}"`
+  const labels = forbiddenLabels(object.metadata, previous?.metadata)
+  if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
+  const annotations = changedKeys(object.metadata.annotations, previous?.metadata.annotations).filter(isControllers)
+  if (annotations.length > 0) return `node "${node}" is not allowed to modify annotations: ${annotations.join(', ')}`
+  // With one of its own it would stay, and stay let in, when it is deleted.
+  if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous?.metadata.finalizers ?? [])) {
+    return `node "${node}" is not allowed to modify finalizers`
+  }
+  const configSource = object.spec?.configSource
+  if (configSource !== undefined && !isDeepStrictEqual(configSource, previous?.spec?.configSource)) {
+    return `node "${node}" is not allowed to set configSource`
+  }
+  // With the range of another node it would get that one's traffic.
+  const ranges = [object, previous].map((one) => [one?.spec?.podCIDR || undefined, one?.spec?.podCIDRs ?? []])
+  if (!isDeepStrictEqual(ranges[0], ranges[1])) return `node "${node}" is not allowed to set podCIDRs`
+  if (previous === undefined) return undefined
+  if (!isDeepStrictEqual(object.spec?.taints, previous.spec?.taints)) {
+    return `node "${node}" is not allowed to modify taints`
+  }
+  if (!isDeepStrictEqual(object.metadata.ownerReferences, previous.metadata.ownerReferences)) {
+    return `node "${node}" is not allowed to modify ownerReferences`
+  }
+  return undefined
+}
+
+/** The source of a new event is set to the node by admission. */
+function nodeEvent(node: string, previous: Event | undefined): string | undefined {
+  const host = previous?.source?.host
+  if (previous === undefined || host === node) return undefined
+  return `node "${node}" is only allowed to modify its own events, not one of source.host "${host ?? ''}"`
+}
+
+/** No pod that a person writes is as large; each is sent back to the node with every change of its pods. */
+const mostMirrorBytes = 64 * 1024
+
+/** A node shows the pods it runs of its own accord, and may not use that to get at what only placed pods may have. */
+function mirrorPod(node: string, pod: Pod, { nodeUid, mirrors }: NodeFacts): string | undefined {
+  const { metadata, spec } = pod
+  if (metadata.annotations?.[mirrorAnnotation] === undefined) {
+    return `pod does not have "${mirrorAnnotation}" annotation, node "${node}" can only create mirror pods`
+  }
+  if (spec.nodeName !== node) return `node "${node}" can only create pods with spec.nodeName set to itself`
+  if (mirrors !== undefined && mirrors.count >= mirrors.most) {
+    return `node "${node}" can not create more than ${mirrors.most} mirror pods`
+  }
+  if (jsonBytes(pod) > mostMirrorBytes) return `node "${node}" can not create mirror pods over ${mostMirrorBytes} bytes`
+  const owner = ownerProblem(node, metadata.ownerReferences ?? [], nodeUid)
+  if (owner !== undefined) return owner
+  const named = [
+    ...(spec.serviceAccountName ? ['a service account'] : []),
+    ...(secretsOf({ spec }).size > 0 ? ['secrets'] : []),
+    ...(configMapsOf({ spec }).size > 0 ? ['configmaps'] : []),
+    ...claimsOf({ spec }),
+  ]
+  return named.length === 0 ? undefined : `node "${node}" can not create pods that reference ${named.join(', ')}`
+}
+
+function ownerProblem(
+  node: string,
+  [owner, ...others]: readonly OwnerReference[],
+  nodeUid: string | undefined,
+): string | undefined {
+  const can = `node "${node}" can only create pods with`
+  if (others.length > 0) return `${can} a single owner reference set to itself`
+  if (owner?.apiVersion !== 'v1' || owner.kind !== 'Node' || owner.name !== node) {
+    return `${can} an owner reference set to itself`
+  }
+  if (owner.uid !== nodeUid)
+    return `node ${node} UID mismatch: expected ${nodeUid ?? 'that of a Node'} got ${owner.uid}`
+  if (owner.controller !== true) return `${can} a controller owner reference set to itself`
+  if (owner.blockOwnerDeletion === true) return `node "${node}" must not set blockOwnerDeletion on an owner reference`
+  return undefined
+}
+
+const kubeletSigners = [nodeClientSigner, 'kubernetes.io/kubelet-serving']
+
+function certificateRequest(
+  node: string,
+  { spec }: CertificateSigningRequest,
+  { commonName }: NodeFacts,
+): string | undefined {
+  if (!kubeletSigners.includes(spec.signerName)) return undefined
+  const own = nodeIdentity(node).user
+  if (commonName === own) return undefined
+  return `can only create a node CSR with CN=${own}, not ${JSON.stringify(commonName ?? '')}`
+}
+
+function podReport(node: string, object: Pod, previous: Pod): string | undefined {
+  if (previous.spec.nodeName !== node) return `node "${node}" can only write pods that are bound to it`
+  const annotations = changedKeys(object.metadata.annotations, previous.metadata.annotations).filter(isOurs)
+  if (annotations.length > 0) return `node "${node}" is not allowed to modify annotations: ${annotations.join(', ')}`
+  if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous.metadata.finalizers ?? [])) {
+    return `node "${node}" is not allowed to modify finalizers`
+  }
+  if (isDeepStrictEqual(object.metadata.labels, previous.metadata.labels)) return undefined
+  return `node "${node}" cannot update labels through pod status`
+}
+
+/** Labels that say where a node stands are the administrator's word, so a stolen certificate cannot attract pods. */
+function forbiddenLabels(now: ObjectMeta, before: ObjectMeta | undefined): readonly string[] {
+  return changedKeys(now.labels, before?.labels).filter(isReservedNodeLabel)
+}
+
+type Texts = { readonly [key: string]: string } | undefined
+
+function changedKeys(now: Texts = {}, before: Texts = {}): readonly string[] {
+  return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((key) => now[key] !== before[key]).sort()
+}
+
+/** What controllers keep on a Node, and go by after a restart. */
+const controllersAnnotations = [
+  learntByAnnotation,
+  'bramble.dev/expected-back',
+  'bramble.dev/goodbye-reason',
+  'bramble.dev/suspected-link',
+]
+
+function isControllers(key: string): boolean {
+  return controllersAnnotations.includes(key)
+}
+
+/** Annotations of this prefix are the controller's word on a pod: which node claimed it, above all. */
+function isOurs(key: string): boolean {
+  return key.startsWith('bramble.dev/')
+}

@@ -1,0 +1,72 @@
+/** How an object's fields become figures, alike for every kind. */
+import type { Node } from '../../../api/node.ts'
+import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
+import type { MetricSample } from '../../../daemon/prometheus-text.ts'
+
+export type Labels = { readonly [name: string]: string | undefined }
+
+export const truths = ['true', 'false', 'unknown'] as const
+
+export function createdAt({ metadata }: Pick<Node, 'metadata'>, labels: Labels): readonly MetricSample[] {
+  return instant(metadata.creationTimestamp, labels)
+}
+
+export function instant(time: string | undefined, labels: Labels): readonly MetricSample[] {
+  const ms = time === undefined ? Number.NaN : Date.parse(time)
+  return Number.isFinite(ms) ? [one(ms / 1000, labels)] : []
+}
+
+export function because(reason: string | undefined, labels: Labels): readonly MetricSample[] {
+  return reason ? [one(1, { ...labels, reason: word(reason) })] : []
+}
+
+/** Reasons are single words; a node that says anything else shall not fill somebody's database. */
+function word(reason: string): string {
+  return /^[A-Za-z]{1,64}$/.test(reason) ? reason : 'Other'
+}
+
+export type AmountReader = (
+  amounts: { readonly [resource: string]: string | number } | undefined,
+  labels: Labels,
+) => readonly MetricSample[]
+
+/** Many say the same amounts: each is understood once. */
+export function amountReader(): AmountReader {
+  const understood = new Map<string, number>()
+  const amountOf = (resource: string, amount: string | number) => {
+    const key = `${resource === 'cpu' ? 'cpu' : ''} ${amount}`
+    const known = understood.get(key)
+    if (known !== undefined) return known
+    const value = resource === 'cpu' ? milliValue(amount) / 1000 : quantityToNumber(amount)
+    understood.set(key, value)
+    return value
+  }
+  return (amounts = {}, labels) =>
+    Object.entries(amounts).map(([resource, amount]) =>
+      one(amountOf(resource, amount), {
+        ...labels,
+        resource: resource.replace(/[^A-Za-z0-9_]/g, '_'),
+        unit: unitOf(resource),
+      }),
+    )
+}
+
+function unitOf(resource: string): string {
+  if (resource === 'cpu') return 'core'
+  return /^(memory|ephemeral-storage|storage|hugepages-.*)$/.test(resource) ? 'byte' : 'integer'
+}
+
+export function one(value: number, labels: Labels): MetricSample {
+  return { labels, value }
+}
+
+const breathEvery = 256
+
+/** Nothing is held but the one at hand; after some of them comes undefined, where others may have a turn. */
+export function* flat<T, U>(items: Iterable<T>, partsOf: (item: T) => Iterable<U>): Iterable<U | undefined> {
+  let seen = 0
+  for (const item of items) {
+    yield* partsOf(item)
+    if (++seen % breathEvery === 0) yield undefined
+  }
+}

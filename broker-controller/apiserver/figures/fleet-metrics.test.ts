@@ -1,0 +1,98 @@
+import { test } from 'tap'
+import type { Pod } from '../../../api/pod.ts'
+import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { metricsText } from '../../../daemon/prometheus-text.ts'
+import { readMetrics } from '../../../daemon/testing/prometheus-parser.ts'
+import { type FleetObjects, fleetFamilies } from './fleet-metrics.ts'
+
+const none = { nodes: [], pods: [], namespaces: [], leases: [], budgets: [] }
+
+function told(objects: Partial<FleetObjects>) {
+  const families = readMetrics([...metricsText(fleetFamilies({ ...none, ...objects }))].join(''))
+  return (name: string) => families.get(name)?.samples ?? []
+}
+
+test('a node is told of as kube-state-metrics does', async (t) => {
+  const plain = aNode({ name: 'pi-1', ready: 'True' })
+  const node = {
+    ...plain,
+    metadata: { ...plain.metadata, labels: { 'node-role.kubernetes.io/worker': '', secret: 'own' } },
+    spec: { unschedulable: true, taints: [{ key: 'a/b', value: 'c', effect: 'NoSchedule' }] },
+    status: { ...plain.status, capacity: { cpu: '3500m', memory: '1Gi', pods: '110', 'example.com/cam': '2' } },
+  } as const
+  const samples = told({ nodes: [node] })
+  t.match(samples('kube_node_info'), [{ labels: { node: 'pi-1', kubelet_version: /./ }, value: 1 }])
+  t.same(samples('kube_node_role'), [{ labels: { node: 'pi-1', role: 'worker' }, value: 1 }])
+  t.same(samples('kube_node_spec_unschedulable'), [{ labels: { node: 'pi-1' }, value: 1 }])
+  t.same(samples('kube_node_spec_taint'), [
+    { labels: { node: 'pi-1', key: 'a/b', value: 'c', effect: 'NoSchedule' }, value: 1 },
+  ])
+  t.same(
+    samples('kube_node_status_condition').filter(({ labels }) => labels['condition'] === 'Ready'),
+    ['true', 'false', 'unknown'].map((status) => ({
+      labels: { node: 'pi-1', condition: 'Ready', status },
+      value: status === 'true' ? 1 : 0,
+    })),
+  )
+  t.same(
+    samples('kube_node_status_capacity').map(({ labels, value }) => [labels['resource'], labels['unit'], value]),
+    [
+      ['cpu', 'core', 3.5],
+      ['memory', 'byte', 2 ** 30],
+      ['pods', 'integer', 110],
+      ['example_com_cam', 'integer', 2],
+    ],
+  )
+})
+
+test('a pod and its containers are told of as kube-state-metrics does', async (t) => {
+  const plain = aPod({ name: 'web', nodeName: 'pi-1' })
+  const pod: Pod = {
+    ...plain,
+    metadata: {
+      ...plain.metadata,
+      uid: 'u1',
+      annotations: { anything: 'a user writes' },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'web', uid: 'o1', controller: true }],
+    },
+    spec: {
+      ...plain.spec,
+      containers: [{ name: 'server', image: 'web:1', resources: { requests: { cpu: '250m', memory: '64Mi' } } }],
+    },
+    status: {
+      phase: 'Running',
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: [
+        {
+          name: 'server',
+          ready: false,
+          restartCount: 3,
+          image: 'web:1',
+          imageID: 'sha256:1',
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: { terminated: { exitCode: 1, reason: 'not one word' } },
+        },
+      ],
+    },
+  }
+  const samples = told({ pods: [pod] })
+  const base = { namespace: 'default', pod: 'web', uid: 'u1' }
+  const inside = { ...base, container: 'server' }
+  t.match(samples('kube_pod_info'), [{ labels: { ...base, node: 'pi-1', created_by_kind: 'DaemonSet' }, value: 1 }])
+  t.same(
+    samples('kube_pod_status_phase').filter(({ value }) => value === 1),
+    [{ labels: { ...base, phase: 'Running' }, value: 1 }],
+  )
+  t.equal(samples('kube_pod_status_phase').length, 5)
+  t.same(samples('kube_pod_status_ready')[1], { labels: { ...base, condition: 'false' }, value: 1 })
+  t.same(samples('kube_pod_container_status_restarts_total'), [{ labels: inside, value: 3 }])
+  t.same(samples('kube_pod_container_status_waiting_reason'), [
+    { labels: { ...inside, reason: 'CrashLoopBackOff' }, value: 1 },
+  ])
+  t.match(samples('kube_pod_container_status_last_terminated_reason'), [{ labels: { reason: 'Other' } }])
+  t.same(samples('kube_pod_container_resource_requests'), [
+    { labels: { ...inside, node: 'pi-1', resource: 'cpu', unit: 'core' }, value: 0.25 },
+    { labels: { ...inside, node: 'pi-1', resource: 'memory', unit: 'byte' }, value: 64 * 2 ** 20 },
+  ])
+  t.notOk(JSON.stringify(samples('kube_pod_info')).includes('a user writes'))
+})

@@ -1,0 +1,154 @@
+/** Pods and their containers as figures: kube-state-metrics' `kube_pod_*`. */
+import { type ContainerStatus, type Pod, podPhases } from '../../../api/pod.ts'
+import { counter, gauge, type MetricFamily, type MetricSample } from '../../../daemon/prometheus-text.ts'
+import { type AmountReader, because, createdAt, flat, instant, type Labels, one, truths } from './figures.ts'
+
+export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
+  const each = (samplesOf: (pod: Pod, labels: Labels) => Iterable<MetricSample>) =>
+    flat(pods, (pod) => samplesOf(pod, labelsOf(pod)))
+  yield gauge(
+    'kube_pod_info',
+    'The pod.',
+    each(({ metadata, spec, status }, labels) => {
+      const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
+      return [
+        one(1, {
+          ...labels,
+          host_ip: status?.hostIP ?? '',
+          pod_ip: status?.podIP ?? '',
+          node: spec.nodeName ?? '',
+          created_by_kind: owner?.kind ?? '',
+          created_by_name: owner?.name ?? '',
+          priority_class: spec.priorityClassName ?? '',
+          host_network: String(spec.hostNetwork === true),
+        }),
+      ]
+    }),
+  )
+  yield gauge(
+    'kube_pod_owner',
+    'Who it belongs to.',
+    each(({ metadata: { ownerReferences = [] } }, labels) =>
+      ownerReferences.length === 0
+        ? [one(1, { ...labels, owner_kind: '', owner_name: '', owner_is_controller: '' })]
+        : ownerReferences.map(({ kind, name, controller }) =>
+            one(1, { ...labels, owner_kind: kind, owner_name: name, owner_is_controller: String(controller === true) }),
+          ),
+    ),
+  )
+  yield gauge('kube_pod_created', 'When it was made.', each(createdAt))
+  yield gauge(
+    'kube_pod_deletion_timestamp',
+    'When it was, or is, to be gone.',
+    each(({ metadata }, labels) => instant(metadata.deletionTimestamp, labels)),
+  )
+  yield gauge(
+    'kube_pod_start_time',
+    'When its node took it on.',
+    each(({ status }, labels) => instant(status?.startTime, labels)),
+  )
+  yield gauge(
+    'kube_pod_status_phase',
+    'Its phase: 1 for the one it is in.',
+    each(({ status }, labels) =>
+      podPhases.map((phase) => one((status?.phase ?? 'Pending') === phase ? 1 : 0, { ...labels, phase })),
+    ),
+  )
+  for (const [name, type] of [
+    ['kube_pod_status_ready', 'Ready'],
+    ['kube_pod_status_scheduled', 'PodScheduled'],
+  ] as const) {
+    yield gauge(
+      name,
+      `Its condition ${type}: 1 for what it is.`,
+      each(({ status }, labels) => {
+        const now = status?.conditions?.find((condition) => condition.type === type)?.status.toLowerCase()
+        if (now === undefined) return []
+        return truths.map((truth) => one(now === truth ? 1 : 0, { ...labels, condition: truth }))
+      }),
+    )
+  }
+  yield gauge(
+    'kube_pod_status_reason',
+    'Why it is as it is.',
+    each(({ status }, labels) => because(status?.reason, labels)),
+  )
+  yield gauge(
+    'kube_pod_status_qos_class',
+    'Its quality of service.',
+    each(({ status }, labels) => (status?.qosClass ? [one(1, { ...labels, qos_class: status.qosClass })] : [])),
+  )
+}
+
+export function* containerFamilies(pods: readonly Pod[], amounts: AmountReader): Iterable<MetricFamily> {
+  const each = (samplesOf: (status: ContainerStatus, labels: Labels) => readonly MetricSample[]) =>
+    flat(pods, (pod) =>
+      flat(pod.status?.containerStatuses ?? [], (status) =>
+        samplesOf(status, { ...labelsOf(pod), container: status.name }),
+      ),
+    )
+  const yes = (value: unknown) => (value ? 1 : 0)
+  const prefix = 'kube_pod_container'
+  yield gauge(
+    `${prefix}_info`,
+    'The container.',
+    each(({ image, imageID, containerID = '' }, labels) => [
+      one(1, { ...labels, image, image_id: imageID, container_id: containerID }),
+    ]),
+  )
+  yield gauge(
+    `${prefix}_status_ready`,
+    '1: ready.',
+    each(({ ready }, labels) => [one(yes(ready), labels)]),
+  )
+  yield gauge(
+    `${prefix}_status_running`,
+    '1: it runs.',
+    each(({ state }, labels) => [one(yes(state?.running), labels)]),
+  )
+  yield gauge(
+    `${prefix}_status_waiting`,
+    '1: it waits.',
+    each(({ state }, labels) => [one(yes(state?.waiting), labels)]),
+  )
+  yield gauge(
+    `${prefix}_status_terminated`,
+    '1: it ended.',
+    each(({ state }, labels) => [one(yes(state?.terminated), labels)]),
+  )
+  yield gauge(
+    `${prefix}_status_waiting_reason`,
+    'Why it waits.',
+    each(({ state }, labels) => because(state?.waiting?.reason, labels)),
+  )
+  yield gauge(
+    `${prefix}_status_terminated_reason`,
+    'Why it ended.',
+    each(({ state }, labels) => because(state?.terminated?.reason, labels)),
+  )
+  yield gauge(
+    `${prefix}_status_last_terminated_reason`,
+    'Why it ended the time before.',
+    each(({ lastState }, labels) => because(lastState?.terminated?.reason, labels)),
+  )
+  yield counter(
+    `${prefix}_status_restarts_total`,
+    'How often it was started again.',
+    each(({ restartCount }, labels) => [one(restartCount, labels)]),
+  )
+  for (const kind of ['requests', 'limits'] as const) {
+    yield gauge(
+      `${prefix}_resource_${kind}`,
+      `Its ${kind}.`,
+      flat(pods, (pod) =>
+        flat(pod.spec.containers, ({ name, resources }) =>
+          amounts(resources?.[kind], { ...labelsOf(pod), container: name, node: pod.spec.nodeName ?? '' }),
+        ),
+      ),
+    )
+  }
+}
+
+function labelsOf({ metadata }: Pod): Labels {
+  return { namespace: metadata.namespace, pod: metadata.name, uid: metadata.uid }
+}

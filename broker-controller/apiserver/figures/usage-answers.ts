@@ -1,0 +1,153 @@
+/** metrics.k8s.io and a node's summary: the nodes concerned are asked, waited for a little, and what they said is told. */
+import { ApiError, notFound } from '../../../api/api-error.ts'
+import type { Node } from '../../../api/node.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { resources } from '../../../api/resources.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import type { HeardUsage, UsageBoard, Used } from '../../store/usage-board.ts'
+import { selectionOf } from '../handlers/list-options.ts'
+import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { answerForm } from '../wire/content-negotiation.ts'
+import { type UsageRoute, usageGroup, usageVersion } from './usage-routes.ts'
+
+export type UsageNeeds = { readonly store: Store; readonly usage: UsageBoard }
+
+export type UsageRequest = {
+  readonly route: UsageRoute
+  readonly query: URLSearchParams
+  readonly accept: string | undefined
+  readonly signal: AbortSignal
+}
+
+type Metrics = {
+  readonly kind: 'NodeMetrics' | 'PodMetrics'
+  readonly apiVersion: string
+  readonly metadata: { readonly name: string; readonly namespace?: string }
+  readonly timestamp: string
+  readonly window: string
+  readonly usage?: Amounts
+  readonly containers?: readonly { readonly name: string; readonly usage: Amounts }[]
+}
+type Amounts = { readonly cpu: string; readonly memory: string }
+
+const apiVersion = `${usageGroup}/${usageVersion}`
+
+/** Throws the ApiError that the client shall be told. */
+export async function usageAnswer(request: UsageRequest, needs: UsageNeeds): Promise<Answer> {
+  const { route } = request
+  if (route.subresource === 'proxy') return summaryAnswer(request, needs)
+  const form = answerForm(request.accept)
+  const items = await (route.resource === 'nodes' ? nodeMetrics : podMetrics)(request, needs)
+  const [only] = items
+  const kind = route.resource === 'nodes' ? 'NodeMetrics' : 'PodMetrics'
+  if (form === 'table') return objectAnswer(tableOf(items))
+  if (route.verb === 'list') return objectAnswer({ kind: `${kind}List`, apiVersion, metadata: {}, items })
+  if (only === undefined) {
+    const place = route.namespace === '' ? route.name : `${route.namespace}/${route.name}`
+    throw notFound({ name: kind.toLowerCase(), group: usageGroup }, place)
+  }
+  return objectAnswer(only)
+}
+
+async function nodeMetrics(request: UsageRequest, { store, usage }: UsageNeeds): Promise<readonly Metrics[]> {
+  const nodes = await selectedNodes(request, store)
+  await usage.look(nodes.filter(mayAnswer).map(nameOf), request.signal)
+  return nodes.flatMap((node) => {
+    const heard = usage.newest(nameOf(node))
+    const amounts = heard === undefined ? undefined : amountsOf(heard.node)
+    if (heard === undefined || amounts === undefined) return []
+    return { kind: 'NodeMetrics', apiVersion, metadata: metadataOf(node, heard), ...timesOf(heard), usage: amounts }
+  })
+}
+
+async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): Promise<readonly Metrics[]> {
+  const pods = await selectedPods(request, store)
+  const wanted = new Set(pods.flatMap(({ spec }) => spec.nodeName ?? []))
+  const nodes = await Promise.all([...wanted].map((name) => store.get('nodes', { namespace: '', name })))
+  const present = nodes.flatMap((node) => (node !== undefined && mayAnswer(node) ? nameOf(node) : []))
+  await usage.look(present, request.signal)
+  return pods.flatMap((pod) => {
+    // A node speaks of the pods bound to it, and of no others.
+    const heard = usage.newest(pod.spec.nodeName ?? '')
+    const used = heard?.pods.get(pod.metadata.uid)
+    if (heard === undefined || used === undefined) return []
+    const containers = [...used].flatMap(([name, one]) => {
+      const amounts = amountsOf(one)
+      return amounts === undefined ? [] : { name, usage: amounts }
+    })
+    if (containers.length === 0) return []
+    return { kind: 'PodMetrics', apiVersion, metadata: metadataOf(pod, heard), ...timesOf(heard), containers }
+  })
+}
+
+async function summaryAnswer({ route, signal }: UsageRequest, { store, usage }: UsageNeeds): Promise<Answer> {
+  const node = await store.get('nodes', { namespace: '', name: route.name })
+  if (node === undefined) throw notFound(resources.nodes, route.name)
+  const summary = await usage.whole(route.name, signal)
+  if (summary !== undefined) return objectAnswer(summary)
+  throw new ApiError('ServiceUnavailable', `node ${route.name} does not answer`)
+}
+
+async function selectedNodes({ route: { name }, query }: UsageRequest, store: Store) {
+  if (name !== '') return present(await store.get('nodes', { namespace: '', name }))
+  return (await store.list('nodes')).items.filter(selectionOf(resources.nodes, query).matches)
+}
+
+async function selectedPods({ route: { namespace, name }, query }: UsageRequest, store: Store) {
+  if (name !== '') return present(await store.get('pods', { namespace, name }))
+  return (await store.list('pods', namespace || undefined)).items.filter(selectionOf(resources.pods, query).matches)
+}
+
+function present<T>(one: T | undefined): readonly T[] {
+  return one === undefined ? [] : [one]
+}
+
+/** One of which nothing is heard need not be waited for. */
+function mayAnswer({ status }: Node): boolean {
+  return status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'Unknown'
+}
+
+function nameOf({ metadata }: StoredObject<'nodes'>): string {
+  return metadata.name
+}
+
+function metadataOf({ metadata }: Node | Pod, { heardWallMs }: HeardUsage) {
+  const { name = '', namespace, labels } = metadata
+  return {
+    name,
+    ...(namespace && { namespace }),
+    creationTimestamp: rfc3339(heardWallMs),
+    ...(labels && { labels }),
+  }
+}
+
+function timesOf({ heardWallMs, windowSeconds }: HeardUsage) {
+  return { timestamp: rfc3339(heardWallMs), window: `${windowSeconds.toFixed(3)}s` }
+}
+
+/** Half of the truth is none: kubectl would show the missing half as nothing used. */
+function amountsOf({ cpu, memory }: Used): Amounts | undefined {
+  if (cpu === undefined || memory === undefined) return undefined
+  return { cpu: `${cpu}n`, memory: `${Math.ceil(memory / 1024)}Ki` }
+}
+
+function tableOf(items: readonly Metrics[]) {
+  const column = (name: string, format = '') => ({ name, type: 'string', format, description: '', priority: 0 })
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: {},
+    columnDefinitions: [column('Name', 'name'), column('cpu'), column('memory'), column('window')],
+    rows: items.map((item) => ({
+      cells: [item.metadata.name, ...totals(item), item.window],
+      object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: item.metadata },
+    })),
+  }
+}
+
+function totals({ usage, containers = [] }: Metrics): readonly string[] {
+  const all = usage === undefined ? containers.map((container) => container.usage) : [usage]
+  const sum = (unit: 'cpu' | 'memory') => all.reduce((total, amounts) => total + Number.parseInt(amounts[unit], 10), 0)
+  return [`${sum('cpu')}n`, `${sum('memory')}Ki`]
+}

@@ -1,0 +1,70 @@
+import { test } from 'tap'
+import { anApi, type Document, patchTypes } from '../../testing/api-in-memory.ts'
+import { configMapsPath, podsPath, sentMap, sentNode, sentPod } from '../../testing/sent-objects.ts'
+
+test('what the server says about an object is not for the client to write', async (t) => {
+  const { ask } = await anApi(t)
+  const { body } = await ask('POST', podsPath, {
+    body: {
+      ...sentPod('web', {}, { uid: 'mine', creationTimestamp: '2001-01-01T00:00:00Z', generation: 9 }),
+      status: { phase: 'Running' },
+    },
+  })
+  t.match(body, { metadata: { generation: undefined, creationTimestamp: /^2026/ }, status: { phase: 'Pending' } })
+  t.not((body['metadata'] as Document)['uid'], 'mine')
+  const path = `${podsPath}/web`
+  await ask('PATCH', path, { type: patchTypes.merge, body: { status: { phase: 'Failed' } } })
+  t.match(await ask('GET', path), { body: { status: { phase: 'Pending' } } })
+  const reported = await ask('PATCH', `${path}/status`, {
+    type: patchTypes.strategic,
+    body: { status: { phase: 'Running' }, spec: { nodeName: 'elsewhere' }, metadata: { labels: { seen: 'yes' } } },
+  })
+  t.match(reported.body, { status: { phase: 'Running' }, metadata: { labels: { seen: 'yes' } } })
+  t.notMatch(reported.body, { spec: { nodeName: 'elsewhere' } })
+})
+
+test('a write onto an older version is a conflict, one without a version is not', async (t) => {
+  const { ask } = await anApi(t)
+  const { body: first } = await ask('POST', configMapsPath, { body: sentMap() })
+  const path = `${configMapsPath}/settings`
+  const version = (first['metadata'] as Document)['resourceVersion']
+  t.match(await ask('PUT', path, { body: sentMap({ data: { a: '1' } }, { resourceVersion: version }) }), { code: 200 })
+  const stale = await ask('PUT', path, { body: sentMap({ data: { a: '2' } }, { resourceVersion: version }) })
+  t.match(stale, { code: 409, body: { reason: 'Conflict', message: /the object has been modified/ } })
+  const patch = { type: patchTypes.merge, body: { metadata: { resourceVersion: version }, data: { a: '2' } } }
+  t.match(await ask('PATCH', path, patch), { code: 409 })
+  t.match(await ask('PUT', path, { body: sentMap({ data: { a: '3' } }, { resourceVersion: '' }) }), { code: 200 })
+  t.match(await ask('PUT', path, { body: sentMap({}, { name: 'other' }) }), {
+    code: 400,
+    body: { message: 'the name of the object (other) does not match the name on the URL (settings)' },
+  })
+  t.match(await ask('PUT', path, { body: sentMap({}, { uid: 'another' }) }), { code: 409, body: { message: /UID/ } })
+})
+
+test('patches of many clients at once are all kept', async (t) => {
+  const { ask, clock } = await anApi(t)
+  await ask('POST', configMapsPath, { body: sentMap() })
+  const keys = ['a', 'b', 'c']
+  const patching = Promise.all(
+    keys.map((key) =>
+      ask('PATCH', `${configMapsPath}/settings`, { type: patchTypes.merge, body: { data: { [key]: '1' } } }),
+    ),
+  )
+  await clock.advance(1000)
+  for (const { code } of await patching) t.equal(code, 200)
+  t.match(await ask('GET', `${configMapsPath}/settings`), { body: { data: { a: '1', b: '1', c: '1' } } })
+})
+
+test('an empty patch changes nothing, a JSON patch and a strategic one do', async (t) => {
+  const { ask } = await anApi(t)
+  const { body: first } = await ask('POST', '/api/v1/nodes', { body: sentNode('pi-01') })
+  const path = '/api/v1/nodes/pi-01'
+  t.same((await ask('PATCH', path, { type: patchTypes.merge, body: {} })).body['metadata'], first['metadata'])
+  const taint = { key: 'dedicated', value: 'db', effect: 'NoSchedule' }
+  await ask('PATCH', path, { type: patchTypes.strategic, body: { spec: { taints: [taint] } } })
+  const ops = [{ op: 'add', path: '/spec/unschedulable', value: true }]
+  const { body } = await ask('PATCH', path, { type: patchTypes.json, body: ops })
+  t.match(body, { spec: { taints: [taint], unschedulable: true } })
+  t.match(await ask('PATCH', path, { type: 'application/apply-patch+yaml', body: {} }), { code: 415 })
+  t.match(await ask('PATCH', '/api/v1/nodes/nowhere', { type: patchTypes.merge, body: {} }), { code: 404 })
+})

@@ -1,0 +1,148 @@
+/** update and patch, of objects and of their subresources: read, change, write, and again when somebody was quicker. */
+import { isDeepStrictEqual } from 'node:util'
+import { ApiError, conflict, isApiError } from '../../../api/api-error.ts'
+import { nodeOf } from '../../../api/identity.ts'
+import { isReleased } from '../../../api/object-deletion.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import { revokeIfNode } from '../../store/revocations.ts'
+import { nodeRestriction } from '../access/node-restriction.ts'
+import { admitPriorityClass } from '../kinds/priority.ts'
+import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { mostPatchValues } from '../wire/body-limits.ts'
+import { bodyForm, patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
+import { jsonPatch } from '../wire/json-patch.ts'
+import { mergePatch } from '../wire/patch.ts'
+import {
+  type AnyObject,
+  fieldValidation,
+  inNamespace,
+  isDryRun,
+  parseBody,
+  parseJson,
+  type Read,
+  readObject,
+} from '../wire/request-body.ts'
+import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
+import { prepareForUpdate } from './admission.ts'
+import { represent } from './representation.ts'
+import { forbid, keyOf, presentObject, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
+import { approvalChange, ephemeralChange, statusChange, withoutStatusChange } from './subresources.ts'
+import type { AnyStored } from './watch.ts'
+
+/** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
+const waitsMs = [10, 20, 40, 80, 160]
+
+export async function changeObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const wish = wishOf(request, needs)
+  const dryRun = isDryRun(query)
+  const wantedFrom = route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
+  for (let failures = 0; ; failures++) {
+    const present = await presentObject(request, needs)
+    const { value, warnings } = wantedFrom(present)
+    refuseOther(request, value, present)
+    const next = changed(request, present, inNamespace(value, route.namespace), needs.clock.wallMs())
+    try {
+      await refuseSecondDefault(request, next, needs)
+      const result = dryRun ? next : await written(request, present, next, needs)
+      return objectAnswer(represent(route.resource, result, wish), 200, warnings)
+    } catch (error) {
+      // A client that named the version is refused on the next reading; one that did not need not know.
+      const waitMs = waitsMs[failures]
+      if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
+      await needs.clock.sleep(waitMs, request.signal)
+    }
+  }
+}
+
+async function refuseSecondDefault({ route }: ResourceRequest, next: AnyObject, needs: ResourceNeeds): Promise<void> {
+  if (next.kind !== 'PriorityClass') return
+  const admitted = admitPriorityClass(next, (await needs.store.list('priorityclasses')).items)
+  if (!admitted.ok) throw forbid(route.resource, route.name, admitted.because)
+}
+
+/** What the client wants, worked out from what is there. */
+type Wanted = (present: AnyStored) => Read<AnyObject>
+
+async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Wanted> {
+  const { route, query, contentType } = request
+  // Of protobuf we do not read every status, and half a status would take the other half away.
+  if (route.subresource === 'status' && bodyForm(contentType) === 'protobuf') throw unsupportedBody()
+  const input = parseBody(await request.readBody(), request, parseYaml)
+  const read = readObject(route.resource, input, fieldValidation(query))
+  return () => read
+}
+
+async function patched(request: ResourceRequest): Promise<Wanted> {
+  const { route, query, contentType } = request
+  const form = patchForm(contentType)
+  const validation = fieldValidation(query)
+  const patch = parseJson(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
+  const apply = (present: AnyStored) => {
+    switch (form) {
+      case 'json':
+        return jsonPatch(present, patch)
+      case 'merge':
+        return mergePatch(present, patch)
+      case 'strategic':
+        return strategicMergePatch(route.resource.schema, present, patch)
+    }
+  }
+  return (present) => readObject(route.resource, apply(present), validation)
+}
+
+/** Is what the client wrote about this very object, in the version it has read? Saying nothing of these is saying yes. */
+function refuseOther({ route }: ResourceRequest, { metadata }: AnyObject, present: AnyStored): void {
+  const { name = '', uid, resourceVersion } = metadata
+  if (name !== route.name) {
+    const message = `the name of the object (${name}) does not match the name on the URL (${route.name})`
+    throw new ApiError('BadRequest', message)
+  }
+  if (uid && uid !== present.metadata.uid) {
+    const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${present.metadata.uid}`
+    throw conflict(route.resource, name, because)
+  }
+  if (resourceVersion && resourceVersion !== present.metadata.resourceVersion) throw conflict(route.resource, name)
+}
+
+function changed(request: ResourceRequest, present: AnyStored, wanted: AnyObject, nowMs: number): AnyObject {
+  const { route, identity } = request
+  const { resource } = route
+  const next = prepareForUpdate(resource, present, changedPart(request, present, wanted, nowMs), route.subresource)
+  const node = nodeOf(identity)
+  const problem = node && nodeRestriction(node, resource.name, next, present)
+  if (problem) throw forbid(resource, route.name, problem)
+  return next
+}
+
+function changedPart({ route }: ResourceRequest, present: AnyStored, wanted: AnyObject, nowMs: number): AnyObject {
+  switch (route.subresource) {
+    case 'status':
+      return statusChange(present, wanted)
+    case 'ephemeralcontainers':
+      return ephemeralChange(present, wanted)
+    case 'approval':
+      return approvalChange(route.resource, present, wanted, rfc3339(nowMs))
+    default:
+      return withoutStatusChange(route.resource, present, wanted)
+  }
+}
+
+/** Written only onto what was read. An object that only its finalizers kept goes with the last of them. */
+async function written(
+  { route }: ResourceRequest,
+  present: AnyStored,
+  next: AnyObject,
+  { store, clock }: ResourceNeeds,
+): Promise<AnyObject> {
+  const { uid, resourceVersion } = present.metadata
+  const { name } = route.resource
+  if (isReleased(next)) {
+    await revokeIfNode({ store, clock }, name, route.name)
+    return store.delete(name, keyOf(route), { uid, resourceVersion })
+  }
+  const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
+  const changesStatus = route.subresource !== '' && route.subresource !== 'ephemeralcontainers'
+  const statusOnly = changesStatus && isDeepStrictEqual(next.metadata, present.metadata)
+  return statusOnly ? store.updateStatus(name, exact) : store.update(name, exact)
+}

@@ -1,0 +1,113 @@
+import { test } from 'tap'
+import { anApi, patchTypes } from '../../testing/api-in-memory.ts'
+import { configMapsPath, podsPath, sentMap, sentPod } from '../../testing/sent-objects.ts'
+
+test('a body may be YAML', async (t) => {
+  const { ask } = await anApi(t)
+  const body = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: "1"}\n'
+  t.match(await ask('POST', configMapsPath, { body, type: 'application/yaml' }), {
+    code: 201,
+    body: { data: { a: '1' } },
+  })
+})
+
+test('what cannot be understood is refused with the reason', async (t) => {
+  const { ask } = await anApi(t)
+  const post = (body: unknown, type?: string) =>
+    ask('POST', configMapsPath, { body, ...(type !== undefined && { type }) })
+  t.match(await post('{'), { code: 400, body: { reason: 'BadRequest' } })
+  t.match(await post({ metadata: { name: 'a' } }), { code: 400, body: { message: /Object 'Kind' is missing/ } })
+  t.match(await post({ ...sentMap(), kind: 'Secret' }), {
+    code: 400,
+    body: { message: /cannot be handled as a ConfigMap/ },
+  })
+  t.match(await post(sentMap({}, { namespace: 'other' })), {
+    code: 400,
+    body: { message: /does not match the namespace/ },
+  })
+  t.match(await post(sentMap(), 'application/vnd.kubernetes.protobuf'), { code: 415 })
+  t.match(await post(sentMap({ data: { a: 1 } })), {
+    code: 422,
+    body: { reason: 'Invalid', details: { name: 'settings', kind: 'ConfigMap', causes: [{ field: /data/ }] } },
+  })
+  t.match(await ask('POST', podsPath, { body: sentPod('web', { containers: [] }) }), {
+    code: 422,
+    body: { details: { kind: 'Pod', causes: [{ field: 'spec.containers' }] } },
+  })
+})
+
+test('unknown fields are refused, warned of, or dropped, as the client wishes', async (t) => {
+  const { ask } = await anApi(t)
+  const body = sentMap({ bogus: 1 })
+  t.match(await ask('POST', `${configMapsPath}?fieldValidation=Strict`, { body }), {
+    code: 400,
+    body: {
+      message:
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "bogus"',
+    },
+  })
+  const ignored = await ask('POST', `${configMapsPath}?fieldValidation=Ignore&dryRun=All`, { body })
+  t.match(ignored, { code: 201, warnings: [], body: { bogus: undefined } })
+  t.match(await ask('POST', configMapsPath, { body }), { code: 201, warnings: ['unknown field "bogus"'] })
+})
+
+test('a name can be asked for instead of chosen', async (t) => {
+  const { ask } = await anApi(t)
+  const { body } = await ask('POST', configMapsPath, { body: sentMap({}, { name: undefined, generateName: 'job-' }) })
+  t.match(body, { metadata: { name: /^job-[bcdfghjklmnpqrstvwxz2456789]{5}$/, generateName: 'job-' } })
+})
+
+test('nothing is created where there is no namespace, nor in one that is going', async (t) => {
+  const { ask } = await anApi(t)
+  t.match(await ask('POST', '/api/v1/namespaces/nowhere/configmaps', { body: sentMap() }), {
+    code: 404,
+    body: { message: 'namespaces "nowhere" not found' },
+  })
+  await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } } })
+  const going = await ask('DELETE', '/api/v1/namespaces/team')
+  t.match(going, { code: 200, body: { status: { phase: 'Terminating' }, metadata: { deletionTimestamp: /Z$/ } } })
+  const late = await ask('POST', '/api/v1/namespaces/team/configmaps', { body: sentMap() })
+  t.match(late, { code: 403, body: { message: /^configmaps ".+" is forbidden: .* it is being terminated/ } })
+  t.match(await ask('DELETE', '/api/v1/namespaces/kube-system'), { code: 403 })
+})
+
+test('a list of revoked certificates that cannot be understood is refused', async (t) => {
+  const { ask } = await anApi(t)
+  const path = '/api/v1/namespaces/kube-system/configmaps'
+  const list = (revoked: string) => ({ body: sentMap({ data: { revoked } }, { name: 'bramble-revoked-certificates' }) })
+  t.match(await ask('POST', path, list('yesterday system:node:pi-3')), {
+    code: 422,
+    body: { message: /data\[revoked\].*not \\?"TIME USER REASON/ },
+  })
+  t.match(await ask('POST', path, list('2026-01-01T00:00:00Z system:node:pi-3 Stolen')), { code: 201 })
+})
+
+test('a pod names its class, and a class that is not there is refused', async (t) => {
+  const { ask } = await anApi(t)
+  const classes = '/apis/scheduling.k8s.io/v1/priorityclasses'
+  const aClass = (name: string, value: number, more: object = {}) => ({
+    apiVersion: 'scheduling.k8s.io/v1',
+    kind: 'PriorityClass',
+    metadata: { name },
+    value,
+    ...more,
+  })
+  t.match(await ask('POST', classes, { body: aClass('high', 1000) }), {
+    code: 201,
+    body: { preemptionPolicy: 'PreemptLowerPriority' },
+  })
+  t.match(await ask('POST', podsPath, { body: sentPod('web', { priorityClassName: 'high' }) }), {
+    code: 201,
+    body: { spec: { priority: 1000 } },
+  })
+  t.match(await ask('POST', podsPath, { body: sentPod('x', { priorityClassName: 'low' }) }), {
+    code: 403,
+    body: { message: 'pods "x" is forbidden: no PriorityClass with name low was found' },
+  })
+  t.match(await ask('POST', classes, { body: aClass('usual', 5, { globalDefault: true }) }), { code: 201 })
+  const patch = { body: { globalDefault: true }, type: patchTypes.merge }
+  t.match(await ask('PATCH', `${classes}/high`, patch), {
+    code: 403,
+    body: { message: /PriorityClass usual is already marked as default/ },
+  })
+})

@@ -1,0 +1,160 @@
+/** delete and deletecollection: what goes at once, what is only marked, what may not go. */
+import { conflict, isApiError, notFound } from '../../../api/api-error.ts'
+import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/delete-options.ts'
+import { planDeletion } from '../../../api/object-deletion.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { systemPriorityClasses } from '../../../api/priority-class.ts'
+import { forbidden, invalidObject } from '../../../api/problem.ts'
+import type { Resource } from '../../../api/resources.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { revokeIfNode } from '../../store/revocations.ts'
+import type { ObjectKey, Store } from '../../store/store.ts'
+import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type AnyObject, isDryRun, parseBody, readAs } from '../wire/request-body.ts'
+import { successStatus } from '../wire/status-errors.ts'
+import { selectionOf } from './list-options.ts'
+import { represent, representList } from './representation.ts'
+import { forbid, keyOf, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
+import type { AnyStored } from './watch.ts'
+
+export type DeletionRequest = {
+  readonly key: ObjectKey
+  readonly options?: DeleteOptions
+  readonly dryRun?: boolean
+  /** What else is written on an object that stays for now. */
+  readonly change?: (object: AnyObject) => AnyObject
+}
+
+export type DeletionNeeds = { readonly store: Store; readonly clock: Clock }
+
+const waitsMs = [10, 20, 40, 80, 160]
+
+/** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
+export async function deleteOne(
+  resource: Resource,
+  { key, options = {}, dryRun = false, change = (object) => object }: DeletionRequest,
+  { store, clock }: DeletionNeeds,
+): Promise<{ readonly removed: boolean; readonly object: AnyStored | AnyObject }> {
+  refuseImmortal(resource, key.name)
+  for (let failures = 0; ; failures++) {
+    const present = await store.get(resource.name, key)
+    if (present === undefined) throw notFound(resource, key.name)
+    const { uid, resourceVersion } = present.metadata
+    refuseOther(resource, present, options)
+    const plan = planDeletion(change(present), { ...options, nowMs: clock.wallMs() })
+    try {
+      if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
+      if (plan.remove) await revokeIfNode({ store, clock }, resource.name, key.name)
+      if (plan.remove)
+        return { removed: true, object: await store.delete(resource.name, key, { uid, resourceVersion }) }
+      // The same where nothing is new: writing what is there changes nothing.
+      return { removed: false, object: await store.update(resource.name, plan.object) }
+    } catch (error) {
+      const waitMs = waitsMs[failures]
+      if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
+      await clock.sleep(waitMs)
+    }
+  }
+}
+
+export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const { resource } = route
+  const wish = wishOf(request, needs)
+  const options = await deleteOptions(request, needs)
+  const dryRun = isDryRun(query, options.dryRun)
+  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun }, needs)
+  // As Kubernetes: of a pod the last word, of other kinds that they are gone.
+  if (!removed || isPod(object)) return objectAnswer(represent(resource, object, wish))
+  const { name, group } = resource
+  const { uid } = object.metadata
+  return objectAnswer(successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) }))
+}
+
+/** The store writes together what is asked for together. */
+const deletedTogether = 500
+
+export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const { resource, namespace } = route
+  const wish = wishOf(request, needs)
+  const { matches } = selectionOf(resource, query)
+  const options = await deleteOptions(request, needs)
+  const dryRun = isDryRun(query, options.dryRun)
+  const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
+  const ended: AnyObject[] = []
+  const found = items.filter(matches)
+  const together = resource.name === 'nodes' ? 1 : deletedTogether // each node is written into one list of revocations
+  for (let at = 0; at < found.length; at += together) {
+    const deletions = found.slice(at, at + together).map(({ metadata }) => {
+      const key = { namespace: metadata.namespace ?? '', name: metadata.name }
+      return deleteOne(resource, { key, options, dryRun }, needs)
+    })
+    for (const result of await Promise.allSettled(deletions)) {
+      if (result.status === 'fulfilled') ended.push(result.value.object)
+      else if (!isApiError(result.reason, 'NotFound')) throw result.reason
+    }
+  }
+  return objectAnswer(representList(resource, ended, { resourceVersion }, wish))
+}
+
+/** In the body, or, as older clients do, in the query. */
+async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<DeleteOptions> {
+  const body = await request.readBody()
+  const isGiven = body.toString('utf8').trim() !== ''
+  const input = isGiven ? parseBody(body, request, parseYaml) : optionsInQuery(request.query)
+  const options = readAs(DeleteOptionsSchema, 'DeleteOptions', input)
+  if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {
+    const problem = forbidden('orphanDependents', 'may not be given together with propagationPolicy')
+    throw invalidObject({ kind: 'DeleteOptions', group: '' }, '', [problem])
+  }
+  return options
+}
+
+function optionsInQuery(query: URLSearchParams): unknown {
+  const seconds = query.get('gracePeriodSeconds')
+  const policy = query.get('propagationPolicy')
+  const orphan = query.get('orphanDependents')
+  return {
+    ...(seconds !== null && { gracePeriodSeconds: Number(seconds) }),
+    ...(policy && { propagationPolicy: policy }),
+    ...(orphan && { orphanDependents: orphan === 'true' }),
+  }
+}
+
+/** Throws Conflict when this is not the object, or not the version, that shall go. */
+export function refuseOther(resource: Resource, { metadata }: AnyObject, { preconditions = {} }: DeleteOptions): void {
+  const { uid, resourceVersion } = preconditions
+  if (uid && uid !== metadata.uid) {
+    const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`
+    throw conflict(resource, metadata.name ?? '', because)
+  }
+  if (resourceVersion && resourceVersion !== metadata.resourceVersion) {
+    const asked = `ResourceVersion in precondition: ${resourceVersion}`
+    const because = `Precondition failed: ${asked}, ResourceVersion in object meta: ${metadata.resourceVersion}`
+    throw conflict(resource, metadata.name ?? '', because)
+  }
+}
+
+/** The fleet stands on these. */
+const immortal = [
+  {
+    resource: 'namespaces',
+    names: ['default', 'kube-system', 'kube-public', 'kube-node-lease'],
+    because: 'this namespace may not be deleted',
+  },
+  {
+    resource: 'priorityclasses',
+    names: systemPriorityClasses.map(({ metadata }) => metadata.name),
+    because: 'this is a system priority class and cannot be deleted',
+  },
+]
+
+function refuseImmortal(resource: Resource, name: string): void {
+  const found = immortal.find((one) => one.resource === resource.name && one.names.includes(name))
+  if (found !== undefined) throw forbid(resource, name, found.because)
+}
+
+function isPod(object: AnyObject): object is Pod {
+  return object.kind === 'Pod'
+}

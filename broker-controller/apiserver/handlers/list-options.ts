@@ -1,0 +1,162 @@
+/** Which objects does a list or a watch ask for, and from when? Everything its query says. */
+import { ApiError } from '../../../api/api-error.ts'
+import type { Resource } from '../../../api/resources.ts'
+import {
+  matchesFields,
+  matchesLabels,
+  type Parsed,
+  parseFieldSelector,
+  parseLabelSelector,
+} from '../../../api/selectors.ts'
+import { isSwitchedOn } from '../routes.ts'
+import type { AnyStored } from './watch.ts'
+
+export type Selection = { readonly matches: (object: AnyStored) => boolean; readonly isEverything: boolean }
+
+/** Labels and fields that the query asks for. BadRequest where it cannot be understood. */
+export function selectionOf(resource: Resource, query: URLSearchParams): Selection {
+  const labels = understood(parseLabelSelector(query.get('labelSelector') ?? ''))
+  const fields = understood(parseFieldSelector(resource.name, query.get('fieldSelector') ?? ''))
+  return {
+    isEverything: labels.length === 0 && fields.length === 0,
+    matches: (object) => matchesLabels(labels, object.metadata.labels) && matchesFields(fields, object),
+  }
+}
+
+/** What the field selector asks to be equal: who may do something can depend on it. */
+export function exactFields(resource: Resource, query: URLSearchParams): ReadonlyMap<string, string> {
+  const fields = understood(parseFieldSelector(resource.name, query.get('fieldSelector') ?? ''))
+  return new Map(fields.filter(({ equal }) => equal).map(({ field, value }) => [field, value]))
+}
+
+function understood<T>(parsed: Parsed<T>): T {
+  if (parsed.ok) return parsed.value
+  throw new ApiError('BadRequest', parsed.problem)
+}
+
+export type Page = {
+  /** 0: no limit. */
+  readonly limit: number
+  /** Where the page before this one ended. */
+  readonly after: Continue | undefined
+}
+
+/** The last object of a page, and the version of the list when its first page was given. */
+export type Continue = { readonly version: string; readonly namespace: string; readonly name: string }
+
+export function pageOf(query: URLSearchParams): Page {
+  const limit = Number(query.get('limit') || '0')
+  if (!Number.isInteger(limit) || limit < 0) throw new ApiError('BadRequest', 'limit: must be a number of objects')
+  const token = query.get('continue')
+  return { limit, after: token ? parseContinue(token) : undefined }
+}
+
+function formatContinue({ version, namespace, name }: Continue): string {
+  return Buffer.from(JSON.stringify([version, namespace, name])).toString('base64url')
+}
+
+function parseContinue(token: string): Continue {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
+    if (Array.isArray(parts) && parts.every((part) => typeof part === 'string')) {
+      const [version = '', namespace = '', name = ''] = parts
+      return { version, namespace, name }
+    }
+  } catch {
+    // said below
+  }
+  throw new ApiError('BadRequest', 'continue key is not valid')
+}
+
+export type PagedList = {
+  readonly items: readonly AnyStored[]
+  readonly metadata: {
+    readonly resourceVersion: string
+    readonly continue?: string
+    readonly remainingItemCount?: number
+  }
+}
+
+/**
+ * One page of what is there now. All pages carry the version of the first, so a watch from there also tells what
+ * changed while they were read.
+ */
+export function pageOfList(
+  items: readonly AnyStored[],
+  resourceVersion: string,
+  { limit, after }: Page,
+  isEverything: boolean,
+): PagedList {
+  const version = after?.version ?? resourceVersion
+  const rest = after === undefined ? items : items.filter((object) => byPlace(object, { metadata: after }) > 0)
+  if (limit === 0 || rest.length <= limit) return { items: rest, metadata: { resourceVersion: version } }
+  const page = [...rest].sort(byPlace).slice(0, limit)
+  const { namespace = '', name = '' } = page.at(-1)?.metadata ?? {}
+  return {
+    items: page,
+    metadata: {
+      resourceVersion: version,
+      continue: formatContinue({ version, namespace, name }),
+      // With a selector Kubernetes does not know how many are left to match, and says nothing.
+      ...(isEverything && { remainingItemCount: rest.length - limit }),
+    },
+  }
+}
+
+type Placed = { readonly metadata: { readonly namespace?: string; readonly name?: string } }
+
+function byPlace(a: Placed, b: Placed): number {
+  return (
+    compare(a.metadata.namespace ?? '', b.metadata.namespace ?? '') ||
+    compare(a.metadata.name ?? '', b.metadata.name ?? '')
+  )
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+export type WatchStart = {
+  /** Undefined: begin with what is there. */
+  readonly from: string | undefined
+  readonly bookmarks: boolean
+  readonly markInitialEnd: boolean
+  readonly timeoutMs: number | undefined
+}
+
+/** From where, and for how long, a watch is asked for. `latest` is the store's version: a watch can begin now. */
+export function watchStart(query: URLSearchParams, latest: string): WatchStart {
+  const version = query.get('resourceVersion') ?? ''
+  if (!/^\d*$/.test(version))
+    throw invalidOption('resourceVersion', `Invalid value: "${version}": must be a version we gave`)
+  const bookmarks = isSwitchedOn(query, 'allowWatchBookmarks')
+  const asked = query.get('sendInitialEvents')
+  const initial = isSwitchedOn(query, 'sendInitialEvents')
+  const match = query.get('resourceVersionMatch') ?? ''
+  if (asked !== null && match !== 'NotOlderThan') {
+    throw invalidOption(
+      'resourceVersionMatch',
+      'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    )
+  }
+  if (asked === null && match !== '') {
+    throw invalidOption(
+      'resourceVersionMatch',
+      'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    )
+  }
+  const fromNothing = version === '' || version === '0'
+  const seconds = Number(query.get('timeoutSeconds') || '0')
+  return {
+    from: initial || (fromNothing && asked === null) ? undefined : fromNothing ? latest : version,
+    bookmarks,
+    markInitialEnd: initial && bookmarks,
+    timeoutMs: seconds > 0 ? seconds * 1000 : undefined,
+  }
+}
+
+function invalidOption(field: string, message: string): ApiError {
+  const reason = message.startsWith('Forbidden') ? 'FieldValueForbidden' : 'FieldValueInvalid'
+  const details = { group: 'meta.k8s.io', kind: 'ListOptions', causes: [{ reason, message, field }] }
+  return new ApiError('Invalid', `ListOptions.meta.k8s.io "" is invalid: ${field}: ${message}`, details)
+}

@@ -1,0 +1,53 @@
+/** get, list, watch. */
+import { ApiError } from '../../../api/api-error.ts'
+import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
+import { represent, representBookmark, representList } from './representation.ts'
+import { presentObject, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
+import { type AnyStored, watchLines } from './watch.ts'
+
+export async function getObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const wish = wishOf(request, needs)
+  return objectAnswer(represent(request.route.resource, await presentObject(request, needs), wish))
+}
+
+/** Always the newest state, which is no older than any version a client may ask for. */
+export async function listObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const wish = wishOf(request, needs)
+  const { matches, isEverything } = selectionOf(route.resource, query)
+  const page = pageOf(query)
+  const { items, resourceVersion } = await needs.store.list(route.resource.name, route.namespace || undefined)
+  if (query.get('resourceVersionMatch') === 'Exact' && query.get('resourceVersion') !== resourceVersion) {
+    throw new ApiError(
+      'Expired',
+      `The resourceVersion for the provided list is too old: only ${resourceVersion} is kept`,
+    )
+  }
+  const { items: found, metadata } = pageOfList(items.filter(matches), resourceVersion, page, isEverything)
+  return objectAnswer(representList(route.resource, found, metadata, wish))
+}
+
+export async function watchObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query, signal } = request
+  const { resource } = route
+  const wish = wishOf(request, needs)
+  const { matches } = selectionOf(resource, query)
+  const start = watchStart(query, await needs.store.version())
+  const options = {
+    ...start,
+    namespace: route.namespace || undefined,
+    matches,
+    shown: (object: AnyStored, first: boolean) => {
+      const shown = represent(resource, object, { ...wish, nowMs: needs.clock.wallMs() })
+      return wish.form === 'table' && !first ? withoutHeader(shown) : shown
+    },
+    bookmark: (metadata: { resourceVersion: string }) => representBookmark(resource, metadata, wish),
+  }
+  return { kind: 'stream', pieces: watchLines(needs, resource.name, options, signal) }
+}
+
+/** The columns are said once, with the first row. */
+function withoutHeader(table: unknown): unknown {
+  return { ...(table as object), columnDefinitions: [] }
+}

@@ -1,0 +1,59 @@
+/** An object or a list in the form the client reads: itself, a table's rows, its metadata. */
+import type { ObjectMeta } from '../../../api/meta.ts'
+import { apiVersionOf, type Resource } from '../../../api/resources.ts'
+import type { AnswerForm } from '../wire/content-negotiation.ts'
+import type { AnyObject } from '../wire/request-body.ts'
+import { type IncludeObject, type ListMeta, tableOf } from './tables.ts'
+
+export type Wish = { readonly form: AnswerForm; readonly includeObject: IncludeObject; readonly nowMs: number }
+
+export function represent(resource: Resource, object: AnyObject, wish: Wish): unknown {
+  switch (wish.form) {
+    case 'object':
+      return object
+    case 'metadata':
+      return metadataOf(object)
+    case 'table': {
+      const { resourceVersion } = object.metadata
+      const listMeta = resourceVersion === undefined ? {} : { resourceVersion }
+      return tableOf(resource, [object], { nowMs: wish.nowMs, listMeta, includeObject: wish.includeObject })
+    }
+  }
+}
+
+export function representList(
+  resource: Resource,
+  objects: readonly AnyObject[],
+  listMeta: ListMeta,
+  wish: Wish,
+): unknown {
+  switch (wish.form) {
+    case 'object':
+      return { kind: `${resource.kind}List`, apiVersion: apiVersionOf(resource), metadata: listMeta, items: objects }
+    case 'metadata':
+      return {
+        kind: 'PartialObjectMetadataList',
+        apiVersion: 'meta.k8s.io/v1',
+        metadata: listMeta,
+        items: objects.map(metadataOf),
+      }
+    case 'table':
+      return tableOf(resource, objects, { nowMs: wish.nowMs, listMeta, includeObject: wish.includeObject })
+  }
+}
+
+/** A bookmark says a version and nothing else, in the form of the events around it. */
+export function representBookmark(resource: Resource, metadata: ObjectMeta, { form }: Wish): unknown {
+  switch (form) {
+    case 'object':
+      return { kind: resource.kind, apiVersion: apiVersionOf(resource), metadata }
+    case 'metadata':
+      return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
+    case 'table':
+      return { kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata, columnDefinitions: [], rows: [] }
+  }
+}
+
+function metadataOf({ metadata }: AnyObject) {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }
+}

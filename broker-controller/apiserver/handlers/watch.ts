@@ -1,0 +1,117 @@
+/** The changes of one kind as a client asked to see them: which events, in which words, until when. */
+import { isApiError } from '../../../api/api-error.ts'
+import type { ResourceName } from '../../../api/resources.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { eventLine } from '../../store/object-json.ts'
+import type { Store, StoredObject, WatchEvent } from '../../store/store.ts'
+import { statusOf } from '../wire/status-errors.ts'
+import { withTicks } from './ticks.ts'
+
+export type AnyStored = StoredObject<ResourceName>
+
+export type WatchOptions = {
+  readonly namespace: string | undefined
+  /** Show what follows this version; undefined: first everything there is, then what follows. */
+  readonly from: string | undefined
+  readonly matches: (object: AnyStored) => boolean
+  /** Tell the version now and then, so that a quiet watcher need not start over after a break. */
+  readonly bookmarks: boolean
+  /** Say with a bookmark where the initial events end. */
+  readonly markInitialEnd: boolean
+  readonly timeoutMs: number | undefined
+  /** The object as this client reads it: itself, a table of one row, its metadata. `first`: nothing was shown before. */
+  readonly shown: (object: AnyStored, first: boolean) => unknown
+  /** What stands in a bookmark, which has a version only. */
+  readonly bookmark: (metadata: { resourceVersion: string; annotations?: { [key: string]: string } }) => unknown
+}
+
+export type WatchNeeds = { readonly store: Store; readonly clock: Clock }
+
+const bookmarkEveryMs = 60_000 // as Kubernetes
+
+/**
+ * One line for each event. Ends with `signal`, with the time-out, or with an ERROR event when the reader must list
+ * again; it never throws for that. The next line is made when the one before was taken: a slow reader falls behind in
+ * the store's own memory of changes and is told so there.
+ */
+export async function* watchLines(
+  { store, clock }: WatchNeeds,
+  resource: ResourceName,
+  options: WatchOptions,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const own = new AbortController()
+  const end = () => own.abort()
+  if (signal.aborted) return
+  signal.addEventListener('abort', end, { once: true })
+  if (options.timeoutMs !== undefined) void clock.sleep(options.timeoutMs, own.signal).then(end)
+  try {
+    yield* lines(store, clock, resource, options, own.signal)
+  } catch (error) {
+    yield eventLine('ERROR', statusOf(error))
+    if (!isApiError(error)) throw error
+  } finally {
+    signal.removeEventListener('abort', end)
+    end()
+  }
+}
+
+async function* lines(
+  store: Store,
+  clock: Clock,
+  resource: ResourceName,
+  options: WatchOptions,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const { namespace, from, matches, shown, bookmark } = options
+  let first = true
+  const told = ({ type, object }: VisibleEvent) => {
+    const bytes = eventLine(type, shown(object, first))
+    first = false
+    return bytes
+  }
+  let seen = from ?? ''
+  if (from === undefined) {
+    const { items, resourceVersion } = await store.list(resource, namespace)
+    seen = resourceVersion
+    for (const object of items.filter(matches)) yield told({ type: 'ADDED', object })
+    const annotations = { 'k8s.io/initial-events-end': 'true' }
+    if (options.markInitialEnd) yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen, annotations }))
+  }
+  const isHere = (object: AnyStored) =>
+    (namespace === undefined || object.metadata.namespace === namespace) && matches(object)
+  const events = store.watch(resource, seen, signal)
+  let noted = seen
+  for await (const event of options.bookmarks
+    ? withTicks(events, { clock, everyMs: bookmarkEveryMs, signal })
+    : events) {
+    if (event === 'tick') {
+      // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
+      if (Number(noted) > Number(seen)) seen = noted
+      yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen }))
+      noted = await store.version()
+      continue
+    }
+    seen = String(event.version)
+    const visible = transition(event, isHere)
+    if (visible !== undefined) yield told(visible)
+  }
+}
+
+export type VisibleEvent = { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: AnyStored }
+
+/**
+ * What a change looks like through a selector: an object that begins to match is ADDED, one that ceases to is DELETED,
+ * as it last matched but with the version of the change. Undefined: nothing to see.
+ */
+export function transition(
+  { type, object, previous }: WatchEvent<ResourceName>,
+  matches: (object: AnyStored) => boolean,
+): VisibleEvent | undefined {
+  if (type === 'DELETED') return matches(object) ? { type, object } : undefined
+  const before = previous !== undefined && matches(previous)
+  if (matches(object)) return { type: before ? 'MODIFIED' : 'ADDED', object }
+  if (!before) return undefined
+  const { resourceVersion } = object.metadata
+  return { type: 'DELETED', object: { ...previous, metadata: { ...previous.metadata, resourceVersion } } }
+}

@@ -1,0 +1,131 @@
+/** An answer becomes bytes on a connection, no faster than its reader takes them. */
+import type { ServerResponse } from 'node:http'
+import { clipped } from '../../../api/problem.ts'
+import { jsonPieces } from '../../store/object-json.ts'
+import type { Answer } from '../wire/answers.ts'
+import type { SlowReaders } from './slow-readers.ts'
+
+/** Longer answers are written in slices, each when the one before was taken. */
+const sliceBytes = 64 * 1024
+
+/** Sends it all, or until the client is gone. A watch's pieces go out one by one, large ones in slices, each when the one before was taken. */
+export async function writeAnswer(
+  answer: Answer,
+  headOnly: boolean,
+  outgoing: ServerResponse,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  if (outgoing.destroyed) return
+  outgoing.setHeader('Cache-Control', 'no-cache, private')
+  switch (answer.kind) {
+    case 'object': {
+      outgoing.setHeader('Content-Type', answer.contentType ?? 'application/json')
+      if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
+      if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
+      return writeJson(outgoing, answer.code, answer.body, headOnly, signal, slow)
+    }
+    case 'text':
+      outgoing.setHeader('Content-Type', answer.contentType)
+      return finish(outgoing, answer.code, answer.text, headOnly, signal, slow)
+    case 'pieces':
+    case 'stream':
+      outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')
+      outgoing.writeHead(200)
+      outgoing.flushHeaders()
+      if (!headOnly) {
+        for await (const piece of answer.pieces) {
+          if (signal.aborted || outgoing.destroyed) break
+          await writeSlices(outgoing, typeof piece === 'string' ? Buffer.from(piece) : piece, signal, slow)
+        }
+      }
+      outgoing.end()
+  }
+}
+
+/** A long list is serialised piece by piece, each when the one before was taken: other requests have their turn in between. */
+async function writeJson(
+  outgoing: ServerResponse,
+  code: number,
+  body: unknown,
+  headOnly: boolean,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  if (headOnly) {
+    let length = 1 // the end of the line
+    for (const piece of jsonPieces(body)) length += Buffer.byteLength(piece)
+    outgoing.writeHead(code, { 'Content-Length': length })
+    outgoing.end()
+    return
+  }
+  let last: string | undefined
+  for (const piece of jsonPieces(body, sliceBytes)) {
+    if (last !== undefined) {
+      if (!outgoing.headersSent) outgoing.writeHead(code)
+      // A server that closes finishes it: a part of a list with a regular end would look complete to HTTP.
+      if (outgoing.destroyed) return
+      await writeSlices(outgoing, Buffer.from(last), signal, slow)
+    }
+    last = piece
+  }
+  const text = `${last}\n`
+  if (!outgoing.headersSent) return finish(outgoing, code, text, headOnly, signal, slow)
+  await writeSlices(outgoing, Buffer.from(text), signal, slow)
+  outgoing.end()
+}
+
+async function finish(
+  outgoing: ServerResponse,
+  code: number,
+  text: string,
+  headOnly: boolean,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  const bytes = Buffer.from(text)
+  outgoing.writeHead(code, { 'Content-Length': bytes.length })
+  // A short answer goes out in one packet with its head.
+  if (headOnly || bytes.length <= sliceBytes) {
+    outgoing.end(headOnly ? undefined : bytes)
+    return
+  }
+  await writeSlices(outgoing, bytes, signal, slow)
+  outgoing.end()
+}
+
+async function writeSlices(
+  outgoing: ServerResponse,
+  bytes: Uint8Array,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  for (let at = 0; at < bytes.length && !outgoing.destroyed; at += sliceBytes) {
+    if (!outgoing.write(bytes.subarray(at, at + sliceBytes))) await slow.drained(outgoing, signal)
+  }
+}
+
+/** As the API server of Kubernetes (WithWarningRecorder): 4,096 characters in all, and 256 each where that is too little. */
+const mostWarningCharacters = 4096
+const longestWarning = 256
+
+/** A `Warning` header for each, as many as fit: clients refuse answers with too long headers. */
+export function warningHeaders(warnings: readonly string[]): string[] {
+  const total = warnings.reduce((sum, { length }) => sum + length, 0)
+  if (total <= mostWarningCharacters) return warnings.map(warning)
+  const sent: string[] = []
+  let left = mostWarningCharacters
+  for (const text of warnings) {
+    const short = clipped(text, longestWarning)
+    left -= short.length
+    if (left < 0) break
+    sent.push(warning(short))
+  }
+  return sent
+}
+
+/** Header values are Latin-1 at most: what a client wrote into a field name must not break the answer. */
+function warning(text: string): string {
+  const plain = text.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')
+  return `299 - "${plain}"`
+}

@@ -1,0 +1,196 @@
+/** Which connections does the API keep, and for how long? Those of strangers are few and short. */
+import type { ServerResponse } from 'node:http'
+import type { Server } from 'node:https'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { Counter, type Registry } from 'prom-client'
+import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import { addressKey, peerAddress } from '../access/peer-address.ts'
+
+export type ConnectionLimits = {
+  /** Connections without a trusted client certificate, those in their handshake among them: of one address, and all. */
+  readonly strangersPerAddress: number
+  readonly strangers: number
+  /** Connections with certificates of one user. Administrators share a user, so there may be many of them. */
+  readonly perUser: number
+  readonly all: number
+}
+
+export const defaultConnectionLimits: ConnectionLimits = {
+  strangersPerAddress: 256,
+  strangers: 1024,
+  perUser: 1024,
+  all: 20_000,
+}
+
+/** Options of the HTTPS server that bound the time a client may take, in milliseconds. */
+export type ConnectionTimes = {
+  readonly handshakeTimeout: number
+  /** From the end of the handshake, or the first byte of a later request, to the end of the headers. */
+  readonly headersTimeout: number
+  /** To the end of the body. */
+  readonly requestTimeout: number
+  /** From the end of an answer to the first byte of the next request. */
+  readonly keepAliveTimeout: number
+  readonly connectionsCheckingInterval: number
+}
+
+export const defaultConnectionTimes: ConnectionTimes = {
+  handshakeTimeout: 10_000,
+  headersTimeout: 10_000,
+  requestTimeout: 60_000, // as kube-apiserver's --request-timeout
+  keepAliveTimeout: 90_000, // kubectl and client libraries reuse connections for about a minute
+  connectionsCheckingInterval: 2_000,
+}
+
+export type ConnectionLimitNeeds = {
+  readonly limits: ConnectionLimits
+  readonly registry: Registry
+  readonly log: LimitedLog
+}
+
+type Reason = 'AddressLimit' | 'StrangerLimit' | 'UserLimit' | 'Handshake' | 'Timeout' | 'HeadersTooLarge' | 'NotHTTP'
+
+export interface LimitedConnections {
+  /** Notes which answer is under way on the request's connection. */
+  answering(socket: Socket, outgoing: ServerResponse): void
+}
+
+/** Call it after the server is created. Registers its counter: once for a registry. */
+export function limitConnections(server: Server, needs: ConnectionLimitNeeds): LimitedConnections {
+  const { limits, registry, log } = needs
+  const refusals = new Counter({
+    name: 'bramble_api_connection_refusals_total',
+    help: 'Connections to the API that were refused or ended by the server, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  const users = counts()
+  const strangers = oldestFirst(limits)
+  const answers = new WeakMap<Socket, ServerResponse>()
+
+  const refuse = (reason: Reason, address: string | undefined, error?: Error) => {
+    refusals.inc({ reason })
+    log.info(`${addressKey(address)}/${reason}`, 'API connection refused', { address, reason, ...(error && { error }) })
+  }
+
+  server.maxConnections = limits.all
+  server.on('connection', (socket: Socket) => {
+    socket.once('close', () => strangers.remove(socket))
+    const surplus = strangers.add(socket)
+    if (surplus === undefined) return
+    refuse(surplus.reason, peerAddress(surplus.socket))
+    surplus.socket.destroy()
+  })
+  server.on('secureConnection', (socket) => {
+    if (!socket.authorized) return
+    strangers.identified(socket)
+    const user = userOf(socket)
+    if (users.of(user) >= limits.perUser) {
+      refuse('UserLimit', peerAddress(socket))
+      socket.destroy()
+      return
+    }
+    users.add(user)
+    socket.once('close', () => users.remove(user))
+  })
+  // TLS and HTTP errors both come here. Without a listener Node.js answers and closes in the same way, uncounted.
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const reason = reasonOf(error)
+    if (reason !== undefined) refuse(reason, peerAddress(socket), error)
+    const line = reason === undefined ? undefined : statusLines[reason]
+    const isAnswering = answers.get(socket)?.headersSent === true && answers.get(socket)?.writableFinished !== true
+    if (line !== undefined && socket.writable && !isAnswering) socket.write(`${line}\r\nConnection: close\r\n\r\n`)
+    socket.destroy()
+  })
+
+  return { answering: (socket, outgoing) => void answers.set(socket, outgoing) }
+}
+
+/** As Node.js answers them itself (`socketOnError` in lib/_http_server.js). */
+const statusLines: { readonly [reason in Reason]?: string } = {
+  Timeout: 'HTTP/1.1 408 Request Timeout',
+  HeadersTooLarge: 'HTTP/1.1 431 Request Header Fields Too Large',
+  NotHTTP: 'HTTP/1.1 400 Bad Request',
+}
+
+/** Undefined: the client went away, and nothing was refused. */
+function reasonOf({ code = '' }: NodeJS.ErrnoException): Reason | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'Timeout'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'HeadersTooLarge'
+  if (code === 'HPE_INVALID_EOF_STATE') return undefined
+  if (code.startsWith('HPE_')) return 'NotHTTP'
+  return code === 'ERR_TLS_HANDSHAKE_TIMEOUT' || code.startsWith('ERR_SSL_') ? 'Handshake' : undefined
+}
+
+function userOf(socket: TLSSocket): string {
+  // Without a certificate Node.js gives an empty object, whatever its types say.
+  return String(socket.getPeerCertificate()?.subject?.CN)
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+}
+
+type Surplus = { readonly socket: Socket; readonly reason: 'AddressLimit' | 'StrangerLimit' }
+
+/**
+ * The connections without a trusted certificate. Where there are too many the oldest gives way: every client is a stranger
+ * until its handshake ends, so refusing the newest would let a stranger lock everybody out.
+ */
+function oldestFirst({ strangersPerAddress, strangers }: ConnectionLimits) {
+  const all = new Set<Socket>()
+  const byAddress = new Map<string, Set<Socket>>()
+  /** The socket below a TLS socket, found by the addresses of both ends. */
+  const byEnds = new Map<string, Socket>()
+  const facts = new WeakMap<Socket, { readonly address: string; readonly ends: string }>()
+
+  const remove = (socket: Socket) => {
+    const known = facts.get(socket)
+    if (known === undefined || !all.delete(socket)) return
+    byEnds.delete(known.ends)
+    const others = byAddress.get(known.address)
+    others?.delete(socket)
+    if (others?.size === 0) byAddress.delete(known.address)
+  }
+
+  return {
+    remove,
+    identified(secure: TLSSocket) {
+      const socket = byEnds.get(endsOf(secure))
+      if (socket !== undefined) remove(socket)
+    },
+    /** The connection that is to be closed for this one. */
+    add(socket: Socket): Surplus | undefined {
+      const address = addressKey(peerAddress(socket))
+      const ends = endsOf(socket)
+      facts.set(socket, { address, ends })
+      all.add(socket)
+      byEnds.set(ends, socket)
+      const others = byAddress.get(address) ?? new Set()
+      byAddress.set(address, others.add(socket))
+      const [oldestOfAddress] = others
+      const [oldest] = all
+      const reason = others.size > strangersPerAddress ? 'AddressLimit' : 'StrangerLimit'
+      const surplus = reason === 'AddressLimit' ? oldestOfAddress : oldest
+      if ((reason === 'StrangerLimit' && all.size <= strangers) || surplus === undefined) return undefined
+      remove(surplus)
+      return { socket: surplus, reason }
+    },
+  }
+}
+
+function counts() {
+  const byKey = new Map<string, number>()
+  return {
+    of: (key: string) => byKey.get(key) ?? 0,
+    add(key: string) {
+      byKey.set(key, (byKey.get(key) ?? 0) + 1)
+    },
+    remove(key: string) {
+      const left = (byKey.get(key) ?? 0) - 1
+      if (left > 0) byKey.set(key, left)
+      else byKey.delete(key)
+    },
+  }
+}

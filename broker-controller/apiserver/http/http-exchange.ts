@@ -1,0 +1,128 @@
+/** One HTTP request and its answer, as bytes of a connection; what they mean is decided in `requests.ts`. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ApiError } from '../../../api/api-error.ts'
+import { beginOperation } from '../../../daemon/event-loop.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { Admission } from '../access/flow-control.ts'
+import { peerAddress } from '../access/peer-address.ts'
+import { type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
+import { writeAnswer } from './answer-writer.ts'
+import type { Connections } from './connections.ts'
+import type { RequestCounters } from './request-counters.ts'
+import type { SlowReaders } from './slow-readers.ts'
+
+export type HttpExchangeNeeds = {
+  readonly requests: RequestNeeds
+  readonly certificateOf: Connections['certificateOf']
+  readonly counters: RequestCounters
+  readonly slow: SlowReaders
+  readonly log: Log
+  /** For lines that a client can cause. */
+  readonly limited: LimitedLog
+  /** The server ends: what goes on for long is broken off. */
+  readonly closing: AbortSignal
+}
+
+/** Without a reason each request would make an exception with its stack. */
+const exchangeEnded = new Error('The exchange is over')
+const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
+
+/** Never rejects: who asked hears of it, or is gone. */
+export async function httpExchange(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { requests, certificateOf, counters, slow, log, limited, closing }: HttpExchangeNeeds,
+): Promise<void> {
+  const { clock } = requests
+  const startedMs = clock.monotonicMs()
+  const gone = new AbortController()
+  const leave = () => gone.abort(exchangeEnded)
+  outgoing.once('close', leave)
+  outgoing.on('error', leave)
+  closing.addEventListener('abort', leave, { once: true })
+  if (closing.aborted) leave()
+  const writtenBefore = incoming.socket.bytesWritten
+  let admission: Admission | undefined
+  try {
+    const request = requestOf(incoming, certificateOf, gone.signal)
+    const operation = `${request.method} ${request.path}`
+    beginOperation('request', operation)
+    const answered = await answerRequest(request, requests)
+    beginOperation('request', operation)
+    const { answer } = answered
+    admission = answered.admission
+    const isWatch = answer.kind === 'stream'
+    const code = isWatch ? 200 : answer.code
+    if (isWatch) counters.watches.inc()
+    else counters.seen(answered, code, clock.monotonicMs() - startedMs)
+    try {
+      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
+      admission?.answered(incoming.socket.bytesWritten - writtenBefore)
+    } finally {
+      if (isWatch) {
+        counters.watches.dec()
+        counters.seen(answered, code)
+      }
+    }
+    const { method, url } = incoming
+    log.debug('Request answered', { method, url, code, user: answered.user })
+  } catch (error) {
+    limited.error('cut short', 'Answer cut short', { method: incoming.method, url: incoming.url, error })
+    outgoing.destroy()
+  } finally {
+    admission?.release()
+    closing.removeEventListener('abort', leave)
+  }
+}
+
+function requestOf(
+  incoming: IncomingMessage,
+  certificateOf: Connections['certificateOf'],
+  signal: AbortSignal,
+): ApiRequest {
+  const { method = 'GET', url = '/' } = incoming
+  const [path = '/', query = ''] = splitOnce(url, '?')
+  return {
+    method,
+    path,
+    query: new URLSearchParams(query),
+    certificate: certificateOf(incoming.socket),
+    address: peerAddress(incoming.socket),
+    headers: incoming.headers,
+    async readBody() {
+      const body = await bodyOf(incoming)
+      // What follows is done without a pause: it is parsed, decoded and validated.
+      beginOperation('request', `${method} ${path}`)
+      return body
+    },
+    signal,
+  }
+}
+
+function splitOnce(text: string, at: string): [string, string?] {
+  const index = text.indexOf(at)
+  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
+}
+
+/** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
+function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    incoming.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maxBodyBytes) {
+        chunks.push(chunk)
+        return
+      }
+      chunks.length = 0
+      reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
+    })
+    incoming.once('end', () => resolve(Buffer.concat(chunks)))
+    incoming.once('close', () => reject(new ApiError('BadRequest', 'the body of the request ended early')))
+    incoming.once('error', (cause) => {
+      reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
+    })
+  })
+}

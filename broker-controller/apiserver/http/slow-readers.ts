@@ -1,0 +1,71 @@
+/** How long may a reader take nothing of what waits for it? Less while slow readers hold much memory together. */
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Clock } from '../../../daemon/clock.ts'
+
+export type SlowReaderLimits = {
+  /** A reader that takes nothing for so long is gone or frozen. A watch that is ended is begun again by its client. */
+  readonly stalledMs: number
+  /** Over this many bytes for all streams together, streams are ended that took nothing for `crowdedMs`. */
+  readonly mostBytes: number
+  readonly crowdedMs: number
+}
+
+export const defaultSlowReaderLimits: SlowReaderLimits = {
+  stalledMs: 30_000,
+  mostBytes: 32 * 1024 * 1024,
+  crowdedMs: 1_000,
+}
+
+/** What can be written to and takes it later; an answer of HTTP. */
+export type Drain = {
+  readonly writableLength: number
+  once(event: 'drain', listener: () => void): unknown
+  off(event: 'drain', listener: () => void): unknown
+  destroy(): unknown
+}
+
+export interface SlowReaders {
+  /** Resolves when the reader has taken what was written, or `signal` aborts; destroys it when it is too slow. */
+  drained(outgoing: Drain, signal: AbortSignal): Promise<void>
+}
+
+/** Registers its metrics: once for a registry. */
+export function slowReaders(clock: Clock, registry: Registry, limits = defaultSlowReaderLimits): SlowReaders {
+  const { stalledMs, mostBytes, crowdedMs } = limits
+  let waitingBytes = 0
+  const ended = new Counter({
+    name: 'bramble_api_slow_readers_ended_total',
+    help: 'Answers and watches that were ended because their reader took nothing.',
+    registers: [registry],
+  })
+  new Gauge({
+    name: 'bramble_api_unread_bytes',
+    help: 'Bytes of answers and watches that wait for their readers.',
+    registers: [registry],
+    collect() {
+      this.set(waitingBytes)
+    },
+  })
+  return {
+    async drained(outgoing, signal) {
+      const over = new AbortController()
+      const done = () => over.abort()
+      const bytes = outgoing.writableLength
+      waitingBytes += bytes
+      outgoing.once('drain', done)
+      signal.addEventListener('abort', done, { once: true })
+      if (signal.aborted) done()
+      let waitedMs = 0
+      while (!over.signal.aborted && waitedMs < stalledMs && !(waitedMs > 0 && waitingBytes > mostBytes)) {
+        await clock.sleep(Math.min(crowdedMs, stalledMs - waitedMs), over.signal)
+        waitedMs += crowdedMs
+      }
+      waitingBytes -= bytes
+      outgoing.off('drain', done)
+      signal.removeEventListener('abort', done)
+      if (over.signal.aborted) return
+      ended.inc()
+      outgoing.destroy()
+    },
+  }
+}

@@ -1,0 +1,64 @@
+import { type Test, test } from 'tap'
+import { encodeToken } from '../../../api/bootstrap-token.ts'
+import { newKey } from '../../../certs/authority.ts'
+import { createCSR } from '../../../certs/csr.ts'
+import { anApi } from '../../testing/api-in-memory.ts'
+
+const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
+const secret = '0123456789abcdef'
+
+test('a token reads the requests that it made, and no others', async (t) => {
+  const { as, ask } = await tokens(t, 'aaaaaa', 'bbbbbb')
+  t.match(await ask('POST', path, { body: aRequest('mine'), ...as('aaaaaa') }), { code: 201 })
+  t.match(await ask('GET', `${path}/mine`, as('aaaaaa')), { code: 200 })
+  t.match(await ask('GET', `${path}/mine`, as('bbbbbb')), { code: 403 })
+  t.match(await ask('GET', path, as('aaaaaa')), { code: 403 }, 'a list has those of others')
+  t.match(await ask('GET', `${path}?fieldSelector=metadata.name%3Dmine`, as('bbbbbb')), { code: 403 })
+  t.match(await ask('GET', `${path}?watch=1`, as('bbbbbb')), { code: 403 })
+})
+
+test('what the asker writes of itself into a request is replaced by what authentication found', async (t) => {
+  const { as, ask } = await tokens(t, 'aaaaaa')
+  const { spec, ...rest } = aRequest('forged')
+  const extra = { 'bramble.dev/proven-node': ['pi-1'] }
+  const conditions = [{ type: 'Approved', status: 'True' }]
+  const body = { ...rest, spec: { ...spec, username: 'admin', extra }, status: { conditions } }
+  const made = await ask('POST', path, { body, ...as('aaaaaa') })
+  t.match(made, { code: 201, body: { spec: { username: 'system:bootstrap:aaaaaa' } } })
+  t.notOk((made.body['spec'] as { extra?: unknown }).extra)
+  t.notOk(made.body['status'])
+})
+
+test('a token has a bounded number of pending requests', async (t) => {
+  const { as, ask } = await tokens(t, 'aaaaaa', 'bbbbbb')
+  for (let made = 0; made < 100; made++) {
+    t.equal((await ask('POST', path, { body: aRequest(`r-${made}`), ...as('aaaaaa') })).code, 201)
+  }
+  const refused = await ask('POST', path, { body: aRequest('too-many'), ...as('aaaaaa') })
+  t.match(refused, { code: 429, retryAfterSeconds: 60, body: { message: /100 pending certificate signing requests/ } })
+  t.match(await ask('POST', path, { body: aRequest('other'), ...as('bbbbbb') }), { code: 201 })
+})
+
+const pem = createCSR({ commonName: 'system:node:pi-1', organization: 'system:nodes', key: newKey() })
+
+function aRequest(name: string) {
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name },
+    spec: {
+      request: Buffer.from(pem).toString('base64'),
+      signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+      usages: ['digital signature', 'client auth'],
+    },
+  }
+}
+
+async function tokens(t: Test, ...ids: readonly string[]) {
+  const { ask, store } = await anApi(t)
+  for (const id of ids) {
+    await store.create('secrets', encodeToken({ id, secret, usages: ['authentication'], groups: [] }))
+  }
+  const as = (id: string) => ({ as: 'nobody', headers: { authorization: `Bearer ${id}.${secret}` } }) as const
+  return { ask, as }
+}

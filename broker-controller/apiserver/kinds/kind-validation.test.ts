@@ -1,0 +1,100 @@
+import { test } from 'tap'
+import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { create, fields, update } from '../../testing/admitting.ts'
+
+test('taints are told apart by key and effect', async (t) => {
+  const node = { ...aNode(), metadata: { name: 'pi' } }
+  const tainted = (...taints: { key: string; effect: 'NoSchedule' | 'NoExecute'; value?: string }[]) =>
+    fields(() => update('nodes', node, { ...node, spec: { taints } }))
+  t.same(tainted({ key: 'a', effect: 'NoSchedule' }, { key: 'a', effect: 'NoExecute' }), [])
+  t.same(tainted({ key: 'a', effect: 'NoSchedule', value: '1' }, { key: 'a', effect: 'NoSchedule' }), [
+    'spec.taints[1]',
+  ])
+  t.same(tainted({ key: '', effect: 'NoSchedule' }, { key: 'a b', effect: 'NoSchedule', value: '-' }), [
+    'spec.taints[0].key',
+    'spec.taints[1].key',
+    'spec.taints[1].value',
+  ])
+  const known = { ...node, spec: { providerID: 'a' } }
+  t.same(
+    fields(() => update('nodes', known, { ...node, spec: { providerID: 'b' } })),
+    ['spec.providerID'],
+  )
+})
+
+test('secrets are kept as bytes, and what is immutable stays', async (t) => {
+  const secret = (over: Partial<Secret>): Secret => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 's', namespace: 'default' },
+    ...over,
+  })
+  const made = create('secrets', secret({ data: { a: 'MQ==', b: 'Mg==' }, stringData: { b: 'ü' } }))
+  t.same(made, secret({ type: 'Opaque', data: { a: 'MQ==', b: 'w7w=' } }))
+  t.same(
+    fields(() => create('secrets', secret({ data: { 'a/b': '' } }))),
+    ['data[a/b]'],
+  )
+  t.same(
+    fields(() => update('secrets', made, secret({ type: 'other' }))),
+    ['type'],
+  )
+  const login = (json: string) => Buffer.from(json).toString('base64')
+  const wants = (type: string, data: Secret['data'] = {}) =>
+    fields(() => create('secrets', secret({ type: `kubernetes.io/${type}`, data })))
+  t.same(wants('dockerconfigjson'), ['data[.dockerconfigjson]'])
+  for (const wrong of ['nonsense', '[]', 'null']) {
+    t.same(wants('dockerconfigjson', { '.dockerconfigjson': login(wrong) }), ['data[.dockerconfigjson]'])
+  }
+  t.ok(create('secrets', secret({ type: 'kubernetes.io/dockercfg', data: { '.dockercfg': login('{}') } })))
+  t.same(wants('tls', { 'tls.crt': '' }), ['data[tls.key]'])
+  t.same(wants('ssh-auth', { 'ssh-privatekey': '' }), ['data[ssh-privatekey]'])
+  t.same(wants('basic-auth'), ['data[username]', 'data[password]'])
+  t.ok(create('secrets', secret({ type: 'kubernetes.io/basic-auth', data: { username: 'YQ==' } })))
+  t.same(wants('service-account-token'), ['metadata.annotations[kubernetes.io/service-account.name]'])
+  const frozen = secret({ type: 'Opaque', data: { a: 'MQ==' }, immutable: true })
+  t.same(
+    fields(() => update('secrets', frozen, secret({ type: 'Opaque', data: {} }))),
+    ['immutable', 'data'],
+  )
+
+  const map = (over: Partial<ConfigMap>): ConfigMap => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'm', namespace: 'default' },
+    ...over,
+  })
+  t.same(
+    fields(() => create('configmaps', map({ data: { a: '1' }, binaryData: { a: 'MQ==' } }))),
+    ['binaryData[a]'],
+  )
+  t.same(
+    fields(() => create('configmaps', map({ data: { a: 'x'.repeat(1024 * 1024 + 1) } }))),
+    ['data'],
+  )
+})
+
+test('a certificate request says who asked, whatever it claims', async (t) => {
+  const pem = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\n').toString('base64')
+  const asks = (spec: object): CertificateSigningRequest => ({
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name: 'node-csr-aB_c' },
+    spec: { request: pem, signerName: 'kubernetes.io/kube-apiserver-client-kubelet', usages: ['client auth'], ...spec },
+    status: { certificate: 'LS0t' },
+  })
+  const made = create('certificatesigningrequests', asks({ username: 'system:node:pi', groups: ['system:nodes'] }))
+  t.match(made, { spec: { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] } })
+  t.notOk('status' in made)
+  const refused = fields(() =>
+    create('certificatesigningrequests', asks({ request: 'MQ==', signerName: 'x', usages: [], expirationSeconds: 1 })),
+  )
+  t.same(refused, ['spec.request', 'spec.signerName', 'spec.usages', 'spec.expirationSeconds'])
+  t.same(
+    fields(() => update('certificatesigningrequests', made, asks({ username: 'eve' }))),
+    ['spec'],
+  )
+})

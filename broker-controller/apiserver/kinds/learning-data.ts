@@ -1,0 +1,199 @@
+/**
+ * ConfigMaps and Secrets of checkpoints. One is taken from the node that delivers it where nothing contradicts it; else it
+ * is kept apart for an operator, with an Event, and no pod gets it.
+ */
+import { createHash } from 'node:crypto'
+import { isApiError } from '../../../api/api-error.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { ObjectMeta } from '../../../api/meta.ts'
+import {
+  checkpointCopyAnnotation,
+  checkpointCopyLabel,
+  contestedByAnnotation,
+  learntDigestAnnotation,
+  learntFromAnnotation,
+} from '../../../api/node-checkpoint.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { contentDigest, deliveredBy, nodeNames } from '../../store/checkpoint-data.ts'
+import { nodeReference } from '../../store/references.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import { type ResourceNeeds, warnLimited } from '../handlers/resource-request.ts'
+
+/** Of the fleet itself: Secrets there admit machines, and every client relies on the ConfigMaps. Checkpoints change nothing in them. */
+export const ownNamespaces: readonly string[] = ['kube-system', 'kube-public', nodeLeaseNamespace]
+
+/**
+ * Do these pods name the object, outside the fleet's own namespaces? The names are collected once: a checkpoint may
+ * have thousands of objects, and a node hundreds of pods.
+ */
+export function namedBy(
+  pods: readonly Pod[],
+  namesOf: (pod: Pod) => ReadonlySet<string>,
+): (metadata: ObjectMeta) => boolean {
+  const named = new Map<string, Set<string>>()
+  for (const pod of pods) {
+    const { namespace = '' } = pod.metadata
+    const names = named.get(namespace) ?? new Set<string>()
+    for (const name of namesOf(pod)) names.add(name)
+    named.set(namespace, names)
+  }
+  return ({ name = '', namespace = '' }) =>
+    !ownNamespaces.includes(namespace) && named.get(namespace)?.has(name) === true
+}
+
+type Data = ConfigMap | Secret
+type DataResource = 'configmaps' | 'secrets'
+
+/** Of a node, and whether the controller assigned a pod to it that names the object. */
+export type Deliverer = { readonly node: string; readonly hasAssigned: boolean }
+
+/** `create`: stores a new object with this content. Resolves with why it was not taken, where that is so. */
+export async function learnData(
+  resource: DataResource,
+  delivered: Data,
+  { node, hasAssigned }: Deliverer,
+  needs: ResourceNeeds,
+  create: (object: Data) => Promise<void>,
+): Promise<readonly string[]> {
+  const { name = '', namespace = '' } = delivered.metadata
+  const key = { namespace, name }
+  const digest = contentDigest(delivered)
+  const annotations = { [learntFromAnnotation]: node, [learntDigestAnnotation]: digest }
+  // A node knows no more of its metadata, and has no say in it.
+  await create({ ...delivered, metadata: { name, namespace, annotations } })
+  let contested: readonly string[] | undefined
+  const change = (present: Data): Data | undefined => {
+    const isSame = contentDigest(present) === digest
+    const others = deliveredBy(present)
+    const isOnlyItself = others.length === 1 && others[0] === node
+    contested = isSame || isOnlyItself ? undefined : others
+    if (isSame) {
+      const isNeeded = !others.includes(node) && !(others.length === 0 && hasAssigned)
+      return isNeeded ? withDeliverer(present, node, digest) : undefined
+    }
+    return others.length === 0 || isOnlyItself ? undefined : withNode(present, contestedByAnnotation, node)
+  }
+  const rewriting = { key, change: (present: Data) => change(present) }
+  if (resource === 'secrets') {
+    await rewrite(needs, 'secrets', { ...rewriting, change: (present) => asSecret(change(present)) })
+  } else {
+    await rewrite(needs, 'configmaps', { ...rewriting, change: (present) => asConfigMap(change(present)) })
+  }
+  return contested === undefined ? [] : refuse(resource, delivered, node, contested, needs)
+}
+
+async function refuse(
+  resource: DataResource,
+  delivered: Data,
+  node: string,
+  others: readonly string[],
+  needs: ResourceNeeds,
+): Promise<readonly string[]> {
+  const { name = '', namespace = '' } = delivered.metadata
+  const { kind } = delivered
+  const copy = await keepCopy(resource, delivered, node, needs)
+  const where = copy === undefined ? 'it is not kept' : `its copy is Secret kube-system/${copy}`
+  const of = others.length === 0 ? 'the one that exists' : `what node ${others.join(', ')} delivered`
+  const message = `${kind} ${namespace}/${name} of node ${node} differs from ${of} and waits for an operator: ${where}`
+  warnLimited(needs, node, 'Content of a checkpoint contradicts other content', { node, because: message })
+  for (const one of [node, ...others]) {
+    const what = {
+      type: 'Warning',
+      reason: 'CheckpointContradiction',
+      message,
+      component: 'bramble-controller',
+    } as const
+    await needs.events.record({ object: nodeReference(one), ...what })
+  }
+  return [message]
+}
+
+/** A node has that many secrets and config maps only if it makes them up. */
+const mostCopies = 50
+
+/** The name of the Secret that keeps it, also where it is kept already; undefined where the node has too many. */
+async function keepCopy(
+  resource: DataResource,
+  delivered: Data,
+  node: string,
+  { store, clock }: ResourceNeeds,
+): Promise<string | undefined> {
+  const { metadata, kind } = delivered
+  const of = `${resource} ${metadata.namespace}/${metadata.name}`
+  const name = `checkpoint-${createHash('sha256')
+    .update(`${of} ${contentDigest(delivered)}`)
+    .digest('hex')
+    .slice(0, 16)}`
+  const key = { namespace: 'kube-system', name }
+  const present = await store.get('secrets', key)
+  if (present !== undefined) {
+    const change = (copy: Secret) => (isDeliverer(copy, node) ? undefined : withNode(copy, learntFromAnnotation, node))
+    await rewrite({ store, clock }, 'secrets', { key, change })
+    return name
+  }
+  const copies = (await store.list('secrets', 'kube-system')).items.filter(
+    (secret) => secret.metadata.labels?.[checkpointCopyLabel] !== undefined && isDeliverer(secret, node),
+  )
+  if (copies.length >= mostCopies) return undefined
+  const object = {
+    apiVersion: 'v1',
+    kind,
+    ...contentOf(delivered),
+    metadata: { name: metadata.name, namespace: metadata.namespace },
+  }
+  const copy: Secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      ...key,
+      labels: { [checkpointCopyLabel]: 'true' },
+      annotations: { [checkpointCopyAnnotation]: of, [learntFromAnnotation]: node },
+    },
+    type: 'bramble.dev/checkpoint-copy',
+    data: { 'object.json': Buffer.from(JSON.stringify(object)).toString('base64') },
+  }
+  try {
+    await store.create('secrets', copy)
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error
+  }
+  return name
+}
+
+function contentOf(object: Data) {
+  const { data } = object
+  if (object.kind === 'Secret')
+    return { ...(data && { data }), ...(object.type !== undefined && { type: object.type }) }
+  return { ...(data && { data }), ...(object.binaryData && { binaryData: object.binaryData }) }
+}
+
+function isDeliverer({ metadata }: Data, node: string): boolean {
+  return nodeNames(metadata.annotations?.[learntFromAnnotation]).includes(node)
+}
+
+/** What others delivered before it was changed does not count any more. */
+function withDeliverer<T extends Data>(object: T, node: string, digest: string): T {
+  const nodes = [...new Set([...deliveredBy(object), node])].sort()
+  const annotations = {
+    ...object.metadata.annotations,
+    [learntFromAnnotation]: nodes.join(','),
+    [learntDigestAnnotation]: digest,
+  }
+  return { ...object, metadata: { ...object.metadata, annotations } }
+}
+
+function withNode<T extends Data>(object: T, annotation: string, node: string): T {
+  const names = nodeNames(object.metadata.annotations?.[annotation])
+  const annotations = { ...object.metadata.annotations, [annotation]: [...new Set([...names, node])].sort().join(',') }
+  return { ...object, metadata: { ...object.metadata, annotations } }
+}
+
+function asSecret(object: Data | undefined): Secret | undefined {
+  return object?.kind === 'Secret' ? object : undefined
+}
+
+function asConfigMap(object: Data | undefined): ConfigMap | undefined {
+  return object?.kind === 'ConfigMap' ? object : undefined
+}

@@ -1,0 +1,234 @@
+/**
+ * create of nodes/checkpoint: a store that began without what the fleet runs learns it back from the nodes. Only such a
+ * store takes it, from each node once, and of a node only its own pods and what those name.
+ */
+import { ApiError, isApiError, notFound } from '../../../api/api-error.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { type Identity, nodeOf, olderThanStoreKey } from '../../../api/identity.ts'
+import type { ObjectMeta } from '../../../api/meta.ts'
+import { learntByAnnotation, learntFromAnnotation, NodeCheckpointSchema } from '../../../api/node-checkpoint.ts'
+import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import { boundPod } from '../../../api/pod-conditions.ts'
+import { isFinished } from '../../../api/pod-deletion.ts'
+import { configMapsOf, secretsOf } from '../../../api/pod-references.ts'
+import { type ResourceName, resources } from '../../../api/resources.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import { isAssigned } from '../../store/checkpoint-data.ts'
+import { keyText } from '../../store/follow.ts'
+import { nodeReference } from '../../store/references.ts'
+import { removeIfThere } from '../../store/remove.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import { prepareForCreate } from '../handlers/admission.ts'
+import {
+  keyOf,
+  presentObject,
+  type ResourceNeeds,
+  type ResourceRequest,
+  warnLimited,
+} from '../handlers/resource-request.ts'
+import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type AnyObject, parseBody, readAs } from '../wire/request-body.ts'
+import { successStatus } from '../wire/status-errors.ts'
+import { learnData, namedBy, ownNamespaces } from './learning-data.ts'
+
+const namesOf = { configmaps: configMapsOf, secrets: secretsOf }
+/** A kubelet runs 110 unless configured; a node that has more pods than this made them up. */
+const mostPods = 500
+
+/**
+ * 201 when it is kept; its message names what was not. What is there already stays as it is. Throws Conflict where nothing
+ * is to be learnt, or not from this node.
+ */
+export async function learnCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, identity } = request
+  const input = parseBody(await request.readBody(), request, needs.parseYaml)
+  const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
+  const node = await presentObject(request, needs)
+  const because = refusal(told.store, node.metadata, needs)
+  if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
+  if (!isKnownBefore(identity, needs)) {
+    // It has nothing to bring back, and need not wait for that.
+    await markLearnt(request, needs)
+    const message = 'checkpoints are accepted only of nodes that had joined before the restore'
+    throw new ApiError('Conflict', `node "${route.name}": ${message}`)
+  }
+
+  const refused: string[] = []
+  const learnt = await learntPods(route.name, needs)
+  for (const pod of told.pods ?? []) {
+    const isOneMore = !learnt.has(keyText(pod.metadata))
+    const problem =
+      isOneMore && learnt.size >= mostPods
+        ? notTaken(pod, route.name, `${mostPods} pods of its checkpoint were taken already`)
+        : await learnPod(pod, route.name, identity, needs)
+    if (problem === undefined) learnt.add(keyText(pod.metadata))
+    else refused.push(problem)
+  }
+  await reportRefused(route.name, refused, needs)
+  const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
+  const assigned = bound.filter(isAssigned)
+  const take = async (resource: 'configmaps' | 'secrets', objects: readonly (ConfigMap | Secret)[]) => {
+    if (objects.length === 0) return
+    const isNamed = namedBy(bound, namesOf[resource])
+    const isNamedByAssigned = namedBy(assigned, namesOf[resource])
+    for (const object of objects.filter(({ metadata }) => isNamed(metadata))) {
+      const deliverer = { node: route.name, hasAssigned: isNamedByAssigned(object.metadata) }
+      const create = (made: ConfigMap | Secret) => learn(resource, made, identity, needs)
+      refused.push(...(await learnData(resource, object, deliverer, needs, create)))
+    }
+  }
+  await take('configmaps', told.configMaps ?? [])
+  await take('secrets', told.secrets ?? [])
+  if (told.complete) await markLearnt(request, needs)
+  return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
+}
+
+function refusal(store: string, { annotations = {} }: ObjectMeta, needs: ResourceNeeds): string | undefined {
+  const { origin, checkpoints } = needs
+  if (origin === undefined || !checkpoints?.isOpen()) return 'checkpoints are accepted only after a restore'
+  if (store !== origin.id) return 'another store asked for this'
+  return annotations[learntByAnnotation] === origin.id ? 'its checkpoint was received already' : undefined
+}
+
+/** Is its certificate older than the store? Then the fleet that was there before let it in. */
+export function isKnownBefore({ extra }: Identity, { origin }: Pick<ResourceNeeds, 'origin'>): boolean {
+  return origin !== undefined && extra?.[olderThanStoreKey]?.includes(origin.id) === true
+}
+
+/** A node that joined after the store began has no checkpoint to wait for. */
+export function withoutCheckpoint<T extends AnyObject>(object: T, identity: Identity, needs: ResourceNeeds): T {
+  const isNew = needs.checkpoints?.isOpen() === true && !isKnownBefore(identity, needs)
+  return isNew && object.kind === 'Node' && nodeOf(identity) !== undefined ? marked(object, needs) : object
+}
+
+/** Why it is not taken; undefined: it is. */
+async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<string | undefined> {
+  const { metadata, spec, status } = pod
+  if (spec.nodeName !== node || metadata.uid === undefined) {
+    const message = `pod ${metadata.namespace}/${metadata.name} is not one that was bound to node "${node}"`
+    throw new ApiError('BadRequest', message)
+  }
+  // The node makes the mirrors of its own pods itself.
+  if (metadata.annotations?.[mirrorAnnotation] !== undefined) return undefined
+  const { name = '', namespace = '', uid } = metadata
+  const key = { namespace, name }
+  const present = await needs.store.get('pods', key)
+  const isKnown = present?.metadata.uid === uid && present?.spec.nodeName === node
+  if (ownNamespaces.includes(namespace) && !isKnown) {
+    return notTaken(pod, node, 'no node has a say in this namespace')
+  }
+  if (present?.metadata.uid === uid) {
+    await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
+  } else if (present === undefined || !isTaken(present, node, needs)) {
+    const claimed = claimedBy(node, marked(isFinished(pod) ? { ...pod, status } : pod, needs))
+    await learn('pods', claimed, identity, needs)
+  }
+  const kept = await needs.store.get('pods', key)
+  if (kept === undefined || kept.spec.nodeName === node) return undefined
+  const other = kept.spec.nodeName
+  return notTaken(pod, node, other ? `node ${other} has a pod of that name` : 'there is a pod of that name')
+}
+
+/** The pods that came with the node's checkpoint. */
+async function learntPods(node: string, { store }: ResourceNeeds): Promise<Set<string>> {
+  const { items } = await store.list('pods')
+  const learnt = items.filter(
+    ({ metadata, spec }) => spec.nodeName === node && metadata.annotations?.[learntFromAnnotation] !== undefined,
+  )
+  return new Set(learnt.map(({ metadata }) => keyText(metadata)))
+}
+
+/** It came with the checkpoint of this node: what it names is open to the node only as far as the node delivers it. */
+function claimedBy<T extends AnyObject>(node: string, object: T): T {
+  const annotations = { ...object.metadata.annotations, [learntFromAnnotation]: node }
+  return { ...object, metadata: { ...object.metadata, annotations } }
+}
+
+/** What waited for a node when the backup was made may have found this one since. Undefined: it is another one's. */
+function takenBy(node: string, pod: Pod, needs: ResourceNeeds): Pod | undefined {
+  if (!pod.spec.nodeName) return claimedBy(node, marked(boundPod(pod, node, rfc3339(needs.clock.wallMs())), needs))
+  return pod.spec.nodeName === node ? marked(pod, needs) : undefined
+}
+
+/** With this store's mark: a node has told it, and no other one takes its name. */
+function marked<T extends AnyObject>(object: T, { origin }: ResourceNeeds): T {
+  const annotations = { ...object.metadata.annotations, [learntByAnnotation]: origin?.id ?? '' }
+  return { ...object, metadata: { ...object.metadata, annotations } }
+}
+
+/** Another node has told its pod of that name. Who of them lies is not known here, and no node ends what another one runs. */
+function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean {
+  const isTold = present.metadata.annotations?.[learntByAnnotation] === origin?.id
+  return isTold && present.spec.nodeName !== node && !isFinished(present)
+}
+
+function notTaken({ metadata }: Pod, node: string, because: string): string {
+  return `Pod ${metadata.namespace}/${metadata.name} (uid ${metadata.uid}) of node ${node} is not taken back: ${because}`
+}
+
+/** A node that makes up pods must not fill the log and the Events with them. */
+const mostReported = 20
+
+async function reportRefused(node: string, refused: readonly string[], needs: ResourceNeeds): Promise<void> {
+  const more = refused.length - mostReported
+  const last = more > 0 ? [`${more} more pods of node ${node} are not taken back`] : []
+  for (const message of [...refused.slice(0, mostReported), ...last]) {
+    warnLimited(needs, node, 'A pod that a node told of was not taken back', { node, because: message })
+    const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
+    await needs.events.record({ object: nodeReference(node), ...what })
+  }
+}
+
+/** As it was: with its uid and its age, on its way out if it was. Its owners are lost, and must not take it with them. */
+async function learn(resource: ResourceName, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
+  const { store, clock } = needs
+  const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
+  const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
+  const present = await store.get(resource, { namespace, name })
+  if (present !== undefined && !isLaterPod(object, present, needs)) return
+  const { ownerReferences: _, resourceVersion: __, ...own } = object.metadata
+  const prepared = prepareForCreate(
+    resources[resource],
+    { ...object, metadata: own },
+    { nowMs: clock.wallMs(), requester, learnt: true },
+  )
+  await ensureNamespace(namespace, requester, needs)
+  const metadata = {
+    ...prepared.metadata,
+    ...(uid !== undefined && { uid }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
+  }
+  const ended = object.kind === 'Pod' && isFinished(object) && { status: object.status }
+  if (present !== undefined) await removeIfThere(store, resource, present)
+  await createIfAbsent(resource, { ...prepared, ...ended, metadata } as AnyObject, needs)
+}
+
+/** One name had two pods, one after the other: the later one is what was wanted last. What was made here is later than all. */
+function isLaterPod(told: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
+  if (told.kind !== 'Pod' || told.metadata.uid === present.metadata.uid) return false
+  const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')
+  return madeMs(told) > madeMs(present) && madeMs(told) <= (origin?.sinceMs ?? clock.wallMs())
+}
+
+async function ensureNamespace(name: string, requester: Identity, needs: ResourceNeeds): Promise<void> {
+  if ((await needs.store.get('namespaces', { namespace: '', name })) !== undefined) return
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } as const
+  const facts = { nowMs: needs.clock.wallMs(), requester }
+  await createIfAbsent('namespaces', prepareForCreate(resources.namespaces, namespace, facts), needs)
+}
+
+async function createIfAbsent(resource: ResourceName, object: AnyObject, { store }: ResourceNeeds): Promise<void> {
+  try {
+    await store.create(resource, object)
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error
+  }
+}
+
+async function markLearnt({ route }: ResourceRequest, needs: ResourceNeeds): Promise<void> {
+  const written = await rewrite(needs, 'nodes', { key: keyOf(route), change: (node) => marked(node, needs) })
+  if (written === undefined) throw notFound(route.resource, route.name)
+}

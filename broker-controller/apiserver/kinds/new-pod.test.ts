@@ -1,0 +1,107 @@
+import { test } from 'tap'
+import { decode } from '../../../api/decode.ts'
+import type { Toleration } from '../../../api/pod.ts'
+import { PodSchema } from '../../../api/pod.ts'
+import { create, createdPod, createPod, pod, updatePod } from '../../testing/admitting.ts'
+
+test('a new pod gets what its author left out', async (t) => {
+  const made = createdPod(
+    {},
+    { ports: [{ containerPort: 80 }], resources: { limits: { cpu: '1' }, requests: { memory: '1Mi' } } },
+  )
+  t.same(made.spec, {
+    containers: [
+      {
+        name: 'web',
+        image: 'nginx:1.27',
+        imagePullPolicy: 'IfNotPresent',
+        ports: [{ containerPort: 80, protocol: 'TCP' }],
+        resources: { limits: { cpu: '1' }, requests: { cpu: '1', memory: '1Mi' } },
+        terminationMessagePath: '/dev/termination-log',
+        terminationMessagePolicy: 'File',
+      },
+    ],
+    restartPolicy: 'Always',
+    terminationGracePeriodSeconds: 30,
+    dnsPolicy: 'ClusterFirst',
+    schedulerName: 'default-scheduler',
+    securityContext: {},
+    tolerations: [
+      { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 },
+      { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 },
+    ],
+  })
+  t.same(made.status, { phase: 'Pending', qosClass: 'Burstable' })
+  t.ok(decode(PodSchema, made).ok, 'it is still a pod')
+})
+
+test('the pull policy follows the tag, and a port of the host network is a port of the host', async (t) => {
+  const policy = (image: string) => createdPod({}, { image }).spec.containers[0]?.imagePullPolicy
+  t.equal(policy('nginx'), 'Always')
+  t.equal(policy('registry.lan:5000/nginx'), 'Always')
+  t.equal(policy('nginx:latest'), 'Always')
+  t.equal(policy('registry.lan:5000/nginx:1'), 'IfNotPresent')
+  t.equal(policy(`nginx@sha256:${'0'.repeat(64)}`), 'IfNotPresent')
+  const onHost = createdPod({ hostNetwork: true }, { ports: [{ containerPort: 80 }] })
+  t.equal(onHost.spec.containers[0]?.ports?.[0]?.hostPort, 80)
+})
+
+test('a pod that says how long it waits for its node is believed', async (t) => {
+  const keys = (...tolerations: Toleration[]) =>
+    createdPod({ tolerations }).spec.tolerations?.map(({ key }) => key?.replace('node.kubernetes.io/', ''))
+  t.same(keys({ operator: 'Exists' }), [undefined])
+  t.same(keys({ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }), ['not-ready', 'unreachable'])
+  t.same(keys({ operator: 'Exists', effect: 'NoSchedule' }), [undefined, 'not-ready', 'unreachable'])
+})
+
+test('the server records which tolerations it added, and a client cannot change the record', async (t) => {
+  const name = 'bramble.dev/default-tolerations'
+  const keys = ['not-ready', 'unreachable'].map((key) => `node.kubernetes.io/${key}`)
+  const [notReady = '', unreachable = ''] = keys
+  const lasting = (key: string, tolerationSeconds: number): Toleration => ({
+    key,
+    operator: 'Exists',
+    effect: 'NoExecute',
+    tolerationSeconds,
+  })
+  const asked = (claim: string | undefined, ...tolerations: Toleration[]) => {
+    const bare = pod({ tolerations })
+    const annotations = { note: 'mine', ...(claim !== undefined && { [name]: claim }) }
+    return createPod({ ...bare, metadata: { ...bare.metadata, annotations } })
+  }
+  const recorded = (...given: Parameters<typeof asked>) => asked(...given).metadata.annotations?.[name]
+  t.equal(recorded(undefined), keys.join())
+  t.equal(recorded(undefined, lasting(notReady, 300)), unreachable)
+  t.equal(recorded(undefined, lasting(notReady, 300), lasting(unreachable, 300)), '')
+  t.equal(recorded(undefined, lasting(notReady, 30)), unreachable)
+  t.equal(recorded(undefined, { operator: 'Exists' }), undefined)
+  t.equal(recorded(keys.join(), { operator: 'Exists' }), undefined, 'there is nothing to claim')
+  t.equal(recorded(keys.join(), lasting(notReady, 30), lasting(unreachable, 30)), undefined)
+  t.equal(recorded('', { operator: 'Exists', key: 'disk' }), keys.join(), 'nothing can be denied')
+
+  const first = asked(undefined)
+  t.equal(recorded(first.metadata.annotations?.[name], ...(first.spec.tolerations ?? [])), keys.join(), 'a copy')
+  t.equal(first.metadata.annotations?.note, 'mine')
+  const changed = (annotations: { readonly [name: string]: string }) =>
+    updatePod(first, { ...first, metadata: { ...first.metadata, annotations } }).metadata.annotations
+  t.same(changed({ note: 'yours' }), { note: 'yours', [name]: keys.join() })
+  t.same(changed({ [name]: '' }), { [name]: keys.join() })
+  t.same(changed({}), { [name]: keys.join() })
+})
+
+test('label keys of a neighbourly term become part of its selector', async (t) => {
+  const labelSelector = { matchLabels: { app: 'web' } }
+  const term = { topologyKey: 'zone', labelSelector, matchLabelKeys: ['version', 'none'], mismatchLabelKeys: ['team'] }
+  const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] }
+  const labelled = pod({ affinity: { podAntiAffinity } })
+  const labels = { version: '2', team: 'red' }
+  const made = create('pods', { ...labelled, metadata: { ...labelled.metadata, labels } })
+  const matchExpressions = [
+    { key: 'version', operator: 'In', values: ['2'] },
+    { key: 'team', operator: 'NotIn', values: ['red'] },
+  ]
+  const required = [{ topologyKey: 'zone', labelSelector: { ...labelSelector, matchExpressions } }]
+  t.match(made, {
+    spec: { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } },
+  })
+})

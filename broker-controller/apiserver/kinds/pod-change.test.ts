@@ -1,0 +1,123 @@
+import { test } from 'tap'
+import type { Container, NodeSelectorTerm, PodSpec } from '../../../api/pod.ts'
+import { problemText } from '../../../api/problem.ts'
+import { requiringNodes } from '../../../api/testing/builders.ts'
+import { causes, createdPod, fields, pod, update } from '../../testing/admitting.ts'
+import { gateChangeProblems, narrowingProblems } from './pod-change.ts'
+
+test('a pod stays what it is, but for its images and what it tolerates', async (t) => {
+  const old = createdPod()
+  const changed = (change: (spec: PodSpec) => PodSpec) =>
+    fields(() => update('pods', old, { ...old, spec: change(old.spec) }))
+  const container = (over: Partial<Container>) => (spec: PodSpec) => ({
+    ...spec,
+    containers: spec.containers.map((each) => ({ ...each, ...over })),
+  })
+  t.same(
+    changed((spec) => spec),
+    [],
+  )
+  t.same(changed(container({ image: 'nginx:2' })), [])
+  t.same(changed(container({ image: '' })), ['spec.containers[0].image'])
+  t.same(changed(container({ args: ['x'] })), ['spec.containers'])
+  t.same(
+    changed((spec) => ({ ...spec, nodeName: 'pi', hostNetwork: true })),
+    ['spec.nodeName', 'spec.hostNetwork'],
+  )
+  t.same(
+    changed((spec) => ({ ...spec, containers: [] })),
+    ['spec.containers'],
+  )
+  const more = { key: 'disk', operator: 'Exists' }
+  t.same(
+    changed((spec) => ({ ...spec, tolerations: [...(spec.tolerations ?? []), more] })),
+    [],
+  )
+  const longer = (spec: PodSpec) => spec.tolerations?.map((each) => ({ ...each, tolerationSeconds: 5 })) ?? []
+  t.same(
+    changed((spec) => ({ ...spec, tolerations: longer(spec) })),
+    [],
+  )
+  t.same(
+    changed((spec) => ({ ...spec, tolerations: [{ key: 'disk', operator: 'Exists', effect: 'NoExecute' }] })),
+    [],
+  )
+  const staged = createdPod({ initContainers: [{ name: 'first', image: 'tools:1' }], activeDeadlineSeconds: 60 })
+  const restaged = (change: Partial<PodSpec>) => {
+    const { activeDeadlineSeconds: _, ...spec } = staged.spec
+    return causes(() => update('pods', staged, { ...staged, spec: { ...spec, activeDeadlineSeconds: 60, ...change } }))
+  }
+  t.same(restaged({ initContainers: [{ name: 'first', image: 'tools:2' }] }), [])
+  t.match(restaged({ initContainers: [{ name: 'first', image: 'tools:2', args: ['x'] }] }), [
+    /^spec.initContainers: Forbidden: pod updates may not change fields other than `spec.containers\[\*\].image`,/,
+  ])
+  t.same(restaged({ initContainers: [] }), [
+    'spec.initContainers: Forbidden: pod updates may not add or remove containers',
+  ])
+  t.same(restaged({ activeDeadlineSeconds: 30 }), [])
+  t.same(restaged({ activeDeadlineSeconds: 90 }), [
+    'spec.activeDeadlineSeconds: Invalid value: 90: must be less than or equal to previous value',
+  ])
+  const { activeDeadlineSeconds: _, ...timeless } = staged.spec
+  t.match(
+    causes(() => update('pods', staged, { ...staged, spec: timeless })),
+    [/must not update from a positive integer to nil value/],
+  )
+  t.same(
+    changed((spec) => ({ ...spec, activeDeadlineSeconds: 5 })),
+    [],
+  )
+  const patient = createdPod({ tolerations: [more] })
+  t.same(
+    fields(() => update('pods', patient, { ...patient, spec: { ...patient.spec, tolerations: [] } })),
+    ['spec.tolerations'],
+  )
+  t.same(
+    fields(() => update('pods', old, { ...pod() })),
+    [],
+    'a manifest without defaults is the same pod',
+  )
+  t.same(
+    fields(() => update('pods', old, { ...old, metadata: { ...old.metadata, name: 'other' } })),
+    ['metadata.name'],
+  )
+})
+
+test('a gated pod says so, and may only be let through or become choosier; its priority is kept for it', async (t) => {
+  const gated = createdPod({ schedulingGates: [{ name: 'a' }, { name: 'b' }], priority: 7 })
+  t.match(gated.status?.conditions, [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }])
+  const { priority: _, ...plain } = gated.spec
+  const changed = (spec: Partial<PodSpec>) =>
+    fields(() => update('pods', gated, { ...gated, spec: { ...plain, ...spec } }))
+  const nodeAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [] }
+  t.same(changed({ schedulingGates: [{ name: 'b' }], nodeSelector: { a: 'b' }, affinity: { nodeAffinity } }), [])
+  t.same(changed({ schedulingGates: [{ name: 'c' }] }), ['spec.schedulingGates[0].name'])
+  t.same(changed({ restartPolicy: 'Never' }), ['spec.restartPolicy'])
+  t.match(update('pods', gated, { ...gated, spec: plain }), { spec: { priority: 7 } })
+  const free = createdPod()
+  t.same(
+    fields(() => update('pods', free, { ...free, spec: { ...free.spec, nodeSelector: { a: 'b' } } })),
+    ['spec.nodeSelector'],
+  )
+})
+
+test('gates only open; meanwhile a pod may only become choosier', async (t) => {
+  const gated = (...names: string[]): PodSpec => ({ containers: [], schedulingGates: names.map((name) => ({ name })) })
+  t.same(gateChangeProblems(gated('a', 'b'), gated('b')), [])
+  t.same(gateChangeProblems(gated('a'), gated('a', 'x')).map(problemText), [
+    "spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new scheduling gate 'x'",
+  ])
+  const asking = (...values: string[]): NodeSelectorTerm => ({
+    matchExpressions: values.map((value) => ({ key: 'place', operator: 'In', values: [value] })),
+  })
+  const bare = (spec: Partial<PodSpec>): PodSpec => ({ containers: [], ...spec })
+  const problems = (old: Partial<PodSpec>, now: Partial<PodSpec>) =>
+    narrowingProblems(bare(old), bare(now)).map(({ field }) => field.replace(/.*nodeSelectorTerms/, 'terms'))
+  t.same(problems({ nodeSelector: { a: '1' } }, { nodeSelector: { a: '1', b: '2' } }), [])
+  t.same(problems({ nodeSelector: { a: '1' } }, { nodeSelector: { b: '2' } }), ['spec.nodeSelector'])
+  t.same(problems({}, requiringNodes(asking('roof'))), [])
+  t.same(problems(requiringNodes(asking('roof')), requiringNodes(asking('roof', 'warm'))), [])
+  t.same(problems(requiringNodes(asking('roof')), requiringNodes(asking('cellar'))), ['terms[0]'])
+  t.same(problems(requiringNodes(asking('roof')), requiringNodes(asking('roof'), asking('cellar'))), ['terms'])
+  t.same(problems(requiringNodes(asking('roof')), {}), ['terms'])
+})

@@ -1,0 +1,106 @@
+/** A pod's row, as `kubectl get pods` shows it: one word for all its containers. */
+import type { ContainerState, ContainerStatus, Pod } from '../../../api/pod.ts'
+import { ageOf, columns, orNone, type TableOf } from '../handlers/cells.ts'
+
+export const podTable: TableOf<Pod> = {
+  columns: columns('Name', 'Ready', 'Status', 'Restarts', 'Age', 'IP*', 'Node*', 'Nominated Node*', 'Readiness Gates*'),
+  cells: (pod, nowMs) => {
+    const seen = seenThrough(pod)
+    return [
+      pod.metadata.name ?? '',
+      `${seen.ready}/${pod.spec.containers.length + sidecarNames(pod).size}`,
+      leaving(pod) ?? seen.word,
+      restartsOf(seen.counted, nowMs),
+      ageOf(pod.metadata.creationTimestamp, nowMs),
+      orNone(pod.status?.podIPs?.[0]?.ip ?? pod.status?.podIP),
+      orNone(pod.spec.nodeName),
+      orNone(pod.status?.nominatedNodeName),
+      gatesOf(pod),
+    ]
+  },
+}
+
+/** Rows of pods that are over say so, for clients that hide them. */
+export function podRowConditions({ status }: Pod) {
+  const phase = status?.phase
+  if (phase !== 'Succeeded' && phase !== 'Failed') return undefined
+  const message = phase === 'Succeeded' ? 'The pod has completed successfully.' : 'The pod failed.'
+  return [{ type: 'Completed', status: 'True', reason: phase, message }]
+}
+
+/** `counted`: the containers whose restarts the row adds up. */
+type Seen = { readonly word: string; readonly ready: number; readonly counted: readonly ContainerStatus[] }
+
+function seenThrough(pod: Pod): Seen {
+  const status = pod.status ?? {}
+  const sidecars = sidecarNames(pod)
+  const initStatuses = status.initContainerStatuses ?? []
+  const readySidecars = initStatuses.filter(({ name, ready }) => ready && sidecars.has(name)).length
+  const initializing = initWord(pod, sidecars)
+  if (initializing !== undefined && !hasCondition(pod, 'Initialized')) {
+    return { word: initializing, ready: readySidecars, counted: initStatuses }
+  }
+  const containers = status.containerStatuses ?? []
+  const running = containers.filter(({ state, ready }) => ready && stateWord(state) === undefined && state?.running)
+  const word = containers.map(({ state }) => stateWord(state)).find((found) => found !== undefined) ?? phaseWord(pod)
+  const alive = hasCondition(pod, 'Ready') ? 'Running' : 'NotReady'
+  return {
+    word: word === 'Completed' && running.length > 0 ? alive : word,
+    ready: running.length + readySidecars,
+    counted: [...containers, ...initStatuses.filter(({ name }) => sidecars.has(name))],
+  }
+}
+
+function phaseWord({ status = {} }: Pod): string {
+  const gated = status.conditions?.some(({ type, reason }) => type === 'PodScheduled' && reason === 'SchedulingGated')
+  return gated ? 'SchedulingGated' : status.reason || (status.phase ?? 'Pending')
+}
+
+/** What the first init container that is not done says; undefined when none holds the pod up. */
+function initWord({ spec, status = {} }: Pod, sidecars: ReadonlySet<string>): string | undefined {
+  for (const [index, { name, state, started }] of (status.initContainerStatuses ?? []).entries()) {
+    if (state?.terminated?.exitCode === 0 || (sidecars.has(name) && started === true)) continue
+    if (state?.waiting?.reason === 'PodInitializing') return `Init:${index}/${spec.initContainers?.length ?? 0}`
+    const word = stateWord(state)
+    return `Init:${word ?? `${index}/${spec.initContainers?.length ?? 0}`}`
+  }
+  return undefined
+}
+
+/** Why a container is not running; undefined when nothing is said. */
+function stateWord(state: ContainerState | undefined): string | undefined {
+  if (state?.waiting?.reason) return state.waiting.reason
+  const ended = state?.terminated
+  if (ended === undefined) return undefined
+  return ended.reason || (ended.signal ? `Signal:${ended.signal}` : `ExitCode:${ended.exitCode}`)
+}
+
+function leaving({ metadata, status }: Pod): string | undefined {
+  if (metadata.deletionTimestamp === undefined) return undefined
+  if (status?.reason === 'NodeLost') return 'Unknown'
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed' ? undefined : 'Terminating'
+}
+
+function restartsOf(containers: readonly ContainerStatus[], nowMs: number): string {
+  const restarts = containers.reduce((sum, { restartCount }) => sum + restartCount, 0)
+  const last = containers
+    .map(({ lastState }) => lastState?.terminated?.finishedAt ?? '')
+    .toSorted()
+    .at(-1)
+  return restarts === 0 || !last ? `${restarts}` : `${restarts} (${ageOf(last, nowMs)} ago)`
+}
+
+function gatesOf(pod: Pod): string {
+  const gates = pod.spec.readinessGates ?? []
+  if (gates.length === 0) return '<none>'
+  return `${gates.filter(({ conditionType }) => hasCondition(pod, conditionType)).length}/${gates.length}`
+}
+
+function sidecarNames({ spec }: Pod): ReadonlySet<string> {
+  const lasting = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')
+  return new Set(lasting.map(({ name }) => name))
+}
+
+function hasCondition({ status }: Pod, wanted: string): boolean {
+  return status?.conditions?.some(({ type, status }) => type === wanted && status === 'True') ?? false
+}

@@ -1,0 +1,88 @@
+/** In which form does the client want its answer, and in which form did it send its body? */
+import { ApiError } from '../../../api/api-error.ts'
+
+export type AnswerForm = 'object' | 'table' | 'metadata'
+
+/** The first form in `Accept` that we can write, which is JSON always. NotAcceptable when there is none. */
+export function answerForm(accept: string | undefined): AnswerForm {
+  for (const clause of (accept ?? '*/*').split(',')) {
+    const { type, parameters } = mediaType(clause)
+    if (!isJson(type)) continue
+    const as = parameters.get('as')
+    if (as === undefined) return 'object'
+    if (parameters.get('g') !== 'meta.k8s.io') continue
+    if (as === 'Table') return 'table'
+    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return 'metadata'
+  }
+  const message = 'only the following media types are accepted: application/json'
+  throw new ApiError('NotAcceptable', message)
+}
+
+/** Does the client name JSON itself, before anything else? */
+export function prefersJson(accept: string | undefined): boolean {
+  return mediaType((accept ?? '').split(',')[0] ?? '').type === 'application/json'
+}
+
+/** The version of aggregated discovery the client likes best; undefined: it wants the plain lists. */
+export function aggregatedDiscovery(accept: string | undefined): 'v2' | 'v2beta1' | undefined {
+  for (const clause of (accept ?? '').split(',')) {
+    const { type, parameters } = mediaType(clause)
+    if (!isJson(type)) continue
+    if (parameters.get('as') !== 'APIGroupDiscoveryList') return undefined
+    const version = parameters.get('v')
+    if (version === 'v2' || version === 'v2beta1') return version
+  }
+  return undefined
+}
+
+export type BodyForm = 'json' | 'yaml' | 'protobuf'
+
+const bodyForms: { readonly [type: string]: BodyForm } = {
+  'application/json': 'json',
+  'application/yaml': 'yaml',
+  'application/vnd.kubernetes.protobuf': 'protobuf',
+}
+
+/** A missing type means JSON: `kubectl scale --current-replicas` sends none. */
+export function bodyForm(contentType: string | undefined): BodyForm {
+  const form = bodyForms[mediaType(contentType || 'application/json').type]
+  if (form === undefined) throw unsupportedBody()
+  return form
+}
+
+/** 415: `cause` says what is wrong with a body whose form we do read. */
+export function unsupportedBody(cause?: unknown): ApiError {
+  return unsupported(Object.keys(bodyForms), cause)
+}
+
+export type PatchForm = 'json' | 'merge' | 'strategic'
+
+const patchForms: { readonly [type: string]: PatchForm } = {
+  'application/json-patch+json': 'json',
+  'application/merge-patch+json': 'merge',
+  'application/strategic-merge-patch+json': 'strategic',
+}
+
+export function patchForm(contentType: string | undefined): PatchForm {
+  const form = patchForms[mediaType(contentType ?? '').type]
+  if (form === undefined) throw unsupported(Object.keys(patchForms))
+  return form
+}
+
+function unsupported(accepted: readonly string[], cause?: unknown): ApiError {
+  const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`
+  return new ApiError('UnsupportedMediaType', message, undefined, { cause })
+}
+
+function isJson(type: string): boolean {
+  return type === 'application/json' || type === 'application/*' || type === '*/*'
+}
+
+function mediaType(clause: string): { type: string; parameters: ReadonlyMap<string, string> } {
+  const [type = '', ...parameters] = clause.split(';').map((part) => part.trim())
+  const pairs = parameters.map((parameter): [string, string] => {
+    const [name = '', value = ''] = parameter.split('=')
+    return [name.trim().toLowerCase(), value.trim().replace(/^"|"$/g, '')]
+  })
+  return { type: type.toLowerCase(), parameters: new Map(pairs) }
+}

@@ -1,0 +1,140 @@
+import { test } from 'tap'
+import { resources } from '../../../api/resources.ts'
+import { anApi } from '../../testing/api-in-memory.ts'
+import { ProtobufError, readProtobuf } from './protobuf.ts'
+import { protobufMessages } from './protobuf-messages.ts'
+
+/** Written as Go writes it: `field(1, 'text')`, `field(2, 5)`, `field(3, field(1, 'inside'))`. */
+const varint = (value: bigint): readonly number[] =>
+  value < 128n ? [Number(value)] : [Number(value & 127n) | 128, ...varint(value >> 7n)]
+const field = (number: number, value: string | number | Buffer): Buffer => {
+  if (typeof value === 'number')
+    return Buffer.from([...varint(BigInt(number << 3)), ...varint(BigInt.asUintN(64, BigInt(value)))])
+  const bytes = Buffer.from(value)
+  return Buffer.concat([Buffer.from([...varint(BigInt((number << 3) | 2)), ...varint(BigInt(bytes.length))]), bytes])
+}
+const message = (...fields: readonly Buffer[]) => Buffer.concat(fields)
+const envelope = (apiVersion: string, kind: string, raw: Buffer) =>
+  message(
+    Buffer.from('k8s\0'),
+    field(1, message(field(1, apiVersion), field(2, kind))),
+    field(2, raw),
+    field(3, ''),
+    field(4, ''),
+  )
+const entry = (key: string, value: string) => message(field(1, key), field(2, value))
+
+test('what says nothing is left out, what is set to nothing is kept', async (t) => {
+  const metadata = message(field(1, 'web'), field(2, ''), field(3, 'default'), field(7, 0), field(8, ''))
+  const budget = message(
+    field(1, metadata),
+    field(2, message(field(1, message(field(1, 0), field(2, 0), field(3, ''))), field(2, ''))),
+  )
+  t.same(readProtobuf(envelope('policy/v1', 'PodDisruptionBudget', budget)), {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { minAvailable: 0, selector: {} },
+  })
+  const half = message(field(2, message(field(3, message(field(1, 1), field(2, 0), field(3, '50%'))))))
+  t.match(readProtobuf(envelope('policy/v1', 'PodDisruptionBudget', half)), { spec: { maxUnavailable: '50%' } })
+  t.same(readProtobuf(envelope('v1', 'DeleteOptions', message(field(1, 0), field(4, 'Background')))), {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    gracePeriodSeconds: 0,
+    propagationPolicy: 'Background',
+  })
+})
+
+test('maps, bytes, times, quantities and what stands inside others come as in JSON', async (t) => {
+  const secret = message(
+    field(
+      1,
+      message(field(1, 's'), field(11, entry('a', '1')), field(11, entry('b', '')), field(9, field(1, 1767225600))),
+    ),
+    field(2, entry('key', 'value')),
+    field(2, entry('empty', '')),
+    field(3, 'Opaque'),
+  )
+  t.same(readProtobuf(envelope('v1', 'Secret', secret)), {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 's', labels: { a: '1', b: '' }, deletionTimestamp: '2026-01-01T00:00:00Z' },
+    data: { key: 'dmFsdWU=', empty: '' },
+    type: 'Opaque',
+  })
+  const volume = message(field(1, 'v'), field(2, field(2, message(field(1, ''), field(2, field(1, '64Mi'))))))
+  const limit = message(field(1, 'memory'), field(2, field(1, '1Gi')))
+  const container = message(field(1, 'main'), field(3, 'sh'), field(3, ''), field(8, field(1, limit)))
+  const spec = message(field(1, volume), field(2, container), field(4, 0), field(25, -5))
+  t.same(readProtobuf(envelope('v1', 'Pod', message(field(2, spec))))['spec'], {
+    volumes: [{ name: 'v', emptyDir: { sizeLimit: '64Mi' } }],
+    containers: [{ name: 'main', command: ['sh', ''], resources: { limits: { memory: '1Gi' } } }],
+    terminationGracePeriodSeconds: 0,
+    priority: -5,
+  })
+  const lease = message(field(2, field(4, message(field(1, 1767225600), field(2, 123456789)))))
+  t.match(readProtobuf(envelope('coordination.k8s.io/v1', 'Lease', lease)), {
+    spec: { renewTime: '2026-01-01T00:00:00.123456Z' },
+  })
+})
+
+test('whatever the bytes are, they are read or refused', async (t) => {
+  const whole = envelope('v1', 'ConfigMap', message(field(1, field(1, 'settings')), field(2, entry('a', '1'))))
+  for (let length = 0; length < whole.length; length++) {
+    try {
+      readProtobuf(whole.subarray(0, length))
+    } catch (error) {
+      if (!(error instanceof ProtobufError)) t.fail(`${length} bytes`, { error })
+    }
+  }
+  let seed = 1
+  const random = () => (seed = (seed * 48271) % 0x7fffffff)
+  for (let round = 0; round < 3000; round++) {
+    const bytes = Buffer.from(whole)
+    for (let change = 0; change < 1 + (round % 4); change++) bytes[random() % bytes.length] = random() % 256
+    try {
+      readProtobuf(bytes)
+    } catch (error) {
+      if (!(error instanceof ProtobufError)) t.fail(bytes.toString('hex'), { error })
+    }
+  }
+  t.throws(() => readProtobuf(envelope('v1', 'Nothing', Buffer.alloc(0))), ProtobufError)
+  const many = Buffer.concat(Array.from({ length: 5_000 }, () => field(2, entry('a', '1'))))
+  t.match(readProtobuf(envelope('v1', 'ConfigMap', many)), { data: { a: '1' } }, 'in time that grows with its length')
+})
+
+test('every message the table names is in it', async (t) => {
+  const names = new Set([...protobufMessages.matchAll(/^([^:\n]+): /gm)].map(([, name]) => name))
+  const plain = ['s', 'y', 'i', 'b', 'Time', 'MicroTime', 'Quantity', 'IntOrString', 'ExtraValue']
+  const types = [...protobufMessages.matchAll(/\d [^:]+:\{?([\w.]+)/g)].map(([, type = '']) => type)
+  t.same(
+    [...new Set(types)].filter((type) => !names.has(type) && !plain.includes(type)),
+    [],
+  )
+  const kinds = Object.values(resources).map(({ group, version, kind }) =>
+    group === '' ? kind : `${group.split('.')[0]}.${version}.${kind}`,
+  )
+  t.same(
+    kinds.filter((kind) => !names.has(kind)),
+    ['Node'],
+    'nobody but a node creates a Node, and it writes JSON',
+  )
+})
+
+test('a body in protobuf is as good as one in JSON, but for statuses', async (t) => {
+  const { ask, store } = await anApi(t)
+  const type = 'application/vnd.kubernetes.protobuf'
+  const map = message(field(1, field(1, 'settings')), field(2, entry('a', '1')))
+  const created = await ask('POST', '/api/v1/namespaces/default/configmaps?fieldValidation=Strict', {
+    type,
+    body: envelope('v1', 'ConfigMap', map),
+  })
+  t.match(created, { code: 201, body: { data: { a: '1' } } })
+  const body = envelope('v1', 'DeleteOptions', field(5, 'All'))
+  t.match(await ask('DELETE', '/api/v1/namespaces/default/configmaps/settings', { type, body }), { code: 200 })
+  t.ok(await store.get('configmaps', { namespace: 'default', name: 'settings' }), 'it was a rehearsal')
+  const status = { type, body: envelope('v1', 'Namespace', field(1, field(1, 'default'))) }
+  t.match(await ask('PUT', '/api/v1/namespaces/default/status', status), { code: 415 })
+  t.match(await ask('POST', '/api/v1/namespaces', { type, body: Buffer.from('{}') }), { code: 415 })
+})

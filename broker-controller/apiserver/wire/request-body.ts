@@ -1,0 +1,140 @@
+/** What was sent → an object of the kind that the path names, or every reason why it is none. */
+import { ApiError } from '../../../api/api-error.ts'
+import { decode } from '../../../api/decode.ts'
+import type { Identity } from '../../../api/identity.ts'
+import type { KubeObject } from '../../../api/meta.ts'
+import { clipped, invalidObject, quoted } from '../../../api/problem.ts'
+import { apiVersionOf, type Resource, type ResourceName, type ResourceTypes } from '../../../api/resources.ts'
+import type { Described, TSchema } from '../../../api/schema.ts'
+import { refuseIntricateJson, refuseLongBody, refuseYaml } from './body-limits.ts'
+import { bodyForm, unsupportedBody } from './content-negotiation.ts'
+import { ProtobufError, readProtobuf } from './protobuf.ts'
+
+/** An object of any of our kinds, as a client may send it. */
+export type AnyObject = ResourceTypes[ResourceName]
+
+/** What to do about fields that no schema knows. */
+export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
+
+export type Read<T> = { readonly value: T; readonly warnings: readonly string[] }
+
+export function fieldValidation(query: URLSearchParams): FieldValidation {
+  const asked = query.get('fieldValidation') || 'Warn'
+  if (asked === 'Strict' || asked === 'Warn' || asked === 'Ignore') return asked
+  throw new ApiError(
+    'BadRequest',
+    `fieldValidation: Unsupported value: ${quoted(asked)}: supported values: "Ignore", "Strict", "Warn"`,
+  )
+}
+
+/** Is the answer to be worked out and nothing kept? Deletions say so in their body: `more`. */
+export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
+  const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
+  if (asked.every((value) => value === 'All')) return asked.length > 0
+  throw new ApiError('BadRequest', `dryRun: Unsupported value: ${quoted(asked)}: supported values: "All"`)
+}
+
+/** Who sends the body, and what it says of its form. */
+type Sender = { readonly identity: Identity; readonly contentType: string | undefined }
+
+/**
+ * JSON, or YAML or protobuf where the client says so. Throws BadRequest where it cannot be read, UnsupportedMediaType
+ * where this client may not use that form, RequestEntityTooLarge where it is too long or has too many values.
+ */
+export function parseBody(
+  body: Buffer,
+  { identity, contentType }: Sender,
+  parseYaml: (text: string) => unknown,
+): unknown {
+  refuseLongBody(body, identity)
+  switch (bodyForm(contentType)) {
+    case 'json':
+      return parseJson(body)
+    case 'yaml':
+      refuseYaml(body, identity)
+      return parsed(body, parseYaml)
+    case 'protobuf':
+      return parsedProtobuf(body)
+  }
+}
+
+/** Throws BadRequest where it is no JSON, RequestEntityTooLarge where it has too many values. */
+export function parseJson(body: Buffer, most?: number): unknown {
+  refuseIntricateJson(body, most)
+  return parsed(body, JSON.parse)
+}
+
+function parsedProtobuf(body: Buffer): unknown {
+  try {
+    return readProtobuf(body)
+  } catch (error) {
+    if (error instanceof ProtobufError) throw unsupportedBody(error)
+    throw error
+  }
+}
+
+function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
+  try {
+    return parse(body.toString('utf8'))
+  } catch (cause) {
+    const because = clipped(cause instanceof Error ? cause.message : String(cause), 256)
+    throw new ApiError('BadRequest', `the body of the request cannot be read: ${because}`, undefined, { cause })
+  }
+}
+
+export function readObject(resource: Resource, input: unknown, validation: FieldValidation): Read<AnyObject> {
+  refuseOtherKind(resource, input)
+  const decoded = decode(resource.schema, input)
+  if (!decoded.ok) throw invalidObject(resource, nameIn(input), decoded.problems)
+  // The schema of the row describes the type of the row: `ResourceTypes` says so once for all kinds.
+  const value = decoded.value as AnyObject
+  return { value, warnings: judged(resource, decoded.unknownFields, validation) }
+}
+
+/** The object in the namespace that the path names. BadRequest where the object names another. */
+export function inNamespace(given: AnyObject, namespace: string): AnyObject {
+  const own = given.metadata.namespace ?? ''
+  if (own !== '' && own !== namespace) {
+    const message = 'the namespace of the provided object does not match the namespace sent on the request'
+    throw new ApiError('BadRequest', message)
+  }
+  const { namespace: _, ...metadata } = given.metadata
+  return { ...given, metadata: namespace === '' ? metadata : { ...metadata, namespace } }
+}
+
+/** Something small that is no kind of its own: delete options, a binding. */
+export function readAs<const S extends TSchema>(schema: S, kind: string, input: unknown): Described<S> {
+  const decoded = decode(schema, input)
+  if (decoded.ok) return decoded.value
+  throw invalidObject({ kind, group: '' }, nameIn(input), decoded.problems)
+}
+
+function refuseOtherKind(resource: Resource, input: unknown): void {
+  const { apiVersion, kind } = isRecord(input) ? input : {}
+  const wanted = apiVersionOf(resource)
+  if (apiVersion === wanted && kind === resource.kind) return
+  if (kind === undefined || kind === '')
+    throw new ApiError('BadRequest', "Object 'Kind' is missing in the body of the request")
+  const because = `the object is a ${clipped(String(kind))} in version ${quoted(apiVersion ?? '')}, not a ${resource.kind} in version "${wanted}"`
+  throw new ApiError('BadRequest', `${cannotBe(resource)}: ${because}`)
+}
+
+function judged(resource: Resource, unknownFields: readonly string[], validation: FieldValidation): readonly string[] {
+  if (unknownFields.length === 0 || validation === 'Ignore') return []
+  const sentences = unknownFields.map((field) => `unknown field "${clipped(field, 256)}"`)
+  if (validation === 'Warn') return sentences
+  throw new ApiError('BadRequest', `${cannotBe(resource)}: strict decoding error: ${sentences.join(', ')}`)
+}
+
+function cannotBe({ kind, version }: Resource): string {
+  return `${kind} in version "${version}" cannot be handled as a ${kind}`
+}
+
+function nameIn(input: unknown): string {
+  const metadata = isRecord(input) ? (input as Partial<KubeObject>).metadata : undefined
+  return typeof metadata?.name === 'string' ? metadata.name : ''
+}
+
+function isRecord(value: unknown): value is { readonly [field: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

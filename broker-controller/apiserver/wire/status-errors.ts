@@ -1,0 +1,57 @@
+/** How an error is told to a client: Kubernetes' Status. */
+import { ApiError, type StatusDetails, type StatusReason } from '../../../api/api-error.ts'
+import { type Answer, objectAnswer } from './answers.ts'
+
+export type Status = {
+  readonly kind: 'Status'
+  readonly apiVersion: 'v1'
+  readonly metadata: Readonly<Record<string, never>>
+  readonly status: 'Success' | 'Failure'
+  readonly message?: string
+  readonly reason?: StatusReason
+  readonly details?: StatusDetails
+  readonly code?: number
+}
+
+/** An error that is none of ours tells the client nothing but that it happened: its story belongs in the log. */
+export function statusOf(error: unknown): Status & { readonly code: number } {
+  if (!(error instanceof ApiError)) {
+    return statusOf(new ApiError('InternalError', 'Internal error occurred: the controller could not answer'))
+  }
+  const { message, reason, details, code } = error
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    ...(details && { details }),
+    code,
+  }
+}
+
+export function errorAnswer(error: unknown): Answer {
+  const status = statusOf(error)
+  const retryAfterSeconds = status.details?.retryAfterSeconds
+  const answer = objectAnswer(status, status.code)
+  return retryAfterSeconds === undefined ? answer : { ...answer, retryAfterSeconds }
+}
+
+export function successStatus(details?: StatusDetails): Status {
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...(details && { details }) }
+}
+
+const intoContainers = /^\/api\/v1\/namespaces\/[^/]+\/pods\/([^/]+)\/(log|exec|attach|portforward)$/
+
+/** Nothing of ours lives at this path. Who wants to look into a container is told how. */
+export function unknownPath(path: string): ApiError {
+  const [, pod, what] = intoContainers.exec(path) ?? []
+  if (what === undefined) return new ApiError('NotFound', 'the server could not find the requested resource', {})
+  const remedy = `on its node, find the container with 'docker ps --filter label=io.kubernetes.pod.name=${pod}'; then use docker logs, or docker exec`
+  return new ApiError('NotFound', `pods/${what} is not served: ${remedy}`, {})
+}
+
+export function methodNotAllowed(): ApiError {
+  return new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+}
