@@ -22,6 +22,12 @@ Starts a controller, connects a fleet to it over mutual TLS, one connection a no
 prints what that costs the controller. CPU and disk are those of the controller's process in /proc; the load runs in
 processes of its own. Certificates are made before anything is measured.
 
+Nodes send heartbeats all the time, as agents do. A phase (connect, reconnect, return) is measured from its beginning until
+the CPU use of the controller no longer falls, for at most two minutes after the work. Then ten seconds with nothing but the
+usual heartbeats are measured. Two things are subtracted from the CPU time of a phase: after the work, the CPU use of those
+ten seconds; during the work, for each heartbeat that was sent, the CPU time of one among many others, which the heartbeat
+phase measures. The CPU time without any subtraction is printed, too.
+
   --nodes N          how many nodes (1000)
   --pods N           pods of each (3)
   --heartbeats S     for so many seconds each node sends further heartbeats (20)
@@ -58,6 +64,8 @@ const dataDir = join(folder, 'data')
 const config = join(folder, 'config.yaml')
 const main = values.controller ?? fileURLToPath(new URL('../broker-controller/main.js', import.meta.url))
 const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
+/** The longest wait for the controller to be at rest after a phase, and how long it is measured there. */
+const [settleMs, quietMs] = [120_000, 10_000]
 const start = (ports = { api: 0, mqtt: 0 }) => startServer({ main, dataDir, config, ports, nodeOptions: profiling })
 const loads: ChildProcess[] = []
 let server: RunningServer | undefined
@@ -83,15 +91,19 @@ async function measure(): Promise<void> {
   const { ports } = server
   await startLoads({ certificates, ca: (await authority()).trusted, port: ports.mqtt })
 
-  const first = await cost(server, () => ordered({ order: 'connect' }))
-  print('first connect', first)
-  const again = await cost(server, () => ordered({ order: 'reconnect' }))
-  print('reconnect, nothing changed', again)
-  const beats = await cost(server, () => ordered({ order: 'beat', seconds: Number(values.heartbeats) }), false)
-  const quiet = await cost(server, () => clock.sleep(5_000).then(() => ({ count: 0, failures: 0 })), false)
-  const beatsUs = ((beats.cpuMs - (quiet.cpuMs * beats.seconds) / quiet.seconds) * 1000) / beats.count
+  const first = await phase(server, { order: 'connect' })
+  const beats = await cost(server, () => ordered({ order: 'beat', seconds: Number(values.heartbeats) }))
+  const { quiet } = first
+  const perSecond = { cpuMs: quiet.cpuMs / quiet.seconds, beats: quiet.beats / quiet.seconds }
+  const further = beats.beats - perSecond.beats * beats.seconds
+  const beatMs = Math.max(0, (beats.cpuMs - perSecond.cpuMs * beats.seconds) / further)
+  print('first connect', first, beatMs)
+  print('reconnect, nothing changed', await phase(server, { order: 'reconnect' }), beatMs)
   console.log(
-    `heartbeat: ${beatsUs.toFixed(0)} µs server CPU each (${beats.count} in ${beats.seconds.toFixed(0)} s), ${kB(beats.writtenBytes)} written`,
+    `heartbeat: ${(beatMs * 1000).toFixed(0)} µs server CPU each (${Math.round(further)} in ${beats.seconds.toFixed(0)} s beside the usual ones), ${kB(beats.writtenBytes)} written`,
+  )
+  console.log(
+    `at rest: ${(perSecond.cpuMs / 10).toFixed(1)} % of a core with ${perSecond.beats.toFixed(0)} heartbeats a second, ${((quiet.cpuMs * 1000) / quiet.beats).toFixed(0)} µs for each with everything else`,
   )
   const residentBytes = server.residentBytes()
   console.log(
@@ -102,9 +114,9 @@ async function measure(): Promise<void> {
   await server.end('SIGKILL')
   server = await start(ports)
   const [startedMs, startCpuMs] = [performance.now() - killedMs, server.cpuMs()]
-  const back = await cost(server, () => ordered({ order: 'await' }))
-  print('return after SIGKILL', back)
-  const all = (startedMs + back.seconds * 1000) / 1000
+  const back = await phase(server, { order: 'await' })
+  print('return after SIGKILL', back, beatMs)
+  const all = (startedMs + back.work.seconds * 1000) / 1000
   console.log(
     `all back ${all.toFixed(1)} s after SIGKILL (the controller was ready after ${(startedMs / 1000).toFixed(1)} s and ${startCpuMs.toFixed(0)} ms CPU), ${mB(server.residentBytes())} resident`,
   )
@@ -117,24 +129,41 @@ type Cost = {
   readonly cpuMs: number
   readonly writtenBytes: number
   readonly seconds: number
-  readonly count: number
-  readonly failures: number
+  /** Heartbeats that were sent meanwhile, but for those with which nodes announce themselves. */
+  readonly beats: number
 }
+type Phase = { readonly work: Cost; readonly settling: Cost; readonly quiet: Cost; readonly failures: number }
 
-/** What the controller spent from the beginning of the work until it was idle again. `seconds`: the work alone. */
-async function cost(of: RunningServer, work: () => Promise<Counted>, untilIdle = true): Promise<Cost> {
+/** What the controller spends during the work. */
+async function cost(of: RunningServer, work: () => Promise<unknown>): Promise<Cost> {
+  const { beats: before } = await ordered({ order: 'count' })
   const [cpuMs, written, startMs] = [of.cpuMs(), of.writtenBytes(), performance.now()]
-  const counted = await work()
+  await work()
+  const spent = { cpuMs: of.cpuMs() - cpuMs, writtenBytes: of.writtenBytes() - written }
   const seconds = (performance.now() - startMs) / 1000
-  if (untilIdle) await of.idle()
-  const spent = { cpuMs: of.cpuMs() - cpuMs, writtenBytes: of.writtenBytes() - written, seconds }
-  return { ...spent, ...counted }
+  const { beats } = await ordered({ order: 'count' })
+  return { ...spent, seconds, beats: beats - before }
 }
 
-function print(what: string, { cpuMs, writtenBytes, seconds, failures }: Cost): void {
-  const each = `${(cpuMs / nodes).toFixed(2)} ms server CPU a node`
+/** What the order costs, what follows it until the controller is at rest again, and what that rest costs. */
+async function phase(of: RunningServer, order: Order): Promise<Phase> {
+  const work = await cost(of, () => ordered(order))
+  const settling = await cost(of, async () => {
+    if (await of.steady(settleMs)) return
+    console.error(`${order.order}: the CPU use of the controller still falls after ${settleMs / 1000} s`)
+  })
+  const quiet = await cost(of, () => clock.sleep(quietMs))
+  return { work, settling, quiet, failures: (await ordered({ order: 'count' })).failures }
+}
+
+function print(what: string, { work, settling, quiet, failures }: Phase, beatMs: number): void {
+  const wholeMs = work.cpuMs + settling.cpuMs
+  const netMs = wholeMs - work.beats * beatMs - (quiet.cpuMs / quiet.seconds) * settling.seconds
+  const [each, whole] = [(netMs / nodes).toFixed(2), (wholeMs / nodes).toFixed(2)]
+  const seconds = (work.seconds + settling.seconds).toFixed(0)
+  const written = kB(work.writtenBytes + settling.writtenBytes)
   console.log(
-    `${what}: ${each}, ${kB(writtenBytes)} written, ${seconds.toFixed(1)} s for ${nodes} nodes, ${failures} failed attempts so far`,
+    `${what}: ${each} ms server CPU a node (${whole} with ${work.beats + settling.beats} heartbeats in ${seconds} s), ${written} written, ${work.seconds.toFixed(1)} s for ${nodes} nodes, ${failures} failed attempts so far`,
   )
 }
 
@@ -195,12 +224,10 @@ async function startLoads(with_: Pick<LoadSettings, 'certificates' | 'ca' | 'por
   }
 }
 
-type Counted = { readonly count: number; readonly failures: number }
-
-async function ordered(order: Order): Promise<Counted> {
+async function ordered(order: Order): Promise<Omit<Answer, 'done'>> {
   const answers = await Promise.all(loads.map((load) => orderedOf(load, order)))
   const sum = (of: (answer: Answer) => number) => answers.reduce((total, answer) => total + of(answer), 0)
-  return { count: sum(({ count }) => count), failures: sum(({ failures }) => failures) }
+  return { beats: sum(({ beats }) => beats), failures: sum(({ failures }) => failures) }
 }
 
 async function orderedOf(load: ChildProcess, order: Order): Promise<Answer> {

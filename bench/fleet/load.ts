@@ -20,9 +20,10 @@ export type LoadSettings = {
 }
 export type Order =
   | { readonly order: 'settings'; readonly settings: LoadSettings }
-  | { readonly order: 'connect' | 'reconnect' | 'await' | 'end' }
+  | { readonly order: 'connect' | 'reconnect' | 'await' | 'count' | 'end' }
   | { readonly order: 'beat'; readonly seconds: number }
-export type Answer = { readonly done: Order['order']; readonly count: number; readonly failures: number }
+/** `beats`: heartbeats sent since the start, but for those with which nodes announce themselves. */
+export type Answer = { readonly done: Order['order']; readonly beats: number; readonly failures: number }
 
 /** As an agent, all the time: else the controller would find the fleet silent while it is measured. */
 const usualBeatMs = 10_000
@@ -30,11 +31,12 @@ const nodes = new Map<number, ConnectedNode>()
 let settings: LoadSettings | undefined
 let issued: readonly Issued[] = []
 let failures = 0
+let beats = 0
 let ending = false
 
 process.on('message', (order: Order) => {
   obey(order).then(
-    (count) => process.send?.({ done: order.order, count, failures } satisfies Answer),
+    () => process.send?.({ done: order.order, beats, failures } satisfies Answer),
     (error) => {
       console.error(error)
       process.exit(1)
@@ -42,15 +44,15 @@ process.on('message', (order: Order) => {
   )
 })
 
-async function obey(order: Order): Promise<number> {
+async function obey(order: Order): Promise<void> {
   switch (order.order) {
     case 'settings':
       settings = order.settings
       issued = JSON.parse(await readFile(settings.certificates, 'utf8')) as readonly Issued[]
-      return 0
+      return
     case 'connect':
       await each((index) => keepConnected(index))
-      return nodes.size
+      return
     case 'reconnect':
       // Few at a time: each is to be back within nodeConnectionLossDebounce.
       await each(async (index) => {
@@ -58,16 +60,18 @@ async function obey(order: Order): Promise<number> {
         nodes.delete(index)
         while (!nodes.has(index)) await delay(5)
       }, 8)
-      return nodes.size
+      return
     case 'await':
       while (nodes.size < present().count) await delay(20)
-      return nodes.size
+      return
     case 'beat':
       return await beatFor(order.seconds)
+    case 'count':
+      return
     case 'end':
       ending = true
       setTimeout(() => process.exit(0), 100)
-      return 0
+      return
   }
 }
 
@@ -89,7 +93,7 @@ async function each(work: (index: number) => Promise<void>, most = Number.POSITI
 async function keepConnected(index: number): Promise<void> {
   const connected = await connectAtLast(index)
   nodes.set(index, connected)
-  const beating = setInterval(() => connected.beat(), usualBeatMs * (1 + 0.04 * Math.random()))
+  const beating = setInterval(() => beat(connected), usualBeatMs * (1 + 0.04 * Math.random()))
   void connected.ended.then(() => clearInterval(beating))
   void connected.ended.then(async () => {
     if (nodes.get(index) === connected) {
@@ -115,16 +119,21 @@ async function connectAtLast(index: number): Promise<ConnectedNode> {
   }
 }
 
-/** Every node beats once more in `beatMs`, spread over it. Gives the number of heartbeats. */
-async function beatFor(seconds: number): Promise<number> {
+function beat(node: ConnectedNode | undefined): void {
+  if (node === undefined) return
+  node.beat()
+  beats += 1
+}
+
+/** Every node beats once more in `beatMs`, spread over it. */
+async function beatFor(seconds: number): Promise<void> {
   const beating = [...nodes.keys()]
   const { beatMs } = present()
   let sent = 0
   const startMs = performance.now()
   for (const total = Math.round((beating.length * seconds * 1000) / beatMs); sent < total; ) {
     const due = Math.min(total, Math.floor(((performance.now() - startMs) * beating.length) / beatMs))
-    for (; sent < due; sent++) nodes.get(beating[sent % beating.length] ?? -1)?.beat()
+    for (; sent < due; sent++) beat(nodes.get(beating[sent % beating.length] ?? -1))
     await delay(20)
   }
-  return sent
 }

@@ -25,6 +25,11 @@ export interface RunningServer {
   writtenBytes(): number
   /** Resolves when it used less than 5 % of a core for two seconds. */
   idle(): Promise<void>
+  /**
+   * Resolves when the CPU use of four seconds is no longer below nine tenths of that of the four before, or below 5 % of a core.
+   * False: it still fell after `mostMs`.
+   */
+  steady(mostMs: number): Promise<boolean>
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
@@ -63,6 +68,17 @@ export async function startServer({
         quiet = cpuMs() - before <= 25 ? quiet + 1 : 0
       }
     },
+    async steady(mostMs) {
+      const used: number[] = []
+      for (const untilMs = performance.now() + mostMs; performance.now() < untilMs; ) {
+        const before = cpuMs()
+        await delay(windowMs)
+        used.push(cpuMs() - before)
+        const [earlier, late] = [sum(used.slice(-8, -4)), sum(used.slice(-4))]
+        if (used.length >= 8 && (late >= 0.9 * earlier || late <= 0.05 * 4 * windowMs)) return true
+      }
+      return false
+    },
     async end(signal) {
       if (child.exitCode !== null || child.signalCode !== null) return
       const exited = once(child, 'exit')
@@ -71,6 +87,9 @@ export async function startServer({
     },
   }
 }
+
+const windowMs = 1000
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
