@@ -445,3 +445,7 @@ export const PodSchema = object({
   status: optional(PodStatusSchema),
 })
 export type Pod = Described<typeof PodSchema>
+
+/** The pods that a workload creates: PodTemplateSpec. */
+export const PodTemplateSchema = object({ metadata: optional(ObjectMetaSchema), spec: PodSpecSchema })
+export type PodTemplate = Described<typeof PodTemplateSchema>

@@ -35,8 +35,8 @@ export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
   const problems = [
     ...metadataProblems(resources.pods, pod.metadata),
     ...podProblems(pod),
-    ...earlyProblems(pod.spec),
-    ...unsupportedFields(pod),
+    ...earlyProblems('spec', pod.spec),
+    ...unsupportedFields('spec', pod.spec),
     ...dependencies(pod),
   ].map(problemText)
   return problems.length + unknown.length === 0 ? { ok: true, pod } : { ok: false, problems: [...problems, ...unknown] }

@@ -5,9 +5,10 @@ import { earlyProblems, ephemeralProblems } from './ephemeral-validation.ts'
 import { withPodDefaults } from './pod-defaults.ts'
 
 const wrong = (...ephemeralContainers: EphemeralContainer[]) =>
-  ephemeralProblems(withPodDefaults({ containers: [{ name: 'main', image: 'app:1' }], ephemeralContainers })).map(
-    (problem) => problemText(problem).replace('spec.ephemeralContainers', ''),
-  )
+  ephemeralProblems(
+    'spec',
+    withPodDefaults({ containers: [{ name: 'main', image: 'app:1' }], ephemeralContainers }),
+  ).map((problem) => problemText(problem).replace('spec.ephemeralContainers', ''))
 const look = { name: 'look', image: 'busybox' }
 
 test('a container that is added has a name of its own, a target that is there, and nothing others could rely on', async (t) => {
@@ -32,8 +33,8 @@ test('a container that is added has a name of its own, a target that is there, a
 })
 
 test('none is there when a pod begins', async (t) => {
-  t.match(earlyProblems({ containers: [], ephemeralContainers: [look] }).map(problemText), [
+  t.match(earlyProblems('spec', { containers: [], ephemeralContainers: [look] }).map(problemText), [
     /^spec\.ephemeralContainers: Forbidden: cannot be set on create/,
   ])
-  t.same(earlyProblems({ containers: [] }), [])
+  t.same(earlyProblems('spec', { containers: [] }), [])
 })

@@ -7,21 +7,21 @@ import { containerSecurityProblems } from './security-validation.ts'
 import { mountsProblems, volumeNames } from './volume-validation.ts'
 
 /** They come later, and by a way of their own. */
-export function earlyProblems({ ephemeralContainers = [] }: PodSpec): readonly Problem[] {
+export function earlyProblems(at: string, { ephemeralContainers = [] }: PodSpec): readonly Problem[] {
   return ephemeralContainers.length === 0
     ? []
-    : [forbidden('spec.ephemeralContainers', 'cannot be set on create: they are added to a pod that is there')]
+    : [forbidden(`${at}.ephemeralContainers`, 'cannot be set on create: they are added to a pod that is there')]
 }
 
-/** Of a specification with its defaults filled in. */
-export function ephemeralProblems(spec: PodSpec): readonly Problem[] {
+/** Of a specification with its defaults filled in, which stands at the path `at`. */
+export function ephemeralProblems(at: string, spec: PodSpec): readonly Problem[] {
   const { ephemeralContainers = [], initContainers = [], containers } = spec
   const targets = [...containers, ...initContainers].map(({ name }) => name)
   const repeated = repeatedPlaces([...targets, ...ephemeralContainers.map(({ name }) => name)])
   const known = new Set(targets)
   const volumes = volumeNames(spec)
   return ephemeralContainers.flatMap((container, index) => {
-    const field = `spec.ephemeralContainers[${index}]`
+    const field = `${at}.ephemeralContainers[${index}]`
     const { name, targetContainerName: target = '' } = container
     return [
       ...(name !== '' && repeated.has(targets.length + index) ? [duplicate(`${field}.name`, name)] : []),

@@ -30,7 +30,7 @@ export function metadataProblems(resource: Resource, metadata: ObjectMeta): Prob
   return [
     ...nameProblems(resource, metadata),
     ...labelProblems('metadata.labels', metadata.labels),
-    ...annotationProblems(metadata.annotations),
+    ...annotationProblems('metadata.annotations', metadata.annotations),
     ...(metadata.finalizers ?? []).flatMap((finalizer) =>
       problemsWith('metadata.finalizers', finalizer, qualifiedNameProblem),
     ),
@@ -74,13 +74,13 @@ function nameProblems(resource: Resource, { name, namespace }: ObjectMeta): Prob
   return [...named, ...problemsWith('metadata.namespace', namespace, dnsLabelProblem)]
 }
 
-function annotationProblems(annotations: { readonly [key: string]: string } = {}): Problem[] {
+export function annotationProblems(field: string, annotations: { readonly [key: string]: string } = {}): Problem[] {
   const keys = Object.keys(annotations).flatMap((key) =>
-    problemsWith('metadata.annotations', key, (text) => qualifiedNameProblem(text.toLowerCase())),
+    problemsWith(field, key, (text) => qualifiedNameProblem(text.toLowerCase())),
   )
   const bytes = Object.entries(annotations).reduce((sum, [key, value]) => sum + utf8.encode(key + value).length, 0)
   if (bytes <= mostAnnotationBytes) return keys
-  return [...keys, invalid('metadata.annotations', '', `may not be more than ${mostAnnotationBytes} bytes`)]
+  return [...keys, invalid(field, '', `may not be more than ${mostAnnotationBytes} bytes`)]
 }
 
 function ownerProblems({ ownerReferences = [] }: ObjectMeta): Problem[] {

@@ -1,9 +1,15 @@
-/** What a pod's author left out and everybody after him relies on: filled in as Kubernetes does. */
+/** Defaults of what a pod's author left out, as pkg/apis/core/v1/defaults.go sets them. */
 import { withDefaultTolerations } from '../default-tolerations.ts'
 import type { Container, ContainerPort, PodSpec, Probe } from '../pod.ts'
 import { withVolumeDefaults } from './volume-validation.ts'
 
+/** The specification of a pod. Admission adds the tolerations of the node lifecycle to pods, not to templates. */
 export function withPodDefaults(spec: PodSpec): PodSpec {
+  return { ...withPodSpecDefaults(spec), tolerations: withDefaultTolerations(spec.tolerations ?? []) }
+}
+
+/** The specification of a pod or of a pod template (SetDefaults_PodSpec in pkg/apis/core/v1/defaults.go). */
+export function withPodSpecDefaults(spec: PodSpec): PodSpec {
   const account = spec.serviceAccountName || spec.serviceAccount
   const withDefaults = <C extends Container>(container: C) =>
     withContainerDefaults(container, spec.hostNetwork === true)
@@ -19,7 +25,6 @@ export function withPodDefaults(spec: PodSpec): PodSpec {
     schedulerName: spec.schedulerName || 'default-scheduler',
     securityContext: spec.securityContext ?? {},
     ...(account ? { serviceAccountName: account, serviceAccount: account } : {}),
-    tolerations: withDefaultTolerations(spec.tolerations ?? []),
   }
 }
 

@@ -1,16 +1,43 @@
 /** What is wrong with a pod? */
 import type { ObjectMeta } from '../meta.ts'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
-import { mirrorAnnotation, type Pod, type Toleration } from '../pod.ts'
-import { invalid, notSupported, type Problem } from '../problem.ts'
+import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplate, type Toleration } from '../pod.ts'
+import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
 import { containersProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
-import { labelProblems, problemsWith } from './metadata-validation.ts'
+import { annotationProblems, labelProblems, problemsWith } from './metadata-validation.ts'
 import { schedulingProblems } from './scheduling-validation.ts'
 import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
+import { unsupportedFields } from './unsupported-fields.ts'
 import { mountsProblems, volumeNames, volumesProblems } from './volume-validation.ts'
 
 /** Of a pod with its defaults filled in. */
 export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
+  const isUnbound = (spec.nodeName ?? '') === ''
+  return [
+    ...podSpecProblems('spec', spec),
+    ...(isUnbound ? mirrorProblems(metadata, 'must set spec.nodeName if mirror pod annotation is set') : []),
+  ]
+}
+
+/**
+ * Of the pod template inside a workload, with its defaults filled in (`withPodSpecDefaults`). `at` is the template's own
+ * path, as `spec.template` (ValidatePodTemplateSpec in pkg/apis/core/validation/validation.go).
+ */
+export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemplate): readonly Problem[] {
+  const specAt = `${at}.spec`
+  return [
+    ...labelProblems(`${at}.metadata.labels`, metadata.labels),
+    ...annotationProblems(`${at}.metadata.annotations`, metadata.annotations),
+    ...podSpecProblems(specAt, spec),
+    ...unsupportedFields(specAt, spec),
+    ...((spec.ephemeralContainers ?? []).length === 0
+      ? []
+      : [forbidden(`${specAt}.ephemeralContainers`, 'ephemeral containers not allowed in pod template')]),
+  ]
+}
+
+/** Of a specification with its defaults filled in, which stands at the path `at`. */
+export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
   const {
     nodeName = '',
     schedulerName = '',
@@ -20,16 +47,21 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
   } = spec
   const volumes = volumeNames(spec)
   return [
-    ...containersProblems('spec.containers', spec.containers, spec.hostNetwork === true, terminationGracePeriodSeconds),
+    ...containersProblems(
+      `${at}.containers`,
+      spec.containers,
+      spec.hostNetwork === true,
+      terminationGracePeriodSeconds,
+    ),
     ...initContainersProblems(
-      'spec.initContainers',
+      `${at}.initContainers`,
       spec.initContainers ?? [],
       spec.containers,
       spec.hostNetwork === true,
       terminationGracePeriodSeconds,
     ),
-    ...oneOfWords('spec.restartPolicy', spec.restartPolicy ?? '', ['Always', 'OnFailure', 'Never']),
-    ...oneOfWords('spec.dnsPolicy', spec.dnsPolicy ?? '', [
+    ...oneOfWords(`${at}.restartPolicy`, spec.restartPolicy ?? '', ['Always', 'OnFailure', 'Never']),
+    ...oneOfWords(`${at}.dnsPolicy`, spec.dnsPolicy ?? '', [
       'ClusterFirst',
       'ClusterFirstWithHostNet',
       'Default',
@@ -38,43 +70,42 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
     ...(terminationGracePeriodSeconds < 0
       ? [
           invalid(
-            'spec.terminationGracePeriodSeconds',
+            `${at}.terminationGracePeriodSeconds`,
             terminationGracePeriodSeconds,
             'must be greater than or equal to 0',
           ),
         ]
       : []),
-    ...volumesProblems(spec),
-    ...podSecurityProblems(spec),
-    ...foreignProblems(spec),
-    ...nameProblems(spec),
-    ...spec.containers.flatMap((one, index) => containerSecurityProblems(`spec.containers[${index}]`, one)),
+    ...volumesProblems(`${at}.volumes`, spec),
+    ...podSecurityProblems(at, spec),
+    ...foreignProblems(at, spec),
+    ...nameProblems(at, spec),
+    ...spec.containers.flatMap((one, index) => containerSecurityProblems(`${at}.containers[${index}]`, one)),
     ...(spec.initContainers ?? []).flatMap((one, index) =>
-      containerSecurityProblems(`spec.initContainers[${index}]`, one),
+      containerSecurityProblems(`${at}.initContainers[${index}]`, one),
     ),
-    ...spec.containers.flatMap((container, index) => mountsProblems(`spec.containers[${index}]`, container, volumes)),
+    ...spec.containers.flatMap((container, index) => mountsProblems(`${at}.containers[${index}]`, container, volumes)),
     ...(spec.initContainers ?? []).flatMap((container, index) =>
-      mountsProblems(`spec.initContainers[${index}]`, container, volumes),
+      mountsProblems(`${at}.initContainers[${index}]`, container, volumes),
     ),
     ...(activeDeadlineSeconds < 1
-      ? [invalid('spec.activeDeadlineSeconds', activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]
+      ? [invalid(`${at}.activeDeadlineSeconds`, activeDeadlineSeconds, 'must be between 1 and 2147483647, inclusive')]
       : []),
     ...(spec.shareProcessNamespace && spec.hostPID
-      ? [invalid('spec.shareProcessNamespace', true, 'ShareProcessNamespace and HostPID cannot both be enabled')]
+      ? [invalid(`${at}.shareProcessNamespace`, true, 'ShareProcessNamespace and HostPID cannot both be enabled')]
       : []),
-    ...labelProblems('spec.nodeSelector', spec.nodeSelector),
-    ...(nodeName === '' ? [] : problemsWith('spec.nodeName', nodeName, dnsSubdomainProblem)),
-    ...(nodeName === '' ? mirrorProblems(metadata, 'must set spec.nodeName if mirror pod annotation is set') : []),
-    ...problemsWith('spec.schedulerName', schedulerName, dnsSubdomainProblem),
+    ...labelProblems(`${at}.nodeSelector`, spec.nodeSelector),
+    ...(nodeName === '' ? [] : problemsWith(`${at}.nodeName`, nodeName, dnsSubdomainProblem)),
+    ...problemsWith(`${at}.schedulerName`, schedulerName, dnsSubdomainProblem),
     ...(serviceAccountName === ''
       ? []
-      : problemsWith('spec.serviceAccountName', serviceAccountName, dnsSubdomainProblem)),
+      : problemsWith(`${at}.serviceAccountName`, serviceAccountName, dnsSubdomainProblem)),
     ...(spec.tolerations ?? []).flatMap((toleration, index) =>
-      tolerationProblems(`spec.tolerations[${index}]`, toleration),
+      tolerationProblems(`${at}.tolerations[${index}]`, toleration),
     ),
-    ...schedulingProblems(spec),
+    ...schedulingProblems(at, spec),
     ...(spec.readinessGates ?? []).flatMap(({ conditionType }, index) =>
-      problemsWith(`spec.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),
+      problemsWith(`${at}.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),
     ),
   ]
 }

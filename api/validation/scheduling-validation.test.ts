@@ -5,7 +5,7 @@ import { requiringNodes } from '../testing/builders.ts'
 import { schedulingProblems } from './scheduling-validation.ts'
 
 const wrong = (spec: Partial<PodSpec>) =>
-  schedulingProblems({ containers: [], ...spec }).map((problem) => problemText(problem).replace('spec.', ''))
+  schedulingProblems('spec', { containers: [], ...spec }).map((problem) => problemText(problem).replace('spec.', ''))
 
 test('terms for nodes are checked expression by expression', async (t) => {
   const at = 'affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms'

@@ -13,31 +13,31 @@ import { duplicate, forbidden, invalid, notSupported, type Problem, required } f
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 
-/** Of a pod's specification with its defaults filled in. */
-export function schedulingProblems(spec: PodSpec): readonly Problem[] {
+/** Of a pod's specification with its defaults filled in, which stands at the path `at`. */
+export function schedulingProblems(at: string, spec: PodSpec): readonly Problem[] {
   const { affinity = {}, topologySpreadConstraints = [], preemptionPolicy, nodeName = '', schedulingGates = [] } = spec
   const { nodeAffinity = {}, podAffinity = {}, podAntiAffinity = {} } = affinity
   const required = nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
   const preferred = nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution ?? []
-  const at = 'spec.affinity'
+  const affinityAt = `${at}.affinity`
   return [
     ...(required === undefined
       ? []
       : nodeTermsProblems(
-          `${at}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`,
+          `${affinityAt}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`,
           required.nodeSelectorTerms,
         )),
     ...preferred.flatMap(({ weight, preference }, index) => {
-      const field = `${at}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
+      const field = `${affinityAt}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
       return [...weightProblems(`${field}.weight`, weight), ...nodeTermProblems(`${field}.preference`, preference)]
     }),
-    ...podAffinityProblems(`${at}.podAffinity`, podAffinity),
-    ...podAffinityProblems(`${at}.podAntiAffinity`, podAntiAffinity),
-    ...spreadProblems('spec.topologySpreadConstraints', topologySpreadConstraints),
-    ...(preemptionPolicy === undefined ? [] : policyProblems('spec.preemptionPolicy', preemptionPolicy)),
-    ...gateProblems('spec.schedulingGates', schedulingGates),
+    ...podAffinityProblems(`${affinityAt}.podAffinity`, podAffinity),
+    ...podAffinityProblems(`${affinityAt}.podAntiAffinity`, podAntiAffinity),
+    ...spreadProblems(`${at}.topologySpreadConstraints`, topologySpreadConstraints),
+    ...(preemptionPolicy === undefined ? [] : policyProblems(`${at}.preemptionPolicy`, preemptionPolicy)),
+    ...gateProblems(`${at}.schedulingGates`, schedulingGates),
     ...(nodeName !== '' && schedulingGates.length > 0
-      ? [forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared')]
+      ? [forbidden(`${at}.nodeName`, 'cannot be set until all schedulingGates have been cleared')]
       : []),
   ]
 }

@@ -5,7 +5,7 @@ import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityPr
 
 test('rights are asked for in words that mean something', async (t) => {
   const ofPod = (securityContext: PodSpec['securityContext'], more: Partial<PodSpec> = {}) =>
-    podSecurityProblems({ containers: [], securityContext: securityContext ?? {}, ...more }).map(problemText)
+    podSecurityProblems('spec', { containers: [], securityContext: securityContext ?? {}, ...more }).map(problemText)
   const own = (securityContext: SecurityContext) =>
     containerSecurityProblems('c', { name: 'main', securityContext }).map(problemText)
   t.same(ofPod({ runAsUser: 1000, fsGroup: 1, sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] }), [])
@@ -18,11 +18,11 @@ test('rights are asked for in words that mean something', async (t) => {
   t.match(own({ seccompProfile: { type: 'Own' } }), [/^c\.securityContext\.seccompProfile\.type: Unsupported/])
   t.match(own({ privileged: true, allowPrivilegeEscalation: false }), [/^c\.securityContext: Invalid/])
   const strict = { containers: [], securityContext: { supplementalGroupsPolicy: 'Strict' } }
-  t.match(foreignProblems(strict).map(problemText), [/supplementalGroupsPolicy: Forbidden/])
+  t.match(foreignProblems('spec', strict).map(problemText), [/supplementalGroupsPolicy: Forbidden/])
 })
 
 test('hosts have names, and their addresses are addresses', async (t) => {
-  const told = (spec: Partial<PodSpec>) => nameProblems({ containers: [], ...spec }).map(problemText)
+  const told = (spec: Partial<PodSpec>) => nameProblems('spec', { containers: [], ...spec }).map(problemText)
   t.same(told({ hostname: 'web', subdomain: 'shop', hostAliases: [{ ip: '192.0.2.1', hostnames: ['a.b'] }] }), [])
   t.match(told({ hostname: 'Web', hostAliases: [{ ip: 'x' }] }), [/^spec\.hostname: /, /^spec\.hostAliases\[0\]\.ip: /])
   t.match(told({ dnsPolicy: 'None' }), [/^spec\.dnsConfig\.nameservers: Required/])

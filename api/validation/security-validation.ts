@@ -13,8 +13,11 @@ const safeSysctls = [
   ...['net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem'],
 ]
 
-export function podSecurityProblems({ securityContext = {}, hostNetwork, hostIPC }: PodSpec): readonly Problem[] {
-  const at = 'spec.securityContext'
+export function podSecurityProblems(
+  specAt: string,
+  { securityContext = {}, hostNetwork, hostIPC }: PodSpec,
+): readonly Problem[] {
+  const at = `${specAt}.securityContext`
   const { runAsUser, runAsGroup, fsGroup, supplementalGroups = [], sysctls = [] } = securityContext
   const { fsGroupChangePolicy, seccompProfile, appArmorProfile } = securityContext
   return [
@@ -84,33 +87,33 @@ function profileProblems(
 }
 
 /** Names of hosts: the pod's own, those it knows, and whom it asks for others. */
-export function nameProblems(spec: PodSpec): readonly Problem[] {
+export function nameProblems(at: string, spec: PodSpec): readonly Problem[] {
   const { hostname = '', subdomain = '', hostAliases = [], dnsPolicy, dnsConfig } = spec
   const { nameservers = [], searches = [], options = [] } = dnsConfig ?? {}
   return [
-    ...(hostname === '' ? [] : problemsWith('spec.hostname', hostname, dnsLabelProblem)),
-    ...(subdomain === '' ? [] : problemsWith('spec.subdomain', subdomain, dnsLabelProblem)),
+    ...(hostname === '' ? [] : problemsWith(`${at}.hostname`, hostname, dnsLabelProblem)),
+    ...(subdomain === '' ? [] : problemsWith(`${at}.subdomain`, subdomain, dnsLabelProblem)),
     ...hostAliases.flatMap(({ ip, hostnames = [] }, index) => [
-      ...ipProblems(`spec.hostAliases[${index}].ip`, ip),
+      ...ipProblems(`${at}.hostAliases[${index}].ip`, ip),
       ...hostnames.flatMap((name, i) =>
-        problemsWith(`spec.hostAliases[${index}].hostnames[${i}]`, name, dnsSubdomainProblem),
+        problemsWith(`${at}.hostAliases[${index}].hostnames[${i}]`, name, dnsSubdomainProblem),
       ),
     ]),
     ...(dnsPolicy === 'None' && nameservers.length === 0
-      ? [required('spec.dnsConfig.nameservers', 'must provide at least one DNS nameserver when `dnsPolicy` is None')]
+      ? [required(`${at}.dnsConfig.nameservers`, 'must provide at least one DNS nameserver when `dnsPolicy` is None')]
       : []),
     ...(nameservers.length > 3
-      ? [invalid('spec.dnsConfig.nameservers', nameservers, 'must not have more than 3 nameservers')]
+      ? [invalid(`${at}.dnsConfig.nameservers`, nameservers, 'must not have more than 3 nameservers')]
       : []),
-    ...nameservers.flatMap((server, index) => ipProblems(`spec.dnsConfig.nameservers[${index}]`, server)),
+    ...nameservers.flatMap((server, index) => ipProblems(`${at}.dnsConfig.nameservers[${index}]`, server)),
     ...(searches.length > 32
-      ? [invalid('spec.dnsConfig.searches', searches.length, 'must not have more than 32 search paths')]
+      ? [invalid(`${at}.dnsConfig.searches`, searches.length, 'must not have more than 32 search paths')]
       : []),
     ...searches.flatMap((name, index) =>
-      problemsWith(`spec.dnsConfig.searches[${index}]`, name.replace(/\.$/, ''), dnsSubdomainProblem),
+      problemsWith(`${at}.dnsConfig.searches[${index}]`, name.replace(/\.$/, ''), dnsSubdomainProblem),
     ),
     ...options.flatMap(({ name = '' }, index) =>
-      name === '' ? [required(`spec.dnsConfig.options[${index}].name`)] : [],
+      name === '' ? [required(`${at}.dnsConfig.options[${index}].name`)] : [],
     ),
   ]
 }
@@ -124,9 +127,9 @@ function oneOf(field: string, value: string | undefined, words: readonly string[
 }
 
 /** What of it belongs to other systems than ours. */
-export function foreignProblems(spec: PodSpec): readonly Problem[] {
+export function foreignProblems(at: string, spec: PodSpec): readonly Problem[] {
   const policy = spec.securityContext?.supplementalGroupsPolicy ?? 'Merge'
   return policy === 'Merge'
     ? []
-    : [forbidden('spec.securityContext.supplementalGroupsPolicy', 'only Merge can be done by the container engine')]
+    : [forbidden(`${at}.securityContext.supplementalGroupsPolicy`, 'only Merge can be done by the container engine')]
 }

@@ -1,10 +1,10 @@
 /**
  * What a manifest for Kubernetes may ask and our nodes do not do yet: refused by name, never dropped in silence. One line
- * a field: who builds it deletes the line. `[]` stands for every item of a list, `*` for every field of an object.
+ * a field of a pod's specification: who builds it deletes the line. `[]` stands for every item of a list, `*` for every field of an object.
  */
 
 import { fieldOf, isObject } from '../json.ts'
-import type { Pod } from '../pod.ts'
+import type { PodSpec } from '../pod.ts'
 import { forbidden, type Problem, within } from '../problem.ts'
 
 /** What we say to each of them. */
@@ -25,37 +25,40 @@ const volumeSources = [
 ]
 
 const unsupported: readonly Unsupported[] = [
-  ...volumeSources.map((source) => whenGiven(`spec.volumes[].${source}`)),
-  any('spec.volumes[].projected.sources[].serviceAccountToken'),
-  any('spec.volumes[].projected.sources[].clusterTrustBundle'),
-  allBut('spec.hostUsers', true),
-  any('spec.securityContext.seLinuxOptions'),
-  any('spec.securityContext.seLinuxChangePolicy'),
-  any('spec.securityContext.windowsOptions'),
-  any('spec.runtimeClassName'),
-  any('spec.overhead'),
-  allBut('spec.os.name', 'linux'),
-  any('spec.resourceClaims'),
-  any('spec.resources.*'),
-  allBut('spec.containers[].volumeMounts[].recursiveReadOnly', 'Disabled'),
-  any('spec.containers[].volumeDevices'),
-  any('spec.containers[].securityContext.seLinuxOptions'),
-  any('spec.containers[].securityContext.windowsOptions'),
-  allBut('spec.containers[].securityContext.procMount', 'Default'),
-  any('spec.containers[].resources.claims'),
-  any('spec.containers[].resizePolicy'),
-  allBut('spec.containers[].stdinOnce', false),
+  ...volumeSources.map((source) => whenGiven(`volumes[].${source}`)),
+  any('volumes[].projected.sources[].serviceAccountToken'),
+  any('volumes[].projected.sources[].clusterTrustBundle'),
+  allBut('hostUsers', true),
+  any('securityContext.seLinuxOptions'),
+  any('securityContext.seLinuxChangePolicy'),
+  any('securityContext.windowsOptions'),
+  any('runtimeClassName'),
+  any('overhead'),
+  allBut('os.name', 'linux'),
+  any('resourceClaims'),
+  any('resources.*'),
+  allBut('containers[].volumeMounts[].recursiveReadOnly', 'Disabled'),
+  any('containers[].volumeDevices'),
+  any('containers[].securityContext.seLinuxOptions'),
+  any('containers[].securityContext.windowsOptions'),
+  allBut('containers[].securityContext.procMount', 'Default'),
+  any('containers[].resources.claims'),
+  any('containers[].resizePolicy'),
+  allBut('containers[].stdinOnce', false),
 ]
 
 /** What a container cannot have, an init container and one that is added later cannot have either. */
-const each = 'spec.containers[].'
+const each = 'containers[].'
 const others = ['initContainers', 'ephemeralContainers']
 
-/** A problem for each field that asks for what we cannot do. Empty lists, objects and texts ask for nothing. */
-export function unsupportedFields(pod: Pod): readonly Problem[] {
+/**
+ * A problem for each field of the pod specification at the path `at` that asks for what a node cannot do. Empty lists,
+ * objects and texts ask for nothing.
+ */
+export function unsupportedFields(at: string, spec: PodSpec): readonly Problem[] {
   return unsupported.flatMap(({ field, refuses, whenEmpty = false }) =>
-    [field, ...others.flatMap((list) => (field.startsWith(each) ? [field.replace(each, `spec.${list}[].`)] : []))]
-      .flatMap((one) => placesOf(pod, '', one.split('.')))
+    [field, ...others.flatMap((list) => (field.startsWith(each) ? [field.replace(each, `${list}[].`)] : []))]
+      .flatMap((one) => placesOf(spec, at, one.split('.')))
       .filter(({ value }) => (whenEmpty ? value !== undefined : asks(value)) && refuses(value))
       .map((place) => forbidden(place.field, notYet)),
   )

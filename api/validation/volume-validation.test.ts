@@ -3,7 +3,7 @@ import type { Container, PodSpec, Volume } from '../pod.ts'
 import { problemText } from '../problem.ts'
 import { mountsProblems, volumeNames, volumesProblems, withVolumeDefaults } from './volume-validation.ts'
 
-const told = (...volumes: Volume[]) => volumesProblems({ containers: [], volumes }).map(problemText)
+const told = (...volumes: Volume[]) => volumesProblems('spec.volumes', { containers: [], volumes }).map(problemText)
 
 test('a volume is of one kind, has a name of its own, and stays inside itself', async (t) => {
   t.same(

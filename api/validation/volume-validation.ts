@@ -7,10 +7,11 @@ import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-v
 import { problemsWith } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 
-export function volumesProblems({ volumes = [] }: PodSpec): readonly Problem[] {
+/** `field` is the path of the list, as `spec.volumes`. */
+export function volumesProblems(field: string, { volumes = [] }: PodSpec): readonly Problem[] {
   const repeated = repeatedPlaces(volumes.map(({ name }) => name))
   return volumes.flatMap((volume, index) => {
-    const at = `spec.volumes[${index}]`
+    const at = `${field}[${index}]`
     return [
       ...(volume.name === '' ? [required(`${at}.name`)] : problemsWith(`${at}.name`, volume.name, dnsLabelProblem)),
       ...(repeated.has(index) ? [duplicate(`${at}.name`, volume.name)] : []),

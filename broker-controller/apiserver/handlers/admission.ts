@@ -51,7 +51,7 @@ export function prepareForCreate(resource: Resource, object: AnyObject, facts: C
   const named = withMetadata(object, clientsMetadata(object.metadata))
   const prepared = withDefaults(asNew(named, facts))
   refuseLarge(prepared)
-  const unsupported = prepared.kind === 'Pod' ? unsupportedFields(prepared) : []
+  const unsupported = prepared.kind === 'Pod' ? unsupportedFields('spec', prepared.spec) : []
   refuse(resource, prepared, [
     ...metadataProblems(resource, prepared.metadata),
     ...problemsOf(prepared),
@@ -64,7 +64,7 @@ export function prepareForCreate(resource: Resource, object: AnyObject, facts: C
 /** What is asked of one that was not there before: a node that tells what it runs does not know all of it. */
 function firstProblems(object: AnyObject): readonly Problem[] {
   if (object.kind === 'Secret') return secretContentProblems(object)
-  return object.kind === 'Pod' ? earlyProblems(object.spec) : []
+  return object.kind === 'Pod' ? earlyProblems('spec', object.spec) : []
 }
 
 /** `now` as it shall be stored in place of `old`. Throws ApiError Invalid. */

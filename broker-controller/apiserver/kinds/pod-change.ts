@@ -48,7 +48,7 @@ export function podChangeProblems(
     ...deadlineChangeProblems(old.activeDeadlineSeconds, now.activeDeadlineSeconds),
     ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
     ...gateChangeProblems(old, now),
-    ...(isGated ? [...narrowingProblems(old, now), ...schedulingProblems(now)] : []),
+    ...(isGated ? [...narrowingProblems(old, now), ...schedulingProblems('spec', now)] : []),
   ]
 }
 
@@ -106,7 +106,7 @@ export function ephemeralChangeProblems({ metadata, spec: old }: Pod, now: Pod):
     if (isDeepStrictEqual(same, container)) return []
     return [forbidden(field, `existing ephemeral containers "${name}" may not be changed`)]
   })
-  return [...ephemeralProblems(now.spec), ...unsupportedFields(now), ...stays]
+  return [...ephemeralProblems('spec', now.spec), ...unsupportedFields('spec', now.spec), ...stays]
 }
 
 /** What a gated pod may still change: which nodes it asks for. */
