@@ -11,7 +11,8 @@ import {
   restartPolicyFor,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import { backoffKey, type PodFacts, type PodStep, type StepOf, type Waiting } from './pod-steps.ts'
+import { backoffKey, type Waiting } from './pod-record.ts'
+import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
 import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
@@ -90,7 +91,7 @@ function chooseStart(
   { images, memory, nowMs }: PodFacts,
 ): Choice {
   const creating: Waiting = { reason: 'ContainerCreating', message: '' }
-  const trouble = memory.troubles.get(container.name)
+  const trouble = memory.startProblems.get(container.name)
   if (trouble !== undefined && trouble.retryAtMs > nowMs) {
     const { reason, message } = trouble
     return { waiting: [container.name, { reason, message }], againInMs: trouble.retryAtMs - nowMs, start: () => [] }

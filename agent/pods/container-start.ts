@@ -2,6 +2,7 @@
 import type { ConfigMap } from '../../api/config-map.ts'
 import type { Container, Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
+import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { containerOptions } from './container-options.ts'
 import { pathOf } from './desired-pods.ts'
@@ -13,7 +14,8 @@ import type { Lifecycle } from './lifecycle.ts'
 import type { MessageReader } from './message-reader.ts'
 import type { PodNews } from './pod-events.ts'
 import type { PodImages } from './pod-images.ts'
-import type { PodNotes } from './pod-notes.ts'
+import { onCreated, onNotCreated, type Waiting } from './pod-record.ts'
+import type { PodRecords } from './pod-records.ts'
 import type { StepOf } from './pod-steps.ts'
 import { type ContainerRuntime, isUnreachable, type KernelLimits, RuntimeError } from './runtime.ts'
 import { asksForImageUser } from './security.ts'
@@ -44,7 +46,8 @@ export type ContainerStartNeeds = {
   readonly images: Pick<PodImages, 'pulledMessage' | 'forget'>
   readonly life: Pick<Lifecycle, 'started'>
   readonly lastWords: Pick<MessageReader, 'mountFor'>
-  readonly notes: PodNotes
+  readonly records: PodRecords
+  readonly clock: Clock
   readonly told: ToldWaiting
   readonly log: Log
   readonly event: (pod: Pod, news: PodNews) => void
@@ -57,13 +60,16 @@ const troubleMs = 10_000
 /** What the node is gets known within moments of the agent's start. */
 const nodeKnownMs = 500
 
-export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: StartStep) => Promise<void> {
-  const { runtime, images, notes, told, log } = needs
+export function containerStart(needs: ContainerStartNeeds): (uid: string, pod: Pod, step: StartStep) => Promise<void> {
+  const { runtime, images, records, told, clock, log } = needs
   /** By reason: that a limit is not enforced is told once for the pod. */
   const toldUnenforced = new Set<string>()
 
+  const notCreated = (pod: Pod, name: string, why: Waiting, forMs: number) =>
+    records.update(pod.metadata.uid ?? '', (record) => onNotCreated(record, name, why, forMs, clock.monotonicMs()))
+
   const trouble = (pod: Pod, { name }: Container, reason: string, message: string) => {
-    notes.trouble(name, { reason, message }, troubleMs)
+    notCreated(pod, name, { reason, message }, troubleMs)
     told.forget(name)
     log.warn('Container not started', { pod: pathOf(pod), container: name, reason, message })
   }
@@ -71,7 +77,7 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
   const notPlaced = (pod: Pod, container: Container, { volume, message }: Mounts & { readonly ok: false }) => {
     if (volume === undefined) return trouble(pod, container, 'CreateContainerConfigError', message)
     const failed = `MountVolume.SetUp failed for volume "${volume}" : ${message}`
-    if (notes.memory().troubles.get(container.name)?.message !== failed) {
+    if (records.get(pod.metadata.uid ?? '')?.startProblems.get(container.name)?.message !== failed) {
       needs.event(pod, { type: 'Warning', reason: 'FailedMount', message: failed })
     }
     trouble(pod, container, 'ContainerCreating', failed)
@@ -115,7 +121,7 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
     const { name, image = '' } = container
     const sources = { ...needs.sources(), podIP: sandbox.ip }
     if (!sources.isNodeKnown && asksOfNode(pod, container)) {
-      return void notes.trouble(name, { reason: 'ContainerCreating', message: '' }, nodeKnownMs)
+      return void notCreated(pod, name, { reason: 'ContainerCreating', message: '' }, nodeKnownMs)
     }
     const unguarded = appArmorRefusal(pod, sources.kernelLimits)
     if (unguarded !== undefined) return void trouble(pod, container, 'CreateContainerError', unguarded.message)
@@ -152,7 +158,7 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
     return await create(pod, container, options).finally(() => needs.devices.release(who))
   }
 
-  return async (pod, step) => {
+  return async (uid, pod, step) => {
     const { container, attempt } = step
     const { name } = container
     const id = await make(pod, step)
@@ -160,7 +166,7 @@ export function containerStart(needs: ContainerStartNeeds): (pod: Pod, step: Sta
     const tell = (type: PodNews['type'], reason: string, message: string) =>
       needs.event(pod, { type, reason, message, containerName: name })
     tell('Normal', 'Created', `Created container: ${name}`)
-    notes.made(container, step.previous)
+    records.update(uid, (record) => onCreated(record, container, step.previous, clock.monotonicMs()))
     told.forget(name)
     try {
       await runtime.startContainer(id)

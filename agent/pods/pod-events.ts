@@ -2,7 +2,7 @@
 import { type Event, eventOfAgent } from '../../api/event.ts'
 import type { Pod } from '../../api/pod.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
-import type { Waiting } from './pod-steps.ts'
+import type { Waiting } from './pod-record.ts'
 
 export type PodNews = {
   readonly type: 'Normal' | 'Warning'

@@ -21,10 +21,21 @@ import { mirrorReports } from './mirror-reports.ts'
 import type { Platform } from './platforms.ts'
 import type { Resolver } from './pod-dns.ts'
 import { notUnderstood, type PodNews, podEvent } from './pod-events.ts'
-import { isEnd, isLeaving, isOver, podLedger } from './pod-ledger.ts'
+import {
+  fingerprint,
+  isEnd,
+  isLeaving,
+  isOver,
+  onAdopted,
+  onDesiredChanged,
+  onEndRestored,
+  onResumed,
+} from './pod-record.ts'
+import { podRecords } from './pod-records.ts'
+import { podStatusManager } from './pod-status-manager.ts'
 import { type Host, podVerdicts } from './pod-verdicts.ts'
-import { fingerprint, type VisitNeeds, visitPod } from './pod-visit.ts'
-import { podWorker } from './pod-worker.ts'
+import { type VisitNeeds, visitPod } from './pod-visit.ts'
+import { podWorkers } from './pod-worker.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { keeper, type PodCheckpoint } from './remembered.ts'
@@ -145,24 +156,25 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
   })
-  const newWorker = () =>
-    podWorker({
-      runtime,
-      volumes,
-      hostResolver: needs.hostResolver,
-      devices,
-      puller,
-      platformProblem: needs.platformProblem,
-      prober: probes,
-      network: needs.network,
-      clock,
-      log,
-      event,
-      again,
-      sources,
-    })
-  const ledger = podLedger({ controlPlane: reports, newWorker, log })
-  const wanted = wantedPods(ledger.paths)
+  const records = podRecords()
+  const statuses = podStatusManager({ records, controlPlane: reports, log })
+  const workers = podWorkers({
+    records,
+    runtime,
+    volumes,
+    hostResolver: needs.hostResolver,
+    devices,
+    puller,
+    platformProblem: needs.platformProblem,
+    prober: probes,
+    network: needs.network,
+    clock,
+    log,
+    event,
+    again,
+    sources,
+  })
+  const wanted = wantedPods(records.paths)
   const gate = needs.gate ?? openGate
   const keeping = keeper(needs, () => {
     const { desired, isWhole } = wanted
@@ -170,7 +182,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   })
   const verdicts = podVerdicts({
     wanted,
-    ledger,
+    records,
+    statuses,
+    workers,
     node,
     event,
     ended: keeping.wake,
@@ -180,7 +194,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const visitNeeds: VisitNeeds = {
     runtime,
     volumes,
-    ledger,
+    records,
+    statuses,
+    workers,
     event,
     prober: probes,
     clock,
@@ -204,7 +220,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       survey: () => survey(),
       changed: (podUID) => rounds.add([podUID]),
       // What failed while it was away need not wait any longer.
-      opened: () => visit([...wanted.all.keys(), ...ledger.entries.keys()]),
+      opened: () => visit([...wanted.all.keys(), ...records.entries.keys()]),
     },
   )
 
@@ -214,7 +230,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
    */
   const endings = () =>
     Object.fromEntries(
-      Object.entries(ledger.endings()).filter(
+      Object.entries(records.endings()).filter(
         ([uid, { containerStatuses, reason }]) =>
           reason !== shutdownRefusal.reason && (containerStatuses || !wanted.ownUIDs.has(uid)),
       ),
@@ -243,8 +259,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     reports.mirrors(mirrorsIn(message))
     const turned = wanted.hear(message)
     const leaving = [...wanted.all].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
-    ledger.forgetGone(leaving)
-    for (const uid of changed) ledger.get(uid)?.worker.forgetTroubles()
+    statuses.resendGone(leaving)
+    for (const uid of changed) records.update(uid, onDesiredChanged)
     decide([...changed, ...leaving, ...turned])
     keeping.wake()
     updateGate()
@@ -281,14 +297,15 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       const { podUID } = container.identity
       byPod.set(podUID, [...(byPod.get(podUID) ?? []), container])
     }
-    const uids = [...byPod.keys(), ...wanted.all.keys(), ...ledger.entries.keys()]
-    const differs = (uid: string) => ledger.get(uid)?.seen !== fingerprint(byPod.get(uid) ?? [])
-    ledger.forgetGone()
+    const uids = [...byPod.keys(), ...wanted.all.keys(), ...records.entries.keys()]
+    const differs = (uid: string) => records.get(uid)?.observed !== fingerprint(byPod.get(uid) ?? [])
+    statuses.resendGone()
     if (surveyed) return visit(uids.filter(differs))
     surveyed = true
     for (const [uid, [first]] of byPod) {
       const { podNamespace, podName } = first?.identity ?? {}
-      ledger.change(uid, { admitted: true, path: `${podNamespace}/${podName}` })
+      records.of(uid)
+      records.update(uid, (record) => onAdopted(record, `${podNamespace}/${podName}`))
     }
     wanted.lookAgain()
     await forgetVolumes(new Set([...uids, ...wanted.misread]))
@@ -318,8 +335,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       for (const [uid, status] of Object.entries(remembered.endings)) {
         const pod = wanted.all.get(uid) ?? wanted.own?.find(({ metadata }) => metadata.uid === uid)
         // The machine went down in the life of another agent, and is up.
-        if (comesBack(pod ?? unknownPod, status)) ledger.goesOn(uid, status)
-        else ledger.change(uid, { ended: status, status })
+        const reduce = comesBack(pod ?? unknownPod, status) ? onResumed : onEndRestored
+        records.of(uid)
+        records.update(uid, (record) => reduce(record, status))
       }
       log.info('Wanted pods known from before', { pods: wanted.all.size })
     }
@@ -348,10 +366,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       else if (isNews(early, message)) early = message
     },
     staticPods: takeOwn,
-    isHere: (uid) => ledger.get(uid) !== undefined || wanted.all.has(uid),
+    isHere: (uid) => records.get(uid) !== undefined || wanted.all.has(uid),
     pods: () =>
       [...wanted.all].map(([uid, pod]) => {
-        const status = ledger.get(uid)?.status ?? pod.status
+        const status = records.get(uid)?.status ?? pod.status
         return status === undefined ? pod : { ...pod, status }
       }),
     needOf(uid) {
@@ -360,21 +378,21 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       if (wanted.misread.has(uid)) return 'needed'
       const pod = wanted.all.get(uid)
       if (pod === undefined) return 'gone'
-      return isEnd(pod, ledger.get(uid)?.status ?? pod.status) ? 'over' : 'needed'
+      return isEnd(pod, records.get(uid)?.status ?? pod.status) ? 'over' : 'needed'
     },
     active: () =>
       [...wanted.all].flatMap(([uid, pod]) => {
-        const known = ledger.get(uid)
+        const known = records.get(uid)
         return known?.admitted && !isOver(pod, known) ? [pod] : []
       }),
     holds(uid) {
-      const known = ledger.get(uid)
+      const known = records.get(uid)
       return known !== undefined && !known.cleared
     },
     endPod: verdicts.endPod,
     goOn() {
       verdicts.goOn()
-      decide([...wanted.all.keys(), ...ledger.entries.keys()])
+      decide([...wanted.all.keys(), ...records.entries.keys()])
       keeping.wake()
     },
   }

@@ -181,7 +181,7 @@ test('restarts are counted on when the engine has forgotten the container', asyn
 
 test('what could not be made is tried again later', async (t) => {
   const trouble = { reason: 'CreateContainerError', message: 'no', retryAtMs: 1_004_000 }
-  const memory = { ...nothingRemembered, troubles: new Map([['main', trouble]]) }
+  const memory = { ...nothingRemembered, startProblems: new Map([['main', trouble]]) }
   const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox], { memory }))
   t.same(told(plan), ['start b 0'], 'the other one does not wait for it')
   t.equal(plan.againInMs, 4_000)
@@ -391,10 +391,10 @@ test('a container waits for the postStart hook of the one before it', async (t) 
 })
 
 test('what is in the way of its sandbox, or of its start, is told as what a container waits for', async (t) => {
-  const sandboxTrouble = 'Failed to create pod sandbox: port taken'
-  const stuck = { ...nothingRemembered, sandboxTrouble, sandboxRetryAtMs: 1_005_000 }
+  const sandboxProblem = 'Failed to create pod sandbox: port taken'
+  const stuck = { ...nothingRemembered, sandboxProblem, sandboxRetryAtMs: 1_005_000 }
   const waits = planPod(wanted(), facts([], { memory: stuck }))
-  t.same(waits.waiting.get('main'), { reason: 'ContainerCreating', message: sandboxTrouble })
+  t.same(waits.waiting.get('main'), { reason: 'ContainerCreating', message: sandboxProblem })
   const refused = found('main', { state: 'created', startedAt: undefined, error: 'no such user' })
   const key = `main/${containerHash({ name: 'main', image })}`
   const backoffs = new Map([[key, { waitMs: 20_000, restartedAtMs: 1_000_000 }]])

@@ -18,7 +18,8 @@ import {
   sortContainers,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import type { PodFacts, PodMemory, PodPlan, PodStep, Waiting } from './pod-steps.ts'
+import type { Waiting } from './pod-record.ts'
+import type { PodFacts, PodMemory, PodPlan, PodStep } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 const nothing: PodPlan = { steps: [], waiting: new Map(), againInMs: undefined }
@@ -40,7 +41,8 @@ export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | und
 
 /** What the engine could not remove is tried again later, and stands in nobody's way. */
 function withoutStuck(plan: PodPlan, { memory, nowMs }: PodFacts): PodPlan {
-  const waitMs = (step: PodStep) => (step.step === 'remove' ? (memory.stuck.get(step.target.id) ?? nowMs) - nowMs : 0)
+  const waitMs = (step: PodStep) =>
+    step.step === 'remove' ? (memory.removalRetryAtMs.get(step.target.id) ?? nowMs) - nowMs : 0
   const waits = plan.steps.map(waitMs).filter((ms) => ms > 0)
   if (waits.length === 0) return plan
   const againInMs = Math.min(plan.againInMs ?? Number.POSITIVE_INFINITY, ...waits)
@@ -49,7 +51,7 @@ function withoutStuck(plan: PodPlan, { memory, nowMs }: PodFacts): PodPlan {
 
 function planRun(pod: Pod, facts: PodFacts): PodPlan {
   const found = sortContainers(facts.containers)
-  const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.memory.stuck.has(one.id))
+  const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.memory.removalRetryAtMs.has(one.id))
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 
   const inOrder = chooseInOrder(pod, found, facts)
@@ -70,7 +72,7 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
     return merge(choices, [...(leave.length > 0 ? leave : beside), ...outdated(found)])
   }
   if (up === undefined) {
-    return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.memory.sandboxTrouble)
+    return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.memory.sandboxProblem)
   }
   // First, as the kubelet does: they are there to find out why the others do not start.
   return merge(choices, [...beside, ...starting.flatMap((start) => start(up)), ...outdated(found)])

@@ -1,9 +1,8 @@
 /** What a plan for a pod is made of: the facts it is drawn from, and the steps it gives. */
 import type { Container } from '../../api/pod.ts'
 import type { ImageFacts } from './images.ts'
-import type { CrashBackoff } from './restarts.ts'
+import { newRecord, type PodRecord, type Waiting } from './pod-record.ts'
 import type { RuntimeContainer } from './runtime.ts'
-import { containerHash } from './spec-hash.ts'
 
 /** The fields of each step, by its name. A new step is a row here and an executor in `pod-worker.ts`. */
 type StepFields = {
@@ -37,9 +36,6 @@ export type StepName = keyof StepFields
 export type StepOf<S extends StepName> = { [Name in S]: { readonly step: Name } & StepFields[Name] }[S]
 export type PodStep = StepOf<StepName>
 
-/** Why a container does not run although it should, in Kubernetes' words. */
-export type Waiting = { readonly reason: string; readonly message: string }
-
 export type PodPlan = {
   readonly steps: readonly PodStep[]
   /** By container name. */
@@ -49,17 +45,7 @@ export type PodPlan = {
 }
 
 /** What is remembered of a pod between two looks. Times are on the monotonic clock. */
-export type PodMemory = {
-  /** By container name and hash: see `backoffKey`. */
-  readonly backoffs: ReadonlyMap<string, CrashBackoff>
-  /** By container id: when it ended. */
-  readonly exits: ReadonlyMap<string, number>
-  /** By container name: it could not be made. */
-  readonly troubles: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
-  /** The sandbox could not be made: not before this time again. */
-  readonly sandboxRetryAtMs: number | undefined
-  /** Why; '' when it could. */
-  readonly sandboxTrouble: string
+export type PodMemory = PodRecord & {
   /** By container id: its postStart hook has not answered yet. */
   readonly postStarts: ReadonlySet<string>
   /** The pod is ending: until then it has time. */
@@ -68,24 +54,14 @@ export type PodMemory = {
   readonly stopping: ReadonlyMap<string, number>
   /** By container id: it was stopped for another to take its place, whatever the restart policy says. */
   readonly replacing: ReadonlySet<string>
-  /** By container id: it could not be removed, not before this time again. */
-  readonly stuck: ReadonlyMap<string, number>
-  /** By container name: restarts known although the engine has no such container any more. */
-  readonly restartCounts: ReadonlyMap<string, number>
 }
 
 export const nothingRemembered: PodMemory = {
-  backoffs: new Map(),
-  exits: new Map(),
-  troubles: new Map(),
-  sandboxRetryAtMs: undefined,
-  sandboxTrouble: '',
+  ...newRecord,
   postStarts: new Set(),
   leavingUntilMs: undefined,
   stopping: new Map(),
   replacing: new Set(),
-  stuck: new Map(),
-  restartCounts: new Map(),
 }
 
 /** What probes and hooks say of a container that runs. */
@@ -110,8 +86,4 @@ export type PodFacts = {
   readonly nowMs: number
   /** How many dead ones of a container stay beside its newest; undefined: one. */
   readonly keptDead?: number
-}
-
-export function backoffKey(container: Container): string {
-  return `${container.name}/${containerHash(container)}`
 }

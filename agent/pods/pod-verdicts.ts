@@ -8,7 +8,10 @@ import { type Allocatable, admit } from './admission.ts'
 import { appArmorRefusal } from './kernel-limits.ts'
 import { refusedStatus, withDisruption } from './pod-endings.ts'
 import type { PodNews } from './pod-events.ts'
-import { isLeaving, isOver, type PodLedger } from './pod-ledger.ts'
+import { isLeaving, isOver, onAdmitted, onEnded, onResumed } from './pod-record.ts'
+import type { PodRecords } from './pod-records.ts'
+import type { PodStatusManager } from './pod-status-manager.ts'
+import type { PodWorkers } from './pod-worker.ts'
 import type { KernelLimits } from './runtime.ts'
 import type { WantedPods } from './wanted-pods.ts'
 
@@ -25,7 +28,9 @@ export type Host = {
 
 export type VerdictNeeds = {
   readonly wanted: Pick<WantedPods, 'all' | 'oldestFirst'>
-  readonly ledger: PodLedger
+  readonly records: PodRecords
+  readonly statuses: PodStatusManager
+  readonly workers: PodWorkers
   readonly node: Host
   readonly event: (pod: Pod, news: PodNews) => void
   /** A pod is over: worth remembering. */
@@ -51,11 +56,12 @@ const preempted: Ending = {
   disruption: 'Pod was preempted by Kubelet to accommodate a critical pod.',
 }
 
-export function podVerdicts({ wanted, ledger, node, event, ended, visit, clock }: VerdictNeeds): PodVerdicts {
+export function podVerdicts(needs: VerdictNeeds): PodVerdicts {
+  const { wanted, records, node, event, ended, visit, clock } = needs
   const admitNew = () => {
     for (const uid of wanted.oldestFirst(wanted.all.keys())) {
       const pod = wanted.all.get(uid)
-      const known = ledger.of(uid)
+      const known = records.of(uid)
       if (pod === undefined || known.admitted || isLeaving(pod) || isOver(pod, known)) continue
       const unguarded = appArmorRefusal(pod, node.kernelLimits())
       if (unguarded !== undefined) {
@@ -67,14 +73,14 @@ export function podVerdicts({ wanted, ledger, node, event, ended, visit, clock }
         refuse(uid, pod, answer)
         continue
       }
-      ledger.change(uid, { admitted: true })
+      records.update(uid, onAdmitted)
       for (const other of answer.preempt ?? []) endPod(other.metadata.uid ?? '', preempted)
     }
   }
 
   /** Whatever takes room here: what nobody wants any more does until it is gone. */
   const running = () =>
-    [...ledger.entries]
+    [...records.entries]
       .filter(([, { admitted, ended }]) => admitted && ended === undefined)
       .flatMap(([uid, { pod: last }]) => wanted.all.get(uid) ?? last ?? [])
 
@@ -82,24 +88,21 @@ export function podVerdicts({ wanted, ledger, node, event, ended, visit, clock }
     const { reason, message } = why
     event(pod, { type: 'Warning', reason, message })
     const status = refusedStatus(pod, { reason, message }, clock.wallMs())
-    ledger.report(uid, pod, status)
-    ledger.change(uid, { ended: status })
+    needs.statuses.report(uid, pod, status)
+    records.update(uid, (record) => onEnded(record, status))
     ended()
   }
 
   const endPod: PodVerdicts['endPod'] = (uid, ending) => {
     const pod = wanted.all.get(uid)
     if (pod === undefined) return
-    const known = ledger.of(uid)
+    const known = records.of(uid)
     if (isOver(pod, known)) return
     const { reason, message, gracePeriodSeconds, event: type } = ending
     if (type !== undefined) event(pod, { type, reason, message })
     const conditions = withDisruption(known.status?.conditions ?? [], ending.disruption, clock.wallMs())
     const status = { ...known.status, phase: 'Failed', reason, message, conditions } as const
-    ledger.change(uid, {
-      ended: status,
-      ...(gracePeriodSeconds === undefined ? {} : { graceSeconds: gracePeriodSeconds }),
-    })
+    records.update(uid, (record) => onEnded(record, status, gracePeriodSeconds))
     ended()
     visit(uid)
   }
@@ -108,9 +111,11 @@ export function podVerdicts({ wanted, ledger, node, event, ended, visit, clock }
     admitNew,
     endPod,
     goOn() {
-      for (const [uid, { ended: verdict, pod: last }] of ledger.entries) {
+      for (const [uid, { ended: verdict, pod: last }] of records.entries) {
         const pod = wanted.all.get(uid) ?? last
-        if (pod !== undefined && verdict !== undefined && comesBack(pod, verdict)) ledger.goesOn(uid, verdict)
+        if (pod === undefined || verdict === undefined || !comesBack(pod, verdict)) continue
+        needs.workers.of(uid).stays()
+        records.update(uid, (record) => onResumed(record, verdict))
       }
     },
   }

@@ -9,11 +9,24 @@ import type { ImageFacts } from './images.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
 import { begunAgain, endedStatus } from './pod-endings.ts'
 import type { PodNews } from './pod-events.ts'
-import { isLeaving, isOver, type Known, type PodLedger } from './pod-ledger.ts'
 import { isFinal } from './pod-phase.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
+import {
+  isLeaving,
+  isOver,
+  newlyEnded,
+  onActiveSince,
+  onCleared,
+  onEnded,
+  onObserved,
+  onStatusReset,
+  type PodRecord,
+} from './pod-record.ts'
+import type { PodRecords } from './pod-records.ts'
 import { podStatus } from './pod-status.ts'
+import type { PodStatusManager } from './pod-status-manager.ts'
 import type { PodPlan } from './pod-steps.ts'
+import type { PodWorkers } from './pod-worker.ts'
 import type { Prober } from './probes/prober.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
@@ -23,7 +36,9 @@ import type { VolumeStore } from './volumes/volume-store.ts'
 export type VisitNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers'>
   readonly volumes: Pick<VolumeStore, 'remove'>
-  readonly ledger: PodLedger
+  readonly records: PodRecords
+  readonly statuses: PodStatusManager
+  readonly workers: PodWorkers
   readonly prober: Pick<Prober, 'observe' | 'forget' | 'unknownForMs'>
   /** The pod as it is wanted now. */
   readonly wanted: (uid: string) => Pod | undefined
@@ -50,45 +65,46 @@ const undatedMs = 60_000
 
 /** Gives when time will change the plan; undefined when only news will. */
 export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSignal): Promise<number | undefined> {
-  const { runtime, ledger, log } = needs
-  ledger.of(uid).worker.forgetImages()
+  const { runtime, records, clock, log } = needs
+  records.of(uid)
+  const worker = needs.workers.of(uid)
+  worker.forgetImages()
   for (let round = 0; round < maxRounds && !signal.aborted; round++) {
     const containers = await runtime.listContainers(uid)
     const pod = needs.wanted(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
       await needs.volumes.remove(uid, signal)
-      ledger.gone(uid, pod !== undefined)
+      needs.statuses.reportGone(uid, pod !== undefined)
+      needs.workers.delete(uid)
       needs.ended()
       return undefined
     }
-    ledger.change(uid, { seen: fingerprint(containers), ...(pod === undefined ? {} : { pod }) })
-    // It begins now, whatever the date.
-    const begins = containers.length === 0 && ledger.of(uid).status === undefined
-    if (begins) ledger.change(uid, { activeSinceMs: needs.clock.monotonicMs() })
-    const known = ledger.of(uid)
-    known.worker.observe(containers)
+    const ended = newlyEnded(records.of(uid), containers)
+    const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
+    const known = records.update(uid, (record) => onObserved(record, pod, containers, moment)) ?? records.of(uid)
+    worker.observe(containers, ended)
     const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
     if (cut.length > 0) {
-      for (const target of cut) await known.worker.execute(uid, pod, { step: 'remove', target })
+      for (const target of cut) await worker.execute(uid, pod, { step: 'remove', target })
       const names = cut.map(({ identity }) => identity.containerName)
-      ledger.change(uid, { status: begunAgain(known.status ?? {}, names) })
+      records.update(uid, (record) => onStatusReset(record, begunAgain(record.status ?? {}, names)))
       continue
     }
     observeProbes(uid, pod, containers, needs)
-    if (pod !== undefined) await known.worker.readMessages(pod, containers)
+    if (pod !== undefined) await worker.readMessages(pod, containers)
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
-    if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await known.worker.refreshVolumes(pod)
+    if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await worker.refreshVolumes(pod)
     // Ended by a decision while we read, or that was called off: nothing above holds.
-    if (ledger.of(uid).ended !== known.ended) continue
+    if (records.of(uid).ended !== known.ended) continue
     const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(pod)
     if (pod !== undefined && hold?.isNews) {
       needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
     }
-    const plan = hold && pod ? heldPlan(pod, hold) : planFor(uid, pod, known, containers, needs)
+    const plan = hold && pod ? heldPlan(pod, hold) : planFor(uid, pod, records.of(uid), containers, needs)
     if (pod !== undefined) {
-      known.worker.tellWaiting(pod, plan)
+      worker.tellWaiting(pod, plan)
       if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
     }
     const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs, runs)
@@ -100,13 +116,13 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       // What has ended needs its volumes no longer, memory least of all.
       if (!runs && pod !== undefined && isOver(pod, known)) {
         if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid, signal)
-        ledger.change(uid, { cleared: true })
+        records.update(uid, onCleared)
       }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
     }
     if (pod !== undefined && plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(pod)
     for (const step of plan.steps) {
-      if (!signal.aborted) await known.worker.execute(uid, pod ?? known.pod, step)
+      if (!signal.aborted) await worker.execute(uid, pod ?? known.pod, step)
     }
   }
   if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
@@ -119,7 +135,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
  */
 function cutShort(
   { spec }: Pod,
-  { interruptedAt }: Known,
+  { interruptedAt }: PodRecord,
   containers: readonly RuntimeContainer[],
 ): readonly RuntimeContainer[] {
   if (interruptedAt === undefined || restartPolicyOf(spec.restartPolicy) !== 'OnFailure') return []
@@ -149,9 +165,9 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
  * start before it was made, whatever the clock said.
  */
 function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): number | undefined {
-  const { ledger, clock } = needs
+  const { records, clock } = needs
   const { activeDeadlineSeconds } = pod.spec
-  const known = ledger.of(uid)
+  const known = records.of(uid)
   const startTime = known.status?.startTime
   if (activeDeadlineSeconds === undefined || startTime === undefined || isOver(pod, known) || isLeaving(pod)) {
     return undefined
@@ -163,17 +179,17 @@ function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): nu
   // Until the date is known its time runs from when it was first seen.
   const activeSinceMs = known.activeSinceMs ?? nowMs - (agoMs ?? 0)
   if (known.activeSinceMs === undefined || (known.dateUnknown && agoMs !== undefined)) {
-    ledger.change(uid, { activeSinceMs: nowMs - (agoMs ?? 0), dateUnknown: agoMs === undefined })
+    records.update(uid, (record) => onActiveSince(record, nowMs - (agoMs ?? 0), agoMs === undefined))
   }
   const leftMs = activeSinceMs + activeDeadlineSeconds * 1000 - nowMs
   return agoMs === undefined ? Math.min(leftMs, undatedMs) : leftMs
 }
 
-function endForDeadline(uid: string, pod: Pod, { ledger, event, ended }: VisitNeeds): void {
+function endForDeadline(uid: string, pod: Pod, { records, event, ended }: VisitNeeds): void {
   const reason = 'DeadlineExceeded'
   const message = 'Pod was active on the node longer than the specified deadline'
   event(pod, { type: 'Normal', reason, message })
-  ledger.change(uid, { ended: { ...ledger.of(uid).status, phase: 'Failed', reason, message } })
+  records.update(uid, (record) => onEnded(record, { ...record.status, phase: 'Failed', reason, message }))
   ended()
 }
 
@@ -181,9 +197,9 @@ function observeProbes(
   uid: string,
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],
-  { prober, ledger, hostIP }: VisitNeeds,
+  { prober, records, hostIP }: VisitNeeds,
 ): void {
-  if (pod === undefined || isOver(pod, ledger.of(uid))) {
+  if (pod === undefined || isOver(pod, records.of(uid))) {
     prober.forget(uid)
     return
   }
@@ -192,28 +208,21 @@ function observeProbes(
   prober.observe(uid, { pod, containers, podIP, leaving: isLeaving(pod) })
 }
 
-/** Equal as long as nothing happened to the containers. */
-export function fingerprint(containers: readonly RuntimeContainer[]): string {
-  return containers
-    .map(({ id, state, startedAt }) => `${id} ${state} ${startedAt}`)
-    .sort()
-    .join('\n')
-}
-
 function planFor(
   uid: string,
   pod: Pod | undefined,
-  known: Known,
+  known: PodRecord,
   containers: readonly RuntimeContainer[],
-  { clock, keptDead, mayBeOld }: Pick<VisitNeeds, 'clock' | 'keptDead' | 'mayBeOld'>,
+  { workers, clock, keptDead, mayBeOld }: Pick<VisitNeeds, 'workers' | 'clock' | 'keptDead' | 'mayBeOld'>,
 ): PodPlan {
-  const { worker, graceSeconds } = known
+  const { graceSeconds } = known
+  const worker = workers.of(uid)
   const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
   const facts = {
     mayBeOld: mayBeOld(),
     containers,
     images,
-    memory: worker.memory,
+    memory: { ...known, ...worker.memory },
     vitals: worker.vitals(uid),
     nowMs: clock.monotonicMs(),
     keptDead,
@@ -229,29 +238,30 @@ function tellStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { ledger, hostIP, clock, date, ended }: VisitNeeds,
+  { records, statuses, workers, hostIP, clock, date, ended }: VisitNeeds,
 ): void {
-  const known = ledger.of(uid)
+  const known = records.of(uid)
+  const worker = workers.of(uid)
   const over = isOver(pod, known)
   if (over && containers.length === 0) {
     // Nothing is left to be looked at but the words. Those of the control plane itself it need not be told.
-    if (known.ended !== undefined) ledger.report(uid, pod, known.ended)
+    if (known.ended !== undefined) statuses.report(uid, pod, known.ended)
     return
   }
   const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
-  const vitals = known.worker.vitals(uid)
+  const vitals = worker.vitals(uid)
   const found = podStatus(pod, {
     containers,
     waiting,
     vitals,
-    messages: known.worker.messages,
+    messages: worker.messages,
     last,
     hostIP: hostIP(),
     nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
   const status = over ? endedStatus(found, last ?? {}) : found
-  ledger.report(uid, pod, status)
+  statuses.report(uid, pod, status)
   if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return
-  ledger.change(uid, { ended: status })
+  records.update(uid, (record) => onEnded(record, status))
   ended()
 }

@@ -1,5 +1,5 @@
 /** Carries out one pod's plan, step by step, and keeps what is known of it between two plans. */
-import type { Pod, PodStatus } from '../../api/pod.ts'
+import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { sandboxOptions } from './container-options.ts'
@@ -8,14 +8,15 @@ import { pathOf } from './desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
-import { lifecycle } from './lifecycle.ts'
+import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import { messageReader } from './message-reader.ts'
 import type { Platform } from './platforms.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import type { PodNews } from './pod-events.ts'
 import { podImages } from './pod-images.ts'
-import { podNotes } from './pod-notes.ts'
-import type { PodMemory, PodPlan, PodStep, StepName, StepOf, Vitals } from './pod-steps.ts'
+import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted } from './pod-record.ts'
+import type { PodRecords } from './pod-records.ts'
+import type { PodPlan, PodStep, StepName, StepOf, Vitals } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { type ContainerRuntime, isUnreachable, type RuntimeContainer } from './runtime.ts'
@@ -24,6 +25,7 @@ import { refreshFiles } from './volumes/container-mounts.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 
 export type PodWorkerNeeds = {
+  readonly records: PodRecords
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
   readonly devices: DeviceAllocator
@@ -44,25 +46,21 @@ export type PodWorkerNeeds = {
 
 /** One pod's steps and memory, from when it is first seen until nothing of it is left. */
 export interface PodWorker {
-  readonly memory: PodMemory
+  readonly memory: ReturnType<Lifecycle['memory']>
   /** Drops what was found out about images: the next look starts anew. */
   forgetImages(): void
   /** Of those looked for and still true. */
   images(pod: Pod): ReadonlyMap<string, ImageFacts>
   /** What probes and hooks say now. */
   vitals(uid: string): Vitals
-  /** Notes what ended, before a plan is made. */
-  observe(containers: readonly RuntimeContainer[]): void
+  /** Before a plan is made. `ended`: since the last observation. */
+  observe(containers: readonly RuntimeContainer[], ended: readonly RuntimeContainer[]): void
   /** What containers left to be read, by id. */
   readonly messages: ReadonlyMap<string, string>
   /** Reads it of those that ended since. */
   readMessages(pod: Pod, containers: readonly RuntimeContainer[]): Promise<void>
-  /** Notes what was reported, for what only the report remembers. */
-  reported(status: PodStatus): void
   /** The end that its time ran for is called off. */
   stays(): void
-  /** What was in the way may have changed: try again. */
-  forgetTroubles(): void
   /** Brings the files of its volumes to what the pod's ConfigMaps and Secrets say now. */
   refreshVolumes(pod: Pod): Promise<void>
   /** Tells what containers newly wait for. */
@@ -70,29 +68,48 @@ export interface PodWorker {
   execute(uid: string, pod: Pod | undefined, step: PodStep): Promise<void>
 }
 
-export function podWorker(needs: PodWorkerNeeds): PodWorker {
-  const { runtime, clock, log } = needs
-  const notes = podNotes(clock)
+export interface PodWorkers {
+  of(uid: string): PodWorker
+  delete(uid: string): void
+}
+
+/** One worker for each pod. */
+export function podWorkers(needs: PodWorkerNeeds): PodWorkers {
+  const workers = new Map<string, PodWorker>()
+  return {
+    of(uid) {
+      const worker = workers.get(uid) ?? podWorker(needs)
+      workers.set(uid, worker)
+      return worker
+    },
+    delete: (uid) => void workers.delete(uid),
+  }
+}
+
+function podWorker(needs: PodWorkerNeeds): PodWorker {
+  const { records, runtime, clock, log } = needs
   const told = toldWaiting(needs.event)
   const images = podImages(needs)
   const life = lifecycle({ ...needs, hostIP: () => needs.sources().hostIP })
   const lastWords = messageReader(needs)
-  const startContainer = containerStart({ ...needs, images, life, lastWords, notes, told })
+  const startContainer = containerStart({ ...needs, images, life, lastWords, told })
   /** The pod and the data that its files were made of. */
   let refreshed: readonly unknown[] = []
 
-  const runSandbox = async (pod: Pod, step: StepOf<'runSandbox'>) => {
-    if (step.lost && !notes.hasSandboxFailed) {
+  const runSandbox = async (uid: string, pod: Pod, step: StepOf<'runSandbox'>) => {
+    if (step.lost && records.get(uid)?.sandboxFailures === 0) {
       needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
     }
     try {
       const resolver = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
       await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR: needs.sources().podCIDR }))
-      notes.sandboxMade()
+      records.update(uid, onSandboxStarted)
     } catch (error) {
       if (isUnreachable(error)) throw error
       const message = `Failed to create pod sandbox: ${storyOf(error)}`
-      const retryInMs = notes.sandboxFailed(message)
+      const nowMs = clock.monotonicMs()
+      const failed = records.update(uid, (record) => onSandboxFailed(record, message, nowMs))
+      const retryInMs = (failed?.sandboxRetryAtMs ?? nowMs) - nowMs
       needs.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
       log.warn('Sandbox not started', { pod: pathOf(pod), retryInMs, error })
     }
@@ -101,17 +118,17 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
   const remove = async (uid: string, { id, identity }: RuntimeContainer) => {
     try {
       await runtime.removeContainer(id)
-      notes.removed(id)
+      records.update(uid, (record) => onRemoved(record, id))
     } catch (error) {
       if (isUnreachable(error)) throw error
-      notes.stuck(id)
+      records.update(uid, (record) => onNotRemoved(record, id, clock.monotonicMs()))
       log.warn('Container not removed', { podUID: uid, container: identity.containerName, id: id.slice(0, 12), error })
     }
   }
 
   const executors: Executors = {
     lookForImage: (_uid, _pod, { image }) => images.lookFor(image),
-    pullImage: ofDesired(async (pod, { image, container }) => {
+    pullImage: ofDesired(async (_uid, pod, { image, container }) => {
       for (const one of pod.spec.containers) if (one.image === image) told.forget(one.name)
       images.pull(pod, image, container.name)
     }),
@@ -123,21 +140,19 @@ export function podWorker(needs: PodWorkerNeeds): PodWorker {
 
   return {
     get memory() {
-      return { ...notes.memory(), ...life.memory() }
+      return life.memory()
     },
     forgetImages: images.forget,
     images: images.factsOf,
     vitals: (uid) => new Map([...needs.prober.vitals(uid), ...life.vitals()]),
-    observe(containers) {
+    observe(containers, ended) {
       lastWords.present(new Set(containers.map(({ id }) => id)))
       life.observe(containers)
-      for (const { image } of notes.observe(containers)) images.ended(image)
+      for (const { image } of ended) images.ended(image)
     },
     messages: lastWords.messages,
     readMessages: lastWords.read,
-    reported: notes.reported,
     stays: life.stays,
-    forgetTroubles: notes.forgetTroubles,
     async refreshVolumes(pod) {
       const sources = needs.sources()
       if (isSame(refreshed, [pod, sources.configMaps, sources.secrets])) return
@@ -171,8 +186,10 @@ function executeStep<S extends StepName>(
 }
 
 /** A step that needs the specification of its pod. */
-function ofDesired<S extends StepName>(execute: (pod: Pod, step: StepOf<S>) => Promise<void>): Executor<S> {
-  return async (_uid, pod, step) => (pod === undefined ? undefined : await execute(pod, step))
+function ofDesired<S extends StepName>(
+  execute: (uid: string, pod: Pod, step: StepOf<S>) => Promise<void>,
+): Executor<S> {
+  return async (uid, pod, step) => (pod === undefined ? undefined : await execute(uid, pod, step))
 }
 
 function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {

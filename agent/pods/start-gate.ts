@@ -1,6 +1,6 @@
 /** May a pod be started now? Asked before anything of it runs. */
 import type { Pod } from '../../api/pod.ts'
-import type { Waiting } from './pod-steps.ts'
+import type { Waiting } from './pod-record.ts'
 
 export interface StartGate {
   /** Why not, and when to ask again; undefined: it may. */

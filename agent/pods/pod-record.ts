@@ -1,0 +1,259 @@
+/** All that the agent remembers of one pod: what it observed, tried and reported. Pure data and the reducers over it. */
+import { comesBack, withoutShutdown } from '../../api/node-shutdown.ts'
+import type { Container, Pod, PodStatus } from '../../api/pod.ts'
+import { backoffMs } from '../../daemon/backoff.ts'
+import { hasEnded } from './pod-containers.ts'
+import { isFinal } from './pod-phase.ts'
+import { afterRestart, type CrashBackoff } from './restarts.ts'
+import type { RuntimeContainer } from './runtime.ts'
+import { containerHash } from './spec-hash.ts'
+
+/** Why a container does not run although it should, in Kubernetes' words. */
+export type Waiting = { readonly reason: string; readonly message: string }
+
+export type PodRecord = {
+  /** As last desired. */
+  readonly pod?: Pod
+  /** Namespace and name of the containers found, for a pod whose specification is not known. */
+  readonly path?: string
+  /** The containers at the last observation: see `fingerprint`. */
+  readonly observed: string
+  /** It was admitted, or its containers were here before this agent started. */
+  readonly admitted: boolean
+  /** As last reported. */
+  readonly status?: PodStatus
+  /** The last report to the control plane, as text. */
+  readonly reported?: string
+  /** The final status, set once the pod has ended. */
+  readonly ended?: PodStatus
+  /** It has ended, none of its containers runs, and its volumes are removed. */
+  readonly cleared?: true
+  /** Monotonic milliseconds: the start of its activeDeadlineSeconds. */
+  readonly activeSinceMs?: number
+  /** `activeSinceMs` was set while the date was unknown. */
+  readonly dateUnknown?: boolean
+  /** Grace period of the decision that ended it, in place of the pod's own. */
+  readonly graceSeconds?: number
+  /** A shutdown of the machine stopped it at this time (RFC 3339). */
+  readonly interruptedAt?: string
+
+  /** By container name and hash (see `backoffKey`): the crash back-off. */
+  readonly backoffs: ReadonlyMap<string, CrashBackoff>
+  /** By container id: monotonic milliseconds of its end. */
+  readonly exits: ReadonlyMap<string, number>
+  /** By container name: why it could not be created, and when to try again. */
+  readonly startProblems: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
+  /** Failed attempts to start the sandbox since the last success. */
+  readonly sandboxFailures: number
+  /** The sandbox is not tried again before this time. */
+  readonly sandboxRetryAtMs: number | undefined
+  /** Why the sandbox could not be started; '' after a success. */
+  readonly sandboxProblem: string
+  /** By container id: it could not be removed, and is not tried again before this time. */
+  readonly removalRetryAtMs: ReadonlyMap<string, number>
+  /** By container name: restarts reported, also of containers that the engine no longer has. */
+  readonly restartCounts: ReadonlyMap<string, number>
+}
+
+export const newRecord: PodRecord = {
+  observed: '',
+  admitted: false,
+  backoffs: new Map(),
+  exits: new Map(),
+  startProblems: new Map(),
+  sandboxFailures: 0,
+  sandboxRetryAtMs: undefined,
+  sandboxProblem: '',
+  removalRetryAtMs: new Map(),
+  restartCounts: new Map(),
+}
+
+/** A container that the engine could not remove blocks nothing else meanwhile. */
+const removalRetryMs = 30_000
+const sandboxRetry = { firstMs: 1_000, maxMs: 30_000 }
+
+/** Of one moment: monotonic and wall time in milliseconds. */
+export type Moment = { readonly nowMs: number; readonly nowWallMs: number }
+
+/** The containers as listed now, and the specification if the pod is desired. */
+export function onObserved(
+  record: PodRecord,
+  pod: Pod | undefined,
+  containers: readonly RuntimeContainer[],
+  moment: Moment,
+): PodRecord {
+  // A pod without containers and without a status starts now, whatever the date.
+  const starts = containers.length === 0 && record.status === undefined
+  const ids = new Set(containers.map(({ id }) => id))
+  const ended = newlyEnded(record, containers).map((one): [string, number] => [one.id, exitMs(one, moment)])
+  return {
+    ...record,
+    observed: fingerprint(containers),
+    ...(pod === undefined ? {} : { pod }),
+    ...(starts ? { activeSinceMs: moment.nowMs } : {}),
+    exits: new Map([...record.exits, ...ended].filter(([id]) => ids.has(id))),
+    removalRetryAtMs: present(record.removalRetryAtMs, ids),
+  }
+}
+
+/** Those that ended since the last observation. */
+export function newlyEnded({ exits }: PodRecord, containers: readonly RuntimeContainer[]): readonly RuntimeContainer[] {
+  return containers.filter((one) => hasEnded(one) && !exits.has(one.id))
+}
+
+/** On the monotonic clock. The date may have jumped since: it ended now at the latest. */
+function exitMs({ finishedAt, createdAt }: RuntimeContainer, { nowMs, nowWallMs }: Moment): number {
+  const agoMs = nowWallMs - Date.parse(finishedAt ?? createdAt)
+  return nowMs - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs)
+}
+
+function present<Value>(byID: ReadonlyMap<string, Value>, ids: ReadonlySet<string>): ReadonlyMap<string, Value> {
+  return byID.size === 0 ? byID : new Map([...byID].filter(([id]) => ids.has(id)))
+}
+
+function withEntry<Value>(map: ReadonlyMap<string, Value>, key: string, value: Value): ReadonlyMap<string, Value> {
+  return new Map(map).set(key, value)
+}
+
+function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
+  if (!map.has(key)) return map
+  const rest = new Map(map)
+  rest.delete(key)
+  return rest
+}
+
+/** The container could not be created. It is not tried again for `forMs`. */
+export function onNotCreated(
+  record: PodRecord,
+  containerName: string,
+  why: Waiting,
+  forMs: number,
+  nowMs: number,
+): PodRecord {
+  const problem = { ...why, retryAtMs: nowMs + forMs }
+  return { ...record, startProblems: withEntry(record.startProblems, containerName, problem) }
+}
+
+/** The container was created; `previous`: the container it replaces, if there was one. */
+export function onCreated(
+  record: PodRecord,
+  container: Container,
+  previous: RuntimeContainer | undefined,
+  nowMs: number,
+): PodRecord {
+  const created = { ...record, startProblems: withoutKey(record.startProblems, container.name) }
+  if (previous === undefined) return created
+  const key = backoffKey(container)
+  const backoff = afterRestart(record.backoffs.get(key), record.exits.get(previous.id) ?? nowMs, nowMs)
+  return { ...created, backoffs: withEntry(record.backoffs, key, backoff) }
+}
+
+export function onSandboxStarted(record: PodRecord): PodRecord {
+  return { ...record, sandboxFailures: 0, sandboxProblem: '' }
+}
+
+export function onSandboxFailed(record: PodRecord, problem: string, nowMs: number): PodRecord {
+  const waitMs = backoffMs(record.sandboxFailures, sandboxRetry, () => 1)
+  return {
+    ...record,
+    sandboxFailures: record.sandboxFailures + 1,
+    sandboxRetryAtMs: nowMs + waitMs,
+    sandboxProblem: problem,
+  }
+}
+
+export function onRemoved(record: PodRecord, id: string): PodRecord {
+  return { ...record, removalRetryAtMs: withoutKey(record.removalRetryAtMs, id) }
+}
+
+export function onNotRemoved(record: PodRecord, id: string, nowMs: number): PodRecord {
+  return { ...record, removalRetryAtMs: withEntry(record.removalRetryAtMs, id, nowMs + removalRetryMs) }
+}
+
+/** The desired pod, or what it refers to, changed: problems may be solved, so waiting times end. */
+export function onDesiredChanged(record: PodRecord): PodRecord {
+  return { ...record, startProblems: newRecord.startProblems, sandboxRetryAtMs: undefined }
+}
+
+/** Its containers were here when this agent started. */
+export function onAdopted(record: PodRecord, path: string): PodRecord {
+  return { ...record, admitted: true, path }
+}
+
+export function onAdmitted(record: PodRecord): PodRecord {
+  return { ...record, admitted: true }
+}
+
+/** `text`: the whole report. */
+export function onReported(record: PodRecord, status: PodStatus, text: string): PodRecord {
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status
+  const counts = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
+    .filter(({ containerID }) => containerID !== undefined)
+    .map(({ name, restartCount }): [string, number] => [name, restartCount])
+  return { ...record, status, reported: text, restartCounts: new Map([...record.restartCounts, ...counts]) }
+}
+
+/** The pod has ended, by itself or by a decision; `graceSeconds`: of that decision. */
+export function onEnded(record: PodRecord, ended: PodStatus, graceSeconds?: number): PodRecord {
+  return { ...record, ended, ...(graceSeconds === undefined ? {} : { graceSeconds }) }
+}
+
+/** Read from the checkpoint: the pod ended before this agent started. */
+export function onEndRestored(record: PodRecord, ended: PodStatus): PodRecord {
+  return { ...record, ended, status: ended }
+}
+
+export function onCleared(record: PodRecord): PodRecord {
+  return { ...record, cleared: true }
+}
+
+/** The start of the time that activeDeadlineSeconds limits. */
+export function onActiveSince(record: PodRecord, activeSinceMs: number, dateUnknown: boolean): PodRecord {
+  return { ...record, activeSinceMs, dateUnknown }
+}
+
+/** The results of containers were removed from the status: they run again. */
+export function onStatusReset(record: PodRecord, status: PodStatus): PodRecord {
+  return { ...record, status }
+}
+
+/** The shutdown that `ended` the pod is over or cancelled: the pod continues. */
+export function onResumed(record: PodRecord, ended: PodStatus): PodRecord {
+  const { ended: _, cleared, activeSinceMs, dateUnknown, graceSeconds, interruptedAt: __, ...kept } = record
+  const interruptedAt = ended.conditions?.find(({ type }) => type === 'DisruptionTarget')?.lastTransitionTime
+  return {
+    ...kept,
+    // A pod rejected during the shutdown was never admitted.
+    admitted: record.admitted && interruptedAt !== undefined,
+    status: withoutShutdown(ended),
+    ...(interruptedAt === undefined ? {} : { interruptedAt }),
+  }
+}
+
+/** Equal while no container was created, started, stopped or removed. */
+export function fingerprint(containers: readonly RuntimeContainer[]): string {
+  return containers
+    .map(({ id, state, startedAt }) => `${id} ${state} ${startedAt}`)
+    .sort()
+    .join('\n')
+}
+
+/** Its deletion was requested. */
+export function isLeaving({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined
+}
+
+/** The pod has ended, by a decision of this agent or by the status that the control plane stores. */
+export function isOver(pod: Pod, { ended }: Pick<PodRecord, 'ended'>): boolean {
+  return ended !== undefined || isEnd(pod)
+}
+
+/** Whether the status is final. One that a shutdown of the machine set is final only until the machine is up again. */
+export function isEnd(pod: Pod, status: PodStatus | undefined = pod.status): boolean {
+  return isFinal(status?.phase) && !comesBack(pod, status)
+}
+
+/** Key of the crash back-off of one container: a changed specification starts a new one. */
+export function backoffKey(container: Container): string {
+  return `${container.name}/${containerHash(container)}`
+}
