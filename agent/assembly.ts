@@ -8,7 +8,7 @@ import { loopWatch } from '../daemon/loop-watch.ts'
 import { runLoops } from '../daemon/run.ts'
 import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
-import { openBootRecord } from './adapters/disk/boot-record.ts'
+import { bootFile } from './adapters/disk/boot-file.ts'
 import { checkpointPath, fileCheckpoint } from './adapters/disk/checkpoint.ts'
 import { manifestFolder } from './adapters/disk/manifest-folder.ts'
 import { volumeFolders, volumeStore } from './adapters/disk/volume-store.ts'
@@ -37,6 +37,7 @@ import { evictionManager } from './eviction/eviction-manager.ts'
 import { oomWatch } from './eviction/oom-watch.ts'
 import { storageLimits } from './eviction/storage-limits.ts'
 import { reservedBelow } from './eviction/thresholds.ts'
+import { openBootRecord } from './health/boot-record.ts'
 import type { Identity } from './join/identity.ts'
 import { leaseManager } from './node/lease-manager.ts'
 import type { NodeEvent } from './node/node-event.ts'
@@ -70,7 +71,7 @@ export async function runAgent(
   const hostname = machineName()
   const inventory = await readInventory({ root, dataDirectory: dataDir })
   const { machine, system } = inventory
-  const boot = await openBootRecord(dataDir, system.bootID)
+  const boot = await openBootRecord(bootFile(dataDir), system.bootID)
   const { rebooted } = boot
   log.info('Agent starting', { node: nodeName, version, controller: identity.mqttUrl, rebooted })
 
@@ -359,7 +360,7 @@ export async function runAgent(
     signal,
     log,
   )
-  await boot.ends()
+  await boot.stop()
 }
 
 /** The visit of a pod tidies up at once, as the kubelet does; the collector does the rest. */

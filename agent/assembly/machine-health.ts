@@ -3,7 +3,6 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { LoopWatch } from '../../daemon/loop-watch.ts'
 import type { Loop } from '../../daemon/run.ts'
-import type { BootRecord } from '../adapters/disk/boot-record.ts'
 import { filesystemState } from '../adapters/disk/filesystem-state.ts'
 import type { KnownTimeKeeper } from '../adapters/disk/known-time.ts'
 import { recordStart } from '../adapters/disk/start-record.ts'
@@ -12,6 +11,7 @@ import { systemdServices } from '../adapters/systemd/systemd-services.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { bootLastsMs } from '../health/boot-loop.ts'
+import type { BootRecord } from '../health/boot-record.ts'
 import { sensorChecks, serviceChecks } from '../health/checks.ts'
 import type { ControllerTime } from '../health/clock.ts'
 import { dockerKeeper } from '../health/docker-keeper.ts'
@@ -68,7 +68,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
         }),
         restarts: () => {
           const { uptimeMs } = sensors.time()
-          void boot.goesOn(uptimeMs)
+          void boot.update(uptimeMs)
           return {
             agentStartsAgoMs: starts?.map((startMs) => uptimeMs - startMs),
             dockerStartsAgoMs: dockerStarts.look(),

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { openBootRecord } from '../adapters/disk/boot-record.ts'
+import { bootFile } from '../adapters/disk/boot-file.ts'
 import { filesystemState } from '../adapters/disk/filesystem-state.ts'
 import { infoOf } from '../adapters/docker/answers.ts'
 import { kernelLog } from '../adapters/kernel/kernel-log.ts'
 import { machineSensors } from '../adapters/kernel/machine-sensors.ts'
 import { savedTree } from '../testing/saved-trees.ts'
+import { openBootRecord } from './boot-record.ts'
 import { clockSynchronized } from './clock.ts'
 import { dockerHealth } from './docker.ts'
 import { readOnlyFilesystem } from './filesystem.ts'
@@ -75,7 +76,7 @@ test('a board that is started again and again', async (t) => {
   const root = copyOf(t, 'pi-4-boots-again-and-again')
   const bootID = readFileSync(join(root, 'proc/sys/kernel/random/boot_id'), 'utf8').trim()
   const look = async () => {
-    const { shortBoots } = await openBootRecord(join(root, 'var/lib/bramble/agent'), bootID)
+    const { shortBoots } = await openBootRecord(bootFile(join(root, 'var/lib/bramble/agent')), bootID)
     return frequentRestarts({ agentStartsAgoMs: undefined, dockerStartsAgoMs: [], shortBoots })
   }
   t.match(await look(), { status: 'True', reason: 'FrequentReboots' })

@@ -1,24 +1,25 @@
 /** The file with the last boots and the pods that are held back: a few lines of words, so that one that is torn costs a line. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { replaceFile } from '../../../daemon/durable-file.ts'
 import type { BootNote } from '../../health/boot-loop.ts'
-
-/** `pod`: `namespace/name`; its UID where an earlier agent wrote none. */
-export type HeldPod = { readonly uid: string; readonly pod: string }
-
-export type BootFile = { readonly boots: readonly BootNote[]; readonly held: readonly HeldPod[] }
+import type { BootFile } from '../../health/boot-record.ts'
+import type { BootHistory, HeldPod } from '../../health/boot-state.ts'
 
 export function bootFilePath(dataDirectory: string): string {
   return join(dataDirectory, 'boot-id')
 }
 
-/** Without boots where there is no such file, or it cannot be read. */
-export async function readBootFile(path: string): Promise<BootFile> {
-  return parseBootFile(await readFile(path, 'utf8').catch(() => ''))
+export function bootFile(dataDirectory: string): BootFile {
+  const path = bootFilePath(dataDirectory)
+  return {
+    read: async () => parseBootFile(await readFile(path, 'utf8').catch(() => '')),
+    save: (history) => replaceFile(path, bootFileText(history)),
+  }
 }
 
-/** A line for each boot, the newest first: its id, and what is to be known of it. Words of later agents are passed over. */
-export function parseBootFile(text: string): BootFile {
+/** A line for each boot, the newest first: its id, and what is on record of it. Words of later agents are ignored. */
+export function parseBootFile(text: string): BootHistory {
   const lines = text.split('\n').flatMap((line) => (/^[\w-]+( [\w=.:/-]+)*$/.test(line) ? [line.split(' ')] : []))
   const held = lines.flatMap(([first, ...words]) => (first === 'held' ? words.map(heldPod) : []))
   const boots = lines.flatMap(([bootID = '', ...words]): BootNote[] => {
@@ -41,7 +42,7 @@ export function parseBootFile(text: string): BootFile {
   return { boots, held }
 }
 
-export function bootFileText({ boots, held }: BootFile): string {
+function bootFileText({ boots, held }: BootHistory): string {
   const lines = boots.map(({ bootID, lasted, ended, last, trial, began, controlled, ran }) =>
     [
       bootID,

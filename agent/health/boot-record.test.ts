@@ -3,14 +3,15 @@ import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Test, test } from 'tap'
-import { aPod } from '../../../api/testing/builders.ts'
-import type { Log } from '../../../daemon/log.ts'
-import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { image, listening, nodeInMemory, podRunning } from '../../testing/node-in-memory.ts'
-import { until } from '../../testing/until.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import type { Log } from '../../daemon/log.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { bootFile } from '../adapters/disk/boot-file.ts'
+import { recordStart } from '../adapters/disk/start-record.ts'
+import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
+import { until } from '../testing/until.ts'
 import { openBootRecord } from './boot-record.ts'
-import { recordStart } from './start-record.ts'
 
 const lasting = 600_000
 setFlagsFromString('--expose-gc')
@@ -18,7 +19,7 @@ const collect = runInNewContext('gc') as () => void
 
 /** The agent on a machine that has booted, with a clock of its own. */
 async function booted(directory: string, bootID: string, log: Log) {
-  const record = await openBootRecord(directory, bootID)
+  const record = await openBootRecord(bootFile(directory), bootID)
   const clock = fakeClock()
   return { record, clock, gate: record.startGate({ clock, uptimeMs: clock.monotonicMs, log }) }
 }
@@ -27,7 +28,7 @@ const pod = (uid: string, annotations: { [name: string]: string } = {}) => aPod(
 
 test('a new boot is noticed once, a first start and a restart are none', async (t) => {
   const directory = t.testdir({})
-  const rebooted = async (bootID: string) => (await openBootRecord(directory, bootID)).rebooted
+  const rebooted = async (bootID: string) => (await openBootRecord(bootFile(directory), bootID)).rebooted
   t.equal(await rebooted('boot-1'), false, 'we never ran here before')
   t.equal(await rebooted('boot-1'), false, 'only the agent was started again')
   t.equal(await rebooted('boot-2'), true)
@@ -37,16 +38,16 @@ test('a new boot is noticed once, a first start and a restart are none', async (
 test('boots that did not last are counted, back to the last one that did', async (t) => {
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
-  const boot = (name: string) => openBootRecord(directory, name)
-  await (await boot('boot-1')).goesOn(lasting)
+  const boot = (name: string) => openBootRecord(bootFile(directory), name)
+  await (await boot('boot-1')).update(lasting)
   t.equal((await boot('boot-1')).shortBoots, 1, 'of one before nobody knows that it lasted')
   t.equal((await boot('boot-2')).shortBoots, 0)
   t.equal((await boot('boot-3')).shortBoots, 1)
   for (const name of ['boot-4', 'boot-5']) await boot(name)
   const last = await boot('boot-5')
   t.equal(last.shortBoots, 3)
-  await last.goesOn(lasting)
-  await last.goesOn(lasting)
+  await last.update(lasting)
+  await last.update(lasting)
   t.equal((await boot('boot-6')).shortBoots, 0)
   for (let more = 7; more < 30; more++) await boot(`boot-${more}`)
   t.ok(readFileSync(join(directory, 'boot-id'), 'utf8').length < 200, 'the file stays small')
@@ -65,7 +66,7 @@ function machineThatDies(t: Test, pods: readonly string[]) {
         await gate.starting(pod(uid))
         started.set(uid, clock.monotonicMs())
       }
-      if (clock.monotonicMs() % 5_000 === 0) await record.goesOn(clock.monotonicMs())
+      if (clock.monotonicMs() % 5_000 === 0) await record.update(clock.monotonicMs())
       await clock.advance(1_000)
     }
     return { record, clock, gate, started }
@@ -94,17 +95,17 @@ test('a pod that takes the machine down is found among others, held back, and le
       /held back .* up for an hour \(\d\d:\d\d UTC\)\. To start it now: 'kubectl annotate pod -n default bad bramble\.dev\/boot-loop-hold=false'/,
   })
   t.match(log.lines.at(-1), { level: 'warn', facts: { pod: 'default/bad' } })
-  await record.goesOn(lasting)
+  await record.update(lasting)
   t.match(readFileSync(path, 'utf8'), /^boot-8 lasted\n[\s\S]*held bad=default\/bad\n$/)
   t.equal(gate.hold(pod('bad again')), undefined)
 
   await clock.advance(3600_000)
   t.equal(gate.hold(pod('bad')), undefined)
   await gate.starting(pod('bad'))
-  await record.goesOn(lasting)
+  await record.update(lasting)
   t.match(readFileSync(path, 'utf8'), /held bad/, 'as long as it may still do harm')
   await clock.advance(600_000)
-  await record.goesOn(lasting)
+  await record.update(lasting)
   t.notMatch(readFileSync(path, 'utf8'), /held/)
 })
 
@@ -134,7 +135,7 @@ test('plugs that are pulled at any moment hold no pod back', async (t) => {
 
 test('shutdowns blame no pod', async (t) => {
   const { boot, path } = machineThatDies(t, ['only'])
-  for (let turn = 0; turn < 12; turn++) await (await boot(() => 20_000)).record.ends()
+  for (let turn = 0; turn < 12; turn++) await (await boot(() => 20_000)).record.stop()
   t.notMatch(readFileSync(path, 'utf8'), /held|trial/)
 })
 
@@ -172,7 +173,7 @@ test('cuts of power in every boot, but minutes after the pods were started, blam
     for (let second = 0; second < 180; second += 10) {
       if (gate.hold(pod('only')) === undefined) await gate.starting(pod('only'))
       await clock.advance(10_000)
-      await record.goesOn(second * 1_000)
+      await record.update(second * 1_000)
     }
   }
   t.notMatch(readFileSync(join(directory, 'boot-id'), 'utf8'), /held/)
@@ -200,7 +201,7 @@ test('a suspect that asks a registry nobody hears from for its image runs within
   t.teardown(runtime.holdPulls('silent'))
   const directory = t.testdir({ 'boot-id': 'boot-2 last=uid-of-web\nboot-1\n' })
   const next = start({
-    gate: (await openBootRecord(directory, 'boot-3')).startGate({ clock, uptimeMs: clock.monotonicMs, log }),
+    gate: (await openBootRecord(bootFile(directory), 'boot-3')).startGate({ clock, uptimeMs: clock.monotonicMs, log }),
   })
   await clock.advance(9_000)
   t.match(next.told(), [/^BootLoop: /])
@@ -214,7 +215,7 @@ test('an agent that is started again in the same boot goes on with its record', 
   writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
   const first = await booted(directory, 'boot-3', quietLog(t))
   t.match(first.gate.hold(pod('a')), { isNews: true, message: /2 times in a row/ })
-  await first.record.ends()
+  await first.record.stop()
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 ended trial=a\n/)
   const second = await booted(directory, 'boot-3', quietLog(t))
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
@@ -223,25 +224,25 @@ test('an agent that is started again in the same boot goes on with its record', 
 
 test('a suspect that does no harm is let go, also where another agent of this boot started it', async (t) => {
   const directory = t.testdir({ 'boot-id': 'boot-3 trial=a began\nboot-2 last=a\nboot-1\n' })
-  const record = await openBootRecord(directory, 'boot-3')
+  const record = await openBootRecord(bootFile(directory), 'boot-3')
   const clock = fakeClock()
   const gate = record.startGate({ clock, uptimeMs: clock.monotonicMs, log: quietLog(t) })
   t.equal(gate.hold(pod('a')), undefined)
-  await record.goesOn(60_000)
+  await record.update(60_000)
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a began\n/)
   await clock.advance(120_000)
-  await record.goesOn(180_000)
+  await record.update(180_000)
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 trial=a\n/)
 })
 
 test('a folder that takes no writes is no failure', async (t) => {
-  const record = await openBootRecord('/nowhere/at/all', 'boot-1')
+  const record = await openBootRecord(bootFile('/nowhere/at/all'), 'boot-1')
   t.equal(record.rebooted, false)
-  await record.goesOn(lasting)
+  await record.update(lasting)
 })
 
 test('who starts while all is well leaves nothing behind', async (t) => {
-  const record = await openBootRecord(t.testdir({}), 'boot-1')
+  const record = await openBootRecord(bootFile(t.testdir({})), 'boot-1')
   const gate = record.startGate({ clock: fakeClock(), uptimeMs: () => 0, log: quietLog(t) })
   const usedBytes = () => {
     collect()

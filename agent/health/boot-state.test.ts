@@ -1,0 +1,138 @@
+import { test } from 'tap'
+import {
+  afterRelease,
+  afterRunning,
+  afterStart,
+  afterStop,
+  afterUptime,
+  type BootState,
+  deletedPods,
+  harmlessPods,
+  historyOf,
+  isWatched,
+  openedBoot,
+  shortBoots,
+  startHold,
+  withName,
+} from './boot-state.ts'
+
+const nothing = { boots: [], held: [] }
+const twoBroken = [{ bootID: 'b2', last: 'a' }, { bootID: 'b1' }]
+const held = { uid: 'h', pod: 'default/h' }
+/** Two boots broke off: `a` is on trial in the third, and `h` is held back. */
+const suspected: BootState = openedBoot({ boots: twoBroken, held: [held] }, 'b3').state
+
+test('a boot is opened as new, as the same, or as one that cannot be named', async (t) => {
+  t.match(openedBoot(nothing, 'b1'), { rebooted: false, isChanged: true, state: { current: { bootID: 'b1' } } })
+  t.match(openedBoot({ boots: [{ bootID: 'b1' }], held: [] }, 'b1'), { rebooted: false, isChanged: false })
+  t.match(openedBoot({ boots: [{ bootID: 'b1' }], held: [] }, 'b2'), { rebooted: true, isChanged: true })
+  const unnamed = openedBoot({ boots: [{ bootID: 'b1', lasted: true }], held: [] }, '')
+  t.match(unnamed, { rebooted: false, isChanged: false, state: { current: { bootID: 'b1' }, earlier: [] } })
+  const restarted = openedBoot({ boots: [{ bootID: 'b1', ended: true }], held: [] }, 'b1')
+  t.same([restarted.isChanged, restarted.state.current], [true, { bootID: 'b1' }], 'it goes on after an orderly stop')
+})
+
+test('the newest suspect is put on trial, and a proven one is held back', async (t) => {
+  t.same(suspected.current, { bootID: 'b3', trial: 'a' })
+  const died = (bootID: string, controlled: boolean) => ({
+    bootID,
+    trial: 'a',
+    began: true,
+    ran: 5,
+    ...(controlled && { controlled }),
+  })
+  const boots = [died('b6', true), died('b5', true), died('b4', false), died('b3', false), ...twoBroken]
+  const { state } = openedBoot({ boots, held: [] }, 'b7')
+  t.same(state.held, [{ uid: 'a', pod: 'a' }])
+  t.same(state.current, { bootID: 'b7' })
+})
+
+test('short boots are counted back to the last one that lasted', async (t) => {
+  const count = (boots: Parameters<typeof openedBoot>[0]['boots']) =>
+    shortBoots(openedBoot({ boots, held: [] }, 'b9').state)
+  t.equal(count([]), 0)
+  t.equal(count([{ bootID: 'b2' }, { bootID: 'b1' }]), 2)
+  t.equal(count([{ bootID: 'b3' }, { bootID: 'b2', lasted: true }, { bootID: 'b1' }]), 1)
+})
+
+test('a boot lasts after ten minutes, and is then never marked again', async (t) => {
+  t.equal(afterUptime(suspected, 599_999), suspected)
+  const lasting = afterUptime(suspected, 600_000)
+  t.same(lasting.current, { bootID: 'b3', lasted: true })
+  t.equal(afterUptime(lasting, 700_000), lasting)
+  t.equal(afterStop(lasting), lasting)
+  t.same(afterStop(suspected).current, { bootID: 'b3', trial: 'a', ended: true })
+  t.equal(startHold(lasting, 'a', false), undefined)
+  t.equal(isWatched(lasting, 'b', false), false)
+})
+
+test('a held pod waits, a suspect waits until it began, and a pod that is exempt is neither tried nor watched', async (t) => {
+  t.same(startHold(suspected, 'h', false), { kind: 'held', held })
+  t.match(startHold(suspected, 'a', false), { kind: 'trial', waitMs: 10_000 })
+  t.equal(startHold(suspected, 'a', true), undefined)
+  t.equal(startHold(suspected, 'b', false), undefined)
+  const began = afterStart(suspected, 'a')
+  t.same(began.current, { bootID: 'b3', trial: 'a', began: true })
+  t.equal(startHold(began, 'a', false), undefined)
+  t.same(
+    [isWatched(suspected, 'b', false), isWatched(suspected, 'b', true), isWatched(suspected, 'h', true)],
+    [true, false, true],
+  )
+  t.equal(
+    isWatched(openedBoot(nothing, 'b1').state, 'b', false),
+    false,
+    'after no broken boot nothing is saved for pods',
+  )
+})
+
+test('the last pod started is saved, but not a held one', async (t) => {
+  t.equal(afterStart(suspected, 'b').current.last, 'b')
+  t.equal(afterStart(suspected, 'h'), suspected)
+})
+
+test('the time a suspect ran is saved at each mark, and it is cleared after a minute', async (t) => {
+  const began = afterStart(suspected, 'a')
+  t.equal(
+    afterRunning(suspected, () => 30_000),
+    suspected,
+    'it has not begun',
+  )
+  t.equal(
+    afterRunning(began, () => Number.NEGATIVE_INFINITY),
+    began,
+  )
+  const ten = afterRunning(began, () => 12_000)
+  t.equal(ten.current.ran, 10)
+  t.equal(
+    afterRunning(ten, () => 19_000),
+    ten,
+  )
+  t.same(afterRunning(ten, () => 60_000).current, { bootID: 'b3', trial: 'a' })
+})
+
+test('held pods are released when they did no harm for ten minutes, and when they are deleted', async (t) => {
+  t.same(
+    harmlessPods(suspected, () => 599_999),
+    [],
+  )
+  t.same(
+    harmlessPods(suspected, () => 600_000),
+    [held],
+  )
+  t.same(deletedPods(suspected, new Set(['h'])), [])
+  t.same(deletedPods(suspected, new Set(['a'])), [held])
+  t.same(afterRelease(suspected, [held]).held, [])
+  t.equal(afterRelease(suspected, []), suspected)
+})
+
+test('the name of a held pod replaces its UID once', async (t) => {
+  t.equal(withName(suspected, held, 'default/h'), suspected)
+  t.same(withName(suspected, held, 'other/h').held, [{ uid: 'h', pod: 'other/h' }])
+})
+
+test('what is saved is bounded', async (t) => {
+  const boots = Array.from({ length: 20 }, (_, index) => ({ bootID: `b${index}`, lasted: true }))
+  const many = Array.from({ length: 20 }, (_, index) => ({ uid: `u${index}`, pod: `default/u${index}` }))
+  const saved = historyOf(openedBoot({ boots, held: many }, 'now').state)
+  t.same([saved.boots.length, saved.boots[0]?.bootID, saved.held.length, saved.held.at(-1)?.uid], [8, 'now', 8, 'u19'])
+})
