@@ -9,3 +9,12 @@ export function isObject(value: unknown): value is JsonObject {
 export function fieldOf(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
+
+/** Undefined where `text` is no JSON. JSON itself has no undefined. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

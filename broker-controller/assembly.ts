@@ -8,6 +8,7 @@ import { trustHash } from '../certs/ca-hash.ts'
 import { issuerOf, signerOf } from '../certs/client-certificate.ts'
 import { commonNameOfCSR } from '../certs/csr.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
+import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
@@ -226,15 +227,11 @@ export async function runController(
 
 /** Everything goes through the store: while it answers, and this process comes to ask it, the controller lives. */
 async function silentStore(store: SqliteStore): Promise<readonly string[]> {
-  const late = new AbortController()
   const answer = store.get('namespaces', { namespace: '', name: 'default' }).then(
     () => [],
     (error: unknown) => [`the store fails: ${storyOf(error)}`],
   )
-  const silence = clock.sleep(storeDeadlineMs, late.signal).then(() => ['the store does not answer'])
-  const problems = await Promise.race([answer, silence])
-  late.abort()
-  return problems
+  return withinOr(storeDeadlineMs, ['the store does not answer'], answer)
 }
 
 /** The open store is also the lock on the data directory. */

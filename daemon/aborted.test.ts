@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { test } from 'tap'
-import { aborted, unlessAborted, withDeadline } from './aborted.ts'
+import { aborted, unlessAborted } from './aborted.ts'
 
 test('what is waited for comes, or the end does, and no listener is left behind', async (t) => {
   const { signal } = new AbortController()
@@ -14,20 +14,4 @@ test('what is waited for comes, or the end does, and no listener is left behind'
   t.equal(await waiting, undefined)
   t.equal(await unlessAborted(new Promise(() => undefined), stop.signal), undefined, 'also when it came before')
   await aborted(stop.signal)
-})
-
-test('work has a deadline, and ends with whoever asked for it; no listener is left behind', async (t) => {
-  const asker = new AbortController()
-  const endless = (signal: AbortSignal) =>
-    new Promise<never>((_, reject) => {
-      if (signal.aborted) reject(signal.reason)
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
-  t.equal(await withDeadline(60_000, asker.signal, async ({ aborted }) => aborted), false)
-  await t.rejects(withDeadline(5, asker.signal, endless), { message: 'Not done within 0.005 s' })
-  t.same(getEventListeners(asker.signal, 'abort'), [])
-  const waiting = withDeadline(60_000, asker.signal, endless)
-  asker.abort(new Error('called off'))
-  await t.rejects(waiting, { message: 'called off' })
-  await t.rejects(withDeadline(60_000, asker.signal, endless), { message: 'called off' }, 'also when it came before')
 })

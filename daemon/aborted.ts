@@ -38,25 +38,3 @@ export async function withOwnSignal<T>(
     signal?.removeEventListener('abort', stop)
   }
 }
-
-/** What a deadline ended. */
-export class TooLate extends Error {}
-
-/** `work` with a signal that aborts with `signal`, and after `ms`: what fails then, fails as `TooLate`. */
-export function withDeadline<T>(
-  ms: number,
-  signal: AbortSignal | undefined,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  return withOwnSignal(signal, async (own) => {
-    const late = new TooLate(`Not done within ${ms / 1000} s`)
-    const timer = setTimeout(() => own.abort(late), ms)
-    try {
-      return await work(own.signal)
-    } catch (error) {
-      throw own.signal.reason === late ? late : error
-    } finally {
-      clearTimeout(timer)
-    }
-  })
-}

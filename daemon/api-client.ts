@@ -1,7 +1,7 @@
 /** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
 import { type RequestOptions, request } from 'node:https'
-import { TooLate, withDeadline } from './aborted.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { TooLate, withDeadline } from './deadline.ts'
 import { connectToServer, type KnownTime } from './server-check.ts'
 
 export type ApiAnswer = {

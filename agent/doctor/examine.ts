@@ -1,5 +1,6 @@
 /** Every check at once, each within its time: sources → findings. */
-
+import { withinOr } from '../../daemon/deadline.ts'
+import { isDenied } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { timeServices } from '../health/clock.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
@@ -38,22 +39,11 @@ export async function examine(sources: DoctorSources, wishes: Wishes): Promise<r
 }
 
 async function inTime({ about, look }: Look): Promise<readonly Finding[]> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<readonly Finding[]>((resolve) => {
-    timer = setTimeout(() => resolve([unknown(about, `No answer within ${lookMs / 1000} s`)]), lookMs)
-  })
   try {
-    return await Promise.race([look(), late])
+    return await withinOr(lookMs, [unknown(about, `No answer within ${lookMs / 1000} s`)], look())
   } catch (error) {
     return [unknown(about, storyOf(error), isDenied(error) ? 'Run it with sudo' : undefined)]
-  } finally {
-    clearTimeout(timer)
   }
-}
-
-function isDenied(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return ('code' in error && (error.code === 'EACCES' || error.code === 'EPERM')) || isDenied(error.cause)
 }
 
 function machineLooks({ machine, live, agent, configuration, nowMs }: DoctorSources): readonly Look[] {

@@ -4,10 +4,11 @@ import type { CallMessage, StatsMessage } from '../../api/topics.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { type Alarm, alarm } from '../../daemon/alarm.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import { withinOr } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Rates, ratesBetween, type Sample } from './sample.ts'
 import { summaryOf } from './summary.ts'
-import type { NodeUsage, PodDiskReading, PodUsage } from './usage.ts'
+import type { NodeUsage, PodUsage } from './usage.ts'
 
 export type UsageSamplerNeeds = {
   readonly pods: PodUsage
@@ -95,20 +96,11 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
     }
     sampling ??= keepSampling()
     const found = latest ?? (await readOnce())
-    const walked = disks ? await soon(pods.podDiskUsage()) : undefined
+    const readDisks = () => pods.podDiskUsage().catch(() => undefined)
+    const walked = disks ? await withinOr(diskPatienceMs, undefined, readDisks(), clock) : undefined
     return {
       sample: walked === undefined ? found : { ...found, disks: walked },
       rates: ratesBetween(earlier, found),
-    }
-  }
-
-  const soon = async (walk: Promise<readonly PodDiskReading[]>) => {
-    const over = new AbortController()
-    const late = clock.sleep(diskPatienceMs, over.signal).then(() => undefined)
-    try {
-      return await Promise.race([walk.catch(() => undefined), late])
-    } finally {
-      over.abort()
     }
   }
 

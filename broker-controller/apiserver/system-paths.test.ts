@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { memoryStore } from '../store/memory-store.ts'
-import { type HealthCheck, type SystemNeeds, systemAnswer, within } from './system-paths.ts'
+import { checkWithin, type HealthCheck, type SystemNeeds, systemAnswer } from './system-paths.ts'
 
 const get = (path: string, readiness: readonly HealthCheck[] = []) => {
   const [at = '', query = ''] = path.split('?')
@@ -27,7 +27,7 @@ test('we are ready when everything we need is well; until then every part is tol
 
 test('a check that does not answer in time has failed', async (t) => {
   const clock = fakeClock()
-  const asked = get('/readyz', [within('store', () => new Promise(() => undefined), clock, 2000)])
+  const asked = get('/readyz', [checkWithin('store', () => new Promise(() => undefined), clock, 2000)])
   await clock.advance(2000)
-  t.match(await asked, { code: 500, text: /\[-\]store failed: no answer in time/ })
+  t.match(await asked, { code: 500, text: /\[-\]store failed: no answer within 2 s/ })
 })

@@ -1,5 +1,7 @@
 /** Everything that is no object: which version this is, whether it is well, its counters, its description. */
 import type { Clock } from '../../daemon/clock.ts'
+import { within } from '../../daemon/deadline.ts'
+import { messageOf } from '../../daemon/errors.ts'
 import { metricsContentType } from '../../daemon/prometheus-text.ts'
 import { kubernetes, nodeVersion } from '../../daemon/version.ts'
 import type { Store } from '../store/store.ts'
@@ -100,7 +102,7 @@ async function resultOf({ name, check }: HealthCheck): Promise<{ name: string; p
     await check()
     return { name, problem: undefined }
   } catch (error) {
-    return { name, problem: error instanceof Error ? error.message : String(error) }
+    return { name, problem: messageOf(error) }
   }
 }
 
@@ -121,20 +123,11 @@ function openApi(accept: string | undefined, version: string): Answer {
 }
 
 /** A check that does not answer in time has failed. */
-export function within(name: string, check: () => Promise<unknown>, clock: Clock, deadlineMs: number): HealthCheck {
-  return {
-    name,
-    check: async () => {
-      const over = new AbortController()
-      const late = clock.sleep(deadlineMs, over.signal).then(() => {
-        throw new Error('no answer in time')
-      })
-      try {
-        await Promise.race([check(), late])
-      } finally {
-        late.catch(() => undefined)
-        over.abort()
-      }
-    },
-  }
+export function checkWithin(
+  name: string,
+  check: () => Promise<unknown>,
+  clock: Clock,
+  deadlineMs: number,
+): HealthCheck {
+  return { name, check: async () => void (await within(deadlineMs, 'no answer', check(), clock)) }
 }

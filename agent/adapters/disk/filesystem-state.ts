@@ -6,10 +6,10 @@ import { readFileSync, realpathSync } from 'node:fs'
 import { open, readlink, statfs, unlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Clock } from '../../../daemon/clock.ts'
+import { within } from '../../../daemon/deadline.ts'
 import { type FilesystemReading, tellsOfDiskTrouble } from '../../health/filesystem.ts'
 import type { KernelLog } from '../../health/kernel-log.ts'
 import { textOf, unescapedPath } from '../kernel/kernel-files.ts'
-import { within } from '../within.ts'
 
 export type FilesystemStateNeeds = {
   /** `/`, or a saved tree. */

@@ -1,8 +1,8 @@
 /** How full a filesystem is. One that does not answer is asked by nobody again until it does: each question holds a thread. */
 import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
+import { onceAtATime, within } from '../../../daemon/deadline.ts'
 import type { FilesystemReading } from '../../usage/usage.ts'
-import { onceAtATime, within } from '../within.ts'
 
 /** Of the filesystem `path` is on; undefined where it cannot be told, or not in time. */
 export type FilesystemUsage = (path: string) => Promise<FilesystemReading | undefined>

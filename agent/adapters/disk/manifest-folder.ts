@@ -2,8 +2,8 @@
 import { readdir, readFile, stat, watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseDocument } from 'yaml'
+import { within } from '../../../daemon/deadline.ts'
 import type { ManifestFile, ManifestFolder } from '../../pods/static-pod-manager.ts'
-import { within } from '../within.ts'
 
 const endings = ['.yaml', '.yml', '.json']
 const mostBytes = 1024 * 1024

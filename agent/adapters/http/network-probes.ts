@@ -1,7 +1,8 @@
 /** HTTP, TCP and gRPC probes over Node's own sockets. Every call ends in its time and answers; none rejects. */
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
-import { longestTimerMs } from '../../../daemon/clock.ts'
+import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
+import { messageOf } from '../../../daemon/errors.ts'
 import { kubernetes } from '../../../daemon/version.ts'
 import type { Answer, NetworkProbes, Target } from '../../pods/probes/targets.ts'
 import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
@@ -19,40 +20,26 @@ const userAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
 export function networkProbes(): NetworkProbes {
   return {
     async ask(target, timeoutMs, stop) {
-      const over = new AbortController()
-      const abort = () => over.abort()
-      const { signal } = over
-      let isLate = false
-      const giveUp = () => {
-        isLate = true
-        abort()
-      }
-      const timer = setTimeout(giveUp, Math.min(timeoutMs, longestTimerMs))
-      stop.addEventListener('abort', abort, { once: true })
-      if (stop.aborted) abort()
       try {
-        switch (target.kind) {
-          case 'tcp':
-            return await askTcp(target, signal)
-          case 'http':
-            return await askHttp(target, signal)
-          case 'grpc':
-            return await askGrpc(target, signal)
-        }
+        return await withDeadline(timeoutMs, stop, (signal) => attempt(target, signal))
       } catch (error) {
         if (stop.aborted) return { result: 'unknown', message: 'It was called off' }
-        const why = isLate ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
+        const why = error instanceof TooLate ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
         return { result: 'failure', message: `${nameOf(target)}: ${why}` }
-      } finally {
-        clearTimeout(timer)
-        stop.removeEventListener('abort', abort)
       }
     },
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+async function attempt(target: Http | Tcp | Grpc, signal: AbortSignal): Promise<Answer> {
+  switch (target.kind) {
+    case 'tcp':
+      return askTcp(target, signal)
+    case 'http':
+      return askHttp(target, signal)
+    case 'grpc':
+      return askGrpc(target, signal)
+  }
 }
 
 function nameOf(target: Http | Tcp | Grpc): string {

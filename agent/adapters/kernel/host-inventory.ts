@@ -4,9 +4,9 @@
  */
 import { readdir, readFile, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { within } from '../../../daemon/deadline.ts'
 import type { Machine } from '../../node/capacity.ts'
 import type { SystemFacts } from '../../node/node-status.ts'
-import { within } from '../within.ts'
 import { readBootID, readHardwareIdentity } from './host-identity.ts'
 import type { FilesystemStats } from './host-signals.ts'
 import { countOfList, machineMemoryBytes } from './kernel-files.ts'

@@ -14,8 +14,8 @@
 import { readFileSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { onceAtATime, within } from '../../../daemon/deadline.ts'
 import type { Observation, Observations, Signal, SignalSource, Stall } from '../../eviction/observations.ts'
-import { onceAtATime, within } from '../within.ts'
 import { lineValue, machineMemoryBytes, machineTasks, meminfoBytes, textOf } from './kernel-files.ts'
 
 export type HostSignalsNeeds = {

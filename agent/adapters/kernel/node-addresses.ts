@@ -5,8 +5,8 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { NodeAddress } from '../../../api/node.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { within } from '../../../daemon/deadline.ts'
 import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/addresses.ts'
-import { within } from '../within.ts'
 
 export type AddressNeeds = {
   readonly root: string

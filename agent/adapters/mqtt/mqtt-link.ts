@@ -6,10 +6,10 @@ import { setMaxListeners } from 'node:events'
 import type { TLSSocket } from 'node:tls'
 import mqtt, { type IClientOptions } from 'mqtt/lib/client'
 import { writeToStream } from 'mqtt-packet'
-import { unlessAborted, withDeadline } from '../../../daemon/aborted.ts'
+import { unlessAborted } from '../../../daemon/aborted.ts'
+import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts'
 import { unacknowledgedBytes } from '../kernel/sent-data.ts'
-import { within } from '../within.ts'
 import type { SentData } from './link-guard.ts'
 
 export type LinkSettings = {

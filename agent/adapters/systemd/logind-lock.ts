@@ -5,8 +5,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
+import { within } from '../../../daemon/deadline.ts'
 import type { ShutdownLock } from '../../shutdown/inhibitor.ts'
-import { within } from '../within.ts'
 import { BusError, onSystemBus } from './system-bus.ts'
 import { logindManager } from './systemd-bus.ts'
 

@@ -3,7 +3,7 @@
  * has gone away: so every call has a deadline, and whoever calls now and then opens a connection each time and closes it.
  */
 import { unlessAborted } from '../../../daemon/aborted.ts'
-import { within } from '../within.ts'
+import { within } from '../../../daemon/deadline.ts'
 
 export type BusSettings = {
   /** `/run/dbus/system_bus_socket` */

@@ -6,8 +6,10 @@ import {
   HardwareIdentitySchema,
   hardwareIdentityAnnotation,
 } from '../../../api/hardware-identity.ts'
+import { parseJson } from '../../../api/json.ts'
 import { mapOf, object, optional, text } from '../../../api/schema.ts'
 import { apiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
 import { lifeOf, troubleOf } from '../../adapters/mqtt/link-trouble.ts'
@@ -45,9 +47,8 @@ export async function lookAtController(
     const { ca, certificate: cert, key } = identity
     try {
       const address = { ...addressOf(mqtt, 8883), ca, cert, key, knownTime: time.knownTime }
-      const late = new AbortController()
-      const timer = setTimeout(() => late.abort(noAnswer()), stepMs)
-      const socket = await connectToServer(address, late.signal).finally(() => clearTimeout(timer))
+      const connect = (signal: AbortSignal) => connectToServer(address, signal)
+      const socket = await withDeadline(stepMs, undefined, connect, 'no answer')
       socket.on('error', () => undefined).destroy()
       return 'open'
     } catch (error) {
@@ -74,13 +75,8 @@ async function askApi(identity: Identity, { knownTime, nowMs }: DoctorTime): Pro
 function hardwareIn(body: unknown): HardwareIdentity | undefined {
   const node = decode(NodeSchema, body)
   const written = node.ok ? node.value.metadata.annotations?.[hardwareIdentityAnnotation] : undefined
-  if (written === undefined) return undefined
-  try {
-    const decoded = decode(HardwareIdentitySchema, JSON.parse(written))
-    return decoded.ok ? decoded.value : undefined
-  } catch {
-    return undefined
-  }
+  const decoded = decode(HardwareIdentitySchema, parseJson(written ?? ''))
+  return decoded.ok ? decoded.value : undefined
 }
 
 function failureOf(thrown: unknown, identity: Identity, nowMs: number): Failure {
@@ -98,22 +94,16 @@ function firstOf(thrown: unknown): Error {
 /** Open, and closed again. Rejects with the socket's error, or after its time. */
 async function openPort(address: { readonly host: string; readonly port: number }): Promise<void> {
   const socket = connect(address)
-  let timer: NodeJS.Timeout | undefined
+  const opened = new Promise<void>((resolve, reject) => {
+    socket.once('connect', () => resolve())
+    socket.once('error', reject)
+  })
   try {
-    await new Promise<void>((resolve, reject) => {
-      socket.once('connect', () => resolve())
-      socket.once('error', reject)
-      timer = setTimeout(() => reject(noAnswer()), stepMs)
-    })
+    await within(stepMs, 'no answer', opened)
   } finally {
-    clearTimeout(timer)
     socket.on('error', () => undefined)
     socket.destroy()
   }
-}
-
-function noAnswer(): Error {
-  return Object.assign(new Error(`no answer within ${stepMs / 1000} s`), { code: 'ETIMEDOUT' })
 }
 
 function addressOf({ hostname, port }: URL, standard: number) {

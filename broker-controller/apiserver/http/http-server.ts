@@ -10,7 +10,7 @@ import type { RevocationList } from '../../store/revocations.ts'
 import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
 import type { RequestNeeds } from '../requests.ts'
-import { type HealthCheck, within } from '../system-paths.ts'
+import { checkWithin, type HealthCheck } from '../system-paths.ts'
 import { parseYamlBody } from '../wire/yaml-body.ts'
 import {
   type ConnectionLimits,
@@ -119,7 +119,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
-    readiness: [within('store', () => store.version(), clock, healthMs), ...readiness],
+    readiness: [checkWithin('store', () => store.version(), clock, healthMs), ...readiness],
   }
   const server = createServer(
     {

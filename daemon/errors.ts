@@ -1,0 +1,23 @@
+/** What a thrown value is, for code that catches `unknown`. */
+
+/** `ENOENT`, `ECONNREFUSED`: of an error of Node's; '' where it has none. */
+export function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return ''
+  return typeof error.code === 'string' ? error.code : ''
+}
+
+/** There is no such file (ENOENT), or a part of its path is no folder (ENOTDIR). */
+export function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(codeOf(error))
+}
+
+/** The kernel denied access to this user, in the error or in one of its causes. */
+export function isDenied(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return ['EACCES', 'EPERM'].includes(codeOf(error)) || isDenied(error.cause)
+}
+
+/** Its own message, without its causes: see `storyOf` in `log.ts` for those. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
