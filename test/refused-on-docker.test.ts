@@ -55,7 +55,12 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
       ],
       ['proc', mounts('/proc/x'), 'RunContainerError', /"\/proc\/x" cannot be mounted.*outside \/proc/],
       ['nested', mounts('/data', '/data/sub'), 'RunContainerError', /"\/data\/sub".*mounted read-only/],
-      ['twice', mounts('/a', '/a/'), 'CreateContainerError', /\/a\/ \(volumeMounts\[\]\.mountPath: every place once\)/],
+      [
+        'twice',
+        mounts('/a', '/a/'),
+        'CreateContainerError',
+        /\/a\/ \(volumeMounts\[\]\.mountPath: use every path once only\)/,
+      ],
       ['user', { image: 'test/anna:1' }, 'RunContainerError', /user anna.*set securityContext\.runAsUser to a number/],
       [
         'right',

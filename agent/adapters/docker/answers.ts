@@ -2,7 +2,7 @@
 import type Dockerode from 'dockerode'
 import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime.ts'
 import { sandboxOf } from './labels.ts'
-import { plainly } from './refusals.ts'
+import { plainText } from './refusal-text.ts'
 
 export function containerOf(
   { Id, State, Config, Created, NetworkSettings, HostConfig, GraphDriver, LogPath }: Dockerode.ContainerInspectInfo,
@@ -22,7 +22,7 @@ export function containerOf(
     state: stateOf(State.Status),
     exitCode: State.ExitCode,
     oomKilled: State.OOMKilled,
-    error: plainly(State.Error),
+    error: plainText(State.Error),
     createdAt: Created,
     startedAt: instant(State.StartedAt),
     finishedAt: instant(State.FinishedAt),

@@ -1,6 +1,7 @@
-/** Talking to Docker: every call ends, every failure is told in the runtime's words, streams are read line by line. */
-import { longestTimerMs } from '../../../daemon/clock.ts'
-import { failureOf, runtimeError } from './errors.ts'
+/** Calls of Docker: every call ends, every failure has a reason that the pods can act on, streams are read line by line. */
+import { withDeadline } from '../../../daemon/deadline.ts'
+import { RuntimeError, type RuntimeErrorReason } from '../../pods/runtime.ts'
+import { plainText, shortened } from './refusal-text.ts'
 
 export const askMs = 30_000
 /** Making and starting may wait for a slow card. */
@@ -8,7 +9,7 @@ export const actMs = 120_000
 
 /**
  * Ends within `ms`, whatever becomes of the answer: dockerode waits for ever for the rest of one that was cut off.
- * The statuses in `fine` say that the work was done before: the answer is then undefined.
+ * The statuses in `fine` say that the work was done before: the answer is then undefined. Rejects with a `RuntimeError`.
  */
 export async function call<T>(tried: string, ms: number, work: (abortSignal: AbortSignal) => Promise<T>): Promise<T>
 export async function call<T>(
@@ -23,24 +24,11 @@ export async function call<T>(
   work: (abortSignal: AbortSignal) => Promise<T>,
   ...fine: readonly number[]
 ): Promise<T | undefined> {
-  const deadline = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => {
-        reject(new Error(`Docker did not answer within ${ms / 1000} s`))
-        deadline.abort()
-      },
-      Math.min(ms, longestTimerMs),
-    )
-  })
   try {
-    return await Promise.race([work(deadline.signal), late])
+    return await withDeadline(ms, undefined, work, 'Docker did not answer')
   } catch (error) {
     if (fine.includes(failureOf(error).status ?? 0)) return undefined
     throw runtimeError(tried, error)
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -56,4 +44,38 @@ export async function* messages(stream: NodeJS.ReadableStream): AsyncIterable<Me
     for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as Message
   }
   if (rest.trim() !== '') yield JSON.parse(rest) as Message
+}
+
+export type DockerFailure = { readonly status: number | undefined; readonly text: string }
+
+/** Of an error thrown by dockerode; what is long is shortened. */
+export function failureOf(error: unknown): DockerFailure {
+  const { statusCode, json, message } = (typeof error === 'object' && error !== null ? error : {}) as {
+    readonly statusCode?: unknown
+    readonly json?: { readonly message?: unknown } | null
+    readonly message?: unknown
+  }
+  const own = String(message ?? error)
+    .replace(/^\(HTTP code \d+\) [^-]* - /, '')
+    .trim()
+  return {
+    status: typeof statusCode === 'number' ? statusCode : undefined,
+    text: shortened(typeof json?.message === 'string' ? json.message : own),
+  }
+}
+
+/** `tried`: what was tried, on what. */
+export function runtimeError(tried: string, error: unknown): RuntimeError {
+  if (error instanceof RuntimeError) return error
+  const failure = failureOf(error)
+  return new RuntimeError(reasonOf(failure), tried, { cause: new Error(plainText(failure.text)) })
+}
+
+function reasonOf({ status, text }: DockerFailure): RuntimeErrorReason {
+  if (status === undefined) return 'Unreachable'
+  if (/no such image/i.test(text)) return 'ImageNotFound'
+  if (/invalid reference format/i.test(text)) return 'InvalidImageName'
+  if (/port is already allocated|address already in use/i.test(text)) return 'PortTaken'
+  if (status === 409 && /already in use/i.test(text)) return 'NameTaken'
+  return status === 404 ? 'NotFound' : 'Failed'
 }

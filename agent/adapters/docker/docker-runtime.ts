@@ -16,13 +16,11 @@ import {
 import { sandboxImage } from '../../pods/sandbox-image.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { containerOf, infoOf } from './answers.ts'
-import { actMs, askMs, call, messages } from './call.ts'
-import { runtimeError } from './errors.ts'
-import { execute } from './exec.ts'
+import { actMs, askMs, call, messages, runtimeError } from './call.ts'
 import { dockerImages } from './images.ts'
 import { containerName, identityOf, labelFilter } from './labels.ts'
-import { logTail } from './log-tail.ts'
 import { podNetwork } from './network.ts'
+import { execute, logTail } from './output.ts'
 import { containerRequest, sandboxRequest } from './requests.ts'
 
 export type DockerSettings = {

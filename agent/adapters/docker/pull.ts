@@ -6,8 +6,7 @@ import type Dockerode from 'dockerode'
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestTimerMs } from '../../../daemon/clock.ts'
 import { type PullOptions, type PullProgress, type RegistryCredentials, RuntimeError } from '../../pods/runtime.ts'
-import { type Message, messages } from './call.ts'
-import { failureOf, runtimeError } from './errors.ts'
+import { failureOf, type Message, messages, runtimeError } from './call.ts'
 import { partialImage } from './partial-images.ts'
 
 /** Once all is fetched no link can stall: unpacking to a worn card may take long in silence. */

@@ -1,0 +1,96 @@
+/** What containers wrote: the output of a command that runs in one, and the end of its log. */
+import { readFile } from 'node:fs/promises'
+import type Dockerode from 'dockerode'
+import type { ExecResult } from '../../pods/runtime.ts'
+import { askMs, call } from './call.ts'
+
+/** The kubelet cuts the output of probes and hooks at this length (pkg/probe/exec/exec.go, maxReadLength). */
+const mostBytes = 10 * 1024
+/** Of a frame: see `framesIn`. */
+const headBytes = 8
+
+/** A command that takes too long is killed, soon afterwards. */
+export async function execute(
+  docker: Dockerode,
+  id: string,
+  command: readonly string[],
+  timeoutMs: number,
+): Promise<ExecResult> {
+  const tried = `Cannot run ${command[0]} in container ${id}`
+  const options = { Cmd: [...command], AttachStdout: true, AttachStderr: true }
+  const exec = await call(tried, askMs, (abortSignal) => docker.getContainer(id).exec({ ...options, abortSignal }))
+  const late = AbortSignal.timeout(timeoutMs)
+  const frames: Buffer[] = []
+  try {
+    const stream = await call(tried, askMs, () => exec.start({ Detach: false, Tty: false, abortSignal: late }))
+    let bytes = 0
+    late.addEventListener('abort', () => stream.destroy(), { once: true })
+    for await (const chunk of stream) {
+      if (bytes < 2 * mostBytes) frames.push(Buffer.from(chunk))
+      bytes += chunk.length
+    }
+  } catch (error) {
+    if (!late.aborted) throw error
+  }
+  const { payloads, left } = framesIn(Buffer.concat(frames))
+  const output = [...payloads, left.subarray(headBytes)].map(String).join('').slice(0, mostBytes)
+  if (late.aborted) {
+    void end(exec, id)
+    return { exitCode: undefined, output }
+  }
+  const { ExitCode } = await call(tried, askMs, (abortSignal) => exec.inspect({ abortSignal }))
+  return { exitCode: ExitCode ?? undefined, output }
+}
+
+/** Docker cannot end what it runs so. The kernel can, where the process is surely one of this container. */
+async function end(exec: Dockerode.Exec, id: string): Promise<void> {
+  try {
+    const { Running, Pid } = await call('Cannot look at a command', askMs, (abortSignal) =>
+      exec.inspect({ abortSignal }),
+    )
+    if (!Running || Pid <= 1) return
+    const groups = await readFile(`/proc/${Pid}/cgroup`, 'utf8')
+    if (groups.includes(id)) process.kill(Pid, 'SIGKILL')
+  } catch {
+    // It has ended, or its processes are not ours to see: it goes on until it ends or its container does.
+  }
+}
+
+/** The end of what a container wrote, as Docker kept it. However much that is, little of it is held at a time. */
+export async function logTail(docker: Dockerode, id: string, mostLines: number, mostBytes: number): Promise<Buffer> {
+  const tried = `Cannot read the log of container ${id}`
+  const options = { stdout: true, stderr: true, follow: true, tail: mostLines } as const
+  return await call(tried, askMs, async (abortSignal) => {
+    const container = docker.getContainer(id)
+    const { Config } = await container.inspect({ abortSignal })
+    // `follow` only so that it comes as a stream: that of a container that ended ends too.
+    const stream = await container.logs({ ...options, abortSignal })
+    let [rest, tail] = [Buffer.alloc(0), Buffer.alloc(0)]
+    for await (const chunk of stream) {
+      if (Config.Tty) {
+        tail = lastBytes(tail, Buffer.from(chunk), mostBytes)
+        continue
+      }
+      const { payloads, left } = framesIn(Buffer.concat([rest, Buffer.from(chunk)]))
+      for (const payload of payloads) tail = lastBytes(tail, payload, mostBytes)
+      rest = left
+    }
+    return tail
+  })
+}
+
+function lastBytes(before: Buffer, more: Buffer, most: number): Buffer<ArrayBuffer> {
+  return Buffer.from(Buffer.concat([before, more]).subarray(-most))
+}
+
+/** Standard output and error come in frames: eight bytes of head, the last four of them the length (Docker API, ContainerAttach). */
+function framesIn(bytes: Buffer<ArrayBuffer>) {
+  const payloads: Buffer[] = []
+  let left = bytes
+  while (left.length >= headBytes && left.length >= headBytes + left.readUInt32BE(4)) {
+    const length = left.readUInt32BE(4)
+    payloads.push(left.subarray(headBytes, headBytes + length))
+    left = left.subarray(headBytes + length)
+  }
+  return { payloads, left }
+}

@@ -1,0 +1,45 @@
+/** What Docker refuses, for the author of the pod: without Docker's inner workings, and with what to do. */
+import { refusalRemedy } from '../../pods/refusals.ts'
+
+/** What Docker, containerd and runc put before their errors. */
+const noise = [
+  /failed to create (?:shim )?task(?: for container)?: /,
+  /OCI runtime create failed: /,
+  /runc create failed: /,
+  /container_linux\.go:\d+: /,
+  /starting container process caused(?: ".*?")?: /,
+  /unable to start container process: /,
+  /error during container init: /,
+  /driver failed programming external connectivity on endpoint \S+ \([0-9a-f]+\): /,
+  /Error starting userland proxy: /,
+]
+const storages: ReadonlySet<string> = new Set(['overlay2', 'overlayfs', 'aufs', 'btrfs', 'vfs', 'snapshots'])
+
+/** Parts of the pod appear in errors, and may be of any length. */
+const mostText = 2_048
+const mostTail = 512
+
+/** Both ends of what is too long: Docker says first what it did, and last what was in the way. */
+export function shortened(text: string): string {
+  return text.length <= mostText ? text : `${text.slice(0, mostText - mostTail)} … ${text.slice(-mostTail)}`
+}
+
+/** The same text for the same refusal, whatever container it was. Of a shortened text. */
+export function plainText(text: string): string {
+  const bare = noise.reduce((rest, words) => rest.replace(words, ''), text).replace(/: unknown(?=$|:|\.)/, '')
+  const clean = bare.replace(/\/[^\s"]+/g, insideImage).trim()
+  const remedy = refusalRemedy(text)
+  return remedy === undefined ? clean : `${clean} (${remedy})`
+}
+
+/** Where an image is laid out differs from try to try: the path from the image's own root. */
+function insideImage(path: string): string {
+  const parts = path.split('/')
+  const storage = parts.findLastIndex((part) => storages.has(part))
+  const root = parts.findIndex((part, index) => index > storage && /^(?:merged|rootfs|fs)(?=$|:)/.test(part))
+  if (storage < 0 || root < 0) return path
+  return parts
+    .slice(root)
+    .join('/')
+    .replace(/^(?:merged|rootfs|fs)/, '')
+}
