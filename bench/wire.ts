@@ -1,7 +1,7 @@
 /**
  * What does an idle node cost on the wire? An agent in a network name space of its own, joined to a controller outside of it by
  * a pair of virtual interfaces: what the kernel counts on it is what a cable would carry, headers of Ethernet, IP and TCP among
- * it. Needs root, `ip`, docker.io, and bundles (npm run build). `--tree DIR` measures the programs of another checkout beside ours.
+ * it. Needs root, `ip`, docker.io, and bundles (npm run build). Each `--tree DIR` measures the programs of another checkout beside ours.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { startProgram } from '../test/support/program.ts'
 
 const { values } = parseArgs({
   options: {
-    tree: { type: 'string' },
+    tree: { type: 'string', multiple: true, default: [] },
     metered: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '600' },
     settle: { type: 'string', default: '90' },
@@ -34,7 +34,7 @@ try {
   const folder = await mkdtemp(join(tmpdir(), 'bw-'))
   ending.teardown(() => rm(folder, { recursive: true, force: true }))
   const trees: Measured[] = [
-    ...(values.tree === undefined ? [] : [{ name: 'other tree', tree: resolve(values.tree) }]),
+    ...values.tree.map((tree) => ({ name: tree, tree: resolve(tree) })),
     { name: 'this tree', tree: here },
     ...(values.metered ? [{ name: 'this tree, metered', tree: here, settings: { metered: true } }] : []),
   ]
