@@ -1,8 +1,15 @@
 import { test } from 'tap'
 import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
 
+type Read = Omit<HttpAnswer, 'body'> & { readonly body: string }
+
 /** The answer, however it is cut into pieces, with the other side closing at the end. */
-function read(text: string, pieceBytes = text.length): HttpAnswer {
+function read(text: string, pieceBytes = text.length): Read {
+  const answer = readBytes(text, pieceBytes)
+  return { ...answer, body: answer.body.toString() }
+}
+
+function readBytes(text: string, pieceBytes: number): HttpAnswer {
   const reader = httpAnswerReader()
   const bytes = Buffer.from(text, 'latin1')
   for (let at = 0; at < bytes.length; at += pieceBytes) {

@@ -3,8 +3,8 @@
 export type HttpAnswer = {
   readonly status: number
   readonly location: string | undefined
-  /** Its first 10 KiB, as the kubelet reads them. */
-  readonly body: string
+  /** Its first 10 KiB, as the kubelet reads them. Not decoded: a probe has no use for the text. */
+  readonly body: Buffer
 }
 
 export interface HttpAnswerReader {
@@ -37,7 +37,7 @@ export function httpAnswerReader(): HttpAnswerReader {
   const answer = ({ status, location }: Head, body: Buffer): HttpAnswer => ({
     status,
     location,
-    body: body.subarray(0, mostBodyBytes).toString(),
+    body: body.subarray(0, mostBodyBytes),
   })
 
   return {

@@ -1,6 +1,6 @@
 /** HTTP, TCP and gRPC probes over Node's own sockets. Every call ends in its time and answers; none rejects. */
 import { connect, isIP, type Socket } from 'node:net'
-import { connect as connectSecurely } from 'node:tls'
+import { connect as connectSecurely, createSecureContext, type SecureContext } from 'node:tls'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { kubernetes } from '../../../daemon/version.ts'
@@ -80,7 +80,7 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
     ...named,
   }
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    const { status, location, body } = await fetchOnce(url, sent, signal)
+    const { status, location } = await fetchOnce(url, sent, signal)
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
       // Elsewhere nobody is asked: the container answered, and that is enough.
@@ -88,7 +88,8 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
       url = next
       continue
     }
-    if (status >= 200 && status < 400) return { result: 'success', message: body }
+    // The body is read and dropped: the kubelet, too, only logs it, where it logs everything.
+    if (status >= 200 && status < 400) return success
     return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
   }
   return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
@@ -101,8 +102,16 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
 function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signal: AbortSignal): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const request = requestText(url, headers)
-    const socket = socketTo(url)
     const answer = httpAnswerReader()
+    const take = (bytes: Buffer) => {
+      try {
+        const done = answer.push(bytes)
+        if (done !== undefined) settle(() => resolve(done))
+      } catch (error) {
+        fail(error)
+      }
+    }
+    const socket = socketTo(url, take)
     const settle = (end: () => void) => {
       signal.removeEventListener('abort', stop)
       socket.destroy()
@@ -113,14 +122,6 @@ function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signa
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) return stop()
     socket.on('error', fail)
-    socket.on('data', (chunk: Buffer) => {
-      try {
-        const done = answer.push(chunk)
-        if (done !== undefined) settle(() => resolve(done))
-      } catch (error) {
-        fail(error)
-      }
-    })
     socket.once('end', () => {
       try {
         const done = answer.end()
@@ -133,14 +134,33 @@ function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signa
   })
 }
 
-function socketTo({ protocol, hostname, port }: URL): Socket {
+/** What arrives goes to `take`. The socket is not closed by itself when the other side closes: its owner destroys it. */
+function socketTo({ protocol, hostname, port }: URL, take: (bytes: Buffer) => void): Socket {
   // Addresses of IPv6 stand in brackets in a URL only.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  if (protocol === 'http:') return connect({ host, port: Number(port || 80) })
+  if (protocol === 'http:') {
+    // Without a buffer and a pass through the stream for each piece: both cost as much as the reading itself.
+    const callback = (bytes: number, buffer: Uint8Array) => {
+      take(Buffer.from(buffer.subarray(0, bytes)))
+      return true
+    }
+    return connect({ host, port: Number(port || 80), allowHalfOpen: true, onread: { buffer: received, callback } })
+  }
   // As in Kubernetes the certificate of a pod is not verified: there is no authority for it.
   const servername = isIP(host) === 0 ? host : ''
-  return connectSecurely({ host, port: Number(port || 443), servername, rejectUnauthorized: false })
+  podContext ??= createSecureContext({ ca: [] })
+  const socket = connectSecurely({
+    ...{ host, port: Number(port || 443), servername, rejectUnauthorized: false },
+    ...{ allowHalfOpen: true, secureContext: podContext },
+  })
+  return socket.on('data', take)
 }
+
+/** Shared by all sockets: what was read into it is copied before another one reads. */
+const received = new Uint8Array(16 * 1024)
+
+/** Trusts no authority, for none is asked: with those of Node.js it takes some megabytes. Made for the first probe that needs it. */
+let podContext: SecureContext | undefined
 
 /** RFC 9110, 5.6.2 and 5.5. A line break in a value would begin another header, or another request. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
