@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
@@ -39,4 +41,29 @@ test('a machine without a network says why it has no address', async (t) => {
     resolve: async () => [],
   }
   await t.rejects(hostAddresses(needs, settings)(), { message: /no default route/ })
+})
+
+test('interfaces are listed again when the network changes, or after a minute', async (t) => {
+  const root = t.testdir({ proc: { net: { route: '', if_inet6: '' } } })
+  const route = (iface: string) =>
+    `Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n${iface}\t00000000\t0102000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n`
+  const clock = fakeClock()
+  let listed = 0
+  const counted = () => {
+    listed++
+    return interfaces()
+  }
+  const addresses = hostAddresses({ root, clock, interfaces: counted, resolve: async () => [] }, settings)
+  const ip = async () => (await addresses())[0]?.address
+  await t.rejects(addresses(), { message: /no default route/ })
+  await t.rejects(addresses(), { message: /no default route/ }, 'without an address each look lists them')
+  t.equal(listed, 2)
+  writeFileSync(join(root, 'proc/net/route'), route('eth0'))
+  t.same([await ip(), await ip(), listed], ['192.168.1.7', '192.168.1.7', 3])
+  writeFileSync(join(root, 'proc/net/route'), route('wlan0'))
+  t.same([await ip(), listed], ['192.168.2.7', 4])
+  writeFileSync(join(root, 'proc/net/if_inet6'), 'fd00 03 40 00 80 eth0\n')
+  t.same([await ip(), listed], ['192.168.2.7', 5])
+  await clock.advance(60_000)
+  t.same([await ip(), listed], ['192.168.2.7', 6])
 })

@@ -7,6 +7,7 @@ import type { NodeAddress } from '../../../api/node.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/addresses.ts'
+import { textOf } from './kernel-files.ts'
 
 export type AddressNeeds = {
   readonly root: string
@@ -24,6 +25,12 @@ export type AddressSettings = {
 const resolveMs = 2_000
 /** The name server is not asked at every look: names seldom move, and it may be far. */
 const resolvedForMs = 5 * 60_000
+/**
+ * The list of all interfaces takes long with many pods, for each pod has one. Until this time it is made again only when an IPv4
+ * route or an IPv6 address has changed: then an address has appeared, moved or gone, except where another of the same network takes
+ * its place.
+ */
+const chosenForMs = 60_000
 
 /** Rejects, with the reason, when the machine has no address a node could have. */
 export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): () => Promise<readonly NodeAddress[]> {
@@ -41,17 +48,25 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
     return resolved
   }
 
+  let last: { readonly ip: string; readonly network: string; readonly chosenMs: number } | undefined
+
   return async () => {
-    const chosen = chooseNodeIP({
-      nodeIP,
-      nodeName,
-      hostname,
-      resolved: await resolvedName(),
-      interfaces: interfaces(),
-      defaultInterfaces: defaultInterfaces(root),
-    })
-    if ('because' in chosen) throw new Error(chosen.because)
-    return nodeAddresses(chosen.ip, hostname)
+    const network = ['proc/net/route', 'proc/net/if_inet6'].map((file) => textOf(join(root, file)) ?? '').join('\n')
+    const nowMs = clock.monotonicMs()
+    if (last === undefined || last.network !== network || nowMs - last.chosenMs >= chosenForMs) {
+      const chosen = chooseNodeIP({
+        nodeIP,
+        nodeName,
+        hostname,
+        resolved: await resolvedName(),
+        interfaces: interfaces(),
+        defaultInterfaces: defaultInterfaces(root),
+      })
+      last = undefined
+      if ('because' in chosen) throw new Error(chosen.because)
+      last = { ip: chosen.ip, network, chosenMs: nowMs }
+    }
+    return nodeAddresses(last.ip, hostname)
   }
 }
 
