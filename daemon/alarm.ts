@@ -11,13 +11,16 @@ export interface Alarm {
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }
 
+/** Why a sleep ended. Nobody reads it: without a reason Node.js makes an error for each abort, with its stack. */
+export const rung = 'rung'
+
 export function alarm(clock: Clock): Alarm {
   let next = new AbortController()
   return {
-    ring: () => next.abort(),
+    ring: () => next.abort(rung),
     async sleep(ms, signal) {
       const current = next
-      const stop = () => current.abort()
+      const stop = () => current.abort(rung)
       if (signal.aborted) stop()
       signal.addEventListener('abort', stop, { once: true })
       await clock.sleep(ms, current.signal)

@@ -1,6 +1,7 @@
 /** Asks every container that has probes how it is, each in its own rhythm, and says when an answer changes something. */
 import { setMaxListeners } from 'node:events'
 import type { Container, Pod, Probe } from '../../../api/pod.ts'
+import { rung } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -261,7 +262,7 @@ export function prober(needs: ProberNeeds): Prober {
           if (worker !== undefined) tick(worker)
         }
         const woken = new AbortController()
-        wake = () => woken.abort()
+        wake = () => woken.abort(rung)
         await clock.sleep(waitMs(due.nextMs(), clock.monotonicMs()), woken.signal)
       }
       stopped.abort()
