@@ -50,6 +50,11 @@ export function wholeSeconds(instant: string | undefined): string | undefined {
   return Number.isNaN(ms) ? undefined : rfc3339(ms)
 }
 
+/** For `sort`: the earlier instant first, of those that are written alike. Not by `localeCompare`, which loads 3 MB of collation tables. */
+export function compareInstants(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
 /** An instant as Leases and Events carry it: exactly six fraction digits, or typed clients refuse it. */
 export function rfc3339Micro(wallMs: number): string {
   return new Date(wallMs).toISOString().replace('Z', '000Z')

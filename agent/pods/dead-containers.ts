@@ -1,4 +1,5 @@
 /** Which containers and sandboxes that have ended are nobody's concern any more? In the kubelet's order. */
+import { compareInstants } from '../../daemon/clock.ts'
 import { isRunning } from './pod-containers.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
@@ -103,9 +104,9 @@ function unitsOf(containers: readonly RuntimeContainer[]): readonly (readonly Ru
 
 function newestFirst(a: RuntimeContainer, b: RuntimeContainer): number {
   const same = a.identity.podUID === b.identity.podUID
-  return (same ? b.identity.attempt - a.identity.attempt : 0) || b.createdAt.localeCompare(a.createdAt)
+  return (same ? b.identity.attempt - a.identity.attempt : 0) || compareInstants(b.createdAt, a.createdAt)
 }
 
 function oldestFirst(containers: readonly RuntimeContainer[]): readonly RuntimeContainer[] {
-  return [...containers].sort((a, b) => a.createdAt.localeCompare(b.createdAt))
+  return [...containers].sort((a, b) => compareInstants(a.createdAt, b.createdAt))
 }

@@ -1,5 +1,7 @@
 /** What the engine has of one pod, sorted out: its sandbox, and for each container the newest and the one before. */
+
 import type { Container, Pod } from '../../api/pod.ts'
+import { compareInstants } from '../../daemon/clock.ts'
 import { type RestartPolicy, restartPolicyOf } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
@@ -32,7 +34,7 @@ export function restartPolicyFor({ spec }: Pod, container: Container): RestartPo
 
 export function sortContainers(containers: readonly RuntimeContainer[]): PodContainers {
   const newestFirst = [...containers].sort(
-    (a, b) => b.identity.attempt - a.identity.attempt || b.createdAt.localeCompare(a.createdAt),
+    (a, b) => b.identity.attempt - a.identity.attempt || compareInstants(b.createdAt, a.createdAt),
   )
   const [sandbox, ...olderSandboxes] = newestFirst.filter(({ identity }) => identity.kind === 'sandbox')
   const histories = new Map<string, RuntimeContainer[]>()

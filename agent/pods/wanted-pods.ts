@@ -2,6 +2,7 @@
 
 import type { Desired } from '../../api/desired.ts'
 import type { Pod } from '../../api/pod.ts'
+import { compareInstants } from '../../daemon/clock.ts'
 import { pathOf, wantedHere } from './desired-pods.ts'
 
 export interface WantedPods {
@@ -71,7 +72,7 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
     },
     oldestFirst(uids) {
       const born = (uid: string) => all.get(uid)?.metadata.creationTimestamp ?? ''
-      return [...new Set(uids)].sort((a, b) => born(a).localeCompare(born(b)))
+      return [...new Set(uids)].sort((a, b) => compareInstants(born(a), born(b)))
     },
     isDecided(uid) {
       if (misread().has(uid)) return false
