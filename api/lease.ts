@@ -22,7 +22,9 @@ export type Lease = Described<typeof LeaseSchema>
 
 export const nodeLeaseNamespace = 'kube-node-lease'
 
-/** As the kubelet's: it is renewed four times within this. */
+/** As the kubelet's (its nodeLeaseDurationSeconds). */
 export const usualLeaseDurationSeconds = 40
+/** As the kubelet (its nodeLeaseRenewIntervalFraction of 0.25). */
+export const heartbeatsPerLease = 4
 /** On a Node whose agent renews its lease more rarely than usual: the duration of the lease in seconds. */
 export const leaseDurationAnnotation = 'bramble.dev/lease-duration-seconds'

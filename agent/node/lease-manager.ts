@@ -1,4 +1,5 @@
 /** Loop: renews the node's lease — the heartbeat. */
+import { heartbeatsPerLease } from '../../api/lease.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { ControlPlane } from './control-plane.ts'
 
@@ -18,7 +19,7 @@ export function leaseManager({ controlPlane, clock, random }: LeaseNeeds) {
       while (!signal.aborted) {
         // False means that the link is down. Its return says everything again, so there is nothing to catch up with.
         controlPlane.renewLease()
-        const periodMs = controlPlane.leaseDurationSeconds * 1000 * 0.25
+        const periodMs = (controlPlane.leaseDurationSeconds * 1000) / heartbeatsPerLease
         await clock.sleep(periodMs + random() * Math.min(spreadMs, periodMs * 0.04), signal)
       }
     },

@@ -1,5 +1,5 @@
 /** What the controller on the other end grants: how long a lease may be, and how long it waits for a silent node. */
-import { usualLeaseDurationSeconds } from '../../../api/lease.ts'
+import { heartbeatsPerLease, usualLeaseDurationSeconds } from '../../../api/lease.ts'
 import type { ControllerMessage } from '../../../api/topics.ts'
 
 export interface ControllerTerms {
@@ -24,7 +24,7 @@ const longestKeepaliveSeconds = 1_350
  */
 const refusalCodes: readonly unknown[] = [5, 6]
 /** Of the controller: see `broker-controller/controllers/node-lifecycle/lease-duration.ts`. */
-const gracePerLease = 1.25
+export const gracePerLease = 1.25
 
 /** `configuredSeconds`: the lease that this node would like. */
 export function controllerTerms(configuredSeconds: number): ControllerTerms {
@@ -57,7 +57,7 @@ export function controllerTerms(configuredSeconds: number): ControllerTerms {
     },
     get keepaliveSeconds() {
       if (isUsual) return usualKeepaliveSeconds
-      const heartbeats = Math.ceil((configuredSeconds / 4) * 1.5)
+      const heartbeats = Math.ceil((configuredSeconds / heartbeatsPerLease) * 1.5)
       return Math.min(longestKeepaliveSeconds, Math.max(usualKeepaliveSeconds, heartbeats))
     },
     failed(error) {

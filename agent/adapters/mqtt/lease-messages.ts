@@ -1,6 +1,8 @@
 /** In which form the next heartbeat goes out: as short as the controller understands it, and now and then confirmed. */
+import { heartbeatsPerLease } from '../../../api/lease.ts'
 import type { ControllerMessage } from '../../../api/topics.ts'
 import { shortLeaseTopic, standingStatusBody } from '../../../api/topics.ts'
+import { gracePerLease } from './controller-terms.ts'
 
 export type LeaseForm = {
   readonly topic: string
@@ -20,14 +22,25 @@ export interface LeaseMessages {
   next(digest: string): LeaseForm
 }
 
-/**
- * With 10 s between heartbeats and 20 s for an answer a controller that hangs is noticed within 140 s; each confirmation takes 160
- * bytes. A machine that is gone is noticed by the kernel's acknowledgements, and costs nothing: see `link-guard.ts`.
- */
-const confirmedEvery = 12
+/** What the controller grants: see `controller-terms.ts`. */
+export type LeaseTerms = { readonly leaseDurationSeconds: number; readonly graceMs: number | undefined }
 
-/** `longTopic`: that of a controller which does not take short leases. */
-export function leaseMessages(longTopic: string): LeaseMessages {
+/**
+ * Of so many heartbeats the last is confirmed: as many as fit into the time for which the controller lets a node be silent, so that one
+ * that hangs is noticed within this time and that of an answer. At least one, and at most 12, where an operator allows silence of many
+ * minutes. Each confirmation takes 132 bytes: to wait for the answer within the grace period, too, would cost another 5 MB a month. A
+ * machine that is gone is noticed by the kernel's acknowledgements, and costs nothing: see `link-guard.ts`.
+ */
+export function heartbeatsPerConfirmation({ leaseDurationSeconds, graceMs }: LeaseTerms): number {
+  const periodMs = (leaseDurationSeconds * 1000) / heartbeatsPerLease
+  const silentMs = graceMs ?? leaseDurationSeconds * 1000 * gracePerLease
+  return Math.min(mostUnconfirmed, Math.max(1, Math.floor(silentMs / periodMs)))
+}
+
+const mostUnconfirmed = 12
+
+/** `longTopic`: that of a controller which does not take short leases. `terms` are read at each heartbeat. */
+export function leaseMessages(longTopic: string, terms: LeaseTerms): LeaseMessages {
   let isShort = false
   let seq = 0
   let sinceConfirmed = 0
@@ -51,7 +64,7 @@ export function leaseMessages(longTopic: string): LeaseMessages {
     },
     next(digest) {
       seq++
-      const isConfirmed = ++sinceConfirmed >= confirmedEvery
+      const isConfirmed = ++sinceConfirmed >= heartbeatsPerConfirmation(terms)
       if (isConfirmed) sinceConfirmed = 0
       const whole = JSON.stringify({ seq, digest })
       if (!isShort) return { topic: longTopic, body: whole, confirmed: isConfirmed ? 'ping' : 'no' }

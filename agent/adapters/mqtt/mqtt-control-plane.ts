@@ -99,8 +99,8 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
   const { root = '/' } = settings
   const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
-  const leases = leaseMessages(topics.lease)
   const terms = controllerTerms(settings.leaseDurationSeconds ?? usualLeaseDurationSeconds)
+  const leases = leaseMessages(topics.lease, terms)
   let link: MqttLink | undefined
   let guard: LinkGuard | undefined
   let epoch: string | undefined
