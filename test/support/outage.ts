@@ -79,7 +79,8 @@ export async function replayOutage(t: Test, outage: Outage): Promise<OutageRepor
   await eventually(
     'every node renews its lease',
     async () => {
-      for (const name of await renewing(controller)) backAfterMs[name] ??= Math.round(performance.now() - readyMs)
+      for (const name of await renewedSince(controller, sinceMs))
+        backAfterMs[name] ??= Math.round(performance.now() - readyMs)
       return Object.keys(backAfterMs).length === names.length
     },
     { withinMs: graceSeconds * 4000 },
@@ -107,6 +108,7 @@ type ListedPod = ListedNode & {
   readonly spec: { readonly nodeName: string }
   readonly status: { readonly containerStatuses: readonly { readonly containerID: string }[] }
 }
+type ListedLease = Named & { readonly spec: { readonly renewTime?: string } }
 type ListedEvent = { readonly reason: string; readonly lastTimestamp: string }
 
 async function stateOf(controller: Controller): Promise<FleetState> {
@@ -129,11 +131,14 @@ function ready({ status }: ListedNode): string {
   return `${condition?.status} since ${condition?.lastTransitionTime}`
 }
 
-/** Leases are in memory only: a controller that has just started has none until a node renews its own. */
-async function renewing(controller: Controller): Promise<readonly string[]> {
-  const path = 'jsonpath={range .items[?(@.spec.renewTime)]}{.metadata.name}{"\\n"}{end}'
-  const leases = await controller.kubectl('-n', 'kube-node-lease', 'get', 'leases', '-o', path)
-  return leases.split('\n').filter((name) => name !== '')
+/** A controller that has just started gives its nodes leases itself, with the time of their last report. */
+async function renewedSince(controller: Controller, sinceMs: number): Promise<readonly string[]> {
+  const leases: Listed<ListedLease> = JSON.parse(
+    await controller.kubectl('-n', 'kube-node-lease', 'get', 'leases', '-o', 'json'),
+  )
+  return leases.items
+    .filter(({ spec }) => Date.parse(spec.renewTime ?? '') >= sinceMs)
+    .map(({ metadata }) => metadata.name)
 }
 
 async function reasonsSince(controller: Controller, sinceMs: number): Promise<readonly string[]> {
