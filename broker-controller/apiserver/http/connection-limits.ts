@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls'
 import { Counter, type Registry } from 'prom-client'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { addressKey, peerAddress } from '../access/peer-address.ts'
+import { strangerConnections } from './stranger-connections.ts'
 
 export type ConnectionLimits = {
   /** Connections without a trusted client certificate, those in their handshake among them: of one address, and all. */
@@ -66,7 +67,7 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
     registers: [registry],
   })
   const users = counts()
-  const strangers = oldestFirst(limits)
+  const strangers = strangerConnections<Socket>(limits)
   const answers = new WeakMap<Socket, ServerResponse>()
 
   const refuse = (reason: Reason, address: string | undefined, error?: Error) => {
@@ -126,58 +127,6 @@ function reasonOf({ code = '' }: NodeJS.ErrnoException): Reason | undefined {
 function userOf(socket: TLSSocket): string {
   // Without a certificate Node.js gives an empty object, whatever its types say.
   return String(socket.getPeerCertificate()?.subject?.CN)
-}
-
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
-}
-
-type Surplus = { readonly socket: Socket; readonly reason: 'AddressLimit' | 'StrangerLimit' }
-
-/**
- * The connections without a trusted certificate. Where there are too many the oldest gives way: every client is a stranger
- * until its handshake ends, so refusing the newest would let a stranger lock everybody out.
- */
-function oldestFirst({ strangersPerAddress, strangers }: ConnectionLimits) {
-  const all = new Set<Socket>()
-  const byAddress = new Map<string, Set<Socket>>()
-  /** The socket below a TLS socket, found by the addresses of both ends. */
-  const byEnds = new Map<string, Socket>()
-  const facts = new WeakMap<Socket, { readonly address: string; readonly ends: string }>()
-
-  const remove = (socket: Socket) => {
-    const known = facts.get(socket)
-    if (known === undefined || !all.delete(socket)) return
-    byEnds.delete(known.ends)
-    const others = byAddress.get(known.address)
-    others?.delete(socket)
-    if (others?.size === 0) byAddress.delete(known.address)
-  }
-
-  return {
-    remove,
-    identified(secure: TLSSocket) {
-      const socket = byEnds.get(endsOf(secure))
-      if (socket !== undefined) remove(socket)
-    },
-    /** The connection that is to be closed for this one. */
-    add(socket: Socket): Surplus | undefined {
-      const address = addressKey(peerAddress(socket))
-      const ends = endsOf(socket)
-      facts.set(socket, { address, ends })
-      all.add(socket)
-      byEnds.set(ends, socket)
-      const others = byAddress.get(address) ?? new Set()
-      byAddress.set(address, others.add(socket))
-      const [oldestOfAddress] = others
-      const [oldest] = all
-      const reason = others.size > strangersPerAddress ? 'AddressLimit' : 'StrangerLimit'
-      const surplus = reason === 'AddressLimit' ? oldestOfAddress : oldest
-      if ((reason === 'StrangerLimit' && all.size <= strangers) || surplus === undefined) return undefined
-      remove(surplus)
-      return { socket: surplus, reason }
-    },
-  }
 }
 
 function counts() {
