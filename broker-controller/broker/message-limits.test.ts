@@ -62,6 +62,13 @@ test('many large messages are slowed down by their bytes', async (t) => {
   t.equal(heard.length, atOnce + 3)
 })
 
+test('characters of several bytes count as such', async (t) => {
+  const { publish, heard } = aListener()
+  const body = '€'.repeat(bytes.perSecond)
+  for (let number = 0; number < bytes.burst / bytes.perSecond; number++) void publish('loud', 'status', body)
+  t.equal(heard.length, Math.floor(bytes.burst / bytes.perSecond / 3))
+})
+
 test('leases and goodbyes do not wait behind a flood, and are no way around the limit', async (t) => {
   const { publish, heard } = aListener()
   for (let number = 0; number < 2 * messages.burst; number++) void publish('loud', 'status')

@@ -80,7 +80,7 @@ export function limitMessages(
       const { node, topic, body } = message
       const isSignOfLife = topic.kind === 'lease' || topic.kind === 'connection'
       if (isSignOfLife && signsOfLife.take(node) === 0) return listener.message(message)
-      const waitMs = Math.max(messages.reserve(node, 1), bytes.reserve(node, body.length))
+      const waitMs = Math.max(messages.reserve(node, 1), bytes.reserve(node, Buffer.byteLength(body)))
       return waitMs > 0 || waiting.has(node) ? waitFor(message, waitMs) : listener.message(message)
     },
     connected(node, peer) {
