@@ -2,7 +2,7 @@
 import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
 
 export interface NodeDigests {
-  /** The node begins anew: whoever connects says everything. */
+  /** The node disconnected, or connects again: it will publish everything. */
   forget(node: string): void
   /** An empty body withdraws. */
   heard(node: string, topic: string, body: string): void
@@ -48,7 +48,10 @@ export function nodeDigests(): NodeDigests {
       if (heard.prints.size >= mostTopics && !heard.prints.has(topic)) return
       fold(heard, topic, body === '' ? undefined : digestText(topic, body))
     },
-    lost: (node, topic) => fold(of(node), topic, undefined),
+    lost(node, topic) {
+      const heard = nodes.get(node)
+      if (heard !== undefined) fold(heard, topic, undefined)
+    },
     differs(node, newest) {
       if (newest !== undefined) given.set(node, newest)
       const digest = given.get(node)

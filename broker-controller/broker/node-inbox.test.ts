@@ -185,6 +185,17 @@ test('a finalizer holds a pod that its node has let go of, and nothing else does
   t.equal((await store.get('pods', key))?.metadata.resourceVersion, held?.metadata.resourceVersion, 'said once')
 })
 
+test('the digest of a node is forgotten when its connection ends', async (t) => {
+  const { listener, say, published } = await inbox(t)
+  const lease = { kind: 'lease', node: 'pi-1' } as const
+  const other = foldDigest(emptyDigest, digestText('other', '{}'))
+  listener.connected('pi-1', {})
+  await say(lease, { seq: 1, digest: other })
+  listener.disconnected('pi-1')
+  await say(lease, '')
+  t.same(published, [], 'nothing is left that a heartbeat could differ from')
+})
+
 test('heartbeats and the end of the connection are told in the order they came', async (t) => {
   const { store, listener, say } = await inbox(t)
   listener.connected('pi-1', { address: '10.0.0.5' })

@@ -335,6 +335,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     },
     disconnected(node) {
       peers.delete(node)
+      digests.forget(node)
       leaving.delete(node)
       unknownBefore.delete(node)
       unregistered.delete(node)
