@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { Taint } from '../../../api/node.ts'
 import type { Toleration } from '../../../api/pod.ts'
+import { eventRecorder } from '../../store/event-recorder.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { nodeLifecycleController } from '../node-lifecycle/node-lifecycle-controller.ts'
 import { type TaintEvictionSettings, taintEvictionController } from './taint-eviction-controller.ts'
@@ -168,6 +169,26 @@ test('a pod that nothing would re-create stays on a node that is away for an hou
   await world.revive('pi-1')
   await world.pass(60)
   t.same(await leaving(world), ['controlled', 'longer', 'stated'], 'a pod that is marked for deletion stays marked')
+})
+
+test('a controller that starts again records no second Event for a pod that stays', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+  await world.run({ name: 'bare', nodeName: 'pi-1', tolerations: tolerations(300) })
+  const count = async () => {
+    const { items } = await world.store.list('events')
+    return items.reduce((sum, { reason, count = 1 }) => sum + (reason === 'EvictionSkipped' ? count : 0), 0)
+  }
+  const stop = start(t, world)
+  await world.pass(20)
+  world.silence('pi-1')
+  await world.pass(400)
+  const before = await count()
+  t.ok(before > 0)
+  await stop()
+  start(t, { ...world, events: eventRecorder(world) })
+  await world.pass(400)
+  t.equal(await count(), before)
 })
 
 test('a pod without a controller leaves for an operator’s taints, also while its node is away', async (t) => {

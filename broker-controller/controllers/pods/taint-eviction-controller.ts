@@ -114,8 +114,12 @@ async function runTaintEviction(
     }
   }
 
-  /** Events last an hour, so the status message has the reason too. */
+  /**
+   * Events last an hour, so the status message has the reason too. It outlives this process: a controller that starts again
+   * records no Event for what it finds explained.
+   */
   const explainStay = async (pod: StoredPod, message: string) => {
+    if (pod.status?.message === message) return
     const { name, namespace = '', uid } = pod.metadata
     const change = (fresh: StoredPod) => stayingPod(fresh, message)
     await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })

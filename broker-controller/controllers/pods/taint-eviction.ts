@@ -52,15 +52,18 @@ export function stayText(pod: Pod, taints: readonly Taint[]): string | undefined
   const ignored = isFinished(pod) ? undefined : taints.find((taint) => isToleratedByDefault(taint, pod))
   if (ignored === undefined) return undefined
   const state = ignored.key === 'node.kubernetes.io/unreachable' ? 'unreachable' : 'not ready'
-  return (
-    `Node ${pod.spec.nodeName} is ${state}. The pod stays on it and runs when the node is back: the pod has no controller ` +
-    'that would re-create it, and states no tolerationSeconds. Delete it to give it up.'
-  )
+  return `Node ${pod.spec.nodeName} is ${state}. ${stayReason}`
 }
 
-/** The pod with this status message, which the next report of its node replaces; undefined where it has one. */
+const stayReason =
+  'The pod stays on it and runs when the node is back: the pod has no controller that would re-create it, and states no ' +
+  'tolerationSeconds. Delete it to give it up.'
+
+/** The pod with this status message, which the next report of its node replaces; undefined where it has this one, or one of its node. */
 export function stayingPod<P extends Pod>(pod: P, message: string): P | undefined {
-  return pod.status?.message ? undefined : { ...pod, status: { ...pod.status, message } }
+  const before = pod.status?.message
+  if (before === message || (before && !before.endsWith(stayReason))) return undefined
+  return { ...pod, status: { ...pod.status, message } }
 }
 
 /** The pod with the word of who asked it to leave, and why. */
