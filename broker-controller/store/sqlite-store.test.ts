@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { t, test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { storeContract } from '../testing/store-contract.ts'
 import { openSqliteStore } from './sqlite-store.ts'
 
@@ -174,6 +175,37 @@ test('a write the disk has no room for is refused, is not seen, and is not there
     t.equal(found?.metadata.resourceVersion, answered?.[1])
   }
 })
+
+test('a store that cannot write reports that it writes again when it has written', async (t) => {
+  const path = aPath()
+  const own = quietLog(t, 'Store cannot write')
+  const store = await openSqliteStore({ path, clock, log: own, statusDelayMs: 1 })
+  t.teardown(() => store.close())
+  const statusAt = (minute: number) => ({
+    conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: `2026-01-01T00:0${minute}:00Z` } as const],
+  })
+  const metadata = { name: 'pi-1' }
+  const node = await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata })
+  const beat = (minute: number) => store.updateStatus('nodes', { ...node, metadata, status: statusAt(minute) })
+  await beat(0)
+  // Without a handler the signal that the kernel sends for a file that is too long ends the process. It stays: the signal comes late.
+  process.on('SIGXFSZ', () => undefined)
+  limitFileSize(4096)
+  try {
+    await t.rejects(store.create('pods', aPod('web')), { message: /Cannot write/ })
+  } finally {
+    limitFileSize('unlimited')
+  }
+  await beat(1)
+  t.same(own.messages('info'), [], 'a heartbeat is not written')
+  await store.create('pods', aPod('web'))
+  t.same(own.messages('info'), ['Store writes again'])
+})
+
+/** Of this process: as if the disk were full. */
+function limitFileSize(bytes: number | 'unlimited'): void {
+  execFileSync('prlimit', ['--pid', `${process.pid}`, `--fsize=${bytes}:`])
+}
 
 test('a damaged store says what to do, and lets go of its file', async (t) => {
   const said = /is damaged: restore a backup .* or move it away: .* learns from the nodes/

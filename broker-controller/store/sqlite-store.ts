@@ -66,15 +66,17 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     written.delay.abort()
     try {
       const rows = written.changes.filter(({ durable }) => durable).map(rowOf)
-      if (rows.length > 0) file.write(rows)
+      if (rows.length > 0) {
+        file.write(rows)
+        if (failing) log.info('Store writes again', { path })
+        failing = false
+      }
     } catch (cause) {
       if (!failing) log.error('Store cannot write', { path, error: cause, changes: written.changes.length })
       failing = true
       written.failed(new ApiError('InternalError', `Cannot write to ${path}: ${storyOf(cause)}`, undefined, { cause }))
       return
     }
-    if (failing) log.info('Store writes again', { path })
-    failing = false
     for (const { resource, change } of written.changes) image.apply(resource, change)
     written.kept()
   }
