@@ -93,9 +93,10 @@ async function answered(request: JoinRequest, asked: Asked, client: ApiClient, n
     }
     const pace = waiting === undefined ? polling : waitingPolling
     await clock.sleep(50 + backoffMs(tries, pace, Math.random), signal)
+    // A call may wait too, when the server is busy (429).
+    if (!signal.aborted) answer = await client.get(path, signal).catch((error) => ifStopped(error, signal))
     if (signal.aborted && waiting !== undefined) throw stopped(name)
     signal.throwIfAborted()
-    answer = await client.get(path, signal).catch(ifUnreachable)
   }
 }
 
@@ -155,6 +156,11 @@ export async function reached(url: URL, asked: Promise<ApiAnswer>, signal: Abort
   if (!(answer instanceof ApiUnreachable)) return answer
   signal.throwIfAborted()
   throw unreachable(url, answer)
+}
+
+/** An aborted call rejects with the signal's reason: its caller looks at the signal. */
+function ifStopped(error: unknown, signal: AbortSignal): ApiUnreachable {
+  return signal.aborted ? new ApiUnreachable('Stopped', 'ECANCELED', { cause: error }) : ifUnreachable(error)
 }
 
 function ifUnreachable(error: unknown): ApiUnreachable {

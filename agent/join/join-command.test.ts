@@ -189,6 +189,24 @@ test('a join that waits for an operator says so, and goes on with its request wh
   t.same(await readdir(path(folder, 'agent')), ['identity.json', 'identity.json.copy'])
 })
 
+test('a join that is stopped while the busy controller makes it wait reports its request all the same', async (t) => {
+  const stop = new AbortController()
+  let looks = 0
+  const door = await aDoor(t, {
+    waits: { because: 'node pi-1 exists', isApproved: () => false },
+    answer({ method }, response) {
+      if (method !== 'GET' || ++looks < 5) return false
+      response.writeHead(429, { 'retry-after': '30' }).end('{}')
+      setImmediate(() => stop.abort())
+      return true
+    },
+  })
+  const clock = { ...systemClock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(5, signal) }
+  const { exitCode, stderr } = await aMachine(t, { signal: stop.signal, clock }).join(door, '--no-run')
+  t.equal(exitCode, 1)
+  t.match(stderr, /stopped while the request node-csr-\w+ waits for an operator/)
+})
+
 test('what waits, why and which command approves it is printed', async (t) => {
   let looks = 0
   const waits = { because: 'node pi-1 exists already', isApproved: () => looks++ > 3 }
