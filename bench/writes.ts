@@ -1,0 +1,90 @@
+/**
+ * What does a controller write while nothing happens? Three agents as real programs, with an engine and a pod each, at rest. Prints
+ * for each part of the time the bytes that the controller's process caused to be written (/proc/PID/io) and how much its files grew,
+ * scaled to a day, and at the end which objects have another version than at the start. Needs root, docker.io, kubectl, and bundles
+ * (npm run build).
+ */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { test } from 'tap'
+import type { Controller } from '../test/support/fleet.ts'
+import { joinedFleet } from '../test/support/joined-fleet.ts'
+import { podManifest } from '../test/support/manifests.ts'
+import { image } from '../test/support/pods.ts'
+
+const { values } = parseArgs({
+  options: {
+    parts: { type: 'string', default: '6' },
+    minutes: { type: 'string', default: '5' },
+    settle: { type: 'string', default: '3' },
+  },
+})
+const [parts, minutes] = [Number(values.parts), Number(values.minutes)]
+const names = ['pi-1', 'pi-2', 'pi-3']
+
+test('a fleet at rest', { timeout: 24 * 3_600_000 }, async (t) => {
+  const { controller, startReady } = await joinedFleet(t, { names })
+  await startReady()
+  for (const name of names) {
+    await controller.kubectlWith(
+      podManifest({ name: `on-${name}`, image, spec: { nodeName: name } }),
+      'apply',
+      '-f',
+      '-',
+    )
+  }
+  await controller.kubectl('wait', '--for=condition=Ready', ...names.map((name) => `pod/on-${name}`), '--timeout=80s')
+  await delay(Number(values.settle) * 60_000)
+
+  const versionsBefore = await versionsOf(controller)
+  const first = await written(controller)
+  let before = first
+  t.comment(`${first.bytes} bytes written by then, the files have ${first.fileBytes}`)
+  for (let part = 1; part <= parts; part++) {
+    await delay(minutes * 60_000)
+    const now = await written(controller)
+    t.comment(row(`to ${part * minutes} min`, before, now, minutes))
+    before = now
+  }
+  t.comment(row('all of it', first, before, parts * minutes))
+  for (const [object, version] of await versionsOf(controller)) {
+    if (versionsBefore.get(object) !== version) t.comment(`another version: ${object}`)
+  }
+  t.ok(perDay(before.bytes - first.bytes, parts * minutes) <= 1_000_000, 'at most 1 MB a day')
+})
+
+type Written = { readonly bytes: number; readonly fileBytes: number }
+
+async function written({ program, dataDir }: Controller): Promise<Written> {
+  const io = await readFile(`/proc/${program.pid}/io`, 'utf8')
+  const field = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(io)?.[1])
+  const files = await readdir(dataDir, { recursive: true })
+  const sizes = await Promise.all(files.map(async (name) => (await stat(join(dataDir, name))).size))
+  return {
+    // Less what was removed again before it was written.
+    bytes: field('write_bytes') - field('cancelled_write_bytes'),
+    fileBytes: sizes.reduce((sum, size) => sum + size, 0),
+  }
+}
+
+function perDay(bytes: number, ofMinutes: number): number {
+  return Math.round((bytes / ofMinutes) * 24 * 60)
+}
+
+function row(what: string, before: Written, now: Written, ofMinutes: number): string {
+  const bytes = now.bytes - before.bytes
+  const growth = now.fileBytes - before.fileBytes
+  return `${what}: ${bytes} bytes written, ${(perDay(bytes, ofMinutes) / 1e6).toFixed(2)} MB a day; the files grew by ${growth}`
+}
+
+/** Heartbeats give a Node another version, too, and are not written. */
+async function versionsOf(controller: Controller): Promise<ReadonlyMap<string, string>> {
+  const kinds = 'nodes,pods,events,configmaps,secrets,namespaces,certificatesigningrequests'
+  const path = '{range .items[*]}{.kind}/{.metadata.name} {.reason}{" "}{.metadata.resourceVersion}{"\\n"}{end}'
+  const listed = await controller.kubectl('get', kinds, '-A', '-o', `jsonpath=${path}`)
+  return new Map(
+    listed.split('\n').map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]),
+  )
+}
