@@ -10,13 +10,13 @@ import type { DeviceAllocator } from './devices.ts'
 import { asksOfNode } from './downward.ts'
 import { hasHostsFile, hostsFileText, hostsMount } from './hosts-file.ts'
 import { appArmorRefusal, enforceable, unenforcedNews } from './kernel-limits.ts'
-import type { Lifecycle } from './lifecycle.ts'
 import type { MessageReader } from './message-reader.ts'
 import type { PodNews } from './pod-events.ts'
 import type { PodImages } from './pod-images.ts'
 import { onCreated, onNotCreated, type Waiting } from './pod-record.ts'
 import type { PodRecords } from './pod-records.ts'
 import type { StepOf } from './pod-steps.ts'
+import { type PostStartNeeds, startPostStart } from './post-start.ts'
 import { type ContainerRuntime, isUnreachable, type KernelLimits, RuntimeError } from './runtime.ts'
 import { asksForImageUser } from './security.ts'
 import type { ToldWaiting } from './told-waiting.ts'
@@ -38,13 +38,12 @@ export type OptionSources = {
   readonly secrets: readonly Secret[]
 }
 
-export type ContainerStartNeeds = {
-  readonly runtime: Pick<ContainerRuntime, 'createContainer' | 'startContainer' | 'imageUser'>
+export type ContainerStartNeeds = PostStartNeeds & {
+  readonly runtime: Pick<ContainerRuntime, 'createContainer' | 'startContainer' | 'imageUser' | 'exec'>
   readonly volumes: VolumeStore
   readonly devices: DeviceAllocator
   readonly sources: () => OptionSources
   readonly images: Pick<PodImages, 'pulledMessage' | 'forget'>
-  readonly life: Pick<Lifecycle, 'started'>
   readonly lastWords: Pick<MessageReader, 'mountFor'>
   readonly records: PodRecords
   readonly clock: Clock
@@ -171,7 +170,7 @@ export function containerStart(needs: ContainerStartNeeds): (uid: string, pod: P
     try {
       await runtime.startContainer(id)
       tell('Normal', 'Started', `Started container ${name}`)
-      needs.life.started(pod, container, id)
+      startPostStart(needs, pod, container, id)
       log.info('Container started', { pod: pathOf(pod), container: name, attempt, id: id.slice(0, 12) })
     } catch (error) {
       if (isUnreachable(error)) throw error

@@ -2,7 +2,9 @@
 import type { Container, Pod } from '../../api/pod.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { storyOf } from '../../daemon/log.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
+import { pathOf } from './desired-pods.ts'
+import type { PodNews } from './pod-events.ts'
 import { type Answer, type NetworkProbes, targetOf } from './probes/targets.ts'
 import type { ContainerRuntime } from './runtime.ts'
 
@@ -49,6 +51,19 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
   } finally {
     patience.ring()
   }
+}
+
+/** Reports a failed hook as an Event and in the log. */
+export function hookFailed(
+  { event, log }: { readonly event: (pod: Pod, news: PodNews) => void; readonly log: Log },
+  pod: Pod,
+  { name }: Container,
+  hook: 'PostStartHook' | 'PreStopHook',
+  message: string,
+): void {
+  const fields = { reason: `Failed${hook}`, message: `${hook} failed: ${message}`, containerName: name }
+  event(pod, { type: 'Warning', ...fields })
+  log.warn('Hook failed', { pod: pathOf(pod), container: name, hook, message })
 }
 
 export function containerNamed({ spec }: Pod, name: string): Container | undefined {

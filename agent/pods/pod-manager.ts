@@ -184,7 +184,6 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     wanted,
     records,
     statuses,
-    workers,
     node,
     event,
     ended: keeping.wake,

@@ -4,7 +4,8 @@ import { aPod } from '../../api/testing/builders.ts'
 import { aContainer } from '../testing/builders.ts'
 import type { ImageFacts } from './images.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
-import { nothingRemembered, type PodFacts, type PodPlan, type PodStep } from './pod-steps.ts'
+import { newRecord } from './pod-record.ts'
+import type { PodFacts, PodPlan, PodStep } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
 
@@ -18,7 +19,7 @@ function wanted(over: Parameters<typeof aPod>[0] = {}, ...names: readonly string
 
 function facts(containers: readonly RuntimeContainer[], over: Partial<PodFacts> = {}): PodFacts {
   const images = new Map(['main', 'a', 'b', 'c'].map((name) => [name, here]))
-  return { containers, images, memory: nothingRemembered, vitals: new Map(), nowMs: 1_000_000, ...over }
+  return { containers, images, memory: newRecord, vitals: new Map(), nowMs: 1_000_000, ...over }
 }
 
 let made = 0
@@ -111,7 +112,7 @@ test('a container that ended is started again as the policy says', async (t) => 
 test('what has ended for good stays so when its pod wants another image, what ran for it starts again', async (t) => {
   const hash = 'another'
   const plan = (restartPolicy: 'OnFailure' | 'Never', main: RuntimeContainer, replacing = new Set<string>()) =>
-    planPod(wanted({ restartPolicy }), facts([sandbox, main], { memory: { ...nothingRemembered, replacing } }))
+    planPod(wanted({ restartPolicy }), facts([sandbox, main], { memory: { ...newRecord, replacing } }))
   const done = found('main', { ...exited, exitCode: 0, hash })
   t.same(told(plan('OnFailure', done)), ['stop sandbox-0 0'])
   t.same(told(plan('Never', found('main', { ...exited, hash }))), ['stop sandbox-0 0'])
@@ -124,7 +125,7 @@ test('one that keeps failing waits longer', async (t) => {
   const ended = found('main', exited)
   const key = `main/${containerHash({ name: 'main', image })}`
   const memory = {
-    ...nothingRemembered,
+    ...newRecord,
     exits: new Map([[ended.id, 990_000]]),
     backoffs: new Map([[key, { waitMs: 40_000, restartedAtMs: 900_000 }]]),
   }
@@ -142,7 +143,7 @@ test('without its sandbox everything starts again, in a new one', async (t) => {
   const lost = found('', { ...exited, id: 'sandbox-0' })
   const running = found('main')
   t.same(told(planPod(wanted(), facts([lost, running]))), [`stop ${running.id} 30`])
-  const memory = { ...nothingRemembered, stopping: new Map([[running.id, 1_030_000]]) }
+  const memory = { ...newRecord, stopping: new Map([[running.id, 1_030_000]]) }
   t.same(told(planPod(wanted(), facts([lost, running], { memory }))), [], 'it is being stopped')
   const ended = { ...running, ...exited }
   t.same(told(planPod(wanted(), facts([lost, ended]))), ['runSandbox 1'])
@@ -155,7 +156,7 @@ test('a new image replaces the container, whatever the policy', async (t) => {
   const old = found('main', { hash: 'another' })
   const pod = wanted({ restartPolicy: 'Never' })
   t.same(told(planPod(pod, facts([sandbox, old]))), [`stop ${old.id} 30`])
-  const memory = { ...nothingRemembered, replacing: new Set([old.id]) }
+  const memory = { ...newRecord, replacing: new Set([old.id]) }
   t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }], { memory }))), ['start main 1'])
 })
 
@@ -175,13 +176,13 @@ test('a container the engine could not start counts as one that failed', async (
 })
 
 test('restarts are counted on when the engine has forgotten the container', async (t) => {
-  const memory = { ...nothingRemembered, restartCounts: new Map([['main', 4]]) }
+  const memory = { ...newRecord, restartCounts: new Map([['main', 4]]) }
   t.same(told(planPod(wanted(), facts([sandbox], { memory }))), ['start main 5'])
 })
 
 test('what could not be made is tried again later', async (t) => {
   const trouble = { reason: 'CreateContainerError', message: 'no', retryAtMs: 1_004_000 }
-  const memory = { ...nothingRemembered, startProblems: new Map([['main', trouble]]) }
+  const memory = { ...newRecord, startProblems: new Map([['main', trouble]]) }
   const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox], { memory }))
   t.same(told(plan), ['start b 0'], 'the other one does not wait for it')
   t.equal(plan.againInMs, 4_000)
@@ -203,7 +204,7 @@ test('a removed pod’s containers end with their grace, then all of it goes, th
 
 test('a second, shorter grace is heard, a longer one is not', async (t) => {
   const a = found('a')
-  const memory = { ...nothingRemembered, stopping: new Map([[a.id, 1_020_000]]) }
+  const memory = { ...newRecord, stopping: new Map([[a.id, 1_020_000]]) }
   const leaving = (deletionGracePeriodSeconds: number) =>
     wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds } })
   t.same(told(planRemoval(leaving(60), facts([sandbox, a], { memory }))), [])
@@ -215,7 +216,7 @@ test('who must make room at once has a second, also when it was leaving in its o
   t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   t.same(told(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
-  const memory = { ...nothingRemembered, stopping: new Map([[a.id, 1_005_000]]) }
+  const memory = { ...newRecord, stopping: new Map([[a.id, 1_005_000]]) }
   t.same(told(planRemoval(leaving, facts([sandbox, a], { memory }), 1)), [`stop ${a.id} 1`])
   t.same(told(planRemoval(leaving, facts([sandbox, a]), 60)), [`stop ${a.id} 5`], 'no longer than its own')
 })
@@ -370,9 +371,9 @@ test('of a pod that goes, sidecars end last, in reverse order, within the time t
   })
   const [a, b, main] = [step('a'), step('b'), step('main')]
   t.same(told(planRemoval(pod, facts([sandbox, a, b, main]))), [`stop ${main.id} 10`])
-  const memory = { ...nothingRemembered, leavingUntilMs: 1_004_000 }
+  const memory = { ...newRecord, leavingUntilMs: 1_004_000 }
   t.same(told(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { memory }))), [`stop ${b.id} 4`])
-  const late = { ...nothingRemembered, leavingUntilMs: 999_000 }
+  const late = { ...newRecord, leavingUntilMs: 999_000 }
   t.same(told(planRemoval(pod, facts([sandbox, a, { ...b, ...exited }], { memory: late }))), [`stop ${a.id} 2`])
 })
 
@@ -386,18 +387,18 @@ test('a container that fails its probe or its hook is stopped, and started again
 
 test('a container waits for the postStart hook of the one before it', async (t) => {
   const a = found('a')
-  const memory = { ...nothingRemembered, postStarts: new Set([a.id]) }
+  const memory = { ...newRecord, postStarts: new Set([a.id]) }
   t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { memory }))), [])
 })
 
 test('what is in the way of its sandbox, or of its start, is told as what a container waits for', async (t) => {
   const sandboxProblem = 'Failed to create pod sandbox: port taken'
-  const stuck = { ...nothingRemembered, sandboxProblem, sandboxRetryAtMs: 1_005_000 }
+  const stuck = { ...newRecord, sandboxProblem, sandboxRetryAtMs: 1_005_000 }
   const waits = planPod(wanted(), facts([], { memory: stuck }))
   t.same(waits.waiting.get('main'), { reason: 'ContainerCreating', message: sandboxProblem })
   const refused = found('main', { state: 'created', startedAt: undefined, error: 'no such user' })
   const key = `main/${containerHash({ name: 'main', image })}`
   const backoffs = new Map([[key, { waitMs: 20_000, restartedAtMs: 1_000_000 }]])
-  const later = planPod(wanted(), facts([sandbox, refused], { memory: { ...nothingRemembered, backoffs } }))
+  const later = planPod(wanted(), facts([sandbox, refused], { memory: { ...newRecord, backoffs } }))
   t.same(later.waiting.get('main'), { reason: 'RunContainerError', message: 'no such user' })
 })

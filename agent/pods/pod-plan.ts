@@ -18,8 +18,8 @@ import {
   sortContainers,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import type { Waiting } from './pod-record.ts'
-import type { PodFacts, PodMemory, PodPlan, PodStep } from './pod-steps.ts'
+import type { PodRecord, Waiting } from './pod-record.ts'
+import type { PodFacts, PodPlan, PodStep } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 const nothing: PodPlan = { steps: [], waiting: new Map(), againInMs: undefined }
@@ -164,7 +164,7 @@ function leaveSandbox(found: PodContainers, { memory }: PodFacts): readonly PodS
 function stopAll(
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],
-  memory: PodMemory,
+  memory: PodRecord,
   nowMs: number,
   graceSeconds?: number,
 ): { readonly stops: readonly PodStep[]; readonly running: boolean } {

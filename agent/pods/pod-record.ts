@@ -53,6 +53,21 @@ export type PodRecord = {
   readonly removalRetryAtMs: ReadonlyMap<string, number>
   /** By container name: restarts reported, also of containers that the engine no longer has. */
   readonly restartCounts: ReadonlyMap<string, number>
+
+  /** Of the sandbox, while it runs. */
+  readonly podIP?: string | undefined
+  /** By container id: its postStart hook is running. */
+  readonly postStarts: ReadonlySet<string>
+  /** By container id: its postStart hook failed. */
+  readonly failedPostStarts: ReadonlySet<string>
+  /** By container id: its preStop hook was started. */
+  readonly preStops: ReadonlySet<string>
+  /** By container id: it is being stopped, and is killed at this time at the latest. */
+  readonly stopping: ReadonlyMap<string, number>
+  /** By container id: it was stopped so that another takes its place, whatever the restart policy is. */
+  readonly replacing: ReadonlySet<string>
+  /** The whole pod is being stopped: its grace period ends at this time. */
+  readonly leavingUntilMs: number | undefined
 }
 
 export const newRecord: PodRecord = {
@@ -66,6 +81,12 @@ export const newRecord: PodRecord = {
   sandboxProblem: '',
   removalRetryAtMs: new Map(),
   restartCounts: new Map(),
+  postStarts: new Set(),
+  failedPostStarts: new Set(),
+  preStops: new Set(),
+  stopping: new Map(),
+  replacing: new Set(),
+  leavingUntilMs: undefined,
 }
 
 /** A container that the engine could not remove blocks nothing else meanwhile. */
@@ -93,6 +114,10 @@ export function onObserved(
     ...(starts ? { activeSinceMs: moment.nowMs } : {}),
     exits: new Map([...record.exits, ...ended].filter(([id]) => ids.has(id))),
     removalRetryAtMs: present(record.removalRetryAtMs, ids),
+    podIP: containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip,
+    failedPostStarts: presentOf(record.failedPostStarts, ids),
+    preStops: presentOf(record.preStops, ids),
+    replacing: presentOf(record.replacing, ids),
   }
 }
 
@@ -109,6 +134,10 @@ function exitMs({ finishedAt, createdAt }: RuntimeContainer, { nowMs, nowWallMs 
 
 function present<Value>(byID: ReadonlyMap<string, Value>, ids: ReadonlySet<string>): ReadonlyMap<string, Value> {
   return byID.size === 0 ? byID : new Map([...byID].filter(([id]) => ids.has(id)))
+}
+
+function presentOf(set: ReadonlySet<string>, ids: ReadonlySet<string>): ReadonlySet<string> {
+  return set.size === 0 ? set : new Set([...set].filter((id) => ids.has(id)))
 }
 
 function withEntry<Value>(map: ReadonlyMap<string, Value>, key: string, value: Value): ReadonlyMap<string, Value> {
@@ -160,6 +189,42 @@ export function onSandboxFailed(record: PodRecord, problem: string, nowMs: numbe
     sandboxRetryAtMs: nowMs + waitMs,
     sandboxProblem: problem,
   }
+}
+
+export function onPostStarting(record: PodRecord, id: string): PodRecord {
+  return { ...record, postStarts: new Set([...record.postStarts, id]) }
+}
+
+export function onPostStartEnded(record: PodRecord, id: string, failed: boolean): PodRecord {
+  return {
+    ...record,
+    postStarts: new Set([...record.postStarts].filter((one) => one !== id)),
+    failedPostStarts: failed ? new Set([...record.failedPostStarts, id]) : record.failedPostStarts,
+  }
+}
+
+/** `untilMs`: the end of its grace period. */
+export function onStopping(
+  record: PodRecord,
+  { target, leaving, replace }: { readonly target: RuntimeContainer; readonly leaving?: true; readonly replace?: true },
+  untilMs: number,
+): PodRecord {
+  return {
+    ...record,
+    leavingUntilMs: leaving ? Math.min(record.leavingUntilMs ?? untilMs, untilMs) : record.leavingUntilMs,
+    stopping: withEntry(record.stopping, target.id, untilMs),
+    replacing: replace ? new Set([...record.replacing, target.id]) : record.replacing,
+  }
+}
+
+/** Its preStop hook starts, and does not run twice. */
+export function onPreStop(record: PodRecord, id: string): PodRecord {
+  return { ...record, preStops: new Set([...record.preStops, id]) }
+}
+
+/** The stop that was to end at `untilMs` has ended or failed; a later one goes on. */
+export function onStopEnded(record: PodRecord, id: string, untilMs: number): PodRecord {
+  return record.stopping.get(id) === untilMs ? { ...record, stopping: withoutKey(record.stopping, id) } : record
 }
 
 export function onRemoved(record: PodRecord, id: string): PodRecord {
@@ -226,6 +291,7 @@ export function onResumed(record: PodRecord, ended: PodStatus): PodRecord {
     // A pod rejected during the shutdown was never admitted.
     admitted: record.admitted && interruptedAt !== undefined,
     status: withoutShutdown(ended),
+    leavingUntilMs: undefined,
     ...(interruptedAt === undefined ? {} : { interruptedAt }),
   }
 }

@@ -1,7 +1,7 @@
 /** What a plan for a pod is made of: the facts it is drawn from, and the steps it gives. */
 import type { Container } from '../../api/pod.ts'
 import type { ImageFacts } from './images.ts'
-import { newRecord, type PodRecord, type Waiting } from './pod-record.ts'
+import type { PodRecord, Waiting } from './pod-record.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 /** The fields of each step, by its name. A new step is a row here and an executor in `pod-worker.ts`. */
@@ -44,26 +44,6 @@ export type PodPlan = {
   readonly againInMs: number | undefined
 }
 
-/** What is remembered of a pod between two looks. Times are on the monotonic clock. */
-export type PodMemory = PodRecord & {
-  /** By container id: its postStart hook has not answered yet. */
-  readonly postStarts: ReadonlySet<string>
-  /** The pod is ending: until then it has time. */
-  readonly leavingUntilMs: number | undefined
-  /** By container id: being stopped, at the latest at this time. */
-  readonly stopping: ReadonlyMap<string, number>
-  /** By container id: it was stopped for another to take its place, whatever the restart policy says. */
-  readonly replacing: ReadonlySet<string>
-}
-
-export const nothingRemembered: PodMemory = {
-  ...newRecord,
-  postStarts: new Set(),
-  leavingUntilMs: undefined,
-  stopping: new Map(),
-  replacing: new Set(),
-}
-
 /** What probes and hooks say of a container that runs. */
 export type Vital = {
   readonly started: boolean
@@ -81,7 +61,7 @@ export type PodFacts = {
   readonly containers: readonly RuntimeContainer[]
   /** By container name, of those images that were looked for. */
   readonly images: ReadonlyMap<string, ImageFacts>
-  readonly memory: PodMemory
+  readonly memory: PodRecord
   readonly vitals: Vitals
   readonly nowMs: number
   /** How many dead ones of a container stay beside its newest; undefined: one. */

@@ -11,7 +11,6 @@ import type { PodNews } from './pod-events.ts'
 import { isLeaving, isOver, onAdmitted, onEnded, onResumed } from './pod-record.ts'
 import type { PodRecords } from './pod-records.ts'
 import type { PodStatusManager } from './pod-status-manager.ts'
-import type { PodWorkers } from './pod-worker.ts'
 import type { KernelLimits } from './runtime.ts'
 import type { WantedPods } from './wanted-pods.ts'
 
@@ -30,7 +29,6 @@ export type VerdictNeeds = {
   readonly wanted: Pick<WantedPods, 'all' | 'oldestFirst'>
   readonly records: PodRecords
   readonly statuses: PodStatusManager
-  readonly workers: PodWorkers
   readonly node: Host
   readonly event: (pod: Pod, news: PodNews) => void
   /** A pod is over: worth remembering. */
@@ -114,7 +112,6 @@ export function podVerdicts(needs: VerdictNeeds): PodVerdicts {
       for (const [uid, { ended: verdict, pod: last }] of records.entries) {
         const pod = wanted.all.get(uid) ?? last
         if (pod === undefined || verdict === undefined || !comesBack(pod, verdict)) continue
-        needs.workers.of(uid).stays()
         records.update(uid, (record) => onResumed(record, verdict))
       }
     },

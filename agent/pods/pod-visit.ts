@@ -222,7 +222,7 @@ function planFor(
     mayBeOld: mayBeOld(),
     containers,
     images,
-    memory: { ...known, ...worker.memory },
+    memory: known,
     vitals: worker.vitals(uid),
     nowMs: clock.monotonicMs(),
     keptDead,

@@ -4,19 +4,19 @@ import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { sandboxOptions } from './container-options.ts'
 import { containerStart, type OptionSources } from './container-start.ts'
+import { containerStop } from './container-stop.ts'
 import { pathOf } from './desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
 import type { ImagePuller } from './image-puller.ts'
 import type { ImageFacts } from './images.ts'
-import { type Lifecycle, lifecycle } from './lifecycle.ts'
 import { messageReader } from './message-reader.ts'
 import type { Platform } from './platforms.ts'
 import { asksForHostResolver, type Resolver } from './pod-dns.ts'
 import type { PodNews } from './pod-events.ts'
 import { podImages } from './pod-images.ts'
-import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted } from './pod-record.ts'
+import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted, type PodRecord } from './pod-record.ts'
 import type { PodRecords } from './pod-records.ts'
-import type { PodPlan, PodStep, StepName, StepOf, Vitals } from './pod-steps.ts'
+import type { PodPlan, PodStep, StepName, StepOf, Vital, Vitals } from './pod-steps.ts'
 import type { Prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { type ContainerRuntime, isUnreachable, type RuntimeContainer } from './runtime.ts'
@@ -46,7 +46,6 @@ export type PodWorkerNeeds = {
 
 /** One pod's steps and memory, from when it is first seen until nothing of it is left. */
 export interface PodWorker {
-  readonly memory: ReturnType<Lifecycle['memory']>
   /** Drops what was found out about images: the next look starts anew. */
   forgetImages(): void
   /** Of those looked for and still true. */
@@ -59,8 +58,6 @@ export interface PodWorker {
   readonly messages: ReadonlyMap<string, string>
   /** Reads it of those that ended since. */
   readMessages(pod: Pod, containers: readonly RuntimeContainer[]): Promise<void>
-  /** The end that its time ran for is called off. */
-  stays(): void
   /** Brings the files of its volumes to what the pod's ConfigMaps and Secrets say now. */
   refreshVolumes(pod: Pod): Promise<void>
   /** Tells what containers newly wait for. */
@@ -90,9 +87,10 @@ function podWorker(needs: PodWorkerNeeds): PodWorker {
   const { records, runtime, clock, log } = needs
   const told = toldWaiting(needs.event)
   const images = podImages(needs)
-  const life = lifecycle({ ...needs, hostIP: () => needs.sources().hostIP })
+  const hostIP = () => needs.sources().hostIP
+  const stopContainer = containerStop({ ...needs, hostIP })
   const lastWords = messageReader(needs)
-  const startContainer = containerStart({ ...needs, images, life, lastWords, told })
+  const startContainer = containerStart({ ...needs, images, hostIP, lastWords, told })
   /** The pod and the data that its files were made of. */
   let refreshed: readonly unknown[] = []
 
@@ -134,25 +132,20 @@ function podWorker(needs: PodWorkerNeeds): PodWorker {
     }),
     runSandbox: ofDesired(runSandbox),
     startContainer: ofDesired(startContainer),
-    stop: async (uid, pod, step) => life.stop(uid, pod, step),
+    stop: async (uid, pod, step) => stopContainer(uid, pod, step),
     remove: (uid, _pod, { target }) => remove(uid, target),
   }
 
   return {
-    get memory() {
-      return life.memory()
-    },
     forgetImages: images.forget,
     images: images.factsOf,
-    vitals: (uid) => new Map([...needs.prober.vitals(uid), ...life.vitals()]),
+    vitals: (uid) => new Map([...needs.prober.vitals(uid), ...hookVitals(records.get(uid))]),
     observe(containers, ended) {
       lastWords.present(new Set(containers.map(({ id }) => id)))
-      life.observe(containers)
       for (const { image } of ended) images.ended(image)
     },
     messages: lastWords.messages,
     readMessages: lastWords.read,
-    stays: life.stays,
     async refreshVolumes(pod) {
       const sources = needs.sources()
       if (isSame(refreshed, [pod, sources.configMaps, sources.secrets])) return
@@ -190,6 +183,16 @@ function ofDesired<S extends StepName>(
   execute: (uid: string, pod: Pod, step: StepOf<S>) => Promise<void>,
 ): Executor<S> {
   return async (uid, pod, step) => (pod === undefined ? undefined : await execute(uid, pod, step))
+}
+
+/** Containers whose postStart hook is running or has failed. */
+function hookVitals(record: PodRecord | undefined): Vitals {
+  const vitals = new Map<string, Vital>()
+  for (const id of record?.postStarts ?? []) vitals.set(id, { started: false, ready: false })
+  for (const id of record?.failedPostStarts ?? []) {
+    vitals.set(id, { started: false, ready: false, failed: { why: 'FailedPostStartHook' } })
+  }
+  return vitals
 }
 
 function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
