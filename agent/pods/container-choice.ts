@@ -11,7 +11,7 @@ import {
   restartPolicyFor,
   stopGraceSeconds,
 } from './pod-containers.ts'
-import { backoffKey, type Waiting } from './pod-record.ts'
+import { backoffKey, vitalsOf, type Waiting } from './pod-record.ts'
 import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
 import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from './restarts.ts'
 import type { RuntimeContainer } from './runtime.ts'
@@ -47,7 +47,7 @@ export function choose(
   const changed = newest.identity.specHash !== containerHash(container) && !goesOn
   if (isRunning(newest)) {
     const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
-    const failed = facts.vitals.get(newest.id)?.failed
+    const failed = vitalsOf(facts.record).get(newest.id)?.failed
     if (!changed && !stray && failed === undefined) return { tidy }
     const why = changed
       ? isSidecar(container)
@@ -58,10 +58,10 @@ export function choose(
     return { tidy, ...(stop ? { stop: changed ? { ...stop, replace: true } : stop } : {}), start: () => [] }
   }
   // What ended by itself has done its work, or failed at it, also when it should be another by now.
-  const isReplaced = changed && facts.memory.replacing.has(newest.id)
+  const isReplaced = changed && facts.record.replacing.has(newest.id)
   if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
-  const exitedAtMs = facts.memory.exits.get(newest.id) ?? facts.nowMs
-  const waitMs = changed ? 0 : crashWaitMs(facts.memory.backoffs.get(backoffKey(container)), exitedAtMs)
+  const exitedAtMs = facts.record.exits.get(newest.id) ?? facts.nowMs
+  const waitMs = changed ? 0 : crashWaitMs(facts.record.backoffs.get(backoffKey(container)), exitedAtMs)
   const leftMs = exitedAtMs + waitMs - facts.nowMs
   if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
   const { name, namespace = 'default', uid } = pod.metadata
@@ -88,17 +88,17 @@ function isAtWork({ spec }: Pod, container: RuntimeContainer): boolean {
 function chooseStart(
   container: Container,
   previous: RuntimeContainer | undefined,
-  { images, memory, nowMs }: PodFacts,
+  { images, record, nowMs }: PodFacts,
 ): Choice {
   const creating: Waiting = { reason: 'ContainerCreating', message: '' }
-  const trouble = memory.startProblems.get(container.name)
+  const trouble = record.startProblems.get(container.name)
   if (trouble !== undefined && trouble.retryAtMs > nowMs) {
     const { reason, message } = trouble
     return { waiting: [container.name, { reason, message }], againInMs: trouble.retryAtMs - nowMs, start: () => [] }
   }
   const image = container.image ?? ''
   const policy = pullPolicyOf(container.imagePullPolicy, image)
-  const known = memory.restartCounts.get(container.name)
+  const known = record.restartCounts.get(container.name)
   const ranBefore = previous !== undefined || known !== undefined
   const facts = images.get(container.name)
   const look = facts === undefined && parseImageName(image) !== undefined
@@ -134,10 +134,10 @@ function chooseStart(
 export function stopOf(
   target: RuntimeContainer,
   graceSeconds: number,
-  { memory, nowMs }: Pick<PodFacts, 'memory' | 'nowMs'>,
+  { record, nowMs }: Pick<PodFacts, 'record' | 'nowMs'>,
   why: string,
 ): StepOf<'stop'> | undefined {
-  const until = memory.stopping.get(target.id)
+  const until = record.stopping.get(target.id)
   if (until !== undefined && until <= nowMs + graceSeconds * 1000) return undefined
   return { step: 'stop', target, graceSeconds, why }
 }

@@ -11,6 +11,7 @@ import {
   restartPolicyFor,
   stopGraceSeconds,
 } from './pod-containers.ts'
+import { vitalsOf } from './pod-record.ts'
 import type { PodFacts } from './pod-steps.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
@@ -85,7 +86,7 @@ function afterHooks(pod: Pod, found: PodContainers, facts: PodFacts): readonly C
     const newest = found.histories.get(container.name)?.[0]
     const held = waits && choice.start !== undefined ? { ...choice, start: () => [] } : choice
     const comes = choice.waiting?.[1].reason === 'ContainerCreating' && container.lifecycle?.postStart !== undefined
-    if (comes || (newest !== undefined && facts.memory.postStarts.has(newest.id))) waits = true
+    if (comes || (newest !== undefined && facts.record.postStarts.has(newest.id))) waits = true
     return held
   })
 }
@@ -111,6 +112,6 @@ function succeeded(container: RuntimeContainer | undefined): boolean {
   return container !== undefined && hasEnded(container) && exitCodeOf(container) === 0
 }
 
-function isStarted({ id }: RuntimeContainer, { vitals }: PodFacts): boolean {
-  return vitals.get(id)?.started ?? true
+function isStarted({ id }: RuntimeContainer, { record }: PodFacts): boolean {
+  return vitalsOf(record).get(id)?.started ?? true
 }

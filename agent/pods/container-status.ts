@@ -2,8 +2,7 @@
 import type { Container, ContainerState, ContainerStatus, PodStatus } from '../../api/pod.ts'
 import { wholeSeconds } from '../../daemon/clock.ts'
 import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers } from './pod-containers.ts'
-import type { Waiting } from './pod-record.ts'
-import type { Vital, Vitals } from './pod-steps.ts'
+import type { Vital, Vitals, Waiting } from './pod-record.ts'
 import type { RuntimeContainer } from './runtime.ts'
 
 export type ContainerFacts = {

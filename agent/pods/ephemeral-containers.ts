@@ -13,7 +13,7 @@ function chooseOne(pod: Pod, container: EphemeralContainer, found: PodContainers
   const { name, targetContainerName: target = '' } = container
   const isNew = found.histories.get(name) === undefined
   // It ran, and someone has removed it since.
-  if (isNew && facts.memory.restartCounts.has(name)) return {}
+  if (isNew && facts.record.restartCounts.has(name)) return {}
   const choice = choose(pod, container, found, facts, 'Never')
   const { start } = choice
   if (target === '' || start === undefined) return choice

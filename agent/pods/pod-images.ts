@@ -1,4 +1,4 @@
-/** What is known of the images of one pod, and what is asked for. */
+/** The images of one pod: looks for them in the engine, and starts pulls. */
 import type { ConfigMap } from '../../api/config-map.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
@@ -8,10 +8,13 @@ import type { ImageFacts } from './images.ts'
 import type { Platform } from './platforms.ts'
 import { containersOf } from './pod-containers.ts'
 import type { PodNews } from './pod-events.ts'
+import { onImageFound, onPullStarted, type PodRecord } from './pod-record.ts'
+import type { PodRecords } from './pod-records.ts'
 import { credentialsFor } from './registry-credentials.ts'
-import type { ContainerRuntime, LocalImage } from './runtime.ts'
+import type { ContainerRuntime } from './runtime.ts'
 
 export type PodImagesNeeds = {
+  readonly records: PodRecords
   readonly runtime: Pick<ContainerRuntime, 'findImage'>
   readonly puller: ImagePuller
   /** Why an image of this platform does not run here. */
@@ -19,56 +22,48 @@ export type PodImagesNeeds = {
   readonly sources: () => { readonly configMaps: readonly ConfigMap[]; readonly secrets: readonly Secret[] }
   readonly clock: Clock
   readonly event: (pod: Pod, news: PodNews) => void
-  /** A pull has ended: visit the pod again. */
+  /** A pull has ended: sync the pod again. */
   readonly again: (uid: string) => void
 }
 
 export interface PodImages {
-  /** By container name, of the images looked for and still true. */
-  factsOf(pod: Pod): ReadonlyMap<string, ImageFacts>
-  lookFor(image: string): Promise<void>
-  /** Begins, unless it is going on. */
-  pull(pod: Pod, image: string, containerName: string): void
-  /** As Kubernetes says that the image is there; `pulled`: for this container. */
-  pulledMessage(pod: Pod, image: string, pulled: boolean): string
-  /** Drops what was found out: the next look starts anew. */
-  forget(): void
-  /** A container of it has ended: what it shall run next is pulled anew where the policy says so. */
-  ended(image: string): void
+  /** By container name, of the images that the record has. */
+  factsOf(pod: Pod, record: PodRecord): ReadonlyMap<string, ImageFacts>
+  lookFor(uid: string, image: string): Promise<void>
+  /** Starts a pull, unless one is under way. */
+  pull(uid: string, pod: Pod, image: string, containerName: string): void
+  /** Message of the event `Pulled`. `pulled`: for this container, not before. */
+  pulledMessage(pod: Pod, record: PodRecord, image: string, pulled: boolean): string
 }
 
-type Found = { readonly image: LocalImage | undefined; readonly unfit: string | undefined }
-
 export function podImages(needs: PodImagesNeeds): PodImages {
-  const { runtime, puller, clock, event } = needs
-  const found = new Map<string, Found>()
-  const pullsAskedAtMs = new Map<string, number>()
+  const { records, runtime, puller, clock, event } = needs
 
-  const wanted = (pod: Pod, image: string) => ({
+  const pullOf = (pod: Pod, image: string) => ({
     image,
     credentials: credentialsFor(pod, image, needs.sources()).credentials,
   })
 
   return {
-    factsOf(pod) {
+    factsOf(pod, { images, pullsRequestedAtMs }) {
       const facts = containersOf(pod).flatMap(({ name, image = '' }): [string, ImageFacts][] => {
-        const here = found.get(image)
-        if (here === undefined) return []
-        const pull = puller.stateOf(wanted(pod, image), pullsAskedAtMs.get(image) ?? Number.POSITIVE_INFINITY)
-        const unfit = here.unfit === undefined ? {} : { unfit: here.unfit }
-        return [[name, { present: here.image !== undefined, ...unfit, pull }]]
+        const found = images.get(image)
+        if (found === undefined) return []
+        const sinceMs = pullsRequestedAtMs.get(image) ?? Number.POSITIVE_INFINITY
+        const pull = puller.stateOf(pullOf(pod, image), sinceMs)
+        const unfit = found.unfit === undefined ? {} : { unfit: found.unfit }
+        return [[name, { present: found.image !== undefined, ...unfit, pull }]]
       })
       return new Map(facts)
     },
-    async lookFor(image) {
-      const here = await runtime.findImage(image)
-      const unfit = here && (await needs.platformProblem(image, here.platform))
-      found.set(image, { image: here, unfit })
+    async lookFor(uid, name) {
+      const image = await runtime.findImage(name)
+      const unfit = image && (await needs.platformProblem(name, image.platform))
+      records.update(uid, (record) => onImageFound(record, name, { image, unfit }))
     },
-    pull(pod, image, containerName) {
-      pullsAskedAtMs.set(image, pullsAskedAtMs.get(image) ?? clock.monotonicMs())
+    pull(uid, pod, image, containerName) {
+      records.update(uid, (record) => onPullStarted(record, pod, image, clock.monotonicMs()))
       event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
-      found.delete(image)
       const { credentials, missing } = credentialsFor(pod, image, needs.sources())
       if (missing.length > 0) {
         const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
@@ -77,7 +72,7 @@ export function podImages(needs: PodImagesNeeds): PodImages {
       puller.pull(
         { image, credentials },
         {
-          ended: () => needs.again(pod.metadata.uid ?? ''),
+          ended: () => needs.again(uid),
           goesOn(progress) {
             const message = pullingMessage(image, progress)
             event(pod, { type: 'Normal', reason: 'Pulling', message, containerName })
@@ -85,11 +80,9 @@ export function podImages(needs: PodImagesNeeds): PodImages {
         },
       )
     },
-    pulledMessage(pod, image, pulled) {
-      const times = pulled ? puller.timesOf(wanted(pod, image)) : undefined
-      return pulledMessage(image, times, found.get(image)?.image?.sizeBytes ?? 0)
+    pulledMessage(pod, { images }, image, pulled) {
+      const times = pulled ? puller.timesOf(pullOf(pod, image)) : undefined
+      return pulledMessage(image, times, images.get(image)?.image?.sizeBytes ?? 0)
     },
-    forget: () => found.clear(),
-    ended: (image) => void pullsAskedAtMs.delete(image),
   }
 }

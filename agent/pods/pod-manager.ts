@@ -21,6 +21,7 @@ import { mirrorReports } from './mirror-reports.ts'
 import type { Platform } from './platforms.ts'
 import type { Resolver } from './pod-dns.ts'
 import { notUnderstood, type PodNews, podEvent } from './pod-events.ts'
+import { podImages } from './pod-images.ts'
 import {
   fingerprint,
   isEnd,
@@ -29,18 +30,19 @@ import {
   onAdopted,
   onDesiredChanged,
   onEndRestored,
+  onProbed,
   onResumed,
 } from './pod-record.ts'
 import { podRecords } from './pod-records.ts'
 import { podStatusManager } from './pod-status-manager.ts'
 import { type Host, podVerdicts } from './pod-verdicts.ts'
 import { type VisitNeeds, visitPod } from './pod-visit.ts'
-import { podWorkers } from './pod-worker.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { keeper, type PodCheckpoint } from './remembered.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 import type { StartGate } from './start-gate.ts'
+import { stepExecutors } from './step-executors.ts'
 import { visits } from './visits.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 import { wantedPods } from './wanted-pods.ts'
@@ -144,7 +146,11 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     log,
   })
   const again = (uid: string, afterMs = 0) => rounds.addAfter(uid, afterMs)
-  const probes = prober({ ...needs, date, event, changed: (uid) => again(uid) })
+  const probed = (uid: string) => {
+    records.update(uid, (record) => onProbed(record, probes.vitals(uid)))
+    again(uid)
+  }
+  const probes = prober({ ...needs, date, event, changed: probed })
   const sources = () => ({
     isNodeKnown: node.isKnown() || clock.monotonicMs() >= bornMs + nodeKnownMs,
     hostIP: node.hostIP(),
@@ -158,22 +164,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   })
   const records = podRecords()
   const statuses = podStatusManager({ records, controlPlane: reports, log })
-  const workers = podWorkers({
-    records,
-    runtime,
-    volumes,
-    hostResolver: needs.hostResolver,
-    devices,
-    puller,
-    platformProblem: needs.platformProblem,
-    prober: probes,
-    network: needs.network,
-    clock,
-    log,
-    event,
-    again,
-    sources,
-  })
+  const images = podImages({ ...needs, records, puller, event, again, sources })
+  const execute = stepExecutors({ ...needs, records, devices, images, hostIP: node.hostIP, event, again, sources })
   const wanted = wantedPods(records.paths)
   const gate = needs.gate ?? openGate
   const keeping = keeper(needs, () => {
@@ -195,7 +187,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     volumes,
     records,
     statuses,
-    workers,
+    images,
+    execute,
+    sources,
     event,
     prober: probes,
     clock,

@@ -19,7 +19,7 @@ function wanted(over: Parameters<typeof aPod>[0] = {}, ...names: readonly string
 
 function facts(containers: readonly RuntimeContainer[], over: Partial<PodFacts> = {}): PodFacts {
   const images = new Map(['main', 'a', 'b', 'c'].map((name) => [name, here]))
-  return { containers, images, memory: newRecord, vitals: new Map(), nowMs: 1_000_000, ...over }
+  return { containers, images, record: newRecord, nowMs: 1_000_000, ...over }
 }
 
 let made = 0
@@ -112,7 +112,7 @@ test('a container that ended is started again as the policy says', async (t) => 
 test('what has ended for good stays so when its pod wants another image, what ran for it starts again', async (t) => {
   const hash = 'another'
   const plan = (restartPolicy: 'OnFailure' | 'Never', main: RuntimeContainer, replacing = new Set<string>()) =>
-    planPod(wanted({ restartPolicy }), facts([sandbox, main], { memory: { ...newRecord, replacing } }))
+    planPod(wanted({ restartPolicy }), facts([sandbox, main], { record: { ...newRecord, replacing } }))
   const done = found('main', { ...exited, exitCode: 0, hash })
   t.same(told(plan('OnFailure', done)), ['stop sandbox-0 0'])
   t.same(told(plan('Never', found('main', { ...exited, hash }))), ['stop sandbox-0 0'])
@@ -124,27 +124,27 @@ test('what has ended for good stays so when its pod wants another image, what ra
 test('one that keeps failing waits longer', async (t) => {
   const ended = found('main', exited)
   const key = `main/${containerHash({ name: 'main', image })}`
-  const memory = {
+  const record = {
     ...newRecord,
     exits: new Map([[ended.id, 990_000]]),
     backoffs: new Map([[key, { waitMs: 40_000, restartedAtMs: 900_000 }]]),
   }
-  const plan = planPod(wanted(), facts([sandbox, ended], { memory }))
+  const plan = planPod(wanted(), facts([sandbox, ended], { record }))
   t.same(told(plan), [])
   t.equal(plan.againInMs, 30_000)
   t.same(plan.waiting.get('main'), {
     reason: 'CrashLoopBackOff',
     message: 'back-off 40s restarting failed container=main pod=web_default(uid-of-web)',
   })
-  t.same(told(planPod(wanted(), facts([sandbox, ended], { memory, nowMs: 1_030_000 }))), ['start main 1'])
+  t.same(told(planPod(wanted(), facts([sandbox, ended], { record, nowMs: 1_030_000 }))), ['start main 1'])
 })
 
 test('without its sandbox everything starts again, in a new one', async (t) => {
   const lost = found('', { ...exited, id: 'sandbox-0' })
   const running = found('main')
   t.same(told(planPod(wanted(), facts([lost, running]))), [`stop ${running.id} 30`])
-  const memory = { ...newRecord, stopping: new Map([[running.id, 1_030_000]]) }
-  t.same(told(planPod(wanted(), facts([lost, running], { memory }))), [], 'it is being stopped')
+  const record = { ...newRecord, stopping: new Map([[running.id, 1_030_000]]) }
+  t.same(told(planPod(wanted(), facts([lost, running], { record }))), [], 'it is being stopped')
   const ended = { ...running, ...exited }
   t.same(told(planPod(wanted(), facts([lost, ended]))), ['runSandbox 1'])
   const next = found('', { attempt: 1 })
@@ -156,8 +156,8 @@ test('a new image replaces the container, whatever the policy', async (t) => {
   const old = found('main', { hash: 'another' })
   const pod = wanted({ restartPolicy: 'Never' })
   t.same(told(planPod(pod, facts([sandbox, old]))), [`stop ${old.id} 30`])
-  const memory = { ...newRecord, replacing: new Set([old.id]) }
-  t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }], { memory }))), ['start main 1'])
+  const record = { ...newRecord, replacing: new Set([old.id]) }
+  t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }], { record }))), ['start main 1'])
 })
 
 test('what an interrupted agent left half made goes first; one dead container each is kept', async (t) => {
@@ -176,14 +176,14 @@ test('a container the engine could not start counts as one that failed', async (
 })
 
 test('restarts are counted on when the engine has forgotten the container', async (t) => {
-  const memory = { ...newRecord, restartCounts: new Map([['main', 4]]) }
-  t.same(told(planPod(wanted(), facts([sandbox], { memory }))), ['start main 5'])
+  const record = { ...newRecord, restartCounts: new Map([['main', 4]]) }
+  t.same(told(planPod(wanted(), facts([sandbox], { record }))), ['start main 5'])
 })
 
 test('what could not be made is tried again later', async (t) => {
   const trouble = { reason: 'CreateContainerError', message: 'no', retryAtMs: 1_004_000 }
-  const memory = { ...newRecord, startProblems: new Map([['main', trouble]]) }
-  const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox], { memory }))
+  const record = { ...newRecord, startProblems: new Map([['main', trouble]]) }
+  const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox], { record }))
   t.same(told(plan), ['start b 0'], 'the other one does not wait for it')
   t.equal(plan.againInMs, 4_000)
   t.match(plan.waiting.get('main'), { reason: 'CreateContainerError', message: 'no' })
@@ -204,11 +204,11 @@ test('a removed pod’s containers end with their grace, then all of it goes, th
 
 test('a second, shorter grace is heard, a longer one is not', async (t) => {
   const a = found('a')
-  const memory = { ...newRecord, stopping: new Map([[a.id, 1_020_000]]) }
+  const record = { ...newRecord, stopping: new Map([[a.id, 1_020_000]]) }
   const leaving = (deletionGracePeriodSeconds: number) =>
     wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds } })
-  t.same(told(planRemoval(leaving(60), facts([sandbox, a], { memory }))), [])
-  t.same(told(planRemoval(leaving(0), facts([sandbox, a], { memory }))), [`stop ${a.id} 2`], 'at least two seconds')
+  t.same(told(planRemoval(leaving(60), facts([sandbox, a], { record }))), [])
+  t.same(told(planRemoval(leaving(0), facts([sandbox, a], { record }))), [`stop ${a.id} 2`], 'at least two seconds')
 })
 
 test('who must make room at once has a second, also when it was leaving in its own time', async (t) => {
@@ -216,8 +216,8 @@ test('who must make room at once has a second, also when it was leaving in its o
   t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   t.same(told(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
-  const memory = { ...newRecord, stopping: new Map([[a.id, 1_005_000]]) }
-  t.same(told(planRemoval(leaving, facts([sandbox, a], { memory }), 1)), [`stop ${a.id} 1`])
+  const record = { ...newRecord, stopping: new Map([[a.id, 1_005_000]]) }
+  t.same(told(planRemoval(leaving, facts([sandbox, a], { record }), 1)), [`stop ${a.id} 1`])
   t.same(told(planRemoval(leaving, facts([sandbox, a]), 60)), [`stop ${a.id} 5`], 'no longer than its own')
 })
 
@@ -333,7 +333,7 @@ test('init containers run one after the other, sidecars stay, then comes the res
   t.same(plan([sandbox, step('a', exited)]), ['start a 1'], 'until it succeeds')
   t.same(plan([sandbox, a]), ['start b 0'])
   const starting = new Map([[b.id, { started: false, ready: false }]])
-  t.same(plan([sandbox, a, b], { vitals: starting }), [], 'the sidecar is not up yet')
+  t.same(plan([sandbox, a, b], { record: { ...newRecord, probes: starting } }), [], 'the sidecar is not up yet')
   t.same(plan([sandbox, a, b]), ['start c 0'])
   t.same(plan([sandbox, a, b, c]), ['start main 0'])
   t.same(plan([sandbox, a, b, c, main]), [])
@@ -371,34 +371,35 @@ test('of a pod that goes, sidecars end last, in reverse order, within the time t
   })
   const [a, b, main] = [step('a'), step('b'), step('main')]
   t.same(told(planRemoval(pod, facts([sandbox, a, b, main]))), [`stop ${main.id} 10`])
-  const memory = { ...newRecord, leavingUntilMs: 1_004_000 }
-  t.same(told(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { memory }))), [`stop ${b.id} 4`])
+  const record = { ...newRecord, leavingUntilMs: 1_004_000 }
+  t.same(told(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { record }))), [`stop ${b.id} 4`])
   const late = { ...newRecord, leavingUntilMs: 999_000 }
-  t.same(told(planRemoval(pod, facts([sandbox, a, { ...b, ...exited }], { memory: late }))), [`stop ${a.id} 2`])
+  t.same(told(planRemoval(pod, facts([sandbox, a, { ...b, ...exited }], { record: late }))), [`stop ${a.id} 2`])
 })
 
 test('a container that fails its probe or its hook is stopped, and started again', async (t) => {
   const main = found('main')
   const failed = { why: 'Container main failed liveness probe, will be restarted', graceSeconds: 4 }
-  const vitals = new Map([[main.id, { started: true, ready: true, failed }]])
-  t.same(told(planPod(wanted(), facts([sandbox, main], { vitals }))), [`stop ${main.id} 4`])
-  t.same(told(planPod(wanted(), facts([sandbox, { ...main, ...exited }], { vitals }))), ['start main 1'])
+  const probes = new Map([[main.id, { started: true, ready: true, failed }]])
+  const record = { ...newRecord, probes }
+  t.same(told(planPod(wanted(), facts([sandbox, main], { record }))), [`stop ${main.id} 4`])
+  t.same(told(planPod(wanted(), facts([sandbox, { ...main, ...exited }], { record }))), ['start main 1'])
 })
 
 test('a container waits for the postStart hook of the one before it', async (t) => {
   const a = found('a')
-  const memory = { ...newRecord, postStarts: new Set([a.id]) }
-  t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { memory }))), [])
+  const record = { ...newRecord, postStarts: new Set([a.id]) }
+  t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { record }))), [])
 })
 
 test('what is in the way of its sandbox, or of its start, is told as what a container waits for', async (t) => {
   const sandboxProblem = 'Failed to create pod sandbox: port taken'
   const stuck = { ...newRecord, sandboxProblem, sandboxRetryAtMs: 1_005_000 }
-  const waits = planPod(wanted(), facts([], { memory: stuck }))
+  const waits = planPod(wanted(), facts([], { record: stuck }))
   t.same(waits.waiting.get('main'), { reason: 'ContainerCreating', message: sandboxProblem })
   const refused = found('main', { state: 'created', startedAt: undefined, error: 'no such user' })
   const key = `main/${containerHash({ name: 'main', image })}`
   const backoffs = new Map([[key, { waitMs: 20_000, restartedAtMs: 1_000_000 }]])
-  const later = planPod(wanted(), facts([sandbox, refused], { memory: { ...newRecord, backoffs } }))
+  const later = planPod(wanted(), facts([sandbox, refused], { record: { ...newRecord, backoffs } }))
   t.same(later.waiting.get('main'), { reason: 'RunContainerError', message: 'no such user' })
 })

@@ -40,9 +40,9 @@ export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | und
 }
 
 /** What the engine could not remove is tried again later, and stands in nobody's way. */
-function withoutStuck(plan: PodPlan, { memory, nowMs }: PodFacts): PodPlan {
+function withoutStuck(plan: PodPlan, { record, nowMs }: PodFacts): PodPlan {
   const waitMs = (step: PodStep) =>
-    step.step === 'remove' ? (memory.removalRetryAtMs.get(step.target.id) ?? nowMs) - nowMs : 0
+    step.step === 'remove' ? (record.removalRetryAtMs.get(step.target.id) ?? nowMs) - nowMs : 0
   const waits = plan.steps.map(waitMs).filter((ms) => ms > 0)
   if (waits.length === 0) return plan
   const againInMs = Math.min(plan.againInMs ?? Number.POSITIVE_INFINITY, ...waits)
@@ -51,7 +51,7 @@ function withoutStuck(plan: PodPlan, { memory, nowMs }: PodFacts): PodPlan {
 
 function planRun(pod: Pod, facts: PodFacts): PodPlan {
   const found = sortContainers(facts.containers)
-  const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.memory.removalRetryAtMs.has(one.id))
+  const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.record.removalRetryAtMs.has(one.id))
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 
   const inOrder = chooseInOrder(pod, found, facts)
@@ -72,7 +72,7 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
     return merge(choices, [...(leave.length > 0 ? leave : beside), ...outdated(found)])
   }
   if (up === undefined) {
-    return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.memory.sandboxProblem)
+    return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.record.sandboxProblem)
   }
   // First, as the kubelet does: they are there to find out why the others do not start.
   return merge(choices, [...beside, ...starting.flatMap((start) => start(up)), ...outdated(found)])
@@ -89,9 +89,9 @@ function withTrouble(plan: PodPlan, message: string): PodPlan {
 }
 
 /** A new sandbox, once nothing runs on the network of the last one. */
-function sandboxPlan({ sandbox, histories }: PodContainers, { memory, nowMs }: PodFacts): Partial<PodPlan> {
+function sandboxPlan({ sandbox, histories }: PodContainers, { record, nowMs }: PodFacts): Partial<PodPlan> {
   if ([...histories.values()].flat().some(isRunning)) return {}
-  const againInMs = (memory.sandboxRetryAtMs ?? 0) - nowMs
+  const againInMs = (record.sandboxRetryAtMs ?? 0) - nowMs
   if (againInMs > 0) return { againInMs }
   const attempt = (sandbox?.identity.attempt ?? -1) + 1
   return { steps: [{ step: 'runSandbox', attempt, lost: attempt > 0 }] }
@@ -108,10 +108,10 @@ function outdated({ olderSandboxes, histories }: PodContainers): readonly PodSte
   return olderSandboxes.filter(({ id }) => !used.has(id)).map((target) => ({ step: 'remove', target }))
 }
 
-function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts, graceSeconds?: number): PodPlan {
+function planGone(pod: Pod | undefined, { containers, record, nowMs }: PodFacts, graceSeconds?: number): PodPlan {
   const own = pod && stopGraceSeconds(pod)
   const shorter = graceSeconds !== undefined && graceSeconds < (own ?? 0) ? graceSeconds : undefined
-  const { stops, running } = stopAll(pod, containers, memory, nowMs, shorter)
+  const { stops, running } = stopAll(pod, containers, record, nowMs, shorter)
   if (running) return { ...nothing, steps: stops }
   const last = (container: RuntimeContainer) => (container.identity.kind === 'sandbox' ? 1 : 0)
   const inOrder = [...containers].sort((a, b) => last(a) - last(b))
@@ -119,9 +119,9 @@ function planGone(pod: Pod | undefined, { containers, memory, nowMs }: PodFacts,
 }
 
 function planOver(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): PodPlan {
-  const { containers, memory, nowMs } = facts
+  const { containers, record, nowMs } = facts
   const halfMade = containers.filter(isHalfMade).map((target): PodStep => ({ step: 'remove', target }))
-  const { stops, running } = stopAll(pod, containers, memory, nowMs, graceSeconds)
+  const { stops, running } = stopAll(pod, containers, record, nowMs, graceSeconds)
   if (running || halfMade.length > 0) return { ...nothing, steps: [...halfMade, ...stops] }
   return { ...nothing, steps: leaveSandbox(sortContainers(containers), facts) }
 }
@@ -152,11 +152,11 @@ function twins(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodSte
 }
 
 /** No container is left to run: the sandbox need not wait for one. Its address is free again. */
-function leaveSandbox(found: PodContainers, { memory }: PodFacts): readonly PodStep[] {
+function leaveSandbox(found: PodContainers, { record }: PodFacts): readonly PodStep[] {
   if ([...found.histories.values()].flat().some((container) => !hasEnded(container))) return []
   return [found.sandbox, ...found.olderSandboxes]
     .flatMap((sandbox) => sandbox ?? [])
-    .filter((sandbox) => isRunning(sandbox) && !memory.stopping.has(sandbox.id))
+    .filter((sandbox) => isRunning(sandbox) && !record.stopping.has(sandbox.id))
     .map((target) => ({ step: 'stop', target, graceSeconds: 0, why: '' }))
 }
 
@@ -164,12 +164,12 @@ function leaveSandbox(found: PodContainers, { memory }: PodFacts): readonly PodS
 function stopAll(
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],
-  memory: PodRecord,
+  record: PodRecord,
   nowMs: number,
   graceSeconds?: number,
 ): { readonly stops: readonly PodStep[]; readonly running: boolean } {
   const running = containers.filter((container) => container.identity.kind === 'container' && isRunning(container))
-  const leftSeconds = ((memory.leavingUntilMs ?? Number.POSITIVE_INFINITY) - nowMs) / 1000
+  const leftSeconds = ((record.leavingUntilMs ?? Number.POSITIVE_INFINITY) - nowMs) / 1000
   const graceOf = ({ identity }: RuntimeContainer) => {
     const wanted = graceSeconds ?? (pod === undefined ? identity.gracePeriodSeconds : stopGraceSeconds(pod))
     const least =
@@ -180,7 +180,7 @@ function stopAll(
     const stop = stopOf(
       target,
       graceOf(target),
-      { memory, nowMs },
+      { record, nowMs },
       `Stopping container ${target.identity.containerName}`,
     )
     return stop === undefined ? [] : [{ ...stop, leaving: true }]

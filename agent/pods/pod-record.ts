@@ -5,7 +5,7 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import { hasEnded } from './pod-containers.ts'
 import { isFinal } from './pod-phase.ts'
 import { afterRestart, type CrashBackoff } from './restarts.ts'
-import type { RuntimeContainer } from './runtime.ts'
+import type { LocalImage, RuntimeContainer } from './runtime.ts'
 import { containerHash } from './spec-hash.ts'
 
 /** Why a container does not run although it should, in Kubernetes' words. */
@@ -68,7 +68,36 @@ export type PodRecord = {
   readonly replacing: ReadonlySet<string>
   /** The whole pod is being stopped: its grace period ends at this time. */
   readonly leavingUntilMs: number | undefined
+
+  /** By container id, of containers with probes: their results. */
+  readonly probes: Vitals
+  /** By name: the images looked for since the current sync of the pod started. */
+  readonly images: ReadonlyMap<string, FoundImage>
+  /** By image name: monotonic milliseconds of the first pull request since a container of it last ended. */
+  readonly pullsRequestedAtMs: ReadonlyMap<string, number>
+  /** By container id: its termination message. */
+  readonly terminationMessages: ReadonlyMap<string, string>
+  /** By container name: the waiting reason last recorded as an Event. */
+  readonly waitingRecorded: ReadonlyMap<string, string>
+  /** By reason: Events about limits that the kernel does not enforce. */
+  readonly unenforcedRecorded: ReadonlySet<string>
+  /** The pod, ConfigMaps and Secrets that the files of its volumes were written from. */
+  readonly volumesFrom: readonly unknown[]
 }
+
+/** `image`: undefined when it is not present. `unfit`: why it does not run on this machine. */
+export type FoundImage = { readonly image: LocalImage | undefined; readonly unfit: string | undefined }
+
+/** Results of probes and of the postStart hook of a running container. */
+export type Vital = {
+  readonly started: boolean
+  readonly ready: boolean
+  /** It must be killed, and may then be started again. */
+  readonly failed?: { readonly why: string; readonly graceSeconds?: number }
+}
+
+/** By container id. A container without an entry has no probes and no hook: it is ready when it runs. */
+export type Vitals = ReadonlyMap<string, Vital>
 
 export const newRecord: PodRecord = {
   observed: '',
@@ -87,6 +116,13 @@ export const newRecord: PodRecord = {
   stopping: new Map(),
   replacing: new Set(),
   leavingUntilMs: undefined,
+  probes: new Map(),
+  images: new Map(),
+  pullsRequestedAtMs: new Map(),
+  terminationMessages: new Map(),
+  waitingRecorded: new Map(),
+  unenforcedRecorded: new Set(),
+  volumesFrom: [],
 }
 
 /** A container that the engine could not remove blocks nothing else meanwhile. */
@@ -106,24 +142,23 @@ export function onObserved(
   // A pod without containers and without a status starts now, whatever the date.
   const starts = containers.length === 0 && record.status === undefined
   const ids = new Set(containers.map(({ id }) => id))
-  const ended = newlyEnded(record, containers).map((one): [string, number] => [one.id, exitMs(one, moment)])
+  const ended = containers.filter((one) => hasEnded(one) && !record.exits.has(one.id))
+  const exits = ended.map((one): [string, number] => [one.id, exitMs(one, moment)])
   return {
     ...record,
     observed: fingerprint(containers),
     ...(pod === undefined ? {} : { pod }),
     ...(starts ? { activeSinceMs: moment.nowMs } : {}),
-    exits: new Map([...record.exits, ...ended].filter(([id]) => ids.has(id))),
+    exits: new Map([...record.exits, ...exits].filter(([id]) => ids.has(id))),
+    // The next container of an image is pulled again where its policy is Always.
+    pullsRequestedAtMs: ended.reduce((requested, { image }) => withoutKey(requested, image), record.pullsRequestedAtMs),
+    terminationMessages: present(record.terminationMessages, ids),
     removalRetryAtMs: present(record.removalRetryAtMs, ids),
     podIP: containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip,
     failedPostStarts: presentOf(record.failedPostStarts, ids),
     preStops: presentOf(record.preStops, ids),
     replacing: presentOf(record.replacing, ids),
   }
-}
-
-/** Those that ended since the last observation. */
-export function newlyEnded({ exits }: PodRecord, containers: readonly RuntimeContainer[]): readonly RuntimeContainer[] {
-  return containers.filter((one) => hasEnded(one) && !exits.has(one.id))
 }
 
 /** On the monotonic clock. The date may have jumped since: it ended now at the latest. */
@@ -170,7 +205,10 @@ export function onCreated(
   previous: RuntimeContainer | undefined,
   nowMs: number,
 ): PodRecord {
-  const created = { ...record, startProblems: withoutKey(record.startProblems, container.name) }
+  const created = {
+    ...onWaitingChanged(record, container.name),
+    startProblems: withoutKey(record.startProblems, container.name),
+  }
   if (previous === undefined) return created
   const key = backoffKey(container)
   const backoff = afterRestart(record.backoffs.get(key), record.exits.get(previous.id) ?? nowMs, nowMs)
@@ -225,6 +263,65 @@ export function onPreStop(record: PodRecord, id: string): PodRecord {
 /** The stop that was to end at `untilMs` has ended or failed; a later one goes on. */
 export function onStopEnded(record: PodRecord, id: string, untilMs: number): PodRecord {
   return record.stopping.get(id) === untilMs ? { ...record, stopping: withoutKey(record.stopping, id) } : record
+}
+
+/** Results of the pod's probes. */
+export function onProbed(record: PodRecord, probes: Vitals): PodRecord {
+  return { ...record, probes }
+}
+
+/** Results of probes and postStart hooks of all containers that have them. */
+export function vitalsOf({ probes, postStarts, failedPostStarts }: PodRecord): Vitals {
+  if (postStarts.size === 0 && failedPostStarts.size === 0) return probes
+  const starting: Vital = { started: false, ready: false }
+  const failed: Vital = { ...starting, failed: { why: 'FailedPostStartHook' } }
+  return new Map([
+    ...probes,
+    ...[...postStarts].map((id): [string, Vital] => [id, starting]),
+    ...[...failedPostStarts].map((id): [string, Vital] => [id, failed]),
+  ])
+}
+
+/** The images must be looked for again. */
+export function withoutImages(record: PodRecord): PodRecord {
+  return { ...record, images: newRecord.images }
+}
+
+export function onImageFound(record: PodRecord, name: string, found: FoundImage): PodRecord {
+  return { ...record, images: withEntry(record.images, name, found) }
+}
+
+export function onPullStarted(record: PodRecord, { spec }: Pod, image: string, nowMs: number): PodRecord {
+  const names = spec.containers.filter((one) => one.image === image).map(({ name }) => name)
+  const requestedAtMs = record.pullsRequestedAtMs.get(image) ?? nowMs
+  return {
+    ...record,
+    images: withoutKey(record.images, image),
+    pullsRequestedAtMs: withEntry(record.pullsRequestedAtMs, image, requestedAtMs),
+    waitingRecorded: names.reduce(withoutKey, record.waitingRecorded),
+  }
+}
+
+export function onTerminationMessage(record: PodRecord, id: string, message: string): PodRecord {
+  return { ...record, terminationMessages: withEntry(record.terminationMessages, id, message) }
+}
+
+/** `waitingRecorded`: by container name. */
+export function onWaitingRecorded(record: PodRecord, waitingRecorded: ReadonlyMap<string, string>): PodRecord {
+  return { ...record, waitingRecorded }
+}
+
+/** Something was done for this container: the next reason that it waits for is recorded, also if it is the same. */
+export function onWaitingChanged(record: PodRecord, containerName: string): PodRecord {
+  return { ...record, waitingRecorded: withoutKey(record.waitingRecorded, containerName) }
+}
+
+export function onUnenforcedRecorded(record: PodRecord, reason: string): PodRecord {
+  return { ...record, unenforcedRecorded: new Set([...record.unenforcedRecorded, reason]) }
+}
+
+export function onVolumesWritten(record: PodRecord, volumesFrom: readonly unknown[]): PodRecord {
+  return { ...record, volumesFrom }
 }
 
 export function onRemoved(record: PodRecord, id: string): PodRecord {

@@ -44,25 +44,13 @@ export type PodPlan = {
   readonly againInMs: number | undefined
 }
 
-/** What probes and hooks say of a container that runs. */
-export type Vital = {
-  readonly started: boolean
-  readonly ready: boolean
-  /** It is to be killed, and may then be started again. */
-  readonly failed?: { readonly why: string; readonly graceSeconds?: number }
-}
-
-/** By container id. One that is not named has no probes and no hooks: it is well as soon as it runs. */
-export type Vitals = ReadonlyMap<string, Vital>
-
 export type PodFacts = {
   /** The pod is from a copy that may be old: what runs of it may be newer, and goes on. */
   readonly mayBeOld?: boolean
   readonly containers: readonly RuntimeContainer[]
   /** By container name, of those images that were looked for. */
   readonly images: ReadonlyMap<string, ImageFacts>
-  readonly memory: PodRecord
-  readonly vitals: Vitals
+  readonly record: PodRecord
   readonly nowMs: number
   /** How many dead ones of a container stay beside its newest; undefined: one. */
   readonly keptDead?: number

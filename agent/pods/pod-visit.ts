@@ -4,42 +4,55 @@ import { comesBack } from '../../api/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { OptionSources } from './container-start.ts'
 import { agoByDate, type DateSource } from './date-source.ts'
+import { pathOf } from './desired-pods.ts'
 import type { ImageFacts } from './images.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from './pod-containers.ts'
 import { begunAgain, endedStatus } from './pod-endings.ts'
 import type { PodNews } from './pod-events.ts'
+import type { PodImages } from './pod-images.ts'
 import { isFinal } from './pod-phase.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
 import {
   isLeaving,
   isOver,
-  newlyEnded,
+  newRecord,
   onActiveSince,
   onCleared,
   onEnded,
   onObserved,
+  onProbed,
   onStatusReset,
+  onVolumesWritten,
+  onWaitingRecorded,
   type PodRecord,
+  vitalsOf,
+  withoutImages,
 } from './pod-record.ts'
 import type { PodRecords } from './pod-records.ts'
 import { podStatus } from './pod-status.ts'
 import type { PodStatusManager } from './pod-status-manager.ts'
 import type { PodPlan } from './pod-steps.ts'
-import type { PodWorkers } from './pod-worker.ts'
 import type { Prober } from './probes/prober.ts'
 import { restartPolicyOf } from './restarts.ts'
 import type { ContainerRuntime, RuntimeContainer } from './runtime.ts'
 import type { Hold, StartGate } from './start-gate.ts'
+import type { ExecuteStep } from './step-executors.ts'
+import { readTerminationMessages } from './termination-message-reader.ts'
+import { refreshFiles } from './volumes/container-mounts.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
+import { waitingEvents } from './waiting-events.ts'
 
 export type VisitNeeds = {
-  readonly runtime: Pick<ContainerRuntime, 'listContainers'>
-  readonly volumes: Pick<VolumeStore, 'remove'>
+  readonly runtime: Pick<ContainerRuntime, 'listContainers' | 'logTail'>
+  readonly volumes: VolumeStore
   readonly records: PodRecords
   readonly statuses: PodStatusManager
-  readonly workers: PodWorkers
-  readonly prober: Pick<Prober, 'observe' | 'forget' | 'unknownForMs'>
+  readonly images: Pick<PodImages, 'factsOf'>
+  readonly execute: ExecuteStep
+  readonly sources: () => OptionSources
+  readonly prober: Pick<Prober, 'observe' | 'forget' | 'vitals' | 'unknownForMs'>
   /** The pod as it is wanted now. */
   readonly wanted: (uid: string) => Pod | undefined
   /** What is wanted was not heard as a whole, or stands in a copy that may be old. */
@@ -67,8 +80,7 @@ const undatedMs = 60_000
 export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSignal): Promise<number | undefined> {
   const { runtime, records, clock, log } = needs
   records.of(uid)
-  const worker = needs.workers.of(uid)
-  worker.forgetImages()
+  records.update(uid, withoutImages)
   for (let round = 0; round < maxRounds && !signal.aborted; round++) {
     const containers = await runtime.listContainers(uid)
     const pod = needs.wanted(uid)
@@ -76,35 +88,32 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
       needs.prober.forget(uid)
       await needs.volumes.remove(uid, signal)
       needs.statuses.reportGone(uid, pod !== undefined)
-      needs.workers.delete(uid)
       needs.ended()
       return undefined
     }
-    const ended = newlyEnded(records.of(uid), containers)
     const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
     const known = records.update(uid, (record) => onObserved(record, pod, containers, moment)) ?? records.of(uid)
-    worker.observe(containers, ended)
     const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
     if (cut.length > 0) {
-      for (const target of cut) await worker.execute(uid, pod, { step: 'remove', target })
+      for (const target of cut) await needs.execute(uid, pod, { step: 'remove', target })
       const names = cut.map(({ identity }) => identity.containerName)
       records.update(uid, (record) => onStatusReset(record, begunAgain(record.status ?? {}, names)))
       continue
     }
     observeProbes(uid, pod, containers, needs)
-    if (pod !== undefined) await worker.readMessages(pod, containers)
+    if (pod !== undefined) await readTerminationMessages(needs, pod, containers)
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
-    if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await worker.refreshVolumes(pod)
+    if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await refreshVolumes(uid, pod, needs)
     // Ended by a decision while we read, or that was called off: nothing above holds.
     if (records.of(uid).ended !== known.ended) continue
     const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(pod)
     if (pod !== undefined && hold?.isNews) {
       needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
     }
-    const plan = hold && pod ? heldPlan(pod, hold) : planFor(uid, pod, records.of(uid), containers, needs)
+    const plan = hold && pod ? heldPlan(pod, hold) : planFor(pod, records.of(uid), containers, needs)
     if (pod !== undefined) {
-      worker.tellWaiting(pod, plan)
+      recordWaiting(uid, pod, plan, needs)
       if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
     }
     const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs, runs)
@@ -122,7 +131,7 @@ export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSign
     }
     if (pod !== undefined && plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(pod)
     for (const step of plan.steps) {
-      if (!signal.aborted) await worker.execute(uid, pod ?? known.pod, step)
+      if (!signal.aborted) await needs.execute(uid, pod ?? known.pod, step)
     }
   }
   if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
@@ -201,31 +210,50 @@ function observeProbes(
 ): void {
   if (pod === undefined || isOver(pod, records.of(uid))) {
     prober.forget(uid)
+    records.update(uid, (record) => onProbed(record, newRecord.probes))
     return
   }
   const ownIP = containers.find(({ ip }) => ip !== undefined)?.ip
   const podIP = pod.spec.hostNetwork ? hostIP() : ownIP
   prober.observe(uid, { pod, containers, podIP, leaving: isLeaving(pod) })
+  records.update(uid, (record) => onProbed(record, prober.vitals(uid)))
+}
+
+/** Writes the files of its volumes again if the pod or its ConfigMaps or Secrets changed. */
+async function refreshVolumes(uid: string, pod: Pod, needs: VisitNeeds): Promise<void> {
+  const sources = needs.sources()
+  const from = [pod, sources.configMaps, sources.secrets]
+  if (from.every((value, index) => value === needs.records.get(uid)?.volumesFrom[index])) return
+  try {
+    await refreshFiles(pod, { ...sources, podIP: undefined }, needs.volumes)
+    needs.records.update(uid, (record) => onVolumesWritten(record, from))
+  } catch (error) {
+    needs.log.warn('Files of a volume not renewed', { pod: pathOf(pod), error })
+  }
+}
+
+function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, event }: VisitNeeds): void {
+  const { events, recorded } = waitingEvents(pod, plan, records.of(uid).waitingRecorded)
+  if (events.length === 0) return
+  records.update(uid, (record) => onWaitingRecorded(record, recorded))
+  for (const one of events) event(pod, one)
 }
 
 function planFor(
-  uid: string,
   pod: Pod | undefined,
   known: PodRecord,
   containers: readonly RuntimeContainer[],
-  { workers, clock, keptDead, mayBeOld }: Pick<VisitNeeds, 'workers' | 'clock' | 'keptDead' | 'mayBeOld'>,
+  needs: Pick<VisitNeeds, 'images' | 'clock' | 'keptDead' | 'mayBeOld'>,
 ): PodPlan {
   const { graceSeconds } = known
-  const worker = workers.of(uid)
-  const images = pod === undefined ? new Map<string, ImageFacts>() : worker.images(pod)
+  const images = pod === undefined ? new Map<string, ImageFacts>() : needs.images.factsOf(pod, known)
   const facts = {
-    mayBeOld: mayBeOld(),
+    mayBeOld: needs.mayBeOld(),
     containers,
     images,
-    memory: known,
-    vitals: worker.vitals(uid),
-    nowMs: clock.monotonicMs(),
-    keptDead,
+    record: known,
+    nowMs: needs.clock.monotonicMs(),
+    keptDead: needs.keptDead,
   }
   // Who was evicted left no room: what is on the disk of it goes, too.
   const isEvicted = pod !== undefined && isOver(pod, known) && (known.ended ?? pod.status)?.reason === 'Evicted'
@@ -238,10 +266,9 @@ function tellStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { records, statuses, workers, hostIP, clock, date, ended }: VisitNeeds,
+  { records, statuses, hostIP, clock, date, ended }: VisitNeeds,
 ): void {
   const known = records.of(uid)
-  const worker = workers.of(uid)
   const over = isOver(pod, known)
   if (over && containers.length === 0) {
     // Nothing is left to be looked at but the words. Those of the control plane itself it need not be told.
@@ -249,12 +276,11 @@ function tellStatus(
     return
   }
   const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
-  const vitals = worker.vitals(uid)
   const found = podStatus(pod, {
     containers,
     waiting,
-    vitals,
-    messages: worker.messages,
+    vitals: vitalsOf(known),
+    messages: known.terminationMessages,
     last,
     hostIP: hostIP(),
     nowWallMs: date.nowMs() ?? clock.wallMs(),

@@ -8,7 +8,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { agoByDate, type DateSource, dateOf } from '../date-source.ts'
 import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../pod-containers.ts'
 import type { PodNews } from '../pod-events.ts'
-import type { Vital, Vitals } from '../pod-steps.ts'
+import type { Vital, Vitals } from '../pod-record.ts'
 import type { ContainerRuntime, RuntimeContainer } from '../runtime.ts'
 import {
   adoptContainer,
