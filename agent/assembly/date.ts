@@ -1,9 +1,10 @@
 /** What date is it? This machine's clock, a time server's, the controller's, what was known before, and whom to believe. */
 import { type Clock, sinceBootMs } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import { type KnownTimeKeeper, knownTimePath, openKnownTime } from '../adapters/disk/known-time.ts'
+import { knownTimePath, timeFile } from '../adapters/disk/time-file.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
 import { type ControllerTime, controllerTime, likelyDate } from '../health/clock.ts'
+import { type KnownTimeKeeper, openKnownTime } from '../node/known-time.ts'
 
 export type DateParts = {
   readonly dataDir: string
@@ -25,7 +26,7 @@ export type MachineDate = {
 
 export async function assembleDate({ dataDir, certificate, sensors, clock, log }: DateParts): Promise<MachineDate> {
   const knownTime = await openKnownTime({
-    path: knownTimePath(dataDir),
+    file: timeFile(knownTimePath(dataDir)),
     certificate,
     isClockRight: () => sensors.time().synchronized === true,
     clock,

@@ -1,7 +1,8 @@
-/** The log of an outage: its first moment, each reason someone must act on once, and its end. Not every try. */
+/** Logs an outage: its start, each reason that needs action once, and its end. Not every attempt. */
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { lifeOf, troubleOf } from './link-trouble.ts'
+import { certificateDates } from '../../node/certificate-dates.ts'
+import { linkTrouble } from '../../node/link-trouble.ts'
 
 export interface LinkOutages {
   /** A try to connect failed. */
@@ -12,7 +13,7 @@ export interface LinkOutages {
   over(): void
 }
 
-type Outage = { readonly sinceMs: number; readonly told: Set<string>; tries: number }
+type Outage = { readonly sinceMs: number; readonly logged: Set<string>; tries: number }
 
 export type LinkOutageNeeds = {
   readonly url: string
@@ -27,7 +28,7 @@ export type LinkOutageNeeds = {
 export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageNeeds): LinkOutages {
   let outage: Outage | undefined
   const current = (): Outage => {
-    outage ??= { sinceMs: clock.monotonicMs(), told: new Set(), tries: 0 }
+    outage ??= { sinceMs: clock.monotonicMs(), logged: new Set(), tries: 0 }
     return outage
   }
   return {
@@ -35,13 +36,13 @@ export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageN
       const error = cause instanceof Error ? cause : new Error(String(cause))
       const now = current()
       now.tries++
-      const { kind, remedy } = troubleOf(error, lifeOf(certificate()), nowMs())
-      if (now.told.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
-      now.told.add(kind)
+      const { kind, remedy } = linkTrouble(error, certificateDates(certificate()), nowMs())
+      if (now.logged.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
+      now.logged.add(kind)
       log.warn('Cannot connect to the control plane, trying until it works', { url, error, remedy })
     },
     lost(error, lastedMs) {
-      current().told.add('network') // what follows a loss is no news as long as it is the network's
+      current().logged.add('network') // Further failures of the network are expected after a loss.
       log.warn('Connection to the control plane lost, trying until it is back', {
         url,
         error,

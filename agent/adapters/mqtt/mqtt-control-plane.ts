@@ -16,13 +16,13 @@ import type { Log } from '../../../daemon/log.ts'
 import { judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
 import type { NodeCredentials } from '../../node/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener, Leave } from '../../node/control-plane.ts'
+import { newestOutbox } from '../../node/newest-outbox.ts'
 import { readNetworkState } from '../kernel/network-changes.ts'
 import { controllerTerms } from './controller-terms.ts'
 import { leaseMessages } from './lease-messages.ts'
 import { type LinkGuard, linkGuard } from './link-guard.ts'
 import { linkOutages } from './link-outages.ts'
 import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
-import { newestOutbox } from './newest-outbox.ts'
 import { isReadyIn, parsed, understood } from './received-messages.ts'
 import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from './reconnect-wait.ts'
 import { replacedLinks } from './replaced-links.ts'
@@ -96,7 +96,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     log,
   })
   const replaced = replacedLinks({ clock, log })
-  const outbox = newestOutbox({ mostTold: mostEvents, taken: (topic, body) => tellPosted(topic, body) })
+  const outbox = newestOutbox({ mostQueued: mostEvents, acknowledged: (topic, body) => logPosted(topic, body) })
   const { root = '/' } = settings
   const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
   const terms = controllerTerms(settings.leaseDurationSeconds ?? usualLeaseDurationSeconds)
@@ -107,7 +107,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   let posted = false
   let leaving: Leave | undefined
 
-  const tellPosted = (topic: string, body: string) => {
+  const logPosted = (topic: string, body: string) => {
     if (posted || topic !== topics.status) return
     posted = true
     log.info('Node status posted', { node: nodeName, ready: isReadyIn(body) })
@@ -146,14 +146,14 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       if (message === undefined) return
       if (message.call === 'stats') return listener.stats?.(message)
       log.debug('Asked to report everything', { reason: message.reason })
-      outbox.sayEverything()
+      outbox.republish()
     } else if (topic === topics.controller) {
       const message = understood(decode(ControllerMessageSchema, parsed(body)), topic, log)
       if (message === undefined || message.state === 'lost') return
       leases.heard(message)
       terms.heard(message)
       // Behind a broker of its own a controller may start anew while our link stands.
-      if (epoch !== undefined && epoch !== message.epoch) outbox.sayEverything()
+      if (epoch !== undefined && epoch !== message.epoch) outbox.republish()
       epoch = message.epoch
       listener.controllerTime?.(Date.parse(message.time), !isRetained)
       if (message.store !== undefined) listener.store?.(message.store)
@@ -254,19 +254,19 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       )
       // No sign of life yet: that one comes in its turn, once the node is Ready again. Who is back and is not would lose its pods.
     },
-    reportNodeStatus: (status) => outbox.say(topics.status, JSON.stringify(status)),
+    reportNodeStatus: (status) => outbox.publishState(topics.status, JSON.stringify(status)),
     confirmNodeStatus() {
-      if (link === undefined || !leases.canConfirmStatus || !outbox.isTaken(topics.status)) return false
+      if (link === undefined || !leases.canConfirmStatus || !outbox.isAcknowledged(topics.status)) return false
       leases.confirmStatus()
       return true
     },
-    reportPod: (pod) => outbox.say(podTopic(pod.uid), JSON.stringify(pod)),
-    reportPodGone: (uid) => outbox.say(podTopic(uid), ''),
+    reportPod: (pod) => outbox.publishState(podTopic(pod.uid), JSON.stringify(pod)),
+    reportPodGone: (uid) => outbox.publishState(podTopic(uid), ''),
     reportEvent(event) {
-      if (!settings.warningsOnly || event.type === 'Warning') outbox.tell(topics.events, JSON.stringify(event))
+      if (!settings.warningsOnly || event.type === 'Warning') outbox.enqueue(topics.events, JSON.stringify(event))
     },
     sendStats: (message) => void link?.send(topics.stats, JSON.stringify(message)),
-    reportEverything: () => outbox.sayEverything(),
+    reportEverything: () => outbox.republish(),
     get leaseDurationSeconds() {
       return terms.leaseDurationSeconds
     },

@@ -12,8 +12,9 @@ import { apiClient, statusMessage } from '../../../daemon/api-client.ts'
 import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
-import { lifeOf, troubleOf } from '../../adapters/mqtt/link-trouble.ts'
 import type { Identity } from '../../join/identity.ts'
+import { certificateDates } from '../../node/certificate-dates.ts'
+import { linkTrouble } from '../../node/link-trouble.ts'
 import type { ApiSaid, ControllerReading, Failure } from '../controller.ts'
 
 /** Of one step; the port and the API come one after the other. */
@@ -81,7 +82,7 @@ function hardwareIn(body: unknown): HardwareIdentity | undefined {
 
 function failureOf(thrown: unknown, identity: Identity, nowMs: number): Failure {
   const error = firstOf(thrown)
-  const { remedy } = troubleOf(error, lifeOf(identity.certificate), nowMs)
+  const { remedy } = linkTrouble(error, certificateDates(identity.certificate), nowMs)
   return { error: storyOf(error), remedy }
 }
 

@@ -8,12 +8,13 @@ import { within } from '../../../daemon/deadline.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
 import { filesystemState } from '../../adapters/disk/filesystem-state.ts'
-import { knownTimePath, openKnownTime } from '../../adapters/disk/known-time.ts'
 import { agentOn } from '../../adapters/disk/single-instance.ts'
+import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { kernelLog } from '../../adapters/kernel/kernel-log.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
+import { openKnownTime } from '../../node/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 import type { DoctorRequest } from '../doctor-command.ts'
 import type { AgentState, ConfigurationReading, DoctorSources, LiveMachine, Machine } from '../sources.ts'
@@ -153,7 +154,7 @@ function liveMachine({ dataDir, dockerSocket, systemd, isClockRight }: LiveNeeds
       // As the agent judges it: else a clock that is wrong would be told as a certificate that is.
       const isRight = (await isClockRight()) === true
       const knownTime = await openKnownTime({
-        path: knownTimePath(dataDir),
+        file: timeFile(knownTimePath(dataDir)),
         certificate: identity.certificate,
         isClockRight: () => isRight,
         clock: systemClock,

@@ -3,14 +3,15 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { type Test, test } from 'tap'
-import { type Authority, openAuthority } from '../../../certs/authority.ts'
-import { type Issued, issueNode, issueServer } from '../../../certs/issue.ts'
-import { rfc3339 } from '../../../daemon/clock.ts'
-import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts'
-import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { until } from '../../testing/until.ts'
-import { openKnownTime } from './known-time.ts'
+import { type Authority, openAuthority } from '../../certs/authority.ts'
+import { type Issued, issueNode, issueServer } from '../../certs/issue.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import { connectToServer, type KnownTime } from '../../daemon/server-check.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { timeFile } from '../adapters/disk/time-file.ts'
+import { until } from '../testing/until.ts'
+import { earliestAt, isWorthSaving, laterOf, openKnownTime } from './known-time.ts'
 
 const day = 24 * 3600_000
 const nowMs = Date.now()
@@ -87,7 +88,8 @@ test('it is never earlier than what the machine knows for certain', async (t) =>
   const clock = fakeClock(0)
   let isRight = false
   const log = quietLog(t, 'The clock is behind the last known time; pods run, certificates are judged by that time')
-  const open = (pem = certificate) => openKnownTime({ path, certificate: pem, isClockRight: () => isRight, clock, log })
+  const open = (pem = certificate) =>
+    openKnownTime({ file: timeFile(path), certificate: pem, isClockRight: () => isRight, clock, log })
   const known = await open()
   t.ok(Math.abs(known.earliestMs() - nowMs) < 3600_000, 'its own certificate was made in the past')
   t.ok(known.behindMs() > 365 * day)
@@ -125,4 +127,17 @@ test('it is never earlier than what the machine knows for certain', async (t) =>
   t.equal(misled.earliestMs(), clock.wallMs(), 'a clock that is right mends what was wrong')
   writeFileSync(path, '\0\0\0')
   t.equal((await open('spoiled')).earliestMs(), 0)
+})
+
+test('a time that was named moves the lower bound forward only', async (t) => {
+  const known = { ms: 1_000_000, atMs: 500 }
+  t.equal(earliestAt(known, 1_500), 1_001_000)
+  t.equal(laterOf(known, 1_001_000, 1_500), known)
+  t.same(laterOf(known, 1_001_001, 1_500), { ms: 1_001_001, atMs: 1_500 })
+})
+
+test('a saved time that is wrong by less is not written again', async (t) => {
+  t.equal(isWorthSaving(5_999, 5_000, 1_000), false)
+  t.equal(isWorthSaving(6_000, 5_000, 1_000), true)
+  t.equal(isWorthSaving(4_000, 5_000, 1_000), true, 'also backwards')
 })

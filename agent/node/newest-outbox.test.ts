@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
+import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
 import { newestOutbox, type OutboxLink } from './newest-outbox.ts'
 
 /** A link that takes what it is given when the test says so. */
@@ -25,9 +25,9 @@ const digestOf = (...said: readonly (readonly [string, string])[]) =>
   said.map(([topic, body]) => digestText(topic, body)).reduce(foldDigest, emptyDigest)
 
 test('what changes while the broker is slow is said once, the newest', async (t) => {
-  const [outbox, slow] = [newestOutbox({ mostTold: 10 }), slowLink()]
+  const [outbox, slow] = [newestOutbox({ mostQueued: 10 }), slowLink()]
   outbox.open(slow.link)
-  for (const body of ['1', '2', '3', '4']) outbox.say('status', body)
+  for (const body of ['1', '2', '3', '4']) outbox.publishState('status', body)
   t.same(slow.bodies(), ['1'])
   t.equal(outbox.digest(), digestOf(['status', '1']), 'the fingerprint is of what was sent, not of what is known')
   await slow.takeAll()
@@ -38,14 +38,14 @@ test('what changes while the broker is slow is said once, the newest', async (t)
 })
 
 test('a new link hears all of it, whatever the old one had taken', async (t) => {
-  const [outbox, first, second] = [newestOutbox({ mostTold: 10 }), slowLink(), slowLink()]
+  const [outbox, first, second] = [newestOutbox({ mostQueued: 10 }), slowLink(), slowLink()]
   outbox.open(first.link)
-  outbox.say('status', 'a')
-  outbox.say('pods/1', 'b')
+  outbox.publishState('status', 'a')
+  outbox.publishState('pods/1', 'b')
   await first.takeAll()
-  outbox.say('pods/1', 'c')
+  outbox.publishState('pods/1', 'c')
   outbox.closed()
-  outbox.say('pods/2', 'd')
+  outbox.publishState('pods/2', 'd')
   outbox.open(second.link)
   t.same(second.bodies(), ['a', 'c', 'd'])
   t.equal(outbox.digest(), digestOf(['status', 'a'], ['pods/1', 'c'], ['pods/2', 'd']))
@@ -54,9 +54,9 @@ test('a new link hears all of it, whatever the old one had taken', async (t) => 
 })
 
 test('what is withdrawn is forgotten once the broker knows', async (t) => {
-  const [outbox, first, second] = [newestOutbox({ mostTold: 10 }), slowLink(), slowLink()]
-  outbox.say('pods/1', 'a')
-  outbox.say('pods/1', '')
+  const [outbox, first, second] = [newestOutbox({ mostQueued: 10 }), slowLink(), slowLink()]
+  outbox.publishState('pods/1', 'a')
+  outbox.publishState('pods/1', '')
   outbox.open(first.link)
   t.same(first.bodies(), [''])
   t.equal(outbox.digest(), emptyDigest)
@@ -64,13 +64,13 @@ test('what is withdrawn is forgotten once the broker knows', async (t) => {
   outbox.open(second.link)
   t.same(second.bodies(), [''], 'nobody has taken it yet')
   await second.takeAll()
-  outbox.sayEverything()
+  outbox.republish()
   t.equal(second.given.length, 1)
 })
 
 test('events go one after the other, and of too many the oldest are dropped', async (t) => {
-  const [outbox, slow] = [newestOutbox({ mostTold: 3 }), slowLink()]
-  for (const body of ['1', '2', '3', '4', '5']) outbox.tell('events', body)
+  const [outbox, slow] = [newestOutbox({ mostQueued: 3 }), slowLink()]
+  for (const body of ['1', '2', '3', '4', '5']) outbox.enqueue('events', body)
   t.equal(outbox.dropped(), 2)
   outbox.open(slow.link)
   for (let i = 0; i < 5; i++) await slow.takeAll()
@@ -78,20 +78,20 @@ test('events go one after the other, and of too many the oldest are dropped', as
 })
 
 test('a link that does not take a message is given up', async (t) => {
-  const [outbox, slow] = [newestOutbox({ mostTold: 3 }), slowLink()]
+  const [outbox, slow] = [newestOutbox({ mostQueued: 3 }), slowLink()]
   outbox.open(slow.link)
-  outbox.say('status', '1')
+  outbox.publishState('status', '1')
   slow.given[0]?.fail()
   await turn()
   t.equal(slow.abandoned(), 1)
 })
 
 test('asked for everything in the middle of it, each thing is said once more', async (t) => {
-  const [outbox, slow] = [newestOutbox({ mostTold: 3 }), slowLink()]
+  const [outbox, slow] = [newestOutbox({ mostQueued: 3 }), slowLink()]
   outbox.open(slow.link)
-  outbox.say('status', '1')
-  outbox.sayEverything()
-  outbox.sayEverything()
+  outbox.publishState('status', '1')
+  outbox.republish()
+  outbox.republish()
   for (let i = 0; i < 4; i++) await slow.takeAll()
   t.same(slow.bodies(), ['1', '1'])
 })

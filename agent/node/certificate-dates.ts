@@ -1,0 +1,14 @@
+/** From when until when a certificate is valid. */
+import { X509Certificate } from 'node:crypto'
+
+export type CertificateDates = { readonly validFrom: Date; readonly validTo: Date }
+
+/** Of a PEM. One that is damaged has invalid dates: connecting with it reports the reason. */
+export function certificateDates(pem: string): CertificateDates {
+  try {
+    const { validFrom, validTo } = new X509Certificate(pem)
+    return { validFrom: new Date(validFrom), validTo: new Date(validTo) }
+  } catch {
+    return { validFrom: new Date(Number.NaN), validTo: new Date(Number.NaN) }
+  }
+}
