@@ -17,7 +17,7 @@ import type { Log } from '../daemon/log.ts'
 import { renewalDueMs } from '../daemon/renewal.ts'
 import type { Loop } from '../daemon/run.ts'
 import { authorityFolderName } from './backup.ts'
-import type { CertificateSigner } from './controllers/certificates/certificate-controller.ts'
+import type { CertificateSigner } from './controllers/certificates/request-answers.ts'
 import { storeMark } from './store/store-mark.ts'
 
 export type OwnCertificateNeeds = {

@@ -84,7 +84,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     if (present === undefined && previous !== undefined) queue.add(previous.metadata.name)
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
-    index.tell(present, previous)
+    index.update(present, previous)
     naming.tell(present, previous)
     for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
       if (node) queue.addAfter(node, debounceMs)

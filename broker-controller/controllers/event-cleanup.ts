@@ -1,4 +1,4 @@
-/** Events are news: after an hour, or when there are too many, the oldest go. */
+/** Deletes Events after an hour, and the oldest when there are too many. */
 import { isApiError } from '../../api/api-error.ts'
 import type { Event } from '../../api/event.ts'
 import type { Clock } from '../../daemon/clock.ts'

@@ -50,7 +50,7 @@ test('whatever happens, no two nodes have the same block, and all blocks come ba
       const present = held.get(owner)
       if (present !== undefined) {
         if (random(2) === 0)
-          cidrs.mark(present, owner) // the news of what was given
+          cidrs.mark(present, owner) // the watch event of the assignment
         else {
           cidrs.release(present, owner)
           held.delete(owner)
@@ -71,7 +71,7 @@ test('whatever happens, no two nodes have the same block, and all blocks come ba
   }
 })
 
-test('settings that make no sense are told as one reads them', async (t) => {
+test('settings that make no sense are refused when they are read', async (t) => {
   t.equal(nodeCidrProblem(small), undefined)
   t.match(nodeCidrProblem({ ...small, clusterCIDR: '10.0.0.1/8' }), /clusterCIDR: "10.0.0.1\/8" must be a range/)
   t.match(nodeCidrProblem({ ...small, nodeCIDRMaskSize: 21 }), /nodeCIDRMaskSize: 21 must be between 22 and 30/)

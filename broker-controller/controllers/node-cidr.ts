@@ -16,7 +16,7 @@ export interface NodeCidrs {
   readonly size: number
   /** A block of its own for `owner`; undefined when there is none left. */
   take(owner: string): string | undefined
-  /** `owner` has these addresses, whoever gave them. False when another has some of them too. */
+  /** `owner` has these addresses, however it got them. False when another has some of them too. */
   mark(cidr: string, owner: string): boolean
   /** `owner` has them no longer. */
   release(cidr: string, owner: string): void

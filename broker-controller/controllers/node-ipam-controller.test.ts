@@ -11,7 +11,7 @@ function opened(t: Test): { world: Fleet; start: () => () => Promise<void> } {
 
 const cidr = async (world: Fleet, name: string) => (await world.node(name)).spec?.podCIDR
 
-test('nodes that come get a range each, and the next controller knows of them', async (t) => {
+test('nodes that come get a range each, and the next controller respects them', async (t) => {
   const { world, start } = opened(t)
   const stop = start()
   await world.join({ name: 'pi-1' })
@@ -25,7 +25,7 @@ test('nodes that come get a range each, and the next controller knows of them', 
   t.equal(await cidr(world, 'pi-2'), '10.244.1.0/24')
 })
 
-test('a node for which nothing is left is told so once, and gets what the next one leaves', async (t) => {
+test('a node for which no range is left gets one Event, and later the range of a node that goes', async (t) => {
   const { world, start } = opened(t)
   t.teardown(start())
   await world.join({ name: 'pi-1' }, { name: 'pi-2' }, { name: 'pi-3' })

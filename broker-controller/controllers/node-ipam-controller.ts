@@ -32,9 +32,9 @@ async function runNodeIpam(
 ): Promise<void> {
   const cidrs = nodeCidrs(settings)
   const queue = workQueue(clock)
-  /** Nodes for which there was no block: they are told once, and looked at again when one comes back. */
+  /** Nodes for which there was no block: they get one Event, and are tried again when a block is freed. */
   const waiting = new Set<string>()
-  /** What was written, by uid, in case a node goes before the news of it comes. */
+  /** What was written, by uid, in case a node is deleted before the watch delivers the write. */
   const written = new Map<string, string>()
 
   const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {

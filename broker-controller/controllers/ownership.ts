@@ -27,7 +27,7 @@ export function ownershipStep(
     : { step: 'forget', uids: lost.map(({ owner }) => owner.uid) }
 }
 
-/** The kind an owner is of; undefined when we do not serve it, and so cannot tell whether it is there. */
+/** The kind of an owner; undefined when it is not served here, so that its existence cannot be checked. */
 export function resourceOf({ apiVersion, kind }: OwnerReference): Resource | undefined {
   return Object.values(resources).find((row) => row.kind === kind && apiVersionOf(row) === apiVersion)
 }

@@ -1,10 +1,12 @@
-/** The nodes and what is taken of them, as the scheduler knows them: from the store, and from its own last decisions. */
+/** The nodes and what is taken of them: from the store, and from the scheduler's own last decisions. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
-import { addTo } from './counts.ts'
 import { type Crowds, crowds } from './crowds.ts'
+import { nodeCounts } from './node-counts.ts'
 import { type NodeLedger, type NodeUsage, nodeLedger } from './node-usage.ts'
+import { nominations } from './nominations.ts'
+import { type Placement, placements } from './placements.ts'
 
 export type StoredPod = StoredObject<'pods'>
 export type KeyedPod = { readonly key: string; readonly pod: StoredPod }
@@ -22,7 +24,7 @@ export interface Cluster {
   domains(label: string): ReadonlyMap<string, number>
   /** How many nodes have that image. */
   carriers(image: string): number
-  /** Undefined: we know of no such namespace. */
+  /** Undefined: there is no such namespace. */
   namespaceLabels(name: string): Labels | undefined
   /** Pods that were promised room on that node, which others are still leaving. */
   nominatedTo(nodeName: string): readonly KeyedPod[]
@@ -34,9 +36,9 @@ export interface Cluster {
 
 /** The one that changes; decisions see `Cluster`. */
 export interface ClusterLedger extends Cluster {
-  seeNode(node: StoredObject<'nodes'>): void
-  forgetNode(name: string): void
-  seeNamespace(name: string, labels: Labels | undefined): void
+  putNode(node: StoredObject<'nodes'>): void
+  deleteNode(name: string): void
+  putNamespace(name: string, labels: Labels | undefined): void
   /** The pod takes its share of that node, and of no other. */
   place(key: string, pod: StoredPod, nodeName: string): void
   remove(key: string): void
@@ -44,86 +46,19 @@ export interface ClusterLedger extends Cluster {
   nominate(key: string, pod: StoredPod, nodeName: string): void
 }
 
-const nobody: readonly KeyedPod[] = []
-
-type Placed = { readonly pod: StoredPod; readonly nodeName: string }
-
 export function cluster(): ClusterLedger {
   const nodes = new Map<string, NodeLedger>()
-  const placed = new Map<string, Placed>()
-  /** Pods bound to nodes we have not seen (yet). */
-  const waiting = new Map<string, Set<string>>()
-  const nominations = new Map<string, string>()
-  const nominatedTo = new Map<string, Map<string, StoredPod>>()
+  const { nominate, nominatedTo, nominationOf } = nominations()
   const namespaces = new Map<string, Labels>()
-  const carriers = new Map<string, number>()
-  /** Counts by value, for the labels that somebody asked for. */
-  const domains = new Map<string, Map<string, number>>()
+  const { countLabels, countImages, domains, carriers } = nodeCounts(nodes)
   const neighbours = crowds((nodeName) => nodes.get(nodeName)?.labels ?? {})
   let order: readonly NodeLedger[] | undefined
 
-  const enter = (key: string, { pod, nodeName }: Placed) => {
-    const ledger = nodes.get(nodeName)
-    if (ledger === undefined) return void waiting.set(nodeName, (waiting.get(nodeName) ?? new Set()).add(key))
-    ledger.add(key, pod)
-    neighbours.enter(pod, nodeName)
-  }
-
-  const leave = (key: string, { pod, nodeName }: Placed) => {
-    const ledger = nodes.get(nodeName)
-    if (ledger === undefined) return void waiting.get(nodeName)?.delete(key)
-    ledger.remove(key)
-    neighbours.leave(pod, nodeName)
-  }
-
-  const remove = (key: string) => {
-    const before = placed.get(key)
-    if (before === undefined) return
-    placed.delete(key)
-    leave(key, before)
-  }
-
-  const place = (key: string, pod: StoredPod, nodeName: string) => {
-    remove(key)
-    nominate(key, pod, '')
-    placed.set(key, { pod, nodeName })
-    enter(key, { pod, nodeName })
-  }
-
-  const countLabels = (labels: Labels, change: 1 | -1) => {
-    for (const [label, counts] of domains) addTo(counts, labels[label], change)
-  }
-
-  const countImages = (images: NodeUsage['images'], change: 1 | -1) => {
-    for (const image of images.keys()) addTo(carriers, image, change)
-  }
-
-  const nominate = (key: string, pod: StoredPod, nodeName: string) => {
-    const before = nominations.get(key)
-    if (before !== undefined) nominatedTo.get(before)?.delete(key)
-    if (before !== undefined && nominatedTo.get(before)?.size === 0) nominatedTo.delete(before)
-    nominations.delete(key)
-    if (nodeName === '') return
-    nominations.set(key, nodeName)
-    nominatedTo.set(nodeName, (nominatedTo.get(nodeName) ?? new Map()).set(key, pod))
-  }
-
-  /** Pods of a node whose labels change, or that comes or goes, are taken off before and put on after. */
-  const moved = (name: string, change: () => void) => {
-    const here = [...(nodes.get(name)?.pods.keys() ?? waiting.get(name) ?? [])]
-    const kept = here.flatMap((key) => {
-      const what = placed.get(key)
-      return what === undefined ? [] : [[key, what] as const]
-    })
-    for (const [key, what] of kept) leave(key, what)
-    waiting.delete(name)
-    change()
-    for (const [key, what] of kept) enter(key, what)
-    order = undefined
-  }
+  const { enter, leave, place, remove, moved } = placements(nodes, neighbours, (key, pod) => nominate(key, pod, ''))
 
   const open = (name: string, node: StoredObject<'nodes'>) =>
     moved(name, () => {
+      order = undefined
       const ledger = nodeLedger(node)
       nodes.set(name, ledger)
       countLabels(ledger.labels, 1)
@@ -132,6 +67,7 @@ export function cluster(): ClusterLedger {
 
   const relabel = (ledger: NodeLedger, node: StoredObject<'nodes'>) =>
     moved(ledger.name, () => {
+      order = undefined
       countLabels(ledger.labels, -1)
       ledger.become(node)
       countLabels(ledger.labels, 1)
@@ -142,7 +78,7 @@ export function cluster(): ClusterLedger {
       return nodes.size
     },
     crowds: neighbours,
-    seeNode(node) {
+    putNode(node) {
       const { name, labels } = node.metadata
       const ledger = nodes.get(name)
       if (ledger === undefined) return open(name, node)
@@ -153,16 +89,17 @@ export function cluster(): ClusterLedger {
       countImages(images, -1)
       countImages(ledger.images, 1)
     },
-    forgetNode(name) {
+    deleteNode(name) {
       const ledger = nodes.get(name)
       if (ledger === undefined) return
       countImages(ledger.images, -1)
       moved(name, () => {
+        order = undefined
         countLabels(ledger.labels, -1)
         nodes.delete(name)
       })
     },
-    seeNamespace(name, labels) {
+    putNamespace(name, labels) {
       if (labels === undefined) namespaces.delete(name)
       else namespaces.set(name, labels)
     },
@@ -174,24 +111,22 @@ export function cluster(): ClusterLedger {
         if (usage !== undefined) yield usage
       }
     },
-    domains(label) {
-      const before = domains.get(label)
-      if (before !== undefined) return before
-      const counts = new Map<string, number>()
-      for (const { labels } of nodes.values()) addTo(counts, labels[label], 1)
-      domains.set(label, counts)
-      return counts
-    },
-    carriers: (image) => carriers.get(image) ?? 0,
+    domains,
+    carriers,
     namespaceLabels: (name) => namespaces.get(name),
-    nominatedTo: (nodeName) => {
-      const here = nominatedTo.get(nodeName)
-      return here === undefined ? nobody : [...here].map(([key, pod]) => ({ key, pod }))
-    },
-    nominationOf: (key) => nominations.get(key),
+    nominatedTo,
+    nominationOf,
     place,
     remove,
     nominate,
+    ...trials(enter, leave),
+  }
+}
+
+type Move = (key: string, placed: Placement) => void
+
+function trials(enter: Move, leave: Move): Pick<Cluster, 'without' | 'with'> {
+  return {
     without(pods, nodeName, act) {
       const away = new Set<KeyedPod>()
       const takeAway = (one: KeyedPod) => {

@@ -26,11 +26,11 @@ export interface Crowds {
   in(namespace: string): Iterable<Crowd>
   /** Pods that are one another's likes. */
   ofGroup(group: string): Iterable<Crowd>
-  /** Those who have a say in who comes near them. */
+  /** Those with required anti-affinity or affinity of their own. */
   readonly choosy: ReadonlySet<Crowd>
 }
 
-/** Pods that are one another's likes: of one controller, or else with the same labels. Undefined: it is like nobody. */
+/** Pods that are one another's likes: of one controller, or else with the same labels. Undefined: it is like no other pod. */
 export function groupOf({ metadata }: Pod): string | undefined {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
   if (owner !== undefined) return owner.uid

@@ -1,4 +1,4 @@
-/** Something changed: could a pod that did not fit fit now? As the reasons say why it was refused. */
+/** Something changed: could a pod that did not fit fit now? Decided by the plugins that refused it. */
 import type { Pod } from '../../api/pod.ts'
 import { matchesLabels } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'

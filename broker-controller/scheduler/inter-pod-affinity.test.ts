@@ -42,7 +42,7 @@ test('other namespaces count when they are named, or chosen by their labels', as
   t.same(asks({ namespaceSelector: {} }), ['a'], 'an empty selector means all')
   const team = { namespaceSelector: { matchLabels: { team: 'red' } } }
   t.same(asks(team), [])
-  known.seeNamespace('data', { team: 'red' })
+  known.putNamespace('data', { team: 'red' })
   t.same(asks(team), ['a'])
 })
 

@@ -9,7 +9,7 @@ import { type PodTerm, podTerms, termMatches, type WeightedTerm } from './pod-te
 export type Neighbours = {
   /** Each must hold, unless `isFirst`. */
   readonly near: readonly Wish[]
-  /** Nobody like this is there yet, and the pod is one itself: it may begin anywhere with the labels asked for. */
+  /** No such pod exists yet, and the pod matches its own term: it may run on any node with the topology label. */
   readonly isFirst: boolean
   readonly far: readonly Wish[]
   /** What those who are there keep away. */

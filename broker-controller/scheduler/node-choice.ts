@@ -18,7 +18,7 @@ function hasLabels(wanted: Labels, labels: Labels): boolean {
   return true
 }
 
-/** Would `isWanted` say yes to every node? */
+/** Would `isWanted` be true for every node? */
 export function wantsAnyNode({ spec }: Pod): boolean {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
   return required === undefined && Object.keys(spec.nodeSelector ?? {}).length === 0
@@ -29,7 +29,7 @@ export function repellingTaint({ spec }: Pod, { taints }: NodeUsage): Taint | un
   return taints.length === 0 ? undefined : untolerated(taints, spec.tolerations ?? [], schedulingEffects)[0]
 }
 
-/** The only nodes whose names its terms allow; undefined when some term says nothing of names. None at all: they conflict. */
+/** The only nodes whose names its terms allow; undefined when some term names no nodes. None at all: they conflict. */
 export function namedNodes({ spec }: Pod): ReadonlySet<string> | undefined {
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
   if (terms.length === 0) return undefined

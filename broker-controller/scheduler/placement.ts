@@ -75,8 +75,8 @@ function nodesCalled(names: ReadonlySet<string>, nodes: Cluster): readonly NodeU
 
 function misfitMessage(refusals: ReadonlyMap<string, Refusal>, nodeCount: number): string {
   if (nodeCount === 0) return 'no nodes available to schedule pods'
-  const told = [...refusals.values()].map(({ reasons }) => reasons)
-  return unavailable(nodeCount, countedReasons(told, [leftOut, nodeCount - told.length]))
+  const reasonsOfEach = [...refusals.values()].map(({ reasons }) => reasons)
+  return unavailable(nodeCount, countedReasons(reasonsOfEach, [leftOut, nodeCount - reasonsOfEach.length]))
 }
 
 /** Of the nodes that were not looked at because the pod asks for others by name. */

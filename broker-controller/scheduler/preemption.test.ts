@@ -16,7 +16,7 @@ const one = (nodeName: string, priority: number, more: Partial<Bound> = {}): Bou
 })
 const asking = (cpu: string, priority = 100, more = {}) => aPod({ name: 'new', requests: { cpu }, priority, ...more })
 
-/** `NODE: victims`, or what is said instead. */
+/** `NODE: victims`, or the message instead. */
 function outcome(pod: Pod, known: ClusterLedger, budgets: readonly DisruptionBudget[] = []): string {
   const placement = placePod(pod, known, 0, () => 0)
   if (placement.found) return `fits ${placement.nodeName}`
@@ -41,7 +41,7 @@ test('the node where it does the least harm is taken', async (t) => {
   t.equal(outcome(asking('2'), aCluster(two, [one('a', 5), one('a', 5), big])), 'b: p2')
 })
 
-test('nobody makes room for an equal; the sentence says what stands against each node', async (t) => {
+test('a pod does not preempt its equals; the message names what stands against each node', async (t) => {
   const known = aCluster(
     [small('a'), small('b'), { name: 'c', unschedulable: true }],
     [one('a', 100), one('a', 200), one('b', 100), one('b', 100)],

@@ -27,7 +27,7 @@ export type DisruptionBudget = {
   readonly disrupted: ReadonlySet<string>
 }
 
-/** A selector that cannot be read guards nobody, and before it was counted a budget allows nothing. */
+/** A selector that cannot be read protects no pod, and before it was counted a budget allows nothing. */
 export function readBudget({ metadata, spec, status }: PodDisruptionBudget): DisruptionBudget {
   const parsed = requirementsOf(spec?.selector)
   return {
@@ -109,7 +109,7 @@ function victimsOn(
   budgets: readonly DisruptionBudget[],
 ): Candidate | { readonly reasons: readonly string[] } {
   const key = keyText(pod.metadata)
-  if (!usage.hasPodBelow(priorityOf(pod))) return nobodyBelow
+  if (!usage.hasPodBelow(priorityOf(pod))) return noVictims
   const lesser = [...usage.pods]
     .map(([key, pod]): KeyedPod => ({ key, pod }))
     .filter((other) => priorityOf(other.pod) < priorityOf(pod))
@@ -131,7 +131,7 @@ function victimsOn(
   })
 }
 
-const nobodyBelow = { reasons: ['No preemption victims found for incoming pod'] }
+const noVictims = { reasons: ['No preemption victims found for incoming pod'] }
 
 /** Those whose going a budget does not allow, when all go in this order. */
 function violating(pods: readonly KeyedPod[], budgets: readonly DisruptionBudget[]): readonly KeyedPod[] {

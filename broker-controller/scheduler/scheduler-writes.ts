@@ -71,8 +71,8 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
         part: 'status',
         change: (fresh) => {
           if (fresh.spec.nodeName) return undefined
-          const told = withPodCondition(fresh, condition, now())
-          return withNomination(told ?? fresh, nominatedNodeName) ?? told
+          const reported = withPodCondition(fresh, condition, now())
+          return withNomination(reported ?? fresh, nominatedNodeName) ?? reported
         },
       })
       if (written !== undefined) log.info('Pod fits nowhere', { pod: keyText(pod.metadata), message })
@@ -89,8 +89,8 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
         uid,
         change: (fresh) => {
           if (fresh.metadata.deletionTimestamp !== undefined) return undefined
-          const told = withPodCondition(fresh, condition, now()) ?? fresh
-          const plan = planPodDeletion(told, { nowMs: clock.wallMs() })
+          const reported = withPodCondition(fresh, condition, now()) ?? fresh
+          const plan = planPodDeletion(reported, { nowMs: clock.wallMs() })
           remove = plan.remove
           return plan.remove ? undefined : plan.pod
         },

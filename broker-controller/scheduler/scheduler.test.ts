@@ -22,7 +22,7 @@ async function condition(world: Fleet, name: string) {
   return (await world.pod(name))?.status?.conditions?.find(({ type }) => type === 'PodScheduled')
 }
 
-test('a pending pod is bound to a node on which it fits, and an event says so', async (t) => {
+test('a pending pod is bound to a node on which it fits, and an Event is recorded', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', unschedulable: true }, { name: 'pi-2' })
   await pending(world, { name: 'web' })
@@ -32,7 +32,7 @@ test('a pending pod is bound to a node on which it fits, and an event says so', 
   t.match(event, { reason: 'Scheduled', type: 'Normal', message: 'Successfully assigned default/web to pi-2' })
 })
 
-test('a pod that fits nowhere is told why, and bound when a node comes that has room', async (t) => {
+test('a pod that fits nowhere gets the reason, and bound when a node comes that has room', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', allocatable: { cpu: '1' } }, { name: 'pi-2', unschedulable: true })
   await pending(world, { name: 'web', requests: { cpu: '2' } })
@@ -261,7 +261,7 @@ test('a restarted scheduler reckons with what is bound', async (t) => {
   t.same(await bound(world, 'web'), [undefined])
 })
 
-test('the queue: back-off grows from 1 s to 10 s, news shortens the wait to it, five minutes are the longest', async (t) => {
+test('the queue: back-off grows from 1 s to 10 s, a change shortens the wait to it, five minutes are the longest', async (t) => {
   const queue = schedulingQueue()
   queue.add('a', aPod())
   t.equal(queue.next(0)?.key, 'a')

@@ -1,4 +1,4 @@
-/** Which pod is next? The most important first, then the one that waits longest; those that did not fit wait for news. */
+/** Which pod is next? The most important first, then the one that waits longest; those that did not fit wait for a change. */
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
 import type { StoredObject } from '../store/store.ts'
@@ -34,7 +34,7 @@ const maxBackoffMs = 10_000
 /** Pods that nothing woke are looked at again all the same. */
 const longestWaitMs = 5 * 60_000
 
-const nobody: ReadonlySet<Plugin> = new Set()
+const noPlugins: ReadonlySet<Plugin> = new Set()
 
 type Entry = {
   readonly key: string
@@ -90,7 +90,7 @@ export function schedulingQueue(): SchedulingQueue {
         order: before?.order ?? order++,
         state: 'active',
         backoffUntilMs: 0,
-        refusedBy: nobody,
+        refusedBy: noPlugins,
       })
     },
     remove(key) {
@@ -108,7 +108,7 @@ export function schedulingQueue(): SchedulingQueue {
       return undefined
     },
     failed: (key, refusedBy, nowMs) => wait(key, nowMs, 'unschedulable', refusedBy),
-    retry: (key, nowMs) => wait(key, nowMs, 'backoff', nobody),
+    retry: (key, nowMs) => wait(key, nowMs, 'backoff', noPlugins),
     get isWaiting() {
       return unschedulable.size > 0
     },

@@ -9,11 +9,11 @@ import { balancedAllocation, bestNode, leastAllocated } from './score.ts'
 
 type Bound = PodOverrides & { readonly nodeName: string }
 
-/** Where the pod goes, whatever chance says; undefined when chance decides. */
+/** Where the pod goes, whatever the random choice is; undefined when it decides. */
 function choice(pod: Pod, nodes: readonly NodeOverrides[], bound: readonly Bound[] = []): string | undefined {
   const known = cluster()
   for (const [i, over] of bound.entries()) known.place(`p${i}`, aPod({ ...over, name: `p${i}` }), over.nodeName)
-  for (const over of nodes) known.seeNode(aNode(over))
+  for (const over of nodes) known.putNode(aNode(over))
   const chosen = [0, 0.5, 0.99].map((chance) => {
     const placement = placePod(pod, known, 0, () => chance)
     return placement.found ? placement.nodeName : placement.message
@@ -32,7 +32,7 @@ test('the emptier node is better, and equals are drawn by lot', async (t) => {
 
 test('what stays free and how even it is, in figures', async (t) => {
   const known = cluster()
-  known.seeNode(aNode({ name: 'a', allocatable: { cpu: '4', memory: '4Gi' } }))
+  known.putNode(aNode({ name: 'a', allocatable: { cpu: '4', memory: '4Gi' } }))
   known.place('x', aPod({ requests: { cpu: '1', memory: '2Gi' } }), 'a')
   const usage = known.node('a')
   if (usage === undefined) return t.fail('the node is gone')
@@ -61,15 +61,15 @@ test('an image that is there already draws, the more the more nodes have it', as
   const having = (name: string): NodeOverrides => ({ name, status: { ...aNode().status, images } })
   t.equal(choice(aPod({ image: 'app' }), [{ name: 'a' }, having('b')]), 'b')
   const known = cluster()
-  for (const node of [having('a'), having('b'), { name: 'c' }, { name: 'd' }]) known.seeNode(aNode(node))
+  for (const node of [having('a'), having('b'), { name: 'c' }, { name: 'd' }]) known.putNode(aNode(node))
   const score = (name: string, image: string) => {
     const usage = known.node(name)
     return usage && imageLocality(aPod({ image }), usage, known.carriers, known.nodeCount)
   }
   t.same([score('a', 'app'), score('a', 'app:1'), score('c', 'app')], [23, 0, 0], '(500 / 2 - 23) / (1000 - 23)')
-  known.seeNode(aNode({ name: 'b' }))
+  known.putNode(aNode({ name: 'b' }))
   t.equal(score('a', 'app:latest'), 10, 'fewer have it now')
-  known.forgetNode('a')
+  known.deleteNode('a')
   t.equal(known.carriers('app:latest'), 0)
 })
 
@@ -105,14 +105,14 @@ test('counts stay right when nodes come late, move to another zone, and go', asy
   const zones = () => [...known.crowds.in('default')].flatMap((crowd) => [...crowd.domains(zone)])
   known.place('x', aPod({ labels, requests: { cpu: '1' } }), 'a')
   t.same(zones(), [])
-  known.seeNode(inZone('1'))
+  known.putNode(inZone('1'))
   t.same([zones(), [...known.domains(zone)]], [[['1', 1]], [['1', 1]]])
-  known.seeNode(inZone('2'))
+  known.putNode(inZone('2'))
   t.same([zones(), [...known.domains(zone)]], [[['2', 1]], [['2', 1]]])
   t.equal(known.node('a')?.requested('cpu'), 1000)
-  known.forgetNode('a')
+  known.deleteNode('a')
   t.same([zones(), [...known.domains(zone)]], [[], []])
-  known.seeNode(aNode({ name: 'a' }))
+  known.putNode(aNode({ name: 'a' }))
   t.equal(known.node('a')?.requested('cpu'), 1000)
   known.remove('x')
   t.same([known.node('a')?.requested('cpu'), known.node('a')?.podCount], [0, 0])

@@ -19,7 +19,7 @@ export function bestNode(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster
   return chosen
 }
 
-/** A view that has nothing to say of this pod is undefined. */
+/** Undefined: this score does not apply to the pod. */
 type View = readonly [weight: number, scores: readonly number[] | undefined]
 
 function totalScores(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster): number[] {

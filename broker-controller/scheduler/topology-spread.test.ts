@@ -29,7 +29,7 @@ test('what is leaving, elsewhere or another thing does not count', async (t) => 
   t.same(refusalsOf(pod, known), {})
 })
 
-test('nodes the pod does not ask for count only when told to, tainted ones unless told not to', async (t) => {
+test('nodes the pod does not ask for count only when its policy includes them, tainted ones unless it excludes them', async (t) => {
   const nodes = [inZone('a', '1', { labels: { ssd: '1' } }), inZone('b', '2')]
   const wanting = (more: object) => aPod({ ...web, nodeSelector: { ssd: '1' }, spec: spreads(more) })
   t.same(Object.keys(refusalsOf(wanting({}), aCluster(nodes, on('a')))), ['b'], 'its only zone has no rival')
@@ -61,8 +61,8 @@ test('preferred spreading favours the emptier zone, and the usual one the emptie
   }
   const soft = aPod({ ...web, spec: spreads({ whenUnsatisfiable: 'ScheduleAnyway' }) })
   t.same(scores(soft, on('a', 'a', 'c')), [33, 33, 100, 0], 'a node without the label comes last')
-  t.equal(scores(aPod({ ...web, spec: spreads({}) }), on('a')), undefined, 'a strict one says nothing here')
-  t.equal(scores(aPod(), on('a')), undefined, 'like nobody')
+  t.equal(scores(aPod({ ...web, spec: spreads({}) }), on('a')), undefined, 'a strict one does not count here')
+  t.equal(scores(aPod(), on('a')), undefined, 'like no other pod')
   const [a = 0, b = 0, c = 0] = scores(aPod(web), on('a')) ?? []
   t.ok(a < b && b < c, `${a} < ${b} < ${c}`)
   const soon = aPod({ ...web, nodeSelector: { [zoneKey]: '1' }, spec: soft.spec })

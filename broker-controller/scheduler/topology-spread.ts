@@ -122,13 +122,13 @@ type Preference = { readonly constraint: SpreadConstraint; readonly likes: reado
 
 const hostname = 'kubernetes.io/hostname'
 
-/** What Kubernetes spreads by when nobody says otherwise: a skew of 3 between machines and of 5 between zones is fine. */
+/** Kubernetes' default constraints: a skew of 3 between machines and of 5 between zones is fine. */
 const usual: readonly SpreadConstraint[] = [
   { topologyKey: hostname, maxSkew: 3 },
   { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 5 },
 ].map((one) => ({ ...one, minDomains: 1, requirements: undefined, honorsAffinity: true, honorsTaints: false }))
 
-/** 0 to 100 for each of the nodes: the fewer of its likes are near, the more. Undefined: the pod is like nobody. */
+/** 0 to 100 for each of the nodes: the fewer of its likes are near, the more. Undefined: the pod is like no other. */
 export function spreadScores(pod: Pod, nodes: readonly NodeUsage[], cluster: Cluster): readonly number[] | undefined {
   const asked = (pod.spec.topologySpreadConstraints ?? []).length > 0
   const preferences = asked ? askedPreferences(pod, cluster) : usualPreferences(pod, cluster)

@@ -1,11 +1,11 @@
-/** Which pods are bound to that node? Kept up by what following the pods tells. */
+/** Index of pods by the node to which they are bound. The caller passes every change of a pod to `update`. */
 import { keyText } from './follow.ts'
 import type { StoredObject } from './store.ts'
 
 type StoredPod = StoredObject<'pods'>
 
 export interface PodsByNode {
-  tell(present: StoredPod | undefined, previous: StoredPod | undefined): void
+  update(present: StoredPod | undefined, previous: StoredPod | undefined): void
   of(nodeName: string): readonly StoredPod[]
   /** Nodes that pods name, whether they exist or not. */
   nodeNames(): Iterable<string>
@@ -14,7 +14,7 @@ export interface PodsByNode {
 export function podsByNode(): PodsByNode {
   const byNode = new Map<string, Map<string, StoredPod>>()
   return {
-    tell(present, previous) {
+    update(present, previous) {
       const [from, to] = [previous?.spec.nodeName, present?.spec.nodeName]
       if (previous !== undefined && from && from !== to) {
         const pods = byNode.get(from)

@@ -9,7 +9,7 @@ export type Bound = PodOverrides & { readonly nodeName: string }
 /** Pods are called `p0`, `p1`, … where they have no name. */
 export function aCluster(nodes: readonly NodeOverrides[], bound: readonly Bound[] = []): ClusterLedger {
   const known = cluster()
-  for (const over of nodes) known.seeNode(aNode(over))
+  for (const over of nodes) known.putNode(aNode(over))
   for (const [i, over] of bound.entries()) {
     const pod = aPod({ name: `p${i}`, ...over })
     known.place(`${pod.metadata.namespace}/${pod.metadata.name}`, pod, over.nodeName)

@@ -31,13 +31,13 @@ export type Claimed = {
   readonly graceMs: number
   /** `keyHash` of the request that this controller gave the name to a moment ago; undefined: to none. */
   readonly promisedTo: string | undefined
-  /** How long this controller has run: leases are in memory only, so it first has to hear who is there. */
+  /** How long this controller has run: leases are in memory only, so connected nodes appear only with their next heartbeat. */
   readonly sinceStartMs: number
   /** Nodes whose certificate has ended wait for an operator. */
   readonly quarantine: boolean
   /** Pods are bound to the name: those of a Node that was deleted are removed within a minute or so. */
   readonly hasPods: boolean
-  /** The store does not know all names that are taken yet: it accepts checkpoints. */
+  /** The store may lack names that are taken: it still accepts checkpoints. */
   readonly acceptsCheckpoints: boolean
   /** What the node was issued before this was taken back; undefined: nothing was. */
   readonly revokedBeforeMs: number | undefined
@@ -119,7 +119,7 @@ function tokenStep(name: string, claimed: Claimed): CertificateStep {
     return { step: 'wait', reason: 'NodeExists', message, isNameTaken: true }
   }
   if (acceptsCheckpoints) {
-    const message = `the controller was restored and does not know all its nodes yet, node ${name} may be one of them ('bramble-controller checkpoints' shows until when)`
+    const message = `the controller was restored and does not have all its nodes yet; node ${name} may be one of them ('bramble-controller checkpoints status' shows until when)`
     return { step: 'wait', reason: 'AcceptsCheckpoints', message }
   }
   if (!hasPods) return { step: 'approve' }
@@ -144,12 +144,12 @@ function isRevokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): boolean {
 function revokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): string {
   const [until, now] = [revokedBeforeMs, nowMs].map((ms) => new Date(ms).toISOString())
   return (
-    `Certificates of this node are revoked until ${until}, and the controller's clock says ${now}: if that is right, correct the date ` +
+    `Certificates of this node are revoked until ${until}, and the controller's clock shows ${now}: if that is right, correct the date ` +
     "with 'kubectl edit configmap -n kube-system bramble-revoked-certificates', then ask again"
   )
 }
 
-/** Who asks with a token is let in anew; a certificate that is revoked must not bring another one. */
+/** A token admits a node again; a revoked certificate must not be used to get another one. */
 function isOfRevoked(csr: CertificateSigningRequest, { revokedBeforeMs }: Claimed): boolean {
   if (revokedBeforeMs === undefined || expectedNodeName(csr) === undefined) return false
   return Date.parse(csr.metadata.creationTimestamp ?? '') <= revokedBeforeMs
@@ -157,7 +157,7 @@ function isOfRevoked(csr: CertificateSigningRequest, { revokedBeforeMs }: Claime
 
 /** It connected with the key of a certificate that was good once: that is the proof, whatever board the card is in now. */
 function lapsedStep({ node, quarantine }: Claimed): CertificateStep {
-  // Without a Node the fleet does not know it any more: an operator may.
+  // Without a Node object only an operator can decide.
   return node === undefined || quarantine ? { step: 'none' } : { step: 'approve' }
 }
 
@@ -170,7 +170,7 @@ export function nameTakenWarning(name: string, csrName: string, node: Node | und
   const approve = `if it is to be node ${name}, run 'kubectl delete node ${name}' before it joins, or 'kubectl certificate approve ${csrName}' while its request is pending`
   return (
     `A machine with a bootstrap token asked for the name ${name}, which a node has (${describeHardware(theirs)}). ` +
-    `It says of itself, without proof: ${describeHardware(ours)}. Otherwise give it another name; ${approve}${cloned(theirs, ours)}`
+    `It claims, without proof: ${describeHardware(ours)}. Otherwise give it another name; ${approve}${cloned(theirs, ours)}`
   )
 }
 
@@ -194,7 +194,7 @@ const copiedCard =
   'so one card is a copy of the other: ' +
   "on one of them run 'rm /etc/machine-id && systemd-machine-id-setup', and reboot"
 
-/** What is to be said of a machine that is let in with the card of others; undefined: its card is its own. */
+/** The warning for an admitted machine whose identifiers belong to another node; undefined: they are unique. */
 export function copyWarning(ours: HardwareIdentity, others: readonly KubeObject[]): string | undefined {
   const copies = others.filter((node) => isCopiedCard(ours, hardwareOf(node))).map(({ metadata }) => metadata.name)
   if (copies.length === 0) return undefined
@@ -249,7 +249,7 @@ function isAutomatic(csr: CertificateSigningRequest): boolean {
 
 /**
  * Ready, and its lease renewed within the grace, by the date of this controller, which wrote both. A node that was Ready
- * when the controller was started has a whole grace to be heard of.
+ * when the controller was started has a whole grace period to report.
  */
 function isLive({ node, lease, nowMs, graceMs, sinceStartMs }: Claimed): boolean {
   if (node === undefined || !isReady(node)) return false

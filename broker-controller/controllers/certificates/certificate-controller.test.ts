@@ -4,7 +4,8 @@ import type { CertificateSigningRequest } from '../../../api/certificate-signing
 import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
 import { revoke } from '../../store/revocations.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
-import { type CertificateSigner, certificateController } from './certificate-controller.ts'
+import { certificateController } from './certificate-controller.ts'
+import type { CertificateSigner } from './request-answers.ts'
 import { tokenCleaner } from './token-cleaner.ts'
 
 /** A request's text is the name it asks for, and `#KEY` for which key; `!` makes it a wrong one. */
@@ -78,7 +79,7 @@ function opened(t: Parameters<typeof fleet>[0] & { teardown(end: () => Promise<v
   return world
 }
 
-test('a node that was revoked by a clock that was ahead hears what to do, and gets nothing that is not good yet', async (t) => {
+test('a node revoked by a clock that was ahead gets the remedy, and no certificate that is not valid yet', async (t) => {
   const world = opened(t)
   const rightMs = world.clock.wallMs()
   world.clock.setWall(rightMs + 365 * 24 * 3600_000)
@@ -107,7 +108,7 @@ test('a machine with a token gets its certificate', async (t) => {
   })
 })
 
-test('a copied card is told of under whatever name, two nodes on one machine are not', async (t) => {
+test('a copied card is reported under any name, two nodes on one machine are not', async (t) => {
   const world = opened(t)
   const machineID = 'as-flashed'
   await world.join({ name: 'pi-1', annotations: hardware('one', machineID) })
@@ -117,8 +118,12 @@ test('a copied card is told of under whatever name, two nodes on one machine are
   t.same((await world.store.list('events')).items, [])
   await ask(world, { name: 'csr-3', asks: 'cellar', board: 'two', machineID })
   t.same((await answer(world, 'csr-3')).conditions, ['Approved AutoApproved'])
-  const [told] = (await world.store.list('events')).items
-  t.match(told, { reason: 'CopiedCard', involvedObject: { name: 'cellar' }, message: /machine-id is that of pi-1 too/ })
+  const [event] = (await world.store.list('events')).items
+  t.match(event, {
+    reason: 'CopiedCard',
+    involvedObject: { name: 'cellar' },
+    message: /machine-id is that of pi-1 too/,
+  })
 })
 
 test('a live name is refused without a mark of its machine, whatever the asker claims; the operator reads both', async (t) => {
@@ -243,7 +248,7 @@ test('while checkpoints are accepted a token gives no name by itself', async (t)
   t.same((await answer(world, 'renews')).conditions, ['Approved AutoApproved'])
 })
 
-test('a certificate that has ended is renewed by its key, on whatever board; the operator is told', async (t) => {
+test('a certificate that has ended is renewed by its key, on any board; an Event informs the operator', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1', annotations: hardware('one') })
   const lapsed = { user: 'system:node:pi-1', groups: ['bramble:lapsed-nodes'] }
@@ -280,7 +285,7 @@ test('a certificate that was revoked brings no other one, however long its reque
   const world = opened(t)
   const lapsed = { user: 'system:node:pi-1', groups: ['bramble:lapsed-nodes'] }
   await ask(world, { name: 'waits', asks: 'pi-1', ...lapsed })
-  t.same((await answer(world, 'waits')).conditions, [], 'nobody knows the machine')
+  t.same((await answer(world, 'waits')).conditions, [], 'no node has this machine')
   await world.clock.advance(5_000)
   await revoke(world, 'system:node:pi-1', 'Stolen')
   const csr = await world.store.get('certificatesigningrequests', { namespace: '', name: 'waits' })

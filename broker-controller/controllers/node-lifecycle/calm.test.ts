@@ -16,10 +16,10 @@ type Story = {
   readonly settings?: Partial<NodeLifecycleSettings>
   readonly expectedErrors?: readonly string[]
   /** `middle`: here the controller may be restarted. */
-  readonly tell: (t: Test, world: Fleet, middle: () => Promise<void>) => Promise<void>
+  readonly run: (t: Test, world: Fleet, middle: () => Promise<void>) => Promise<void>
 }
 
-function story(title: string, { nodes, settings, tell }: Story): void {
+function story(title: string, { nodes, settings, run }: Story): void {
   for (const isRestarted of [false, true]) {
     test(isRestarted ? `${title}, with the controller restarted in the middle` : title, async (t) => {
       const world = fleet(t)
@@ -35,7 +35,7 @@ function story(title: string, { nodes, settings, tell }: Story): void {
       let stop = start()
       t.teardown(() => stop())
       await world.pass(20)
-      await tell(t, world, async () => {
+      await run(t, world, async () => {
         if (!isRestarted) return
         await stop()
         await world.forgetLeases()
@@ -69,7 +69,7 @@ async function readyMessage(world: Fleet, name: string): Promise<string> {
 
 story('an access point away for 90 seconds, with 8 of 12 nodes behind it: 0 evictions', {
   nodes: [...behind('attic', names(8)), ...behind('cellar', names(4, 9))],
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(8))
     await world.pass(60)
     t.match(await world.state('pi-3'), /^Unknown/)
@@ -86,43 +86,46 @@ story('an access point away for 90 seconds, with 8 of 12 nodes behind it: 0 evic
   },
 })
 
-story('an access point away for ten minutes, with a third of its zone behind it: the event says why nothing moves', {
-  nodes: [...behind('attic', names(4)), ...names(8, 5).map((name) => ({ name }))],
-  async tell(t, world, middle) {
-    await drop(world, names(4))
-    await world.pass(120)
-    t.match(
-      await text(world, 'pi-1', 'EvictionsHeld'),
-      /^4 of the 4 nodes of link attic were lost together: the network is suspected\. Its pods stay until one of them is back and the others are not, or for 15 min\.$/,
-    )
-    t.match((await world.node('pi-1')).metadata.annotations, { 'bramble.dev/suspected-link': 'attic' })
-    await middle()
-    await world.pass(480)
-    t.same(await world.leaving(), [])
-    await world.revive(...names(4))
-    await world.pass(60)
-    t.same(await world.leaving(), [])
-    t.same((await world.node('pi-1')).metadata.annotations, {})
+story(
+  'an access point away for ten minutes, with a third of its zone behind it: the Event explains why nothing moves',
+  {
+    nodes: [...behind('attic', names(4)), ...names(8, 5).map((name) => ({ name }))],
+    async run(t, world, middle) {
+      await drop(world, names(4))
+      await world.pass(120)
+      t.match(
+        await text(world, 'pi-1', 'EvictionsHeld'),
+        /^4 of the 4 nodes of link attic were lost together: the network is suspected\. Its pods stay until one of them is back and the others are not, or for 15 min\.$/,
+      )
+      t.match((await world.node('pi-1')).metadata.annotations, { 'bramble.dev/suspected-link': 'attic' })
+      await middle()
+      await world.pass(480)
+      t.same(await world.leaving(), [])
+      await world.revive(...names(4))
+      await world.pass(60)
+      t.same(await world.leaving(), [])
+      t.same((await world.node('pi-1')).metadata.annotations, {})
+    },
   },
-})
+)
 
 story('the access point is back, one of its nodes is not: that one is dead, and only its pods move', {
   nodes: [...behind('attic', names(4)), ...names(8, 5).map((name) => ({ name }))],
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(4))
     await world.pass(200)
     await middle()
     await world.revive(...names(3))
     await world.pass(45)
-    t.same(await world.leaving(), [], 'it has as long as anyone to be heard of')
+    t.same(await world.leaving(), [], 'it has the same grace period as any node')
     await world.pass(30)
     t.same(await world.leaving(), ['web-4'])
   },
 })
 
-story('nobody is back after the patience: pods move, at the usual rate', {
+story('no node is back after the patience: pods move, at the usual rate', {
   nodes: [...behind('attic', names(3)), ...names(9, 4).map((name) => ({ name }))],
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(3))
     await world.pass(600)
     await middle()
@@ -134,9 +137,9 @@ story('nobody is back after the patience: pods move, at the usual rate', {
   },
 })
 
-story('one of them is declared out of service: nobody waits for the network any longer', {
+story('one of them is declared out of service: the network is not waited for any longer', {
   nodes: [...behind('attic', names(3)), ...names(9, 4).map((name) => ({ name }))],
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(3))
     await world.pass(120)
     await middle()
@@ -154,7 +157,7 @@ story('one of them is declared out of service: nobody waits for the network any 
 
 story('nodes without the label share a link when they connect from one address', {
   nodes: names(12).map((name) => ({ name })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     for (const name of names(4)) await world.connection(name, 'online', '203.0.113.7')
     for (const name of names(8, 5)) await world.connection(name, 'online', `192.0.2.${name.slice(3)}`)
     await world.pass(20)
@@ -170,7 +173,7 @@ story('nodes without the label share a link when they connect from one address',
 story('with suspicion switched off a lost link costs its nodes their pods', {
   nodes: [...behind('attic', names(3)), ...names(9, 4).map((name) => ({ name }))],
   settings: { linkSuspicionPatienceMs: 0 },
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(3))
     await world.pass(30)
     await middle()
@@ -181,7 +184,7 @@ story('with suspicion switched off a lost link costs its nodes their pods', {
 
 story('more than half of a small zone is lost: its pods wait, whatever the cause', {
   nodes: names(10).map((name) => ({ name })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(6))
     await world.pass(120)
     await middle()
@@ -192,7 +195,7 @@ story('more than half of a small zone is lost: its pods wait, whatever the cause
 
 story('one zone of three is lost: its pods move, one node each ten seconds', {
   nodes: names(9).map((name, i) => ({ name, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, ['pi-1', 'pi-4', 'pi-7'])
     await world.pass(30)
     await middle()
@@ -208,7 +211,7 @@ story('one zone of three is lost: its pods move, one node each ten seconds', {
 
 story('every node is lost: more likely it is us, and nothing moves until somebody is back', {
   nodes: names(9).map((name, i) => ({ name, labels: { 'topology.kubernetes.io/zone': `zone-${i % 3}` } })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await drop(world, names(9))
     await world.pass(300)
     await middle()
@@ -224,12 +227,15 @@ story('every node is lost: more likely it is us, and nothing moves until somebod
 
 story('a planned reboot of three minutes: 0 evictions', {
   nodes: names(4).map((name) => ({ name })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await world.goodbye('pi-1', 'reboot', 240)
     await world.pass(7)
     t.equal(await world.state('pi-1'), 'Unknown unreachable:NoSchedule')
-    t.match(await readyMessage(world, 'pi-1'), /^The node said goodbye \(reboot\) and is expected back by .*Z\.$/)
-    t.match(await text(world, 'pi-1', 'EvictionsHeld'), /goodbye \(reboot\).*Its pods stay until then\.$/)
+    t.match(
+      await readyMessage(world, 'pi-1'),
+      /^The node disconnected cleanly \(reboot\) and is expected back by .*Z\.$/,
+    )
+    t.match(await text(world, 'pi-1', 'EvictionsHeld'), /cleanly \(reboot\).*Its pods stay until then\.$/)
     await world.pass(83)
     await middle()
     await world.pass(90)
@@ -246,7 +252,7 @@ story('a planned reboot of three minutes: 0 evictions', {
 
 story('a planned reboot that never ends: the usual way goes on when its time has passed', {
   nodes: names(4).map((name) => ({ name })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await world.goodbye('pi-1', 'reboot', 180)
     await world.pass(100)
     await middle()
@@ -262,10 +268,10 @@ story('a planned reboot that never ends: the usual way goes on when its time has
 story('a goodbye that names no time, or whose word is not taken, holds nothing', {
   nodes: names(4).map((name) => ({ name })),
   settings: { plannedAbsenceLimitMs: 0 },
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     await world.goodbye('pi-1', 'reboot', 3600)
     await world.pass(10)
-    t.match(await readyMessage(world, 'pi-1'), /^The node said goodbye \(reboot\)\.$/)
+    t.match(await readyMessage(world, 'pi-1'), /^The node disconnected cleanly \(reboot\)\.$/)
     await middle()
     await world.pass(80)
     t.same(await world.leaving(), ['web-1'])
@@ -274,7 +280,7 @@ story('a goodbye that names no time, or whose word is not taken, holds nothing',
 
 story('a node that comes and goes: nothing new is placed on it until it has stayed for a while', {
   nodes: names(4).map((name) => ({ name })),
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     for (let i = 0; i < 4; i++) {
       await drop(world, ['pi-1'])
       await world.pass(20)
@@ -298,7 +304,7 @@ story('a node that comes and goes: nothing new is placed on it until it has stay
 story('with damping switched off a node may flap as it likes', {
   nodes: names(4).map((name) => ({ name })),
   settings: { flappingLosses: 0 },
-  async tell(t, world, middle) {
+  async run(t, world, middle) {
     for (let i = 0; i < 8; i++) {
       await drop(world, ['pi-1'])
       await world.pass(20)
@@ -318,7 +324,7 @@ for (const [title, tolerationSeconds, leavesAfter] of [
 ] as const) {
   story(`a dead node whose pod tolerates it ${title}`, {
     nodes: names(4).map((name) => ({ name })),
-    async tell(t, world, middle) {
+    async run(t, world, middle) {
       const patience = tolerations.map(({ tolerationSeconds: _, ...toleration }) => ({
         ...toleration,
         ...(tolerationSeconds !== undefined && { tolerationSeconds }),
@@ -327,7 +333,7 @@ for (const [title, tolerationSeconds, leavesAfter] of [
       await world.run({ name: 'it', nodeName: 'pi-1', tolerations: patience, metadata: { ownerReferences: [owner] } })
       await drop(world, ['pi-1'])
       await world.pass(30)
-      t.same(await world.tainted(), [], 'a lost connection alone costs nobody its place')
+      t.same(await world.tainted(), [], 'a lost connection alone evicts no pod')
       await middle()
       let [taintedAt, leftAt]: (number | undefined)[] = []
       for (let second = 0; second < 600; second++) {

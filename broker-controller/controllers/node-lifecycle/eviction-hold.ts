@@ -4,7 +4,7 @@ import type { NodeHealth } from './node-health.ts'
 import { absenceText, isExpectedLater } from './planned-absence.ts'
 
 export type Hold = {
-  /** Two holds of one key are the same to whoever reads of them. */
+  /** Holds of one key have the same reason: one Event is recorded for them. */
   readonly key: string
   readonly text: string
 }

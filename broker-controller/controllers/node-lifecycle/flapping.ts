@@ -18,7 +18,7 @@ export type Flapping = {
 export const flappingTaint = 'bramble.dev/flapping'
 export const steady: Flapping = { lossesMs: [], isFlapping: false }
 
-/** At first sight the taint is all we know. */
+/** At first sight only the taint is available. */
 export function flappingFrom(node: Node, { flappingLosses }: FlappingSettings): Flapping {
   return flappingLosses > 0 && hasTaint(node) ? { lossesMs: [], isFlapping: true } : steady
 }

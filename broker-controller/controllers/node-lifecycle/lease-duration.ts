@@ -42,7 +42,7 @@ export function graceOfLeaseMs({ byNode, byLease }: AnnouncedLease, settings: Le
   return leaseMs > usualLeaseDurationSeconds * 1000 ? Math.max(usualMs, leaseMs * gracePerLease) : usualMs
 }
 
-/** An agent that has not heard how long this controller waits: 15 s for an attempt that was under way, then 20 s. */
+/** An agent that has not received the grace period of this controller: 15 s for an attempt that was under way, then 20 s. */
 const reconnectMs = 35_000
 
 /** What a node that was known before the controller started has beyond its grace, so that it can connect within it. */

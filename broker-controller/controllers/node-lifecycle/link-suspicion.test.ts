@@ -36,9 +36,9 @@ test('the suspicion ends a grace after the first is back, and does not begin aga
   const back = judged(begun, { total: 4, lost: { 'pi-2': 0, 'pi-3': 0 } }, 90_000)
   t.equal(back[0]?.untilMs, 140_000)
   t.equal(judged(back, { total: 4, lost: { 'pi-2': 0, 'pi-3': 0 } }, 200_000)[0]?.untilMs, 140_000)
-  t.same(judged(back, { total: 4, lost: {} }, 200_000), [], 'forgotten when nobody is lost')
+  t.same(judged(back, { total: 4, lost: {} }, 200_000), [], 'forgotten when no node is lost')
   const again = judged(back, { total: 4, lost: { 'pi-1': 210_000, 'pi-2': 0, 'pi-3': 0 } }, 210_000)
-  t.same(members(again), ['pi-1,pi-2,pi-3'], 'who is lost anew alone is suspect of nothing')
+  t.same(members(again), ['pi-1,pi-2,pi-3'], 'a node that is lost again alone does not make the link suspect')
   t.equal(again[0]?.untilMs, 140_000)
 })
 

@@ -41,7 +41,7 @@ const addressAnnotation = 'bramble.dev/address'
 /** On a Node that was lost with its link, while that is suspected: leases are forgotten when the controller restarts. */
 const suspectedLink = 'bramble.dev/suspected-link'
 
-/** Nodes that say nothing share a link when they connect from one address. */
+/** Nodes that report no link share one when they connect from one address. */
 export function linkOf(node: Node, lease: Lease | undefined): string | undefined {
   return (
     node.metadata.labels?.[linkLabel] ||

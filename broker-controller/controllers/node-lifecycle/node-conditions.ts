@@ -1,9 +1,9 @@
-/** What do a silent node's conditions say? */
+/** The conditions of a silent node. */
 import { type Node, type NodeCondition, nodeConditionTypes } from '../../../api/node.ts'
 import { type NodeHealth, neverReportedReason, readyCondition, type Silence } from './node-health.ts'
 import { absenceText } from './planned-absence.ts'
 
-/** The message of the conditions of a node that is not heard from. */
+/** The message of the conditions of a silent node. */
 export function silenceText(silence: Silence, { absence }: Pick<NodeHealth, 'absence'>): string {
   switch (silence) {
     case 'silent':
@@ -17,8 +17,8 @@ export function silenceText(silence: Silence, { absence }: Pick<NodeHealth, 'abs
 }
 
 /**
- * The node with its conditions Unknown; undefined when Ready says so already. The heartbeat stays what the node last
- * wrote. When a late heartbeat, a lost connection or a leave has become a proven silence, the messages say so and the
+ * The node with its conditions Unknown; undefined when Ready has this status already. The heartbeat stays what the node last
+ * wrote. When a late heartbeat, a lost connection or a leave has become a proven silence, the messages change and the
  * transition times stay.
  */
 export function silentNode<N extends Node>(
@@ -28,8 +28,8 @@ export function silentNode<N extends Node>(
 ): N | undefined {
   const before = readyCondition(node)
   const isUnproven = silence.is === 'disconnected' || silence.is === 'late'
-  const isNews = !isUnproven && before?.reason === unknownReason && before.message !== silence.text
-  if (before?.status === 'Unknown' && !isNews) return undefined
+  const becameProven = !isUnproven && before?.reason === unknownReason && before.message !== silence.text
+  if (before?.status === 'Unknown' && !becameProven) return undefined
   const present = node.status?.conditions ?? []
   const missing = nodeConditionTypes
     .filter((type) => !present.some((condition) => condition.type === type))

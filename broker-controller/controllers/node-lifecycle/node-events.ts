@@ -1,10 +1,10 @@
-/** What `kubectl describe node` is told about a node's coming, failing and going. An event that cannot be written is logged. */
+/** Records Events about a node that registers, fails or is removed. An Event that cannot be written is logged. */
 import type { Log } from '../../../daemon/log.ts'
 import type { EventRecorder, Occurrence } from '../../store/event-recorder.ts'
 import { nodeReference, podReference } from '../../store/references.ts'
 import type { StoredObject } from '../../store/store.ts'
 
-export interface NodeEvents {
+export interface NodeLifecycleEvents {
   registered(node: StoredObject<'nodes'>): Promise<void>
   removed(node: StoredObject<'nodes'>): Promise<void>
   notReady(node: StoredObject<'nodes'>): Promise<void>
@@ -18,7 +18,7 @@ export interface NodeEvents {
 
 const component = 'node-controller'
 
-export function nodeEvents(events: EventRecorder, log: Log): NodeEvents {
+export function nodeLifecycleEvents(events: EventRecorder, log: Log): NodeLifecycleEvents {
   const record = async (occurrence: Omit<Occurrence, 'component'>) => {
     try {
       await events.record({ ...occurrence, component })
@@ -37,7 +37,7 @@ export function nodeEvents(events: EventRecorder, log: Log): NodeEvents {
     notReady: (node) => ofNode(node, 'NodeNotReady', `Node ${node.metadata.name} status is now: NodeNotReady`),
     evictionsHeld: (node, why) => ofNode(node, 'EvictionsHeld', why),
     evictionsResumed: (node) =>
-      ofNode(node, 'EvictionsResumed', 'The node is not back: its pods leave it as their tolerations say.'),
+      ofNode(node, 'EvictionsResumed', 'The node did not come back: its pods are evicted as their tolerations allow.'),
     flapping: (node, how) => ofNode(node, 'NodeFlapping', how, 'Warning'),
     steady: (node) => ofNode(node, 'NodeSteady', 'The node has stayed Ready: new pods may be placed on it again.'),
     podNotReady: (pod) =>

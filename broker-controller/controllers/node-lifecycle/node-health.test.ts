@@ -40,10 +40,10 @@ function heartbeat(lastHeartbeatTime: string, status: 'True' | 'False' = 'True')
 }
 
 test('a node that has reported gets a full grace at first sight, one that has not is as old as its object', async (t) => {
-  t.equal(sight(aNode(), undefined, at(1_000)).heardMs, 1_000)
-  t.equal(sight(aNode({ conditions: [] }), undefined, at(0)).heardMs, -3_600_000)
+  t.equal(sight(aNode(), undefined, at(1_000)).lastSeenMs, 1_000)
+  t.equal(sight(aNode({ conditions: [] }), undefined, at(0)).lastSeenMs, -3_600_000)
   const unborn = aNode({ conditions: [], metadata: { creationTimestamp: '2030-01-01T00:00:00Z' } })
-  t.equal(sight(unborn, undefined, at(7)).heardMs, 7, 'a date that jumped back makes nobody old')
+  t.equal(sight(unborn, undefined, at(7)).lastSeenMs, 7, 'a date that jumped back makes no node old')
 })
 
 test('exactly at the grace a node is not yet silent', async (t) => {
@@ -95,12 +95,12 @@ test('with a short grace a node known from before has the time that its agent ma
 
 test('a sign of life is a change, whatever times it carries', async (t) => {
   const health = sight(heartbeat('2026-01-01T00:00:10Z'), beat(10), at(0))
-  t.equal(reported(health, heartbeat('2026-01-01T00:00:10Z'), 5).heardMs, 0, 'the same again is none')
-  t.equal(reported(health, heartbeat('1970-01-01T00:00:00Z'), 5).heardMs, 5, 'a clock that woke up in 1970')
-  t.equal(reported(health, aNode({ conditions: [] }), 5).heardMs, 5, 'Ready vanished')
-  t.equal(renewed(health, beat(10), 5).heardMs, 0)
-  t.equal(renewed(health, beat(20), 5).heardMs, 5)
-  t.equal(renewed(health, beat(0), 5).heardMs, 5, 'our own date was set back')
+  t.equal(reported(health, heartbeat('2026-01-01T00:00:10Z'), 5).lastSeenMs, 0, 'the same again is none')
+  t.equal(reported(health, heartbeat('1970-01-01T00:00:00Z'), 5).lastSeenMs, 5, 'a clock that woke up in 1970')
+  t.equal(reported(health, aNode({ conditions: [] }), 5).lastSeenMs, 5, 'Ready vanished')
+  t.equal(renewed(health, beat(10), 5).lastSeenMs, 0)
+  t.equal(renewed(health, beat(20), 5).lastSeenMs, 5)
+  t.equal(renewed(health, beat(0), 5).lastSeenMs, 5, 'our own date was set back')
 })
 
 test('what the controller writes of a node that never reported is no sign of life', async (t) => {
@@ -108,9 +108,9 @@ test('what the controller writes of a node that never reported is no sign of lif
   const written = silentNode(aNode({ conditions: [] }), { is: 'silent', text: '' }, '2026-01-01T01:01:00Z')
   if (written === undefined) return t.fail('nothing was written')
   const seen = reported(health, written, 60_001)
-  t.equal(seen.heardMs, 0)
+  t.equal(seen.lastSeenMs, 0)
   t.equal(silenceOf(seen, settings, 60_001), 'silent')
-  t.equal(reported(seen, heartbeat('2026-01-01T00:00:10Z'), 70_000).heardMs, 70_000, 'its own report is one')
+  t.equal(reported(seen, heartbeat('2026-01-01T00:00:10Z'), 70_000).lastSeenMs, 70_000, 'its own report is one')
 })
 
 test('Ready changes when its status does', async (t) => {
@@ -120,7 +120,7 @@ test('Ready changes when its status does', async (t) => {
 })
 
 test('a lost connection counts from when we learnt of it, until it is back or a sign of life outweighs it', async (t) => {
-  const health: NodeHealth = { ...sight(aNode(), lost, at(0)), heardMs: 0 }
+  const health: NodeHealth = { ...sight(aNode(), lost, at(0)), lastSeenMs: 0 }
   const again = renewed(health, lost, 3_000)
   t.equal(disconnectedAtMs(again, settings), 5_000)
   t.equal(silenceOf(again, settings, 5_000), undefined)
@@ -153,7 +153,7 @@ test('a goodbye is a broken connection whose node is away until it is expected b
 test('a goodbye without a time, or one that is not taken, is a lost connection; a long one is cut short', async (t) => {
   const stopped = renewed(sight(aNode(), undefined, at(0)), goodbye('agent-stopped'), 0)
   t.equal(silenceOf(stopped, settings, 5_001), 'disconnected')
-  t.equal(silenceText('disconnected', stopped), 'The node said goodbye (agent-stopped).')
+  t.equal(silenceText('disconnected', stopped), 'The node disconnected cleanly (agent-stopped).')
   const holiday = renewed(sight(aNode(), undefined, at(0)), goodbye('holiday', 1e9), 0)
   t.equal(holiday.absence?.expectedBack?.ms, 600_000)
   const deaf = { ...settings, plannedAbsenceLimitMs: 0 }
@@ -162,13 +162,13 @@ test('a goodbye without a time, or one that is not taken, is a lost connection; 
 })
 
 test('the goodbye written on the Node outlasts a restart of the controller', async (t) => {
-  const heard = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 0)
-  const noted = withAbsence(aNode({ ready: 'Unknown' }), heard.absence)
+  const away = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 0)
+  const noted = withAbsence(aNode({ ready: 'Unknown' }), away.absence)
   t.match(noted?.metadata.annotations, { 'bramble.dev/goodbye-reason': 'reboot' })
   if (noted === undefined) return t.fail('nothing is noted')
-  t.equal(withAbsence(noted, heard.absence), undefined)
-  const anew = sight(noted, undefined, { monotonicMs: 7_000, wallMs: at(0).wallMs + 60_000 })
-  t.equal(anew.absence?.expectedBack?.ms, 127_000, 'a minute of it has passed')
+  t.equal(withAbsence(noted, away.absence), undefined)
+  const restarted = sight(noted, undefined, { monotonicMs: 7_000, wallMs: at(0).wallMs + 60_000 })
+  t.equal(restarted.absence?.expectedBack?.ms, 127_000, 'a minute of it has passed')
   t.same(withAbsence(noted, undefined)?.metadata.annotations, {})
   const late = sight(noted, undefined, { monotonicMs: 0, wallMs: at(0).wallMs + 3_600_000 })
   t.equal(late.absence?.expectedBack, undefined)
@@ -186,7 +186,7 @@ test('who loses Ready often within a while flaps, until it has stayed Ready; ann
   health = flip(health, 200_000)
   t.ok(health.flapping.isFlapping)
   t.equal(steadyAtMs(health, settings), 501_000)
-  t.equal(steadyAtMs(flip(health, 300_000), settings), 601_000, 'the time begins anew')
+  t.equal(steadyAtMs(flip(health, 300_000), settings), 601_000, 'the time begins again')
   const off = { ...settings, flappingLosses: 0 }
   t.notOk(seenNode(health, heartbeat('c', 'False'), 400_000, off).flapping.isFlapping)
   const marked = withFlappingTaint(aNode(), true, 'now')

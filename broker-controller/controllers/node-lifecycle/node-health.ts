@@ -1,6 +1,6 @@
 /**
- * What have we heard of a node, and when? Every age is measured on our own monotonic clock from the moment we saw a
- * change; the times in the objects only tell that something changed.
+ * The signs of life of a node and when they came. Every age is measured on the controller's monotonic clock from the moment a
+ * change was seen; a time in an object only shows that something changed.
  */
 import type { Lease } from '../../../api/lease.ts'
 import type { Node, NodeCondition } from '../../../api/node.ts'
@@ -30,7 +30,7 @@ const connectionAnnotation = 'bramble.dev/connection'
 
 export type NodeHealth = {
   /** When the node last gave a sign of life. */
-  readonly heardMs: number
+  readonly lastSeenMs: number
   /** When Ready last became another status. */
   readonly readyChangedMs: number
   readonly ready: NodeCondition | undefined
@@ -52,7 +52,7 @@ export type Now = { readonly monotonicMs: number; readonly wallMs: number }
 
 /**
  * The node seen for the first time. One that has reported starts with a full grace, so a controller that was restarted
- * blames nobody; one that never has is as old as its object.
+ * finds no node silent; one that never has is as old as its object.
  */
 export function firstSight(node: Node, lease: Lease | undefined, now: Now, settings: HealthSettings): NodeHealth {
   const ready = readyCondition(node)
@@ -61,7 +61,7 @@ export function firstSight(node: Node, lease: Lease | undefined, now: Now, setti
   const announcedLease = { ...usualLease, byNode: announcedByNode(node, settings) }
   const slackMs = ready === undefined ? 0 : reconnectSlackMs(announcedLease, settings)
   const health: NodeHealth = {
-    heardMs: now.monotonicMs - silentMs + slackMs,
+    lastSeenMs: now.monotonicMs - silentMs + slackMs,
     readyChangedMs: now.monotonicMs - silentMs,
     ready,
     renewTime: undefined,
@@ -79,16 +79,16 @@ export function firstSight(node: Node, lease: Lease | undefined, now: Now, setti
 export const neverReportedReason = 'NodeStatusNeverUpdated'
 
 /**
- * A report is a sign of life when its heartbeat differs from the one we knew, or when Ready came or went. What the
+ * A report is a sign of life when its heartbeat differs from the last one, or when Ready came or went. What the
  * controller writes itself is none.
  */
 export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings: HealthSettings): NodeHealth {
   const ready = readyCondition(node)
   const isReport = ready?.reason !== neverReportedReason
   const isChanged = ready?.lastHeartbeatTime !== health.ready?.lastHeartbeatTime || !ready !== !health.ready
-  const heard = isReport && isChanged
+  const isSign = isReport && isChanged
   const announcedLease = { ...health.announcedLease, byNode: announcedByNode(node, settings) }
-  const seen = { ...health, ready, announcedLease, heardMs: heard ? nowMs : health.heardMs }
+  const seen = { ...health, ready, announcedLease, lastSeenMs: isSign ? nowMs : health.lastSeenMs }
   const before = health.ready?.status
   if (ready?.status === before) return seen
   const isLoss = before === 'True' && !isExpectedLater(health.absence, nowMs)
@@ -100,23 +100,23 @@ export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings
   }
 }
 
-/** A renewal is a sign of life, whatever the date says: it may jump back. The connection's state is news only: it starts a clock. */
+/** A renewal is a sign of life, whatever the date says: it may jump back. The connection's state only starts a clock. */
 export function seenLease(health: NodeHealth, lease: Lease, now: Now, settings: HealthSettings): NodeHealth {
   const renewTime = lease.spec?.renewTime
-  const heard = renewTime !== undefined && renewTime !== health.renewTime
+  const isRenewed = renewTime !== undefined && renewTime !== health.renewTime
   const connection = connectionOf(lease)
   const isGone = connection === 'lost' || connection === 'goodbye'
   return {
     ...health,
-    renewTime: heard ? renewTime : health.renewTime,
-    heartbeatMs: heard ? announcedByLease(lease, settings) / 4 : health.heartbeatMs,
+    renewTime: isRenewed ? renewTime : health.renewTime,
+    heartbeatMs: isRenewed ? announcedByLease(lease, settings) / 4 : health.heartbeatMs,
     announcedLease: { ...health.announcedLease, byLease: announcedByLease(lease, settings) },
-    heardMs: heard ? now.monotonicMs : health.heardMs,
+    lastSeenMs: isRenewed ? now.monotonicMs : health.lastSeenMs,
     lostMs: isGone ? (health.lostMs ?? now.monotonicMs) : undefined,
     absence:
       connection === 'goodbye'
         ? absenceFrom(lease, health.absence, now, settings)
-        : isGone || !heard
+        : isGone || !isRenewed
           ? health.absence
           : undefined,
   }
@@ -143,17 +143,17 @@ export function silenceOf(health: NodeHealth, settings: HealthSettings, nowMs: n
   return isGone ? 'disconnected' : 'late'
 }
 
-/** The moment after which the node counts as silent, unless something is heard. */
+/** The moment after which the node counts as silent, unless a sign of life comes. */
 export function silentAtMs(health: NodeHealth, settings: HealthSettings): number {
   const usualMs = graceOfLeaseMs(health.announcedLease, settings)
   const graceMs = health.ready === undefined ? settings.nodeStartupGracePeriodMs : usualMs
-  return health.heardMs + graceMs
+  return health.lastSeenMs + graceMs
 }
 
 /** The moment after which the heartbeat counts as late; undefined: the node has no heartbeat to be late with. */
-export function lateAtMs({ ready, heardMs, heartbeatMs }: NodeHealth, settings: HealthSettings): number | undefined {
+export function lateAtMs({ ready, lastSeenMs, heartbeatMs }: NodeHealth, settings: HealthSettings): number | undefined {
   if (ready === undefined || heartbeatMs === undefined) return undefined
-  return heardMs + heartbeatMs + toleranceMs(heartbeatMs, settings.nodeHeartbeatToleranceMs)
+  return lastSeenMs + heartbeatMs + toleranceMs(heartbeatMs, settings.nodeHeartbeatToleranceMs)
 }
 
 /** The moment after which the node counts as disconnected; undefined while its connection is not known to be lost. */
@@ -171,7 +171,7 @@ export function steadyAtMs(
 
 /** A sign of life after the loss outweighs it: the will of an old connection may arrive late. */
 function isDisconnected(health: NodeHealth): health is NodeHealth & { readonly lostMs: number } {
-  return health.ready !== undefined && health.lostMs !== undefined && health.heardMs <= health.lostMs
+  return health.ready !== undefined && health.lostMs !== undefined && health.lastSeenMs <= health.lostMs
 }
 
 export function readyCondition(node: Node): NodeCondition | undefined {

@@ -19,7 +19,7 @@ import {
 import { type Absence, isExpectedLater, withAbsence } from './planned-absence.ts'
 
 export type Judgement = {
-  /** Its conditions are to say this, in these words. */
+  /** Why its conditions become Unknown, and their message. */
   readonly silence: { readonly is: Silence; readonly text: string } | undefined
   /** Why its pods stay although it is ill. */
   readonly hold: Hold | undefined

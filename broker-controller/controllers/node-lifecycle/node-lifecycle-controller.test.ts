@@ -87,7 +87,7 @@ test('a node that returns loses its taints at its first report; a renewed lease 
   t.equal(await world.state('pi-1'), 'True')
 })
 
-test('a broken connection makes a node Unknown soon, and evicts nobody until silence has proven it', async (t) => {
+test('a broken connection makes a node Unknown soon, and evicts no pod until silence has proven it', async (t) => {
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   world.silence('pi-1')
   await world.connection('pi-1', 'lost')
@@ -114,7 +114,7 @@ test('a connection that is back within the debounce was never gone', async (t) =
   t.same(await world.reasons('pi-1'), ['RegisteredNode'])
 })
 
-test('a heartbeat that is late by less than the tolerance changes nothing; nor is a node late that was never heard', async (t) => {
+test('a heartbeat that is late by less than the tolerance changes nothing; nor is a node late that never sent one', async (t) => {
   const world = await watched(t, { name: 'pi-1' }, { name: 'pi-2' })
   for (let i = 0; i < 5; i++) {
     await world.revive('pi-1')
@@ -145,7 +145,7 @@ test('heartbeats that arrived while the controller was held up count before node
   t.same(await world.reasons('pi-1'), ['RegisteredNode'])
 })
 
-test('a node that says it is not ready is tainted as such, and swapped when it falls silent', async (t) => {
+test('a node that reports not ready is tainted as such, and swapped when it falls silent', async (t) => {
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   await world.report('pi-1', 'False')
   t.equal(await world.state('pi-1'), 'False not-ready:NoSchedule')
@@ -230,7 +230,7 @@ test('an access point away for 90 seconds, with 8 of 12 nodes behind it, evicts 
   t.same(await tainted(world), [])
 })
 
-test('a controller that was stopped for a while blames nobody for what it could not hear', async (t) => {
+test('a controller that was stopped for a while holds no node silent for that time', async (t) => {
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   world.clock.suspend(120_000)
   await world.clock.advance(1)
@@ -293,7 +293,7 @@ test('a node whose conditions vanish after it was Ready has the start-up grace o
   t.equal(await world.state('pi-1'), unreachable)
 })
 
-test('nodes that come and go are told of, and cordons and labels are seen to', async (t) => {
+test('nodes that come and go get Events, and cordons and labels are applied', async (t) => {
   const world = await watched(t, { name: 'pi-1' })
   await world.join({ name: 'pi-2', unschedulable: true })
   await world.pass(1)

@@ -2,25 +2,22 @@
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { Node } from '../../../api/node.ts'
 import { alarm } from '../../../daemon/alarm.ts'
-import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { waitMs } from '../../../daemon/due-times.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { follow } from '../../store/follow.ts'
-import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import { flappingTaint } from './flapping.ts'
-import { silentNode } from './node-conditions.ts'
-import { nodeEvents } from './node-events.ts'
-import { type Judgement, judgeNode, settledNode } from './node-judgement.ts'
+import { noExecuteTainting } from './no-execute-tainting.ts'
+import { nodeAnnouncements } from './node-announcements.ts'
+import { nodeCheck } from './node-check.ts'
+import { nodeLifecycleEvents } from './node-events.ts'
 import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './node-lifecycle-settings.ts'
-import { nodeRoster } from './node-roster.ts'
-import { noExecuteStep, withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
+import { type NodeRoster, nodeRoster } from './node-roster.ts'
 import { podMarker } from './pod-marker.ts'
-import { zoneQueues } from './zone-queues.ts'
-import { isReady, noZones, planZones } from './zones.ts'
+import { isReady } from './zones.ts'
 
 export type NodeLifecycleNeeds = {
   readonly store: Store
@@ -47,61 +44,51 @@ async function runNodeLifecycle(
   settings: NodeLifecycleSettings,
   signal: AbortSignal,
 ): Promise<void> {
-  const tell = nodeEvents(events, log)
+  const nodeEvents = nodeLifecycleEvents(events, log)
+  const announcements = nodeAnnouncements(nodeEvents, settings)
   const roster = nodeRoster(settings)
-  const queues = zoneQueues(settings.nodeEvictionRate)
-  const [monitorBell, queueBell] = [alarm(clock), alarm(clock)]
-  const marker = podMarker({ store, clock, log, tell, isIll: (name) => isIll(roster.get(name)?.node) })
+  const bell = alarm(clock)
+  const marker = podMarker({ store, clock, log, nodeEvents, isIll: (name) => isIll(roster.get(name)?.node) })
+  const node = nodeCheck({ store, clock, log, roster, nodeEvents, announcements, marker, settings })
+  const tainting = noExecuteTainting({ clock, log, taint: node.taint }, settings)
+  const grace = graceAfterStalls({ clock, log, roster }, settings)
   const unseen = new Set<string>()
   const gone: StoredObject<'nodes'>[] = []
-  /** What was last told of each node whose pods are held. */
-  const held = new Map<string, string>()
-  let zones = noZones
-  let started = false
-  let awakeMs = clock.monotonicMs()
-
-  /** By what we know at this moment; of a node we do not know, nothing. */
-  const judge = (name: string): Judgement | undefined => {
-    const [entry, nowMs] = [roster.get(name), clock.monotonicMs()]
-    return entry && judgeNode(entry, roster.suspicionOf(name, nowMs), settings, nowMs)
-  }
 
   const now = () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() })
-  const stamp = () => rfc3339(clock.wallMs())
 
   const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined) {
       if (previous === undefined) return
-      roster.forgetNode(previous.metadata.name)
-      queues.remove(previous.metadata.name)
-      held.delete(previous.metadata.name)
+      roster.deleteNode(previous.metadata.name)
+      tainting.remove(previous.metadata.name)
+      announcements.delete(previous.metadata.name)
       gone.push(previous)
     } else {
       if (previous === undefined) unseen.add(present.metadata.name)
-      roster.seeNode(present, now())
+      roster.putNode(present, now())
     }
-    monitorBell.ring()
+    bell.ring()
   })
   const leases = follow({ store, clock, log }, 'leases', (present, previous) => {
     if ((present ?? previous)?.metadata.namespace !== nodeLeaseNamespace) return
-    if (present === undefined) previous && roster.forgetLease(previous.metadata.name)
-    else if (roster.seeLease(present, now())) monitorBell.ring()
+    if (present === undefined) previous && roster.deleteLease(previous.metadata.name)
+    else if (roster.putLease(present, now())) bell.ring()
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
-    if (marker.told(present, previous)) monitorBell.ring()
+    if (marker.observe(present, previous)) bell.ring()
   })
 
   const monitor = async () => {
     await Promise.all([nodes.listed, leases.listed, pods.listed])
-    awakeMs = clock.monotonicMs()
-    for (; !signal.aborted; started = true) {
-      noticeSleep()
+    for (grace.start(); !signal.aborted; ) {
+      grace.check()
       roster.judgeLinks(clock.monotonicMs())
       const names = roster.take(clock.monotonicMs())
       await inParallel(names, writesAtOnce, (name) => look(name).catch((error) => retryLook(name, error)))
       roster.judgeLinks(clock.monotonicMs())
       await marker.markLateComers()
-      for (const node of gone.splice(0)) await tell.removed(node)
+      for (const removed of gone.splice(0)) await nodeEvents.removed(removed)
       await judgeZones()
       await sleepUntilDue()
     }
@@ -110,150 +97,30 @@ async function runNodeLifecycle(
   /** After a stall of this process, heartbeats that arrived meanwhile are read before any node is judged by its age. */
   const sleepUntilDue = async () => {
     const dueMs = clock.monotonicMs() + waitMs(roster.nextMs(), clock.monotonicMs())
-    await monitorBell.sleep(dueMs - clock.monotonicMs(), signal)
+    await bell.sleep(dueMs - clock.monotonicMs(), signal)
     if (clock.monotonicMs() - dueMs > stallMs) await clock.sleep(readAfterStallMs, signal)
   }
 
-  /** While we were stopped, or our machine slept, nothing could be heard: then nobody is to blame for silence. */
-  const noticeSleep = () => {
-    const nowMs = clock.monotonicMs()
-    const sleptMs = nowMs - awakeMs
-    awakeMs = nowMs
-    if (sleptMs <= 2 * settings.nodeMonitorPeriodMs) return
-    log.warn('Controller was asleep, every node gets its full grace', { seconds: Math.round(sleptMs / 1000) })
-    roster.giveFullGrace(nowMs)
-  }
-
-  const stayAwake = async () => {
-    while (!signal.aborted) {
-      await clock.sleep(settings.nodeMonitorPeriodMs, signal)
-      if (started) noticeSleep()
-    }
+  const look = async (name: string) => {
+    if (roster.get(name) === undefined) return
+    roster.looked(name, clock.monotonicMs())
+    await node.check(name, unseen.delete(name), tainting)
   }
 
   const retryLook = (name: string, error: unknown) => {
-    log.warn('Node not looked after', { node: name, error })
+    log.warn('Node not checked', { node: name, error })
     roster.lookAt(name, clock.monotonicMs() + settings.nodeMonitorPeriodMs)
   }
 
-  const look = async (name: string) => {
-    const entry = roster.get(name)
-    if (entry === undefined) return
-    roster.looked(name, clock.monotonicMs())
-    if (unseen.delete(name)) {
-      await tell.registered(entry.node)
-      await change(name, (node) => withoutNoExecuteTaints(node))
-    }
-    await markIfSilent(name)
-    const isKnownFlapping = hasFlappingTaint(roster.get(name)?.node)
-    await change(name, (node) => {
-      const judgement = judge(name)
-      return judgement && settledNode(node, judgement, stamp(), settings)
-    })
-    await tellHold(name)
-    await tellFlapping(name, isKnownFlapping)
-    await marker.markNode(name)
-    enqueue(name)
-  }
-
-  /** Silence moves Ready to Unknown; a node that was Ready until now fails with its pods. */
-  const markIfSilent = async (name: string) => {
-    const entry = roster.get(name)
-    const silence = judge(name)?.silence
-    if (entry === undefined || silence === undefined || silentNode(entry.node, silence, stamp()) === undefined) return
-    let wasReady = false
-    const written = await rewrite({ store, clock }, 'nodes', {
-      key: { namespace: '', name },
-      uid: entry.node.metadata.uid,
-      part: 'status',
-      change: (node) => {
-        wasReady = isReady(node)
-        const still = judge(name)?.silence
-        return still && silentNode(node, still, stamp())
-      },
-    })
-    if (written === undefined) return
-    roster.seeNode(written, now())
-    log.info('Node is silent', { node: name, silence: silence.is })
-    if (!wasReady) return
-    marker.failed(name)
-    await tell.notReady(written)
-  }
-
-  const tellHold = async (name: string) => {
-    const [entry, judgement, before] = [roster.get(name), judge(name), held.get(name)]
-    const hold = judgement?.hold
-    if (entry === undefined || hold?.key === before) return
-    if (hold === undefined) held.delete(name)
-    else held.set(name, hold.key)
-    if (hold !== undefined) await tell.evictionsHeld(entry.node, hold.text)
-    else if (judgement?.silence?.is === 'silent') await tell.evictionsResumed(entry.node)
-  }
-
-  const tellFlapping = async (name: string, wasFlapping: boolean) => {
-    const entry = roster.get(name)
-    if (entry === undefined || hasFlappingTaint(entry.node) === wasFlapping) return
-    if (wasFlapping) {
-      roster.steady(name)
-      return await tell.steady(entry.node)
-    }
-    const { flappingLosses, flappingWindowMs, flappingSettleTimeMs } = settings
-    const [windowMin, settleMin] = [flappingWindowMs, flappingSettleTimeMs].map((ms) => Math.round(ms / 60_000))
-    const often = `Ready was lost ${flappingLosses} times within ${windowMin} min`
-    await tell.flapping(entry.node, `${often}: no new pods until it has been Ready for ${settleMin} min.`)
-  }
-
-  const enqueue = (name: string) => {
-    const entry = roster.get(name)
-    if (entry === undefined) return
-    if (noExecuteStep(entry.node).step !== 'queue') return queues.remove(name)
-    if (judge(name)?.isProven !== true) return
-    queues.add(name, entry.zone, clock.monotonicMs())
-    queueBell.ring()
-  }
-
-  const change = async (name: string, wanted: (node: StoredObject<'nodes'>) => Node | undefined) => {
-    const entry = roster.get(name)
-    if (entry === undefined || wanted(entry.node) === undefined) return
-    const { uid } = entry.node.metadata
-    const written = await rewrite({ store, clock }, 'nodes', { key: { namespace: '', name }, uid, change: wanted })
-    if (written !== undefined) roster.seeNode(written, now())
-  }
-
   const judgeZones = async () => {
-    const plan = planZones(zones, roster.counts(), settings)
-    for (const [zone, rate] of plan.rates) queues.setRate(zone, rate, clock.monotonicMs())
-    queueBell.ring()
-    for (const [zone, state] of plan.zones.states) {
-      if (zones.states.get(zone) !== state)
-        log.info('Zone state changed', { zone: zone.replaceAll('\u0000', ''), state })
-    }
-    zones = plan.zones
-    if (plan.turn === 'leaving') roster.giveFullGrace(clock.monotonicMs())
-    if (plan.turn !== 'entering') return
+    const turn = tainting.planZones(roster.counts())
+    if (turn === 'leaving') roster.giveFullGrace(clock.monotonicMs())
+    if (turn !== 'entering') return
     log.warn('Every zone is down: nothing is evicted')
-    const names = [...roster.entries()].map(({ node }) => node.metadata.name)
-    await inParallel(names, writesAtOnce, async (name) => {
-      await change(name, (node) => withoutNoExecuteTaints(node)).catch((error) => retryLook(name, error))
-    })
-  }
-
-  const taint = async () => {
-    while (!signal.aborted) {
-      for (const name of queues.take(clock.monotonicMs())) await taintNode(name)
-      await queueBell.sleep(waitMs(queues.nextMs(clock.monotonicMs()), clock.monotonicMs()), signal)
-    }
-  }
-
-  /** Ready is looked at again. A failure costs the token, and the node stays first. */
-  const taintNode = async (name: string) => {
-    try {
-      if (judge(name)?.isProven === true)
-        await change(name, (node) => (isReady(node) ? undefined : withNoExecuteTaint(node, stamp())))
-      queues.remove(name)
-    } catch (error) {
-      log.warn('Node not tainted', { node: name, error })
-    }
+    const names = [...roster.entries()].map((entry) => entry.node.metadata.name)
+    await inParallel(names, writesAtOnce, (name) =>
+      node.clearNoExecuteTaints(name).catch((error) => retryLook(name, error)),
+    )
   }
 
   const loops = [
@@ -261,14 +128,45 @@ async function runNodeLifecycle(
     { name: 'leases', run: leases.run },
     { name: 'pods', run: pods.run },
     { name: 'monitor', run: monitor },
-    { name: 'wakefulness', run: stayAwake },
-    { name: 'taint', run: taint },
+    { name: 'stalls', run: grace.run },
+    { name: 'taint', run: tainting.run },
   ]
   await runLoops(loops, signal, log)
 }
 
-function hasFlappingTaint(node: Node | undefined): boolean {
-  return (node?.spec?.taints ?? []).some(({ key }) => key === flappingTaint)
+/**
+ * While this process was stopped, or its machine slept, no message could arrive: no node is silent because of that, and every
+ * node gets its full grace period.
+ */
+function graceAfterStalls(
+  { clock, log, roster }: { readonly clock: Clock; readonly log: Log; readonly roster: NodeRoster },
+  { nodeMonitorPeriodMs }: NodeLifecycleSettings,
+) {
+  /** When this process was last seen running; undefined before it has listed all nodes. */
+  let awakeMs: number | undefined
+
+  const check = () => {
+    if (awakeMs === undefined) return
+    const nowMs = clock.monotonicMs()
+    const stalledMs = nowMs - awakeMs
+    awakeMs = nowMs
+    if (stalledMs <= 2 * nodeMonitorPeriodMs) return
+    log.warn('Controller was asleep, every node gets its full grace', { seconds: Math.round(stalledMs / 1000) })
+    roster.giveFullGrace(nowMs)
+  }
+
+  return {
+    start() {
+      awakeMs = clock.monotonicMs()
+    },
+    check,
+    run: async (signal: AbortSignal) => {
+      while (!signal.aborted) {
+        await clock.sleep(nodeMonitorPeriodMs, signal)
+        check()
+      }
+    },
+  }
 }
 
 function isIll(node: Node | undefined): boolean {

@@ -2,7 +2,7 @@
 import { judgeLink, type LinkSettings, type Suspicion } from './link-suspicion.ts'
 
 export type NodeOnLink = {
-  /** undefined: nobody knows. */
+  /** undefined: not reported. */
   readonly link: string | undefined
   /** Since when it is Unknown; undefined: it is not. */
   readonly lostMs: number | undefined

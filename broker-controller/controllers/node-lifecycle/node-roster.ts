@@ -1,4 +1,4 @@
-/** What do we know of every node, which of them must be looked at, and when? Costs per change, not per node. */
+/** The health of every node, which of them must be checked, and when. Costs per change, not per node. */
 import { dueTimes } from '../../../daemon/due-times.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { steady } from './flapping.ts'
@@ -18,7 +18,7 @@ import {
 } from './node-health.ts'
 import { nodeLinks } from './node-links.ts'
 import { isOutOfService } from './node-taints.ts'
-import { countsForZone, isReady, type ZoneCount, zoneOf } from './zones.ts'
+import { type ZoneCount, zoneCounts, zoneOf } from './zones.ts'
 
 export type RosterSettings = HealthSettings & LinkSettings & { readonly nodeMonitorPeriodMs: number }
 
@@ -29,14 +29,14 @@ export type NodeEntry = {
 }
 
 export interface NodeRoster {
-  seeNode(node: StoredObject<'nodes'>, now: Now): void
-  forgetNode(name: string): void
-  /** Is it news that bears on when to look at the node again? */
-  seeLease(lease: StoredObject<'leases'>, now: Now): boolean
-  forgetLease(name: string): void
+  putNode(node: StoredObject<'nodes'>, now: Now): void
+  deleteNode(name: string): void
+  /** True when the time of the next check of the node changed. */
+  putLease(lease: StoredObject<'leases'>, now: Now): boolean
+  deleteLease(name: string): void
   get(name: string): NodeEntry | undefined
   entries(): Iterable<NodeEntry>
-  /** Nodes that changed, or of which nothing was heard for so long that something may have to be done. */
+  /** Nodes that changed, or were silent for so long that something may have to be done. */
   take(nowMs: number): string[]
   nextMs(): number | undefined
   /** Plans the next look at a node, after this one. */
@@ -50,32 +50,24 @@ export interface NodeRoster {
   judgeLinks(nowMs: number): void
   /** Why this node keeps its pods, if it is for its link's sake. */
   suspicionOf(name: string, nowMs: number): Suspicion | undefined
-  /** Everybody is taken to have been heard of just now. */
+  /** Treats every node as just seen. */
   giveFullGrace(nowMs: number): void
 }
 
 export function nodeRoster(settings: RosterSettings): NodeRoster {
   const entries = new Map<string, NodeEntry>()
   const leases = new Map<string, StoredObject<'leases'>>()
-  const counts = new Map<string, ZoneCount>()
+  const zones = zoneCounts()
   const links = nodeLinks(settings)
   const due = dueTimes()
   /** Nodes to be looked at for another reason than that time has passed. */
   const changed = new Set<string>()
 
-  const count = ({ node, zone }: NodeEntry, one: 1 | -1) => {
-    if (!countsForZone(node)) return
-    const { ready, notReady } = counts.get(zone) ?? { ready: 0, notReady: 0 }
-    const next = isReady(node) ? { ready: ready + one, notReady } : { ready, notReady: notReady + one }
-    if (next.ready + next.notReady === 0) counts.delete(zone)
-    else counts.set(zone, next)
-  }
-
   const put = (name: string, entry: NodeEntry) => {
     const before = entries.get(name)
     if (before?.node !== entry.node) {
-      if (before !== undefined) count(before, -1)
-      count(entry, 1)
+      if (before !== undefined) zones.count(before.zone, before.node, -1)
+      zones.count(entry.zone, entry.node, 1)
     }
     entries.set(name, entry)
     links.put(name, {
@@ -94,15 +86,13 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
   const isStillWell = (name: string, nowMs: number) => {
     const entry = entries.get(name)
     if (entry === undefined) return true
-    const { ready, absence, flapping } = entry.health
-    if (ready?.status !== 'True' || absence !== undefined || flapping.isFlapping) return false
-    if (silenceOf(entry.health, settings, nowMs) !== undefined) return false
+    if (!isWell(entry.health, settings, nowMs)) return false
     due.advance(name, nextLookMs(entry.health, settings, nowMs))
     return true
   }
 
   return {
-    seeNode(node, now) {
+    putNode(node, now) {
       const { name, uid } = node.metadata
       const before = entries.get(name)
       const known = before?.node.metadata.uid === uid ? before : undefined
@@ -113,15 +103,15 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       put(name, { node, health, zone: zoneOf(node) })
       wake(name, now.monotonicMs)
     },
-    forgetNode(name) {
+    deleteNode(name) {
       const before = entries.get(name)
-      if (before !== undefined) count(before, -1)
+      if (before !== undefined) zones.count(before.zone, before.node, -1)
       entries.delete(name)
       links.delete(name)
       due.delete(name)
       changed.delete(name)
     },
-    seeLease(lease, now) {
+    putLease(lease, now) {
       const { name } = lease.metadata
       leases.set(name, lease)
       const entry = entries.get(name)
@@ -133,7 +123,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       wake(name, isLeave ? now.monotonicMs : nextLookMs(health, settings, now.monotonicMs))
       return true
     },
-    forgetLease: (name) => void leases.delete(name),
+    deleteLease: (name) => void leases.delete(name),
     get: (name) => entries.get(name),
     entries: () => entries.values(),
     take: (nowMs) => due.take(nowMs).filter((name) => changed.delete(name) || !isStillWell(name, nowMs)),
@@ -146,8 +136,8 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       if (suspicion !== undefined) wake(name, suspicion.untilMs)
     },
     lookAt: wake,
-    counts: () => counts,
-    steady(name) {
+    counts: () => zones.counts,
+    steady: (name) => {
       const entry = entries.get(name)
       if (entry !== undefined) put(name, { ...entry, health: { ...entry.health, flapping: steady } })
     },
@@ -157,12 +147,18 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     suspicionOf: (name, nowMs) => links.suspicionOf(name, nowMs),
     giveFullGrace(nowMs) {
       for (const [name, entry] of entries) {
-        const health = { ...entry.health, heardMs: nowMs, readyChangedMs: nowMs, heartbeatMs: undefined }
+        const health = { ...entry.health, lastSeenMs: nowMs, readyChangedMs: nowMs, heartbeatMs: undefined }
         entries.set(name, { ...entry, health })
         wake(name, nowMs)
       }
     },
   }
+}
+
+function isWell(health: NodeHealth, settings: RosterSettings, nowMs: number): boolean {
+  const { ready, absence, flapping } = health
+  if (ready?.status !== 'True' || absence !== undefined || flapping.isFlapping) return false
+  return silenceOf(health, settings, nowMs) === undefined
 }
 
 /** Late heartbeats are looked at this often: nodes that stopped together are judged together, and soon. */
@@ -176,7 +172,7 @@ export function judgedFromMs(health: NodeHealth, settings: RosterSettings): numb
   const { nodeMonitorPeriodMs } = settings
   const changed = tickAfter(health.readyChangedMs, nodeMonitorPeriodMs)
   // Unknown may have been set early, for a late heartbeat or a lost connection: evictions begin no earlier for that.
-  // A node that this process never heard from was Unknown before.
+  // A node that sent nothing to this process was Unknown before.
   if (health.ready?.status !== 'Unknown' || health.renewTime === undefined) return changed
   return Math.max(changed, tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs) + nodeMonitorPeriodMs)
 }
@@ -198,7 +194,7 @@ function nextLookMs(health: NodeHealth, settings: RosterSettings, nowMs: number)
   return Math.min(...moments.filter((moment) => moment > nowMs))
 }
 
-/** What we wrote ourselves is known before the watch tells what came before it. */
+/** Own writes are applied before the watch delivers what preceded them. */
 function isOlder(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
   return Number(a.metadata.resourceVersion) < Number(b.metadata.resourceVersion)
 }

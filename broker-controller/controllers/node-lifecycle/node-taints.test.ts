@@ -88,7 +88,7 @@ test('conditions earn the taints Kubernetes gives them', async (t) => {
   )
 })
 
-test('a silent node’s conditions become Unknown once; what it never said is added; others’ conditions stay', async (t) => {
+test('a silent node’s conditions become Unknown once; missing ones are added; others’ conditions stay', async (t) => {
   const node = aNode({
     conditions: [
       { type: 'NetworkUnavailable', status: 'False' },
@@ -119,7 +119,7 @@ test('a silent node’s conditions become Unknown once; what it never said is ad
   t.same(conditionTaints(silent), ['node.kubernetes.io/unreachable'], 'a silent node loses its pressure taints')
 })
 
-test('a broken connection that turned out a silence says so, and keeps when it began', async (t) => {
+test('a broken connection that became a silence changes its message, and keeps when it began', async (t) => {
   const lost = silentNode(aNode(), broken, now)
   if (lost === undefined) return t.fail('the node must change')
   t.equal(lost.status?.conditions?.at(-1)?.message, 'The connection to the node was lost.')

@@ -5,7 +5,7 @@ import { readyCondition } from './node-health.ts'
 const notReadyTaint = 'node.kubernetes.io/not-ready'
 const unreachableTaint = 'node.kubernetes.io/unreachable'
 const unschedulableTaint = 'node.kubernetes.io/unschedulable'
-/** Set by people who know that the machine is off for good. */
+/** Set by an operator for a machine that is off for good. */
 const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
 
 export function isOutOfService(node: Node): boolean {
@@ -49,7 +49,7 @@ export function conditionTaints(node: Node, health: readonly string[] = []): str
   return [...earned, ...ill, ...unreported, ...(node.spec?.unschedulable === true ? [unschedulableTaint] : [])]
 }
 
-/** The node with exactly those NoSchedule taints; other keys and effects are nobody's business here. Undefined: it has them. */
+/** The node with exactly those NoSchedule taints; other keys and effects are left alone. Undefined: it has them. */
 export function withConditionTaints<N extends Node>(
   node: N,
   now: string,
@@ -69,7 +69,7 @@ export function withConditionTaints<N extends Node>(
 export type NoExecuteStep =
   /** The node is well: neither taint may stay. */
   | { readonly step: 'clear' }
-  /** It is ill in the other way than its taint says: no waiting, its pods are on notice already. */
+  /** Its condition no longer matches its taint: swap at once, its pods are already being evicted. */
   | { readonly step: 'swap' }
   /** It is ill and carries no such taint: the queue decides when. */
   | { readonly step: 'queue' }

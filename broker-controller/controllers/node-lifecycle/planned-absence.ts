@@ -1,4 +1,4 @@
-/** Did the node take leave, and until when need nobody miss it? */
+/** A node that announced that it goes away, and until when its absence is expected. */
 import type { Lease } from '../../../api/lease.ts'
 import type { Node } from '../../../api/node.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
@@ -11,9 +11,9 @@ export type AbsenceSettings = {
 export type Absence = {
   /** In the node's words: `reboot`. */
   readonly reason: string
-  /** What the goodbye was, to tell it from another; undefined: it was heard before the controller was restarted. */
-  readonly said: string | undefined
-  /** undefined: it did not say, or its word is not taken. */
+  /** Identifies the goodbye; undefined: it was received before the controller was restarted. */
+  readonly goodbye: string | undefined
+  /** undefined: it gave no time, or the time is not accepted. */
   readonly expectedBack: ExpectedBack | undefined
 }
 export type ExpectedBack = { readonly ms: number; readonly time: string }
@@ -27,14 +27,14 @@ const expectedBackSeconds = 'bramble.dev/expected-back-seconds'
 const expectedBackTime = 'bramble.dev/expected-back'
 const goodbyeReason = 'bramble.dev/goodbye-reason'
 
-/** The goodbye on this lease, heard now; the one we know already stays as it is. */
+/** The goodbye on this lease, received now; one that is recorded already stays as it is. */
 export function absenceFrom(lease: Lease, known: Absence | undefined, now: Now, settings: AbsenceSettings): Absence {
   const { [connectionReason]: reason = 'no reason given', [expectedBackSeconds]: seconds } =
     lease.metadata.annotations ?? {}
-  const said = `${reason} ${seconds ?? ''}`
-  if (known !== undefined && (known.said === said || known.said === undefined)) return { ...known, said }
+  const goodbye = `${reason} ${seconds ?? ''}`
+  if (known !== undefined && (known.goodbye === goodbye || known.goodbye === undefined)) return { ...known, goodbye }
   const awayMs = Math.min(Number(seconds ?? 0) * 1000, settings.plannedAbsenceLimitMs)
-  return { reason, said, expectedBack: awayMs > 0 ? expected(awayMs, now) : undefined }
+  return { reason, goodbye, expectedBack: awayMs > 0 ? expected(awayMs, now) : undefined }
 }
 
 /** The goodbye that this Node still bears from before the controller was restarted. */
@@ -43,28 +43,28 @@ export function absenceKept({ metadata }: Node, now: Now, settings: AbsenceSetti
   if (time === undefined) return undefined
   const leftMs = Math.min(Date.parse(time) - now.wallMs, settings.plannedAbsenceLimitMs)
   const expectedBack = leftMs > 0 ? { ms: now.monotonicMs + leftMs, time } : undefined
-  return { reason, said: undefined, expectedBack }
+  return { reason, goodbye: undefined, expectedBack }
 }
 
-/** Is the node away as it said it would be? */
+/** True while the node is away and expected back later. */
 export function isExpectedLater(absence: Absence | undefined, nowMs: number): boolean {
   return absence?.expectedBack !== undefined && nowMs <= absence.expectedBack.ms
 }
 
 export function absenceText({ reason, expectedBack }: Absence): string {
   const back = expectedBack === undefined ? '' : ` and is expected back by ${expectedBack.time}`
-  return `The node said goodbye (${reason})${back}.`
+  return `The node disconnected cleanly (${reason})${back}.`
 }
 
 /** The node with this goodbye written on it, or with none. Undefined: it is so. */
 export function withAbsence<N extends Node>(node: N, absence: Absence | undefined): N | undefined {
   const { [expectedBackTime]: time, [goodbyeReason]: reason, ...others } = node.metadata.annotations ?? {}
   if (time === absence?.expectedBack?.time && reason === absence?.reason) return undefined
-  const said = absence?.expectedBack && {
+  const noted = absence?.expectedBack && {
     [expectedBackTime]: absence.expectedBack.time,
     [goodbyeReason]: absence.reason,
   }
-  return { ...node, metadata: { ...node.metadata, annotations: { ...others, ...said } } }
+  return { ...node, metadata: { ...node.metadata, annotations: { ...others, ...noted } } }
 }
 
 function expected(awayMs: number, { monotonicMs, wallMs }: Now): ExpectedBack {

@@ -5,14 +5,14 @@ import type { Log } from '../../../daemon/log.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'
 import type { StoredObject } from '../../store/store.ts'
-import type { NodeEvents } from './node-events.ts'
+import type { NodeLifecycleEvents } from './node-events.ts'
 import { notReadyPod } from './pod-readiness.ts'
 
 type StoredPod = StoredObject<'pods'>
 
 export interface PodMarker {
-  /** What following the pods tells. True when there is a late-comer to mark. */
-  told(present: StoredPod | undefined, previous: StoredPod | undefined): boolean
+  /** Takes a change of a pod. True when there is a pod to mark that came after its node failed. */
+  observe(present: StoredPod | undefined, previous: StoredPod | undefined): boolean
   /** The node has just failed: its pods are to be marked. */
   failed(nodeName: string): void
   /** Marks what is to be marked there, unless the node is well again; rejects when it could not, and remembers. */
@@ -21,15 +21,15 @@ export interface PodMarker {
 }
 
 export type PodMarkerNeeds = RewriteNeeds & {
-  readonly tell: NodeEvents
+  readonly nodeEvents: NodeLifecycleEvents
   readonly log: Log
-  /** Is this a node we know, whose Ready is not True? */
+  /** Does the node exist with a Ready that is not True? */
   readonly isIll: (nodeName: string) => boolean
 }
 
 const writesAtOnce = 64
 
-export function podMarker({ store, clock, tell, log, isIll }: PodMarkerNeeds): PodMarker {
+export function podMarker({ store, clock, nodeEvents, log, isIll }: PodMarkerNeeds): PodMarker {
   const byNode = podsByNode()
   const failedNodes = new Set<string>()
   const lateComers = new Map<string, StoredPod>()
@@ -37,12 +37,12 @@ export function podMarker({ store, clock, tell, log, isIll }: PodMarkerNeeds): P
   const mark = async ({ metadata: { name, namespace = '', uid } }: StoredPod) => {
     const change = (pod: StoredPod) => notReadyPod(pod, rfc3339(clock.wallMs()))
     const written = await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })
-    if (written !== undefined) await tell.podNotReady(written)
+    if (written !== undefined) await nodeEvents.podNotReady(written)
   }
 
   return {
-    told(present, previous) {
-      byNode.tell(present, previous)
+    observe(present, previous) {
+      byNode.update(present, previous)
       const nodeName = present?.spec.nodeName
       if (present === undefined || !nodeName || nodeName === previous?.spec.nodeName || !isIll(nodeName)) return false
       lateComers.set(present.metadata.uid, present)

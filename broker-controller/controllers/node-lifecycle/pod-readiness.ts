@@ -2,7 +2,7 @@
 import type { Pod } from '../../../api/pod.ts'
 import { podCondition, withPodCondition } from '../../../api/pod-conditions.ts'
 
-/** The pod with Ready False; undefined when it was so, or never said anything. The phase is the node's to say. */
+/** The pod with Ready False; undefined when it was False or never reported. The phase is reported by the node only. */
 export function notReadyPod<P extends Pod>(pod: P, now: string): P | undefined {
   const ready = podCondition(pod, 'Ready')
   if (ready === undefined || ready.status === 'False') return undefined

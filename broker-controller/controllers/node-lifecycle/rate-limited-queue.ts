@@ -9,7 +9,7 @@ export interface RateLimitedQueue {
   remove(name: string): void
   /** Names a second; 0 stops. A new rate starts with its one token in hand unless the old one's was spent. */
   setRate(rate: number, nowMs: number): void
-  /** The first name, still in the queue, at the price of a token; undefined when nobody waits or it is too early. */
+  /** The first name, still in the queue, at the price of a token; undefined when the queue is empty or it is too early. */
   take(nowMs: number): string | undefined
   /** When `take` will next give a name, unless something changes; undefined: not before it does. */
   nextMs(nowMs: number): number | undefined

@@ -100,7 +100,7 @@ test('a new rate starts with its token unless the old one’s was spent; rate no
   fresh.setRate(0, 5_000)
   t.same([fresh.take(9_999_999), fresh.nextMs(6_000)], [undefined, undefined])
   fresh.setRate(0.1, 10_000)
-  t.equal(fresh.nextMs(10_000), 20_000, 'after a stop nobody goes at once')
+  t.equal(fresh.nextMs(10_000), 20_000, 'after a stop no node is taken at once')
 })
 
 test('a node waits in the queue of its zone only', async (t) => {

@@ -15,7 +15,7 @@ export type ZoneSettings = {
 export type ZoneState = 'Normal' | 'PartialDisruption' | 'FullDisruption'
 export type ZoneCount = { readonly ready: number; readonly notReady: number }
 
-/** Region and zone in one name; the empty one for nodes that say neither. */
+/** Region and zone in one name; the empty one for nodes that have neither. */
 export function zoneOf(node: Node): string {
   const labels = node.metadata.labels ?? {}
   const place = (what: string) =>
@@ -31,6 +31,25 @@ export function countsForZone(node: Node): boolean {
 
 export function isReady(node: Node): boolean {
   return readyCondition(node)?.status === 'True'
+}
+
+/** Ready and failed nodes of each zone; a zone without nodes has no entry. */
+export function zoneCounts(): {
+  readonly counts: ReadonlyMap<string, ZoneCount>
+  /** Adds the node to the counts of its zone, or takes it out again. */
+  count(zone: string, node: Node, change: 1 | -1): void
+} {
+  const counts = new Map<string, ZoneCount>()
+  return {
+    counts,
+    count(zone, node, change) {
+      if (!countsForZone(node)) return
+      const { ready, notReady } = counts.get(zone) ?? { ready: 0, notReady: 0 }
+      const next = isReady(node) ? { ready: ready + change, notReady } : { ready, notReady: notReady + change }
+      if (next.ready + next.notReady === 0) counts.delete(zone)
+      else counts.set(zone, next)
+    },
+  }
 }
 
 export function zoneState({ ready, notReady }: ZoneCount, settings: ZoneSettings): ZoneState {

@@ -48,7 +48,7 @@ test('a budget follows its pods as they come, fail, are relabelled and go', asyn
   t.match(await status(world), { expectedPods: 2, currentHealthy: 1, disruptionsAllowed: 0 })
 })
 
-test('a changed budget is counted anew, and says of which version it speaks', async (t) => {
+test('a changed budget is counted again, and its status names the version it is about', async (t) => {
   const world = await opened(t)
   for (const name of ['a', 'b', 'c']) await world.run(web(name))
   await world.pass(1)
@@ -59,7 +59,7 @@ test('a changed budget is counted anew, and says of which version it speaks', as
   t.match(await status(world), { observedGeneration: 2, desiredHealthy: 1, disruptionsAllowed: 2 })
 })
 
-test('an eviction that was granted and never happened is forgotten after two minutes, and told of', async (t) => {
+test('an eviction that was granted and never happened is forgotten after two minutes, with an Event', async (t) => {
   const world = await opened(t)
   await world.run(web('a'))
   await world.run(web('b'))

@@ -1,4 +1,4 @@
-/** Loop: every disruption budget knows how many of its pods may be asked to leave right now. */
+/** Loop: keeps in every PodDisruptionBudget how many of its pods may be evicted right now. */
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
@@ -33,7 +33,7 @@ export function disruptionController(needs: DisruptionNeeds): Loop {
 
 async function runDisruption({ store, events, clock, log }: DisruptionNeeds, signal: AbortSignal): Promise<void> {
   const queue = workQueue(clock)
-  /** By namespace, then by the budget's key: a change of a pod is told to the budgets of its namespace only. */
+  /** By namespace, then by the budget's key: a change of a pod concerns the budgets of its namespace only. */
   const selected = new Map<string, Map<string, Selected>>()
   const budgetsOf = (namespace = '') => selected.get(namespace) ?? new Map<string, Selected>()
 
@@ -78,12 +78,13 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
         return withStatus(budget, next.status)
       },
     })
-    for (const pod of next?.notDeleted ?? []) await tellNotDeleted(counted.get(keyText({ namespace, name: pod })), key)
+    for (const pod of next?.notDeleted ?? [])
+      await recordNotDeleted(counted.get(keyText({ namespace, name: pod })), key)
     const lookAgainMs = next?.lookAgainMs
     return lookAgainMs === undefined ? undefined : { requeueAfterMs: Math.max(1, lookAgainMs - clock.wallMs()) }
   }
 
-  const tellNotDeleted = async (pod: StoredPod | undefined, budget: string) => {
+  const recordNotDeleted = async (pod: StoredPod | undefined, budget: string) => {
     if (pod === undefined) return
     const message = `Pod was expected by PDB ${budget} to be deleted but it wasn't`
     const what = { type: 'Warning', reason: 'NotDeleted', message, component: 'controllermanager' } as const

@@ -55,7 +55,7 @@ test('a pod that was allowed to leave and did not counts again after two minutes
   t.equal(count.status.disruptedPods, undefined)
 })
 
-test('the condition says since when, and a status counted again is the same', async (t) => {
+test('the condition keeps since when, and a status counted again is the same', async (t) => {
   const budget = aBudget({ spec: { minAvailable: 1 } })
   const first = withStatus(budget, countBudget(budget, pods(2), nowMs, now).status)
   t.match(first?.status?.conditions, [

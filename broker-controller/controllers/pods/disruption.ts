@@ -86,19 +86,19 @@ function scaled(share: number | string, all: number): number {
   return typeof share === 'number' ? share : Math.ceil((Number.parseInt(share, 10) * all) / 100)
 }
 
-function conditionsOf({ metadata, status }: PodDisruptionBudget, isAllowed: boolean, now: string) {
+function conditionsOf(budget: PodDisruptionBudget, isAllowed: boolean, now: string) {
   const type = 'DisruptionAllowed'
-  const said = isAllowed ? 'True' : 'False'
-  const present = status?.conditions ?? []
+  const status = isAllowed ? 'True' : 'False'
+  const present = budget.status?.conditions ?? []
   const earlier = present.find((condition) => condition.type === type)
-  const since = earlier?.status === said ? earlier.lastTransitionTime : undefined
+  const since = earlier?.status === status ? earlier.lastTransitionTime : undefined
   const others = present.filter((condition) => condition !== earlier)
   return [
     ...others,
     {
       type,
-      status: said,
-      ...(metadata.generation !== undefined && { observedGeneration: metadata.generation }),
+      status,
+      ...(budget.metadata.generation !== undefined && { observedGeneration: budget.metadata.generation }),
       lastTransitionTime: since ?? now,
       reason: isAllowed ? 'SufficientPods' : 'InsufficientPods',
       message: '',

@@ -1,4 +1,4 @@
-/** Loop: every 20 s, pods that nobody else will remove are removed. */
+/** Loop: every 20 s, removes pods that no node or controller will remove. */
 import { isFinished } from '../../../api/pod-deletion.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
@@ -37,14 +37,14 @@ async function runPodCleanup(
 ): Promise<void> {
   const byNode = podsByNode()
   const missingSinceMs = new Map<string, number>()
-  /** Has anything happened that could make a pod nobody's? A quiet fleet is not searched. */
+  /** Has anything happened that could orphan a pod? A quiet fleet is not searched. */
   let restless = true
 
   const nodes = follow({ store, clock, log }, 'nodes', () => {
     restless = true
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
-    byNode.tell(present, previous)
+    byNode.update(present, previous)
     if (present === undefined) return
     const isPlaced = previous !== undefined && present.spec.nodeName === previous.spec.nodeName
     if (!isPlaced || present.metadata.deletionTimestamp !== undefined || isFinished(present)) restless = true
@@ -74,7 +74,7 @@ async function runPodCleanup(
     )
   }
 
-  /** Asked of the store itself at the end of the quarantine, in case its news is late. */
+  /** Asked of the store itself at the end of the quarantine, in case the watch is late. */
   const missingNodes = async (): Promise<ReadonlySet<string>> => {
     const nowMs = clock.monotonicMs()
     const unknown = new Set([...byNode.nodeNames()].filter((name) => nodes.get({ namespace: '', name }) === undefined))

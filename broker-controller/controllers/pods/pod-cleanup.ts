@@ -1,4 +1,4 @@
-/** Which pods will nobody else ever remove? */
+/** Which pods will no node or controller remove? */
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { withPodCondition } from '../../../api/pod-conditions.ts'
@@ -51,7 +51,7 @@ export function planCleanup({ pods, node, missing, terminatedPodGCThreshold }: C
   return [...cleanups, ...surplus.map((pod): Cleanup => ({ pod, reason: 'too-many-finished' }))]
 }
 
-/** A pod that has not ended is Failed before it goes, so that whoever watches it learns how it ended. Undefined: it has. */
+/** A pod that has not ended is Failed before it goes, so that watchers see how it ended. Undefined: it has. */
 export function endedPod<P extends Pod>(pod: P, reason: CleanupReason, now: string): P | undefined {
   if (isFinished(pod)) return undefined
   const failed: P = { ...pod, status: { ...pod.status, phase: 'Failed' } }

@@ -1,4 +1,4 @@
-/** Deletes a pod as the API would: marked for its node to end, or removed at once when there is nobody to wait for. */
+/** Deletes a pod as the API would: marked for its node to end, or removed at once when no node has to stop it. */
 import { planPodDeletion } from '../../../api/pod-deletion.ts'
 import { removeIfThere } from '../../store/remove.ts'
 import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'

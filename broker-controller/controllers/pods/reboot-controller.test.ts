@@ -28,7 +28,7 @@ async function names(world: Fleet): Promise<readonly string[]> {
 const all = ['going-pi-1', 'going-pi-2', 'staying-pi-1', 'staying-pi-2']
 const some = ['going-pi-2', 'staying-pi-1', 'staying-pi-2']
 
-test('pods that were leaving a node are gone when it is back under a new boot; others are its own to tell of', async (t) => {
+test('pods that were leaving a node are gone when it is back under a new boot; others are reported by the node', async (t) => {
   const world = await opened(t)
   world.silence('pi-1')
   await world.pass(300)
@@ -47,7 +47,7 @@ test('a node that was only cut off confirms them itself', async (t) => {
   t.same(await names(world), all)
 })
 
-test('one that the node started again before it heard of the end is its own to end', async (t) => {
+test('a pod that the node started again before it received the deletion is stopped by the node', async (t) => {
   const world = await opened(t)
   await world.reboot('pi-1')
   const pod = await world.pod('going-pi-1')
@@ -59,7 +59,7 @@ test('one that the node started again before it heard of the end is its own to e
 
 test('a reboot is known by the word of the connection too, and across a restart of the controller', async (t) => {
   const world = await opened(t)
-  await world.connection('pi-1', 'online', undefined, 'boot-pi-1-anew')
+  await world.connection('pi-1', 'online', undefined, 'boot-pi-1-again')
   await world.pass(3)
   t.same(await names(world), some)
 
@@ -73,12 +73,12 @@ test('a reboot is known by the word of the connection too, and across a restart 
   start(t, other)
   await other.pass(5)
   t.same(await names(other), ['going'])
-  await other.connection('pi-1', 'online', undefined, 'boot-pi-1-anew')
+  await other.connection('pi-1', 'online', undefined, 'boot-pi-1-again')
   await other.pass(3)
   t.same(await names(other), [])
 })
 
-test('a pod with a finalizer has ended and waits for whoever holds it', async (t) => {
+test('a pod with a finalizer has ended and waits for the finalizer', async (t) => {
   const world = await opened(t)
   const metadata = { name: 'held', ...leaving, finalizers: ['example.com/keep'] }
   await world.run({ name: 'held', nodeName: 'pi-1', metadata })

@@ -1,6 +1,6 @@
 /**
- * Loop: a node that is back under a new boot has lost its containers, so pods that were leaving it are gone, and nobody
- * need wait for its word.
+ * Loop: a node that is back under a new boot has lost its containers, so pods that were being deleted there are removed without
+ * waiting for its report.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Lease } from '../../../api/lease.ts'
@@ -21,10 +21,10 @@ import { removePod } from './pod-removal.ts'
 export type RebootNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 
 /**
- * An agent starts the pods it remembers before it hears that they are to leave. It speaks of those with its first
- * words: they end in the usual way.
+ * An agent starts the pods of its checkpoint before it receives their deletion. Its first reports name those pods: they are
+ * stopped in the usual way.
  */
-const firstWordsMs = 2_000
+const firstReportsMs = 2_000
 const removalsAtOnce = 128
 
 export function rebootController(needs: RebootNeeds): Loop {
@@ -63,7 +63,7 @@ async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSigna
     else leases.set(name, present)
     if (bootIn(present) !== bootIn(previous)) look(name, nodes.get({ namespace: '', name }))
   })
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => byNode.tell(present, previous))
+  const pods = follow({ store, clock, log }, 'pods', (present, previous) => byNode.update(present, previous))
 
   const work = async () => {
     await Promise.all([nodes.listed, pods.listed])
@@ -72,13 +72,13 @@ async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSigna
       const nowMs = clock.monotonicMs()
       const leaving = [...rebooted].flatMap((name) => byNode.of(name).filter(isLeaving))
       rebooted.clear()
-      if (leaving.length > 0) farewells = [...farewells, { pods: leaving, dueMs: nowMs + firstWordsMs }]
+      if (leaving.length > 0) farewells = [...farewells, { pods: leaving, dueMs: nowMs + firstReportsMs }]
       const due = farewells.filter(({ dueMs }) => dueMs <= nowMs).flatMap((farewell) => farewell.pods)
       farewells = farewells.filter(({ dueMs }) => dueMs > nowMs)
       await inParallel(due, removalsAtOnce, (pod) =>
         remove(pod).catch((error) => {
           log.warn('Pod of a rebooted node not removed', { pod: keyText(pod.metadata), error })
-          farewells = [...farewells, { pods: [pod], dueMs: nowMs + firstWordsMs }]
+          farewells = [...farewells, { pods: [pod], dueMs: nowMs + firstReportsMs }]
         }),
       )
       await bell.sleep(waitMs(farewells[0]?.dueMs, clock.monotonicMs()), signal)
@@ -108,7 +108,7 @@ async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSigna
   await runLoops(loops, signal, log)
 }
 
-/** The connection tells first; what it said is forgotten when the controller restarts, the node's status is not. */
+/** The connection reports the boot first; it is lost when the controller restarts, the node's status is not. */
 function bootOf(node: Node | undefined, lease: Lease | undefined): string | undefined {
   return bootIn(lease) ?? (node?.status?.nodeInfo?.bootID || undefined)
 }

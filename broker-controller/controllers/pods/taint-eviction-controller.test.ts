@@ -115,7 +115,7 @@ test('an operator’s taint evicts at once what does not tolerate it, and a fini
   t.same(await leaving(world), ['late', 'web'], 'one bound later goes as well')
 })
 
-test('a restart begins the count anew', async (t) => {
+test('a restart begins the count again', async (t) => {
   const world = fleet(t)
   await world.join({ name: 'pi-1', taints: [repair] })
   const stop = world.start(taintEvictionController(world))

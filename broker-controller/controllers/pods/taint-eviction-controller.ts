@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Taint } from '../../../api/node.ts'
 import { alarm } from '../../../daemon/alarm.ts'
-import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -10,18 +10,9 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../../store/follow.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
-import { podReference } from '../../store/references.ts'
-import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import { removePod } from './pod-removal.ts'
-import {
-  disruptedPod,
-  evictingTaints,
-  evictionStep,
-  type PlannedEviction,
-  stayingPod,
-  stayText,
-} from './taint-eviction.ts'
+import { evictingTaints, evictionStep, type PlannedEviction, stayText } from './taint-eviction.ts'
+import { taintEvictionWrites } from './taint-eviction-writes.ts'
 
 export type TaintEvictionNeeds = {
   readonly store: Store
@@ -42,12 +33,10 @@ export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmana
 
 type StoredPod = StoredObject<'pods'>
 
-const component = 'taint-eviction-controller'
-const evictionReason = 'TaintManagerEviction'
 const evictionsAtOnce = 256
 const retryMs = 1_000
 
-/** Counts begin when this controller sees a taint, and begin anew when it is started again. */
+/** Counts begin when this controller sees a taint, and begin again when it is restarted. */
 export function taintEvictionController(
   needs: TaintEvictionNeeds,
   settings: TaintEvictionSettings = defaultTaintEvictionSettings,
@@ -66,6 +55,12 @@ async function runTaintEviction(
   const changed = new Set<string>()
   const planned = new Map<string, PlannedEviction>()
   const due = dueTimes()
+  const write = taintEvictionWrites({ store, events, clock, log })
+
+  const evict = async (pod: StoredPod) => {
+    await write.evict(pod)
+    forget(keyText(pod.metadata))
+  }
 
   const look = (pod: StoredPod) => {
     changed.add(keyText(pod.metadata))
@@ -78,7 +73,7 @@ async function runTaintEviction(
     if (name !== undefined) for (const pod of byNode.of(name)) look(pod)
   })
   const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
-    byNode.tell(present, previous)
+    byNode.update(present, previous)
     if (present === undefined || present.metadata.deletionTimestamp !== undefined) {
       const gone = present ?? previous
       if (gone !== undefined) forget(keyText(gone.metadata))
@@ -99,7 +94,7 @@ async function runTaintEviction(
     const evicting = evictUnmanagedPods ? taints : evictingTaints(pod, taints)
     const step = evictionStep(evicting, pod.spec.tolerations ?? [], planned.get(key), clock.monotonicMs())
     const stay = evicting.length < taints.length && step.step !== 'evict' ? stayText(pod, taints) : undefined
-    if (stay !== undefined) await explainStay(pod, stay)
+    if (stay !== undefined) await write.explainStay(pod, stay)
     switch (step.step) {
       case 'none':
         return
@@ -108,39 +103,9 @@ async function runTaintEviction(
         return due.set(key, step.planned.dueMs)
       case 'cancel':
         forget(key)
-        return await record(pod, evictionReason, `Cancelling deletion of Pod ${keyText(pod.metadata)}`)
+        return await write.recordCancelled(pod)
       case 'evict':
         return await evict(pod)
-    }
-  }
-
-  /**
-   * Events last an hour, so the status message has the reason too. It outlives this process: a controller that starts again
-   * records no Event for what it finds explained.
-   */
-  const explainStay = async (pod: StoredPod, message: string) => {
-    if (pod.status?.message === message) return
-    const { name, namespace = '', uid } = pod.metadata
-    const change = (fresh: StoredPod) => stayingPod(fresh, message)
-    await rewrite({ store, clock }, 'pods', { key: { namespace, name }, uid, part: 'status', change })
-    await record(pod, 'EvictionSkipped', message)
-  }
-
-  const evict = async (pod: StoredPod) => {
-    const key = keyText(pod.metadata)
-    await record(pod, evictionReason, `Marking for deletion Pod ${key}`)
-    const change = (fresh: StoredPod) =>
-      fresh.metadata.deletionTimestamp === undefined ? disruptedPod(fresh, rfc3339(clock.wallMs())) : undefined
-    const isLeaving = await removePod({ store, clock }, pod, { change })
-    if (isLeaving) log.info('Pod evicted for a taint', { pod: key, node: pod.spec.nodeName })
-    forget(key)
-  }
-
-  const record = async (pod: StoredPod, reason: string, message: string) => {
-    try {
-      await events.record({ object: podReference(pod), type: 'Normal', reason, message, component })
-    } catch (error) {
-      log.warn('Event not recorded', { reason, pod: keyText(pod.metadata), error })
     }
   }
 

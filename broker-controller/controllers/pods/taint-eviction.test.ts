@@ -13,7 +13,7 @@ const away = (tolerationSeconds?: number) => ({
 })
 const planned = { startMs: 1_000, dueMs: 301_000 }
 
-test('without NoExecute taints nobody leaves, and what was planned is called off', async (t) => {
+test('without NoExecute taints no pod is evicted, and what was planned is called off', async (t) => {
   t.same(evictionStep([{ key: 'a', effect: 'NoSchedule' }], [], undefined, 0), { step: 'none' })
   t.same(evictionStep([], [], planned, 0), { step: 'cancel' })
 })
@@ -42,7 +42,7 @@ test('of two tolerations that match, the first alone counts', async (t) => {
   t.same(evictionStep([unreachable], [away(), away(10)], undefined, 0), { step: 'none' })
 })
 
-test('an evicted pod says why', async (t) => {
+test('an evicted pod shows why', async (t) => {
   const now = '2026-01-02T03:04:05Z'
   t.same(disruptedPod(aPod({ nodeName: 'pi-1' }), now).status?.conditions, [
     {

@@ -1,0 +1,113 @@
+/** Carries out what was decided on a certificate request: approves, refuses, lets it wait or signs it. */
+import { type CertificateSigningRequest, waitingCondition } from '../../../api/certificate-signing-request.ts'
+import { nodeIdentity, olderThanStoreKey } from '../../../api/identity.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import { revocationsIn, revocationsKey, revoke } from '../../store/revocations.ts'
+import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
+import { answeredRequest, type CertificateStep, type CheckedRequest } from './certificate-approval.ts'
+
+/** The fleet's authority, as this controller needs it. */
+export interface CertificateSigner {
+  /** Is `pem` a node's request by the rules of its signer? */
+  check(
+    pem: string,
+    terms: { readonly signerName: string; readonly usages: readonly string[]; readonly expectedName?: string },
+  ): CheckedRequest
+  /** The certificate, PEM. */
+  sign(pem: string, terms: SigningTerms): string
+}
+
+export type SigningTerms = {
+  readonly expirationSeconds?: number
+  readonly notBeforeMs?: number
+  /** It renews a certificate that is older than the store: it counts as one, too. */
+  readonly isOlder?: boolean
+}
+
+export type RequestAnswerNeeds = {
+  readonly store: Store
+  readonly signer: CertificateSigner
+  readonly clock: Clock
+  readonly log: Log
+  /** For lines that a requester can cause. */
+  readonly limited: LimitedLog
+  readonly origin?: Pick<StoreOrigin, 'id'>
+}
+
+type StoredRequest = StoredObject<'certificatesigningrequests'>
+
+export interface RequestAnswers {
+  act(csr: StoredRequest, step: CertificateStep): Promise<void>
+}
+
+export function requestAnswers({ store, signer, clock, log, limited, origin }: RequestAnswerNeeds): RequestAnswers {
+  const act = async (csr: StoredRequest, step: CertificateStep): Promise<void> => {
+    const { name } = csr.metadata
+    const now = rfc3339(clock.wallMs())
+    switch (step.step) {
+      case 'none':
+        return
+      case 'approve': {
+        const message = 'Auto approving node client certificate: the machine showed a valid token or certificate.'
+        limited.info(csr.spec.username ?? '', 'Certificate request approved', { csr: name, user: csr.spec.username })
+        return write(answeredRequest(csr, { type: 'Approved', reason: 'AutoApproved', message }, now))
+      }
+      case 'deny':
+      case 'fail': {
+        const { reason, message } = step
+        limited.warn(csr.spec.username ?? '', 'Certificate request refused', {
+          csr: name,
+          user: csr.spec.username,
+          reason,
+          message,
+        })
+        return write(answeredRequest(csr, { type: step.step === 'deny' ? 'Denied' : 'Failed', reason, message }, now))
+      }
+      case 'wait': {
+        const { reason, message } = step
+        const known = csr.status?.conditions?.find(({ type }) => type === waitingCondition)
+        if (known?.reason === reason && known.message === message) return
+        limited.info(csr.spec.username ?? '', 'Certificate request waits for an operator', {
+          csr: name,
+          user: csr.spec.username,
+          reason,
+        })
+        return write(answeredRequest(csr, { type: waitingCondition, reason, message }, now))
+      }
+      case 'sign': {
+        const { request, expirationSeconds } = csr.spec
+        if (step.replaces) {
+          log.warn('Node replaced by another machine: its earlier certificates are revoked', { node: step.nodeName })
+          await revoke({ store, clock }, nodeIdentity(step.nodeName).user, 'Replaced')
+        }
+        const notBeforeMs = await revokedBeforeMs(store, step.nodeName)
+        const pem = signer.sign(pemOf(request), {
+          ...(expirationSeconds !== undefined && { expirationSeconds }),
+          ...(notBeforeMs !== undefined && { notBeforeMs }),
+          isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
+        })
+        limited.info(csr.spec.username ?? '', 'Certificate signed', { csr: name })
+        return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
+      }
+    }
+  }
+
+  /** With the version it was decided on: after a conflict the change is decided again. */
+  const write = async (csr: CertificateSigningRequest) => {
+    await store.updateStatus('certificatesigningrequests', csr)
+  }
+
+  return { act }
+}
+
+/** Up to when certificates of the node are revoked; undefined: none are. */
+export async function revokedBeforeMs(store: Store, nodeName: string): Promise<number | undefined> {
+  return revocationsIn(await store.get('configmaps', revocationsKey)).get(nodeIdentity(nodeName).user)?.beforeMs
+}
+
+/** PEM text from the base64 of a request. */
+export function pemOf(base64: string): string {
+  return Buffer.from(base64, 'base64').toString('utf8')
+}

@@ -1,0 +1,72 @@
+/** What the garbage collector writes: deletions, owner references and finalizers. */
+import { isReleased, planDeletion } from '../../api/object-deletion.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { keyText } from '../store/follow.ts'
+import { removeIfThere } from '../store/remove.ts'
+import { revokeIfNode } from '../store/revocations.ts'
+import { rewrite } from '../store/rewrite.ts'
+import type { Store } from '../store/store.ts'
+import { withoutOwners } from './ownership.ts'
+import type { OwnedItem } from './ownership-graph.ts'
+
+export interface GarbageCollectorWrites {
+  /** Deletes the object as the API would. */
+  remove(item: OwnedItem): Promise<void>
+  /** Removes the references to these owners. */
+  forget(item: OwnedItem, uids: readonly string[]): Promise<void>
+  /** Removes the finalizer, and the object when it was the last one. */
+  letGo(item: OwnedItem, finalizer: string): Promise<void>
+}
+
+export function garbageCollectorWrites({
+  store,
+  clock,
+  log,
+}: {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+}): GarbageCollectorWrites {
+  const remove = async ({ resource, object }: OwnedItem) => {
+    const { name, namespace = '', uid } = object.metadata
+    let gone = false
+    await rewrite({ store, clock }, resource.name, {
+      key: { namespace, name },
+      uid,
+      change: (fresh) => {
+        const plan = planDeletion(fresh, { nowMs: clock.wallMs() })
+        gone = plan.remove
+        return plan.remove || plan.object === fresh ? undefined : plan.object
+      },
+    })
+    if (gone) await takeAway({ resource, object })
+    log.info('Removed with its owner', { resource: resource.name, object: keyText(object.metadata) })
+  }
+
+  const forget = async ({ resource, object }: OwnedItem, uids: readonly string[]) => {
+    const { name, namespace = '', uid } = object.metadata
+    const change = (fresh: OwnedItem['object']) => withoutOwners(fresh, uids)
+    await rewrite({ store, clock }, resource.name, { key: { namespace, name }, uid, change })
+  }
+
+  const letGo = async ({ resource, object }: OwnedItem, finalizer: string) => {
+    const { name, namespace = '', uid } = object.metadata
+    const change = (fresh: OwnedItem['object']) => withoutFinalizer(fresh, finalizer)
+    const written = await rewrite({ store, clock }, resource.name, { key: { namespace, name }, uid, change })
+    if (written !== undefined && isReleased(written)) await takeAway({ resource, object: written })
+  }
+
+  const takeAway = async ({ resource, object }: OwnedItem) => {
+    await revokeIfNode({ store, clock }, resource.name, object.metadata.name)
+    await removeIfThere(store, resource.name, object)
+  }
+
+  return { remove, forget, letGo }
+}
+
+function withoutFinalizer<O extends OwnedItem['object']>(object: O, finalizer: string): O | undefined {
+  const present = object.metadata.finalizers ?? []
+  if (!present.includes(finalizer)) return undefined
+  return { ...object, metadata: { ...object.metadata, finalizers: present.filter((name) => name !== finalizer) } }
+}

@@ -1,0 +1,90 @@
+/** Index of objects by uid and by owner, kept up to date by what the watches deliver. */
+import { isDeepStrictEqual } from 'node:util'
+import type { OwnerReference } from '../../api/meta.ts'
+import { dependentsFinalizers } from '../../api/object-deletion.ts'
+import type { Resource, ResourceName } from '../../api/resources.ts'
+import { keyText } from '../store/follow.ts'
+import type { StoredObject } from '../store/store.ts'
+
+export type OwnedItem = { readonly resource: Resource; readonly object: StoredObject<ResourceName> }
+type OwnedObject = OwnedItem['object']
+
+export interface OwnershipGraph {
+  observe(resource: Resource, present: OwnedObject | undefined, previous: OwnedObject | undefined): void
+  item(uid: string): OwnedItem | undefined
+  /** What names this owner, whether the owner exists or not. */
+  dependentsOf(uid: string): readonly OwnedItem[]
+}
+
+/** `enqueue` is called for every object for which there may be something to do. */
+export function ownershipGraph(enqueue: (item: OwnedItem) => void): OwnershipGraph {
+  const byUid = new Map<string, OwnedItem>()
+  const dependents = new Map<string, Map<string, OwnedItem>>()
+
+  const dependentsOf = (uid: string): readonly OwnedItem[] => [...(dependents.get(uid)?.values() ?? [])]
+  const enqueueWaiting = ({ uid }: OwnerReference) => {
+    const owner = byUid.get(uid)
+    if (owner !== undefined && waitsForDependents(owner.object)) enqueue(owner)
+  }
+
+  return {
+    observe(resource, present, previous) {
+      const object = present ?? previous
+      if (object === undefined) return
+      const { uid } = object.metadata
+      for (const owner of ownersOf(previous)) dependents.get(owner.uid)?.delete(uid)
+      if (present === undefined) {
+        byUid.delete(uid)
+        for (const item of dependentsOf(uid)) enqueue(item)
+        for (const owner of ownersOf(previous)) {
+          if (dependents.get(owner.uid)?.size === 0) dependents.delete(owner.uid)
+          enqueueWaiting(owner)
+        }
+        return
+      }
+      const item = { resource, object: present }
+      byUid.set(uid, item)
+      for (const owner of ownersOf(present)) {
+        dependents.set(owner.uid, (dependents.get(owner.uid) ?? new Map<string, OwnedItem>()).set(uid, item))
+      }
+      const concerns = ownersOf(present).length > 0 || waitsForDependents(present) || releasesDependents(present)
+      if (concerns && (previous === undefined || belongsDifferently(present, previous))) enqueue(item)
+      for (const owner of ownersOf(previous)) enqueueWaiting(owner)
+    },
+    item: (uid) => byUid.get(uid),
+    dependentsOf,
+  }
+}
+
+export function ownersOf(object: OwnedObject | undefined): readonly OwnerReference[] {
+  return object?.metadata.ownerReferences ?? []
+}
+
+/** Most changes are of statuses, which do not matter here. */
+function belongsDifferently({ metadata: now }: OwnedObject, { metadata: before }: OwnedObject): boolean {
+  return (
+    now.uid !== before.uid ||
+    now.deletionTimestamp !== before.deletionTimestamp ||
+    !isDeepStrictEqual(now.finalizers, before.finalizers) ||
+    !isDeepStrictEqual(now.ownerReferences, before.ownerReferences)
+  )
+}
+
+/** Deleted in the foreground: it stays until its dependents are gone. */
+export function waitsForDependents({ metadata }: OwnedObject): boolean {
+  return metadata.deletionTimestamp !== undefined && isHeldBy(metadata.finalizers, dependentsFinalizers.Foreground)
+}
+
+/** Deleted with `Orphan`: its dependents are released first. */
+export function releasesDependents({ metadata }: OwnedObject): boolean {
+  return metadata.deletionTimestamp !== undefined && isHeldBy(metadata.finalizers, dependentsFinalizers.Orphan)
+}
+
+function isHeldBy(finalizers: readonly string[] | undefined, finalizer: string): boolean {
+  return finalizers?.includes(finalizer) === true
+}
+
+/** The key of the object in the work queue. */
+export function ownedItemKey({ resource, object }: OwnedItem): string {
+  return `${resource.name} ${keyText(object.metadata)}`
+}

@@ -1,0 +1,36 @@
+/** How many nodes have each value of a label, and each image. */
+import type { Labels } from '../../api/selectors.ts'
+import { addTo } from './counts.ts'
+import type { NodeUsage } from './node-usage.ts'
+
+export interface NodeCounts {
+  countLabels(labels: Labels, change: 1 | -1): void
+  countImages(images: NodeUsage['images'], change: 1 | -1): void
+  /** How many nodes have each value of that label. Counted at the first call, kept up to date afterwards. */
+  domains(label: string): ReadonlyMap<string, number>
+  /** How many nodes have that image. */
+  carriers(image: string): number
+}
+
+export function nodeCounts(nodes: ReadonlyMap<string, NodeUsage>): NodeCounts {
+  const carriers = new Map<string, number>()
+  /** Counts by value, for the labels that were asked for. */
+  const domains = new Map<string, Map<string, number>>()
+  return {
+    countLabels(labels, change) {
+      for (const [label, counts] of domains) addTo(counts, labels[label], change)
+    },
+    countImages(images, change) {
+      for (const image of images.keys()) addTo(carriers, image, change)
+    },
+    domains(label) {
+      const before = domains.get(label)
+      if (before !== undefined) return before
+      const counts = new Map<string, number>()
+      for (const { labels } of nodes.values()) addTo(counts, labels[label], 1)
+      domains.set(label, counts)
+      return counts
+    },
+    carriers: (image) => carriers.get(image) ?? 0,
+  }
+}

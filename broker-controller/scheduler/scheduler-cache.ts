@@ -1,0 +1,157 @@
+/** What the watches deliver to the scheduler: the cluster's state, the queue of pending pods, and what may let them fit. */
+import { isDeepStrictEqual } from 'node:util'
+import { comesBack } from '../../api/node-shutdown.ts'
+import { isFinished } from '../../api/pod-deletion.ts'
+import { keyText } from '../store/follow.ts'
+import type { StoredObject } from '../store/store.ts'
+import type { ClusterLedger, StoredPod } from './cluster.ts'
+import type { Decision } from './decision.ts'
+import type { Change } from './hints.ts'
+import { isOurs } from './scheduler-writes.ts'
+import type { SchedulingQueue } from './scheduling-queue.ts'
+
+type Observe<T> = (present: T | undefined, previous: T | undefined) => void
+
+export interface SchedulerCache {
+  readonly observeNode: Observe<StoredObject<'nodes'>>
+  readonly observeNamespace: Observe<StoredObject<'namespaces'>>
+  readonly observePod: Observe<StoredPod>
+  /** The pod takes room by a decision that the watch has not delivered yet. */
+  assume(key: string): void
+  /** Undoes a binding that was decided and could not be written. */
+  undo(decision: Decision): void
+  /** The pod is nominated to no node any more. */
+  dropNomination(key: string, pod: StoredPod): void
+  /** What may let waiting pods fit since the last call. */
+  takeChanges(): readonly Change[]
+}
+
+/** `wake` is called when a decision may be possible. */
+export function schedulerCache(known: ClusterLedger, queue: SchedulingQueue, wake: () => void): SchedulerCache {
+  /** What may let pods fit that did not: nodes once each, the rest as it came. */
+  const betterNodes = new Set<string>()
+  const changes: Change[] = []
+  /** Decided, and not yet delivered by the watch. */
+  const assumed = new Set<string>()
+
+  const notify = (change: Change) => {
+    if (!queue.isWaiting) return
+    if (change.change === 'node') betterNodes.add(change.nodeName)
+    else changes.push(change)
+    wake()
+  }
+
+  const dropNomination = (key: string, pod: StoredPod) => {
+    const nodeName = known.nominationOf(key)
+    if (nodeName === undefined) return
+    known.nominate(key, pod, '')
+    notify({ change: 'node', nodeName })
+  }
+
+  const forget = (key: string, present: StoredPod | undefined, previous: StoredPod | undefined) => {
+    queue.remove(key)
+    assumed.delete(key)
+    known.remove(key)
+    const gone = previous ?? present
+    if (gone === undefined) return
+    dropNomination(key, gone)
+    const wasThere = previous !== undefined && !isOver(previous)
+    if (wasThere && gone.spec.nodeName) notify({ change: 'pod gone', pod: gone, nodeName: gone.spec.nodeName })
+  }
+
+  const settle = (key: string, present: StoredPod, previous: StoredPod | undefined) => {
+    const nodeName = present.spec.nodeName ?? ''
+    dropNomination(key, present)
+    known.place(key, present, nodeName)
+    const isNew = !previous?.spec.nodeName
+    if (!isNew && !meansOther(present, previous)) return
+    if (!isNew) notify({ change: 'pod gone', pod: previous })
+    notify({ change: 'pod placed', pod: present })
+  }
+
+  const followNomination = (key: string, present: StoredPod, previous: StoredPod | undefined) => {
+    const nominated = present.status?.nominatedNodeName ?? ''
+    if (nominated === (previous?.status?.nominatedNodeName ?? '')) return
+    if (nominated === '') dropNomination(key, present)
+    else known.nominate(key, present, nominated)
+  }
+
+  return {
+    observeNode(present, previous) {
+      if (present === undefined) {
+        if (previous === undefined) return
+        known.deleteNode(previous.metadata.name)
+        return notify({ change: 'node gone' })
+      }
+      known.putNode(present)
+      const nodeName = present.metadata.name
+      if (previous === undefined || decidesDifferently(present, previous)) notify({ change: 'node', nodeName })
+    },
+    observeNamespace(present, previous) {
+      const name = (present ?? previous)?.metadata.name
+      if (name === undefined) return
+      known.putNamespace(name, present && (present.metadata.labels ?? {}))
+      if (!isDeepStrictEqual(present?.metadata.labels, previous?.metadata.labels)) notify({ change: 'namespace' })
+    },
+    observePod(present, previous) {
+      const { metadata } = present ?? previous ?? {}
+      if (metadata === undefined) return
+      const key = keyText(metadata)
+      if (present === undefined || isOver(present)) return forget(key, present, previous)
+      if (present.spec.nodeName) {
+        queue.remove(key)
+        assumed.delete(key)
+        if (previous === undefined || countsDifferently(present, previous)) settle(key, present, previous)
+        return
+      }
+      followNomination(key, present, previous)
+      if (!isOurs(present)) return queue.remove(key)
+      if (previous !== undefined && queue.has(key) && !asksDifferently(present, previous)) return
+      queue.add(key, present)
+      wake()
+    },
+    assume: (key) => void assumed.add(key),
+    /** The watch has delivered, or will deliver, what became of the pod instead. */
+    undo(decision) {
+      if (decision.decided !== 'bind' || !assumed.delete(decision.key)) return
+      known.remove(decision.key)
+      notify({ change: 'node', nodeName: decision.nodeName })
+    },
+    dropNomination,
+    takeChanges() {
+      const taken: readonly Change[] = [
+        ...[...betterNodes].map((nodeName): Change => ({ change: 'node', nodeName })),
+        ...changes.splice(0),
+      ]
+      betterNodes.clear()
+      return taken
+    },
+  }
+}
+
+/** Heartbeats and the like make no pod fit. */
+function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
+  const relevant = ({ metadata, spec, status }: StoredObject<'nodes'>) => [metadata.labels, spec, status?.allocatable]
+  return !isDeepStrictEqual(relevant(a), relevant(b))
+}
+
+function asksDifferently(a: StoredPod, b: StoredPod): boolean {
+  return !isDeepStrictEqual([a.spec, a.metadata.labels], [b.spec, b.metadata.labels])
+}
+
+/** Of a bound pod: does it take other room, mean something else to its neighbours, or to those who want its room? */
+function countsDifferently(a: StoredPod, b: StoredPod): boolean {
+  return a.spec !== b.spec || a.status?.startTime !== b.status?.startTime || meansOther(a, b)
+}
+
+function meansOther(a: StoredPod, b: StoredPod): boolean {
+  return (
+    !isDeepStrictEqual(a.metadata.labels, b.metadata.labels) ||
+    a.metadata.deletionTimestamp !== b.metadata.deletionTimestamp
+  )
+}
+
+/** It needs no room any more. Who waits for its machine to boot does. */
+function isOver(pod: StoredPod): boolean {
+  return isFinished(pod) && !comesBack(pod)
+}
