@@ -6,6 +6,7 @@ import { type Test, test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { removeUnfinished } from '../daemon/durable-file.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { isRoot, skipWithout } from '../test/support/missing-parts.ts'
 import { giveToOwner, keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
 import { restoreCommand } from './backup-command.ts'
 import { askForBackup, doorPath, localDoor } from './local-door.ts'
@@ -229,7 +230,7 @@ test('a backup that cannot be written where it shall be leaves nothing behind', 
 })
 
 test('what root makes becomes the owner’s, whatever leads to the directory or out of it', {
-  skip: process.getuid?.() !== 0 && 'only root can give files away',
+  skip: skipWithout('root', isRoot()),
 }, async (t) => {
   const folder = await temporaryFolder(t)
   const [dataDir, link, outside] = ['data', 'link', 'outside'].map((name) => join(folder, name)) as [

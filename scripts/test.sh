@@ -90,7 +90,7 @@ install_for_tests() {
   ensure_modules all
 }
 
-# Half a minute, beside the checks. A test that needs it says why it is not there.
+# Half a minute, beside the checks. A test that needs it fails with the reason where it is not there.
 prepare_machines() { test/machines/build-root.sh >>"$install_log" 2>&1 </dev/null || true; }
 
 plan_test_kubectl() {

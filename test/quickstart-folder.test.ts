@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { isRoot, skipWithout } from './support/missing-parts.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const stranger = 65534
-const skip = process.getuid?.() === 0 ? false : 'folders of other users need root'
+const skip = skipWithout('root', isRoot())
 
 test('quickstart.sh refuses a data folder that another user could redirect', { skip }, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bq-'))

@@ -8,13 +8,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import tap, { type Test, test } from 'tap'
+import { whyNoKubectl } from '../broker-controller/testing/kubectl.ts'
 import { whyNoDockerd } from './support/dockerd.ts'
+import { skipWithout } from './support/missing-parts.ts'
 import { refuseWarnings } from './support/process-warnings.ts'
 import { eventually } from './support/wait.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const skip = await whyNotHere()
+const skip = whyNotHere()
 
 // better-sqlite3 is compiled where no ready-made file can be had: a minute by itself, six on two cores that others want, too.
 const wholeMs = 20 * 60_000
@@ -204,12 +206,6 @@ async function processesOf(data: string): Promise<readonly string[]> {
   return lines.filter((line) => line.includes(`${data}/`)).map((line) => line.replaceAll('\0', ' '))
 }
 
-async function whyNotHere(): Promise<string | false> {
-  if (!existsSync(join(root, '.git'))) return 'this is no clone of the repository'
-  try {
-    await run('kubectl', ['version', '--client'])
-  } catch {
-    return 'no kubectl here'
-  }
-  return whyNoDockerd()
+function whyNotHere(): string | false {
+  return skipWithout('clone', existsSync(join(root, '.git'))) || whyNoKubectl() || whyNoDockerd()
 }

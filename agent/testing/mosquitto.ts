@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueNode, issueServer } from '../../certs/issue.ts'
+import { skipWithout } from '../../test/support/missing-parts.ts'
 import { freePort } from './free-port.ts'
 
 export type NodeKeys = { readonly ca: string; readonly certificate: string; readonly key: string }
@@ -30,7 +31,7 @@ export interface Mosquitto {
 const program = '/usr/sbin/mosquitto'
 
 /** Why there is no Mosquitto here, as a reason to skip a test; false when there is one. */
-export const noMosquitto: string | false = existsSync(program) ? false : 'mosquitto is not installed'
+export const noMosquitto: string | false = skipWithout('mosquitto', existsSync(program))
 
 /** Not started yet. Certificates' subjects are the user names; a node may use its own topics only. */
 export async function mosquitto(): Promise<Mosquitto> {

@@ -6,8 +6,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import dbus from 'dbus-next'
+import { skipWithout } from '../../test/support/missing-parts.ts'
 
-export const noDBus: string | false = existsSync('/usr/bin/dbus-daemon') ? false : 'dbus-daemon is not installed'
+export const noDBus: string | false = skipWithout('dbus', existsSync('/usr/bin/dbus-daemon'))
 
 export interface PrivateBus {
   readonly root: string

@@ -1,12 +1,17 @@
 /** The real kubectl, where this machine has one. */
 import { execFileSync } from 'node:child_process'
+import { skipWithout } from '../../test/support/missing-parts.ts'
 
-/** Why a test that types at kubectl cannot run here, or false: for `test(name, { skip: whyNoKubectl() }, …)`. */
+/** For `test(name, { skip: whyNoKubectl() }, …)`. Throws where it is missing and nobody opted out of it. */
 export function whyNoKubectl(): string | false {
+  return skipWithout('kubectl', hasKubectl())
+}
+
+function hasKubectl(): boolean {
   try {
     execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' })
-    return false
+    return true
   } catch {
-    return 'kubectl is not installed here'
+    return false
   }
 }

@@ -7,11 +7,12 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { openAuthority } from '../../certs/authority.ts'
 import { type Issued, issueAdmin, issueNode, issueServer } from '../../certs/issue.ts'
+import { skipWithout } from '../../test/support/missing-parts.ts'
 
-export const noMosquittoClients: string | false =
-  existsSync('/usr/bin/mosquitto_pub') && existsSync('/usr/bin/mosquitto_sub')
-    ? false
-    : 'mosquitto-clients is not installed'
+export const noMosquittoClients: string | false = skipWithout(
+  'mosquitto-clients',
+  existsSync('/usr/bin/mosquitto_pub') && existsSync('/usr/bin/mosquitto_sub'),
+)
 
 export type Ended = { readonly code: number | null; readonly out: string; readonly error: string }
 

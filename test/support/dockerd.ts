@@ -11,17 +11,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 import { tarOf } from '../../agent/pods/tar.ts'
+import { isRoot, skipWithout } from './missing-parts.ts'
 
 const run = promisify(execFile)
 const dockerdPath = ['/usr/sbin/dockerd', '/usr/bin/dockerd', '/usr/local/bin/dockerd'].find((path) => existsSync(path))
 const busybox = '/bin/busybox'
 
-/** Why a test that needs a real dockerd cannot run here, or false: for `test(name, { skip: whyNoDockerd() }, …)`. */
+/** For `test(name, { skip: whyNoDockerd() }, …)`. Throws where a part is missing that nobody opted out of. */
 export function whyNoDockerd(): string | false {
-  if (process.getuid?.() !== 0) return 'a dockerd of its own needs root'
-  if (dockerdPath === undefined) return 'no dockerd here: install docker.io'
-  if (!existsSync(busybox)) return 'no static busybox here: install busybox-static'
-  return false
+  return (
+    skipWithout('root', isRoot()) ||
+    skipWithout('docker', dockerdPath !== undefined) ||
+    skipWithout('busybox', existsSync(busybox))
+  )
 }
 
 export type TestDockerd = {

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
+import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { removeFolder } from './folder-removal.ts'
 import { folderUsage } from './folder-usage.ts'
 import { mountBind, unmount } from './mounts.ts'
 import { entryOf, openFolder } from './open-folders.ts'
 
 const run = promisify(execFile)
-const mayMount = process.getuid?.() === 0
+const skip = skipWithout('root', isRoot())
 const megabyte = 1_000_000
 
 async function temporary(t: Test): Promise<string> {
@@ -94,7 +95,7 @@ test('links are removed and not followed', async (t) => {
   t.same(await readdir(folder), ['precious'])
 })
 
-test('what is mounted in it stays, and the rest goes', { skip: !mayMount && 'mounting needs root' }, async (t) => {
+test('what is mounted in it stays, and the rest goes', { skip }, async (t) => {
   const folder = await temporary(t)
   const top = join(folder, 'volume')
   for (const name of ['precious', 'volume', 'volume/in', 'volume/in/mounted']) await mkdir(join(folder, name))

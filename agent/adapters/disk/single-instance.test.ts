@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './single-instance.ts'
 
 const moduleUrl = new URL('./single-instance.js', import.meta.url).href
@@ -67,7 +68,7 @@ test('of many that start at one moment on a dead one’s place exactly one runs'
 })
 
 test('a directory that takes no writes is no reason not to run, and no place for two either', {
-  skip: process.getuid?.() !== 0 && 'only root may mount',
+  skip: skipWithout('root', isRoot()),
 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'bramble-full-'))
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16k', 'tmpfs', directory])

@@ -1,17 +1,18 @@
 import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../test/support/volumes.ts'
 import type { WantedVolume } from '../../pods/volumes/volume-store.ts'
 import { mountPoints, mountsAt } from './mounts.ts'
 
-const mayMount = process.getuid?.() === 0
+const skip = skipWithout('root', isRoot())
 
 const file = (path: string, text: string, mode = 0o644) => ({ path, content: Buffer.from(text), mode })
 const files = (...some: ReturnType<typeof file>[]): WantedVolume => ({ name: 'files', kind: 'files', files: some })
 const mount = { containerName: 'main', index: 0 }
 
-test('volumes on this machine', { skip: !mayMount && 'mounting needs root' }, async (t) => {
+test('volumes on this machine', { skip }, async (t) => {
   t.test('files are in memory, and change all at one moment', async (t) => {
     const { store, memoryDirectory } = await testVolumes(t)
     const path = await store.place('uid-1', files(file('a', 'one', 0o600), file('deep/b', 'two')))

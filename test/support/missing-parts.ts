@@ -1,0 +1,39 @@
+/** What a test does where a part that it needs is missing: it fails, unless the developer asked for such tests to be skipped. */
+
+/** With how to get it. `scripts/test.sh` installs all of them but the first and the last. */
+const parts = {
+  root: 'run the tests as root',
+  docker: 'apt-get install docker.io',
+  busybox: 'apt-get install busybox-static',
+  kubectl: 'apt-get install kubernetes-client, version 1.29 or newer',
+  mosquitto: 'apt-get install mosquitto',
+  'mosquitto-clients': 'apt-get install mosquitto-clients',
+  dbus: 'apt-get install dbus',
+  e2fsprogs: 'apt-get install e2fsprogs mount',
+  clone: 'run the tests in a git clone of the repository',
+} as const
+
+export type Part = keyof typeof parts
+
+/** A list of parts with commas between them: `docker,kubectl`. */
+export const skipVariable = 'BRAMBLE_TEST_SKIP_MISSING'
+
+/**
+ * For `test(name, { skip: skipWithout('docker', isThere) }, …)`: false where the part is there, a reason where the developer
+ * opted out of it. Throws otherwise: a run that misses a part is no proof.
+ */
+export function skipWithout(part: Part, isThere: boolean, wanted = process.env[skipVariable] ?? ''): string | false {
+  const named = wanted.split(',').flatMap((name) => name.trim() || [])
+  const unknown = named.find((name) => !Object.hasOwn(parts, name))
+  if (unknown !== undefined) {
+    throw new Error(`${skipVariable}: there is no part ${unknown}; the parts are ${Object.keys(parts).join(', ')}`)
+  }
+  if (isThere) return false
+  if (named.includes(part)) return `${part} is missing, and ${skipVariable} names it`
+  const get = `scripts/test.sh installs what the tests need (or ${parts[part]})`
+  throw new Error(`This test needs ${part}, which is missing: ${get}. To skip such tests, set ${skipVariable}=${part}`)
+}
+
+export function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
