@@ -72,7 +72,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
         'small',
         { resources: { limits: { memory: '1Mi' } } },
         'CreateContainerError',
-        /resources\.limits\.memory: ask for 6Mi/,
+        /resources\.limits\.memory: set 6Mi/,
       ],
       ['command', { command: ['/no/such'] }, 'RunContainerError', /^exec: "\/no\/such": .*\(command: /],
     ]
@@ -117,7 +117,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     await eventually(() => why() !== '')
     t.match(
       why(),
-      /^Failed to create pod sandbox: .*address already in use \(ports\[\]\.hostPort: a process of this node/,
+      /^Failed to create pod sandbox: .*address already in use \(ports\[\]\.hostPort: a process outside of pods/,
     )
     taker.close()
     await node.until('port', isReady)

@@ -3,7 +3,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { LoopWatch } from '../../daemon/loop-watch.ts'
 import type { Loop } from '../../daemon/run.ts'
-import { filesystemState } from '../adapters/disk/filesystem-state.ts'
+import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
 import { recordStart } from '../adapters/disk/start-record.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
 import { systemdServices } from '../adapters/systemd/systemd-services.ts'
@@ -14,6 +14,7 @@ import type { BootRecord } from '../health/boot-record.ts'
 import { sensorChecks, serviceChecks } from '../health/checks.ts'
 import type { ControllerTime } from '../health/clock.ts'
 import { dockerKeeper } from '../health/docker-keeper.ts'
+import { filesystemWatch } from '../health/filesystem-watch.ts'
 import { type HealthManager, healthManager } from '../health/health-manager.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
 import { kernelTroubles } from '../health/kernel-trouble.ts'
@@ -57,7 +58,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
   const conditions = healthManager({
     checks: [
       ...serviceChecks({
-        filesystems: filesystemState({ root, dataDirectory: dataDir, kernel, clock }).look,
+        filesystems: filesystemWatch({ access: filesystemAccess(root, dataDir), kernel, clock }),
         docker: () => ({ version: health.info()?.version, silence: health.silence() }),
         podNetworkProblem: parts.podNetworkProblem,
         kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),

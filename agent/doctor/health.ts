@@ -1,6 +1,6 @@
 /** What the agent itself watches, as findings: the same decisions, on one look instead of many. */
 import { dockerHealth } from '../health/docker.ts'
-import { type FilesystemReading, readOnlyFilesystem } from '../health/filesystem.ts'
+import { type FilesystemState, readOnlyFilesystem } from '../health/filesystem.ts'
 import type { Finding as Condition } from '../health/finding.ts'
 import { type PowerReading, thermalThrottling, underVoltage } from '../health/power.ts'
 import { type FlashDevice, storageWear } from '../health/storage.ts'
@@ -25,7 +25,7 @@ export function sensorFindings({ power, temperature, flash, radio }: SensorReadi
   ]
 }
 
-export function filesystemFinding(readings: readonly FilesystemReading[]): Finding {
+export function filesystemFinding(readings: readonly FilesystemState[]): Finding {
   const meant = readings.find(({ role, isReadOnly, isMeantSo }) => role === 'root' && isReadOnly && isMeantSo)
   const found = findingOf('filesystems', readOnlyFilesystem(readings), 'The mounts of this machine are not shown')
   if (found.verdict !== 'ok' || meant === undefined) return found

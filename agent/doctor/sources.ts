@@ -1,6 +1,6 @@
 /** What the doctor needs to be told of the machine, the network and the agent. Every call ends within seconds. */
 import type { HardwareIdentity } from '../../api/hardware-identity.ts'
-import type { FilesystemReading } from '../health/filesystem.ts'
+import type { FilesystemState } from '../health/filesystem.ts'
 import type { MemoryCgroupReading } from '../health/memory-cgroup.ts'
 import type { Identity } from '../join/identity.ts'
 import type { FileReading } from './agent-files.ts'
@@ -31,7 +31,7 @@ export interface Machine {
   hardware(): Promise<HardwareIdentity>
   uptimeMs(): number
   timeSynchronized(): Promise<boolean | undefined>
-  filesystems(): Promise<readonly FilesystemReading[]>
+  filesystems(): Promise<readonly FilesystemState[]>
   /** `mmcblk0` when that is where the root filesystem, or what holds this path, is. */
   cardOf(path: string): Promise<string | undefined>
   /** Undefined: it was not saved. */

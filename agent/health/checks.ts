@@ -1,7 +1,7 @@
 /** What is looked at, how often, and how long it must stay away to be over. */
 import { type ClockReading, clockSynchronized } from './clock.ts'
 import { type DockerReading, dockerHealth } from './docker.ts'
-import { type FilesystemReading, readOnlyFilesystem } from './filesystem.ts'
+import { type FilesystemState, readOnlyFilesystem } from './filesystem.ts'
 import type { Finding, HealthCheck } from './finding.ts'
 import { type MemoryCgroupReading, memoryCgroup } from './memory-cgroup.ts'
 import { podNetworkUnavailable } from './pod-network.ts'
@@ -68,7 +68,7 @@ export function sensorChecks(sensors: SensorSource, settings: SensorSettings): r
 }
 
 export interface ServiceSource {
-  filesystems(): Promise<readonly FilesystemReading[]>
+  filesystems(): Promise<readonly FilesystemState[]>
   docker(): DockerReading
   /** Why pods get no network; asked again where there was a problem. */
   podNetworkProblem(): Promise<string | undefined>

@@ -5,7 +5,7 @@ import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { bootFile } from '../adapters/disk/boot-file.ts'
-import { filesystemState } from '../adapters/disk/filesystem-state.ts'
+import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
 import { infoOf } from '../adapters/docker/answers.ts'
 import { kernelLog } from '../adapters/kernel/kernel-log.ts'
 import { machineSensors } from '../adapters/kernel/machine-sensors.ts'
@@ -14,6 +14,7 @@ import { openBootRecord } from './boot-record.ts'
 import { clockSynchronized } from './clock.ts'
 import { dockerHealth } from './docker.ts'
 import { readOnlyFilesystem } from './filesystem.ts'
+import { filesystemWatch } from './filesystem-watch.ts'
 import { kernelTroubles } from './kernel-trouble.ts'
 import { frequentRestarts } from './restarts.ts'
 
@@ -32,8 +33,8 @@ test('a card that became read-only', async (t) => {
   const root = copyOf(t, 'pi-4-read-only-card')
   const kernel = { subscribe: () => undefined }
   const look = async () => {
-    const filesystems = filesystemState({ root, dataDirectory: root, kernel, clock: fakeClock() })
-    return readOnlyFilesystem(await filesystems.look())
+    const filesystems = filesystemWatch({ access: filesystemAccess(root, root), kernel, clock: fakeClock() })
+    return readOnlyFilesystem(await filesystems())
   }
   t.match(await look(), {
     status: 'True',

@@ -1,24 +1,24 @@
 /** Can the machine still write where it must? */
 import { type Finding, fine, wrong } from './finding.ts'
 
-export type FilesystemReading = {
-  /** What it is to us. */
+export type FilesystemState = {
+  /** What it holds. */
   readonly role: 'root' | 'data directory'
   readonly path: string
   /** `/dev/mmcblk0p2` */
   readonly device: string
   readonly isReadOnly: boolean
-  /** Read-only on purpose: it is written so where mounts are configured, and nothing went wrong. */
+  /** Read-only by design: mounted so by the configuration, and without any error. */
   readonly isMeantSo: boolean
   /** How many errors the filesystem has counted in its life; undefined where it does not count. */
   readonly errors: number | undefined
-  /** Why the last look at it, or the last try to write, failed; undefined: it did not. */
+  /** Why the last query or the last write failed; undefined: it did not. */
   readonly failure: string | undefined
 }
 
 const cardRemedy = 'save what you can; check the card or disk and its supply, run fsck, or replace it'
 
-export function readOnlyFilesystem(readings: readonly FilesystemReading[]): Finding | undefined {
+export function readOnlyFilesystem(readings: readonly FilesystemState[]): Finding | undefined {
   if (readings.length === 0) return undefined
   const bad = readings.flatMap(trouble)
   const [first] = bad
@@ -26,7 +26,7 @@ export function readOnlyFilesystem(readings: readonly FilesystemReading[]): Find
   return wrong(first.reason, `${bad.map(({ text }) => text).join('; ')}: ${cardRemedy}`)
 }
 
-function trouble(reading: FilesystemReading): readonly { readonly reason: string; readonly text: string }[] {
+function trouble(reading: FilesystemState): readonly { readonly reason: string; readonly text: string }[] {
   const { role, path, device, isReadOnly, isMeantSo, failure, errors } = reading
   const name = role === 'root' ? 'the root filesystem' : `the filesystem of ${path}`
   if (failure !== undefined) return [{ reason: 'FilesystemFails', text: `${name} (${device}) fails: ${failure}` }]
@@ -35,8 +35,8 @@ function trouble(reading: FilesystemReading): readonly { readonly reason: string
   return [{ reason: 'FilesystemReadOnly', text: `${name} (${device}) is read-only${counted}` }]
 }
 
-/** Lines of the kernel after which it is worth trying whether a write still works. */
-export function tellsOfDiskTrouble(kernelLine: string): boolean {
+/** A line of the kernel's log that is a reason to check whether a write still arrives. */
+export function isDiskTrouble(kernelLine: string): boolean {
   return /I\/O error|Remounting filesystem read-only|-fs error \(device |-fs \([^)]*\): (?:error|Remounting)|mmc\d+: .*(?:timeout|error)/i.test(
     kernelLine,
   )

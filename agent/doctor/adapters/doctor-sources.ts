@@ -7,12 +7,13 @@ import { systemClock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
-import { filesystemState } from '../../adapters/disk/filesystem-state.ts'
+import { filesystemAccess } from '../../adapters/disk/filesystem-access.ts'
 import { agentOn } from '../../adapters/disk/single-instance.ts'
 import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { kernelLog } from '../../adapters/kernel/kernel-log.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
+import { filesystemWatch } from '../../health/filesystem-watch.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
 import { openKnownTime } from '../../node/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
@@ -98,7 +99,7 @@ function machineBelow(
     async filesystems() {
       if (!(await files.has('/proc/self/mountinfo'))) return []
       const kernel = { subscribe: () => undefined } // so that nothing is written to find out
-      return filesystemState({ root, dataDirectory, kernel, clock: systemClock }).look()
+      return filesystemWatch({ access: filesystemAccess(root, dataDirectory), kernel, clock: systemClock })()
     },
     async cardOf(path) {
       const device = deviceOf((await files.text('/proc/self/mountinfo')) ?? '', path)

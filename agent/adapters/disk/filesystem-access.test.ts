@@ -7,8 +7,9 @@ import { type Test, test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { readOnlyFilesystem } from '../../health/filesystem.ts'
+import { filesystemWatch } from '../../health/filesystem-watch.ts'
 import type { KernelLine } from '../../health/kernel-log.ts'
-import { filesystemState } from './filesystem-state.ts'
+import { filesystemAccess } from './filesystem-access.ts'
 
 /** A machine whose mounts are as a test writes them; its data directory is a real folder. */
 function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\n') {
@@ -17,7 +18,7 @@ function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\
   const clock = fakeClock()
   const hear: ((line: KernelLine) => void)[] = []
   const kernel = { subscribe: (listener: (line: KernelLine) => void) => void hear.push(listener) }
-  const filesystems = filesystemState({ root, dataDirectory, kernel, clock })
+  const filesystems = filesystemWatch({ access: filesystemAccess(root, dataDirectory), kernel, clock })
   return {
     clock,
     dataDirectory,
@@ -36,7 +37,7 @@ function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\
     say: (text: string, ageMs = 0) => {
       for (const listener of hear) listener({ text, ageMs })
     },
-    finding: async () => readOnlyFilesystem(await filesystems.look()),
+    finding: async () => readOnlyFilesystem(await filesystems()),
   }
 }
 
@@ -108,10 +109,10 @@ test('a real ext4 that met an error is told as soon as it stops writing', { skip
   execFileSync('mount', ['-o', 'loop,errors=remount-ro', image, mount])
   const device = execFileSync('findmnt', ['--noheadings', '--output', 'SOURCE', mount], { encoding: 'utf8' }).trim()
   const kernel = { subscribe: () => undefined }
-  const filesystems = filesystemState({ root: '/', dataDirectory: mount, kernel, clock: fakeClock() })
-  t.match(readOnlyFilesystem(await filesystems.look()), { status: 'False' })
+  const filesystems = filesystemWatch({ access: filesystemAccess('/', mount), kernel, clock: fakeClock() })
+  t.match(readOnlyFilesystem(await filesystems()), { status: 'False' })
   writeFileSync(join('/sys/fs/ext4', basename(device), 'trigger_fs_error'), '1\n')
-  t.match(readOnlyFilesystem(await filesystems.look()), {
+  t.match(readOnlyFilesystem(await filesystems()), {
     status: 'True',
     reason: 'FilesystemReadOnly',
     message: new RegExp(`\\(${device}\\) is read-only after 1 error`),
