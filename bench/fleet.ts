@@ -36,6 +36,7 @@ phase measures. The CPU time without any subtraction is printed, too.
   --at-once N        nodes that connect at a time, in each process (64)
   --one-address      all nodes connect from one address, as behind one router
   --controller FILE  main.js of another build, to compare with
+  --node-option OPT  an option of Node.js or V8 for the controller, as --max-semi-space-size=4; can be given several times
   --cpu-prof DIR     write profiles of the controller there (each phase that ends with SIGTERM)
 `
 const read = readOptions(process.argv.slice(2), {
@@ -48,6 +49,7 @@ const read = readOptions(process.argv.slice(2), {
     'at-once': { type: 'string', default: '64' },
     'one-address': { type: 'boolean', default: false },
     controller: { type: 'string' },
+    'node-option': { type: 'string', multiple: true, default: [] },
     'cpu-prof': { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -66,7 +68,8 @@ const main = values.controller ?? fileURLToPath(new URL('../broker-controller/ma
 const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
 /** The longest wait for the controller to be at rest after a phase, and how long it is measured there. */
 const [settleMs, quietMs] = [120_000, 10_000]
-const start = (ports = { api: 0, mqtt: 0 }) => startServer({ main, dataDir, config, ports, nodeOptions: profiling })
+const start = (ports = { api: 0, mqtt: 0 }) =>
+  startServer({ main, dataDir, config, ports, nodeOptions: [...values['node-option'], ...profiling] })
 const loads: ChildProcess[] = []
 let server: RunningServer | undefined
 
