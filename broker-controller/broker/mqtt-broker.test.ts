@@ -148,6 +148,27 @@ test('who came with a certificate of an authority that is trusted no more is cut
   t.ok((await refusals('AuthorityGone')) > 0)
 })
 
+test('a handshake that began before the authorities changed lets nobody in', async (t) => {
+  const { port, pending, broker, heard } = await opened(t)
+  const early = connectTcp({ port, host: '127.0.0.1' })
+  t.teardown(() => early.destroy())
+  while ((await pending()) !== 1) await systemClock.sleep(5)
+  broker.renew(certs.server)
+  const secure = connect({
+    socket: early,
+    servername: 'localhost',
+    ca: certs.server.ca,
+    cert: a.certificate,
+    key: a.key,
+  })
+  secure.on('error', () => undefined)
+  secure.once('secureConnect', () => {
+    secure.write(generate({ cmd: 'connect', protocolId: 'MQTT', clientId: 'pi-a', clean: true, keepalive: 60 }))
+  })
+  await once(secure, 'close')
+  t.same(heard.connected, [])
+})
+
 test('what the controller said last is there for who comes later', { skip }, async (t) => {
   const { options, broker } = await opened(t)
   await broker.publish({ kind: 'desired', node: 'pi-a' }, 'first')

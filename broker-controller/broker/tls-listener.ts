@@ -24,6 +24,7 @@ export type TlsListenerNeeds = {
 export interface TlsListener {
   /** Opens the port (0: any) and gives its number. Rejects when it cannot be opened, with Node.js' own error. */
   listen(port: number, host: string | undefined): Promise<number>
+  /** For handshakes that begin from now on. Those under way are closed when they are done: other authorities verified them. */
   renew(tls: BrokerTls): void
   /** Closes connections whose handshake or CONNECT is overdue. */
   checkTimes(): void
@@ -38,6 +39,9 @@ export interface TlsListener {
 export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsListenerNeeds): TlsListener {
   /** Accepted sockets by the name of their connection, until they are closed. */
   const sockets = new Map<string, Socket>()
+  /** How often the TLS settings were renewed before the handshake of a connection began. */
+  const renewalsBefore = new WeakMap<Socket, number>()
+  let renewals = 0
   const handshakes = createTlsServer({
     ...secureContext(tls),
     requestCert: true,
@@ -53,7 +57,10 @@ export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsL
       waitMs: limits.handshakeWaitMs,
       handshakeMs: limits.connectTimeoutMs,
     },
-    (socket) => handshakes.emit('connection', socket),
+    (socket) => {
+      renewalsBefore.set(socket, renewals)
+      handshakes.emit('connection', socket)
+    },
   )
   handshakes.on('tlsClientError', (error, socket) => {
     const address = addressOf(socket)
@@ -63,6 +70,7 @@ export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsL
   })
   handshakes.on('secureConnection', (socket) => {
     const accepted = sockets.get(connectionName(socket))
+    if (accepted !== undefined && renewalsBefore.get(accepted) !== renewals) return void socket.destroy()
     onSecure(socket, () => {
       if (accepted !== undefined) pending.remove(accepted, clock.monotonicMs())
     })
@@ -99,7 +107,10 @@ export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsL
           resolve(typeof address === 'object' && address !== null ? address.port : port)
         })
       }),
-    renew: (next) => handshakes.setSecureContext(secureContext(next)),
+    renew(next) {
+      renewals += 1
+      handshakes.setSecureContext(secureContext(next))
+    },
     checkTimes() {
       for (const socket of pending.overdue(clock.monotonicMs())) {
         refused('HandshakeTimeout')
