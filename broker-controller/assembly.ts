@@ -5,7 +5,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { trustHash } from '../certs/ca-hash.ts'
-import { issuerOf, signerOf } from '../certs/client-certificate.ts'
+import { issuerOf, onlyAuthority, signerOf } from '../certs/client-certificate.ts'
 import { commonNameOfCSR } from '../certs/csr.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { withinOr } from '../daemon/deadline.ts'
@@ -127,7 +127,10 @@ export async function runController(
       log,
       registry,
       revocations,
-      authorityOf: (certificate) => issuerOf(certificate, own.authority().trusted),
+      authorities: {
+        only: () => onlyAuthority(own.authority().trusted),
+        of: (certificate) => issuerOf(certificate, own.authority().trusted),
+      },
     })
     closing.unshift(() => broker.close())
     const outbox = nodeOutbox({

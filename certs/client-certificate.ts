@@ -29,6 +29,12 @@ export function issuerOf(certificate: X509Certificate, trusted: string): string 
   return authoritiesIn(trusted).find(({ one }) => certificate.checkIssued(one))?.hash
 }
 
+/** The hash of the only authority in `trusted` (PEM); undefined where there are several. */
+export function onlyAuthority(trusted: string): string | undefined {
+  const [first, ...others] = authoritiesIn(trusted)
+  return others.length === 0 ? first?.hash : undefined
+}
+
 type Trusted = { readonly one: X509Certificate; readonly hash: string }
 
 /** Parsed once: each connection asks for them. */

@@ -136,7 +136,8 @@ test('a certificate that is revoked connects no more, and who is in is cut off',
 
 test('who came with a certificate of an authority that is trusted no more is cut off', { skip }, async (t) => {
   let trusted: string | undefined = 'sha256:first'
-  const { options, heard, broker, refusals } = await opened(t, {}, undefined, () => trusted)
+  const authorities = { only: () => undefined, of: () => trusted }
+  const { options, heard, broker, refusals } = await opened(t, {}, undefined, authorities)
   const watching = startMosquitto('sub', [...(await options(a)), '-t', `${topicsOf('pi-a')}/desired`, '-q', '1'])
   t.teardown(() => watching.kill())
   await heard.until(({ connected }) => connected.length === 1)
@@ -389,7 +390,7 @@ async function opened(
   t: Test,
   limits: Partial<BrokerLimits> = {},
   revocations?: Parameters<typeof openMqttBroker>[0]['revocations'],
-  authorityOf?: Parameters<typeof openMqttBroker>[0]['authorityOf'],
+  authorities?: Parameters<typeof openMqttBroker>[0]['authorities'],
 ) {
   const lines: string[] = []
   const log = openLog({ level: 'info', format: 'json', write: (line) => void lines.push(line) })
@@ -401,7 +402,7 @@ async function opened(
     registry,
     limits,
     ...(revocations && { revocations }),
-    ...(authorityOf && { authorityOf }),
+    ...(authorities && { authorities }),
   })
   t.teardown(() => broker.close())
   let wake = () => {}

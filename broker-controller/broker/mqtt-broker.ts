@@ -1,5 +1,4 @@
 /** The embedded broker: MQTT sessions behind a listener that asks for a certificate of our authority. */
-import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import type { IConnectPacket, IPublishPacket } from 'mqtt-packet'
 import type { Registry } from 'prom-client'
@@ -14,7 +13,7 @@ import { type BrokerLimits, defaultBrokerLimits } from './broker-limits.ts'
 import { brokerMetrics } from './broker-metrics.ts'
 import { type ConnackCode, connackCode } from './mqtt-encoding.ts'
 import { type MqttSession, mqttSession } from './mqtt-session.ts'
-import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
+import { type FleetAuthorities, type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
 import { type BrokerTls, tlsListener } from './tls-listener.ts'
 
 export type MqttBrokerNeeds = {
@@ -25,8 +24,8 @@ export type MqttBrokerNeeds = {
   readonly limits?: Partial<BrokerLimits>
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: Pick<RevocationList, 'because' | 'onChange'>
-  /** The hash of the authority that signed this certificate, whose signature TLS has verified. */
-  readonly authorityOf?: (certificate: X509Certificate) => string | undefined
+  /** undefined: the authority of a certificate is not looked at. */
+  readonly authorities?: FleetAuthorities
 }
 
 export interface MqttBroker extends Broker {
@@ -46,7 +45,7 @@ type Connection = {
 }
 
 export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker> {
-  const { tls, clock, registry, revocations, authorityOf } = needs
+  const { tls, clock, registry, revocations, authorities } = needs
   const log = limitLog(needs.log, clock)
   const limit = { ...defaultBrokerLimits, ...needs.limits }
   const connections = new Set<Connection>()
@@ -70,7 +69,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   }
 
   const welcome = (socket: TLSSocket, settled: () => void) => {
-    const peer = readPeerCertificate(socket, authorityOf)
+    const peer = readPeerCertificate(socket, authorities)
     const connection: Connection = {
       peer,
       will: undefined,
@@ -217,10 +216,10 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
     },
     renew(next) {
       port.renew(next)
-      if (authorityOf === undefined) return
+      if (authorities === undefined) return
       cut('AuthorityGone', ({ session: { socket } }) => {
         const certificate = socket.getPeerX509Certificate()
-        if (certificate === undefined || authorityOf(certificate) !== undefined) return undefined
+        if (certificate === undefined || authorities.of(certificate) !== undefined) return undefined
         return 'the authority of its certificate is trusted no more'
       })
     },
