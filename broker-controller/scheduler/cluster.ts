@@ -62,7 +62,7 @@ export function cluster(): ClusterLedger {
       const ledger = nodeLedger(node)
       nodes.set(name, ledger)
       countLabels(ledger.labels, 1)
-      countImages(ledger.images, 1)
+      countImages(node, 1)
     })
 
   const relabel = (ledger: NodeLedger, node: StoredObject<'nodes'>) =>
@@ -82,17 +82,17 @@ export function cluster(): ClusterLedger {
       const { name, labels } = node.metadata
       const ledger = nodes.get(name)
       if (ledger === undefined) return open(name, node)
-      const images = ledger.images
+      const before = ledger.node
       if (isDeepStrictEqual(ledger.labels, labels ?? {})) ledger.become(node)
       else relabel(ledger, node)
-      if (ledger.images === images) return
-      countImages(images, -1)
-      countImages(ledger.images, 1)
+      if (before.status?.images === node.status?.images) return
+      countImages(before, -1)
+      countImages(node, 1)
     },
     deleteNode(name) {
       const ledger = nodes.get(name)
       if (ledger === undefined) return
-      countImages(ledger.images, -1)
+      countImages(ledger.node, -1)
       moved(name, () => {
         order = undefined
         countLabels(ledger.labels, -1)

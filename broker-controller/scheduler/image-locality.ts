@@ -1,4 +1,5 @@
 /** Are the pod's images there already? A download is time, and on a card it is wear. */
+import type { NodeStatus } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { NodeUsage } from './node-usage.ts'
 
@@ -19,12 +20,23 @@ export function imageLocality(
   const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers]
   const present = containers.reduce((sum, { image = '' }) => {
     const name = normalized(image)
-    const bytes = usage.images.get(name)
-    return bytes === undefined ? sum : sum + Math.trunc(bytes * (carriers(name) / nodeCount))
+    const nodes = carriers(name)
+    const bytes = nodes === 0 ? undefined : bytesOf(usage.node.status?.images, name)
+    return bytes === undefined ? sum : sum + Math.trunc(bytes * (nodes / nodeCount))
   }, 0)
   const most = mostBytesPerContainer * containers.length
   const within = Math.min(most, Math.max(leastBytes, present))
   return Math.trunc((100 * (within - leastBytes)) / (most - leastBytes))
+}
+
+/** All names of all images of a node, each once. */
+export function imageNames(images: NodeStatus['images'] = []): ReadonlySet<string> {
+  return new Set(images.flatMap(({ names = [] }) => names))
+}
+
+/** Searched for in the list that the node reported: an index for each node takes as much memory as a third of that list. */
+function bytesOf(images: NodeStatus['images'] = [], name: string): number | undefined {
+  return images.findLast(({ names = [] }) => names.includes(name))?.sizeBytes
 }
 
 /** Without a tag or digest: `latest`. */

@@ -1,11 +1,12 @@
 /** How many nodes have each value of a label, and each image. */
 import type { Labels } from '../../api/selectors.ts'
 import { addTo } from './counts.ts'
+import { imageNames } from './image-locality.ts'
 import type { NodeUsage } from './node-usage.ts'
 
 export interface NodeCounts {
   countLabels(labels: Labels, change: 1 | -1): void
-  countImages(images: NodeUsage['images'], change: 1 | -1): void
+  countImages(node: NodeUsage['node'], change: 1 | -1): void
   /** How many nodes have each value of that label. Counted at the first call, kept up to date afterwards. */
   domains(label: string): ReadonlyMap<string, number>
   /** How many nodes have that image. */
@@ -20,8 +21,8 @@ export function nodeCounts(nodes: ReadonlyMap<string, NodeUsage>): NodeCounts {
     countLabels(labels, change) {
       for (const [label, counts] of domains) addTo(counts, labels[label], change)
     },
-    countImages(images, change) {
-      for (const image of images.keys()) addTo(carriers, image, change)
+    countImages({ status }, change) {
+      for (const image of imageNames(status?.images)) addTo(carriers, image, change)
     },
     domains(label) {
       const before = domains.get(label)

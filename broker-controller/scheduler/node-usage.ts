@@ -1,5 +1,5 @@
 /** What of a node is taken? Kept up pod by pod, so that a decision adds nothing up. */
-import type { NodeStatus, Taint } from '../../api/node.ts'
+import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
 import { addTo } from './counts.ts'
@@ -11,8 +11,6 @@ export interface NodeUsage {
   readonly labels: Labels
   readonly taints: readonly Taint[]
   readonly allocatable: Amounts
-  /** Bytes of each image that is there already, by its names. */
-  readonly images: ReadonlyMap<string, number>
   readonly podCount: number
   /** By namespace/name. */
   readonly pods: ReadonlyMap<string, StoredObject<'pods'>>
@@ -38,7 +36,6 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
   const priorities = new Map<number, number>()
   let node = first
   let allocatable = amountsOf(first.status?.allocatable)
-  let images = imageSizes(first.status?.images)
 
   const count = (pod: StoredObject<'pods'>, sign: 1 | -1) => {
     const { requests, scored: assumed } = podNeeds(pod)
@@ -69,9 +66,6 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
     get allocatable() {
       return allocatable
     },
-    get images() {
-      return images
-    },
     get podCount() {
       return pods.size
     },
@@ -88,7 +82,6 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
     },
     become(next) {
       if (next.status?.allocatable !== node.status?.allocatable) allocatable = amountsOf(next.status?.allocatable)
-      if (next.status?.images !== node.status?.images) images = imageSizes(next.status?.images)
       node = next
     },
     add(key, pod) {
@@ -102,11 +95,6 @@ export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
 
 const noLabels: Labels = {}
 const noTaints: readonly Taint[] = []
-
-/** Bytes by name. */
-function imageSizes(images: NodeStatus['images'] = []): ReadonlyMap<string, number> {
-  return new Map(images.flatMap(({ names = [], sizeBytes = 0 }) => names.map((name) => [name, sizeBytes] as const)))
-}
 
 /** A port on all addresses meets the same port on any. */
 function meets(a: HostPort, b: HostPort): boolean {

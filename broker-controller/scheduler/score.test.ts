@@ -73,6 +73,18 @@ test('an image that is there already draws, the more the more nodes have it', as
   t.equal(known.carriers('app:latest'), 0)
 })
 
+test('a node that lists an image under one name twice counts once', async (t) => {
+  const images = [
+    { names: ['app:latest', 'app:latest'], sizeBytes: 1 },
+    { names: ['app:latest'], sizeBytes: 2 },
+  ]
+  const known = cluster()
+  known.putNode(aNode({ name: 'a', status: { ...aNode().status, images } }))
+  t.equal(known.carriers('app:latest'), 1)
+  known.putNode(aNode({ name: 'a' }))
+  t.equal(known.carriers('app:latest'), 0)
+})
+
 test('pods of one owner, or with the same labels, go to different machines, then to different zones', async (t) => {
   const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs-1', controller: true }
   const ours = { metadata: { name: 'w', ownerReferences: [owner] } }
