@@ -6,6 +6,7 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { beginOperation } from '../../daemon/event-loop.ts'
 import type { Log } from '../../daemon/log.ts'
+import { sharedTexts } from './shared-texts.ts'
 import type { ObjectKey, Store, StoredObject } from './store.ts'
 
 /** `present` undefined: it is gone. `previous` undefined: it is new to us. */
@@ -98,10 +99,13 @@ export function follow<R extends ResourceName>(
   }
 }
 
-/** `namespace/name`, or `/name`. */
+/** `namespace/name`, or `/name`. A dozen loops keep a map by it, so they share one text. */
 export function keyText({ namespace = '', name = '' }: Partial<ObjectKey>): string {
-  return `${namespace}/${name}`
+  return sharedKey(`${namespace}/${name}`)
 }
+
+/** The nodes and pods of a fleet of 10,000. */
+const sharedKey = sharedTexts({ texts: 131_072, length: 8 * 1024 * 1024 })
 
 export function keyFrom(text: string): ObjectKey {
   const slash = text.indexOf('/')

@@ -1,12 +1,18 @@
+import { sharedTexts } from './shared-texts.ts'
+
 /**
  * The value as JSON would carry it, frozen all through: what is undefined is left out, what is frozen already is taken
- * as it is, so that versions of an object share what did not change. The given value is never touched.
+ * as it is, so that versions of an object share what did not change. Its texts are shared with other objects. The
+ * given value is never touched.
  */
 export function frozenCopy<T>(value: T): T {
   return copied(value) as T
 }
 
+const shared = sharedTexts()
+
 function copied(value: unknown): unknown {
+  if (typeof value === 'string') return shared(value)
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   if (Array.isArray(value)) return Object.freeze(value.map((item) => (item === undefined ? null : copied(item))))
   const copy: Record<string, unknown> = {}
