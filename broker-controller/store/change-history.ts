@@ -3,6 +3,7 @@ import { expired } from '../../api/api-error.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Change } from './changes.ts'
 import { heapSizeOf } from './heap-size.ts'
+import type { ChangeCursor } from './store.ts'
 
 export interface ChangeHistory {
   /** About what the remembered changes take on the heap; of objects that share parts the parts are counted for each. */
@@ -12,7 +13,8 @@ export interface ChangeHistory {
   forgetOld(nowMs: number): void
   /** Drops the older half, but never the latest change. False: there is nothing to drop. */
   forgetHalf(): boolean
-  watch(from: number, latest: number, signal: AbortSignal): AsyncIterable<Change>
+  /** The changes after `from`. `latest`: no client can have a later version. */
+  cursor(from: number, latest: number): ChangeCursor<Change>
   /** Ends every watch. */
   close(): void
 }
@@ -59,32 +61,26 @@ export function changeHistory(length: number, startVersion: number, clock: Pick<
     return dropped + low
   }
 
-  async function* read(from: number, known: boolean, place: number, signal: AbortSignal) {
-    if (!known) throw expired(from, forgotten)
+  const read = (from: number, isRemembered: boolean, place: number): ChangeCursor<Change> => {
     let version = from
-    let resume = () => {}
-    const somethingNew = () =>
-      new Promise<void>((resolve) => {
-        resume = resolve
-        waiting.add(resolve)
-      })
-    const aborted = () => {
-      waiting.delete(resume)
-      resume()
-    }
-    signal.addEventListener('abort', aborted, { once: true })
-    try {
-      for (let next = place; !signal.aborted && !closed; next++) {
-        while (next === dropped + entries.length && !signal.aborted && !closed) await somethingNew()
-        if (signal.aborted || closed) return
+    let next = place
+    return {
+      get ended() {
+        return closed
+      },
+      next() {
+        if (!isRemembered) throw expired(from, forgotten)
+        if (closed || next === dropped + entries.length) return undefined
         const change = entries[next - dropped]?.change
         if (change === undefined) throw expired(version, forgotten)
+        next += 1
         version = change.version
-        yield change
-      }
-    } finally {
-      waiting.delete(resume)
-      signal.removeEventListener('abort', aborted)
+        return change
+      },
+      onReady(listener) {
+        waiting.add(listener)
+        return () => void waiting.delete(listener)
+      },
     }
   }
 
@@ -120,9 +116,7 @@ export function changeHistory(length: number, startVersion: number, clock: Pick<
       forget(entries.length >>> 1)
       return true
     },
-    watch(from, latest, signal) {
-      return read(from, from >= forgotten && from <= latest, placeAfter(from), signal)
-    },
+    cursor: (from, latest) => read(from, from >= forgotten && from <= latest, placeAfter(from)),
     close() {
       closed = true
       wake()

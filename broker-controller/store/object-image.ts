@@ -3,7 +3,7 @@ import { type ResourceName, resources } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
 import type { Change, KeptObject } from './changes.ts'
-import type { ObjectKey } from './store.ts'
+import type { ChangeCursor, ObjectKey } from './store.ts'
 
 export interface ObjectImage {
   get(resource: ResourceName, key: ObjectKey): KeptObject | undefined
@@ -13,7 +13,8 @@ export interface ObjectImage {
   load(resource: ResourceName, object: KeptObject): void
   /** Makes a change so, and wakes who watches. */
   apply(resource: ResourceName, change: Change): void
-  watch(resource: ResourceName, from: number, signal: AbortSignal): AsyncIterable<Change>
+  /** The changes of one kind after the version `from`. */
+  changes(resource: ResourceName, from: number): ChangeCursor<Change>
   /** Ends every watch. */
   close(): void
 }
@@ -76,9 +77,7 @@ export function objectImage({
       sweptMs = nowMs
       for (const each of histories) each.forgetOld(nowMs)
     },
-    watch(resource, from, signal) {
-      return kind(resource).history.watch(from, latestVersion(), signal)
-    },
+    changes: (resource, from) => kind(resource).history.cursor(from, latestVersion()),
     close() {
       for (const history of histories) history.close()
     },

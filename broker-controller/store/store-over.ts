@@ -4,8 +4,9 @@ import { ApiError } from '../../api/api-error.ts'
 import type { ResourceName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type Change, created, deleted, type KeptObject, keyOf, statusUpdated, updated } from './changes.ts'
+import { eachChange } from './each-change.ts'
 import type { ObjectImage } from './object-image.ts'
-import type { ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
+import type { ChangeCursor, ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
 /** How changes are kept. What is not kept yet is seen by the next write, and by no reader. */
 export interface Keeper {
@@ -60,6 +61,9 @@ export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
     return (change?.object ?? present) as StoredObject<R>
   }
 
+  const changesOf = <R extends ResourceName>(resource: R, from: number) =>
+    image.changes(resource, from) as unknown as ChangeCursor<WatchEvent<R>>
+
   return {
     async get<R extends ResourceName>(resource: R, key: ObjectKey) {
       return image.get(resource, key) as StoredObject<R> | undefined
@@ -85,8 +89,9 @@ export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
     },
     watch<R extends ResourceName>(resource: R, from: string | undefined, signal: AbortSignal) {
       const version = from === undefined ? keeper.visibleVersion(resource) : Number(from)
-      return image.watch(resource, version, signal) as unknown as AsyncIterable<WatchEvent<R>>
+      return eachChange(changesOf(resource, version), signal)
     },
+    changes: (resource, from) => changesOf(resource, Number(from)),
     version: async () => String(keeper.visibleVersion()),
     async close() {
       if (closed) return

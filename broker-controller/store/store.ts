@@ -25,6 +25,19 @@ export type WatchEvent<R extends ResourceName> = {
   readonly version: number
 }
 
+/** A place in the changes of one kind, for a reader that takes them without waiting. */
+export interface ChangeCursor<Event> {
+  /** The next change; undefined: there is none yet. Throws ApiError Expired as `Store.watch` does. */
+  next(): Event | undefined
+  /** The store is closed: no change follows. */
+  readonly ended: boolean
+  /**
+   * Calls `listener` once, with the next change of the kind or at the end. It is called while changes are being made:
+   * more of them may follow at once. Returns what cancels the call.
+   */
+  onReady(listener: () => void): () => void
+}
+
 export type Preconditions = { readonly uid?: string; readonly resourceVersion?: string }
 
 /** Which store this is. An agent that hears of another than before tells it what it knows, where that one `learns`. */
@@ -70,6 +83,8 @@ export interface Store {
     from: string | undefined,
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent<R>>
+  /** The same changes, for a reader that takes all that are ready at once. */
+  changes<R extends ResourceName>(resource: R, from: string): ChangeCursor<WatchEvent<R>>
   /** The version of the last change of any kind. */
   version(): Promise<string>
   /** Writes what is waiting, and lets go of the files. */

@@ -210,6 +210,29 @@ export function storeContract(open: OpenStore): void {
     ])
   })
 
+  test('a cursor gives all changes that are ready, and calls back once with the next', async (t) => {
+    const store = await opened(t)
+    const { resourceVersion } = (await store.create('configmaps', aMap('a'))).metadata
+    const cursor = store.changes('configmaps', resourceVersion)
+    t.equal(cursor.next(), undefined)
+    const calls: string[] = []
+    cursor.onReady(() => calls.push('called'))
+    cursor.onReady(() => t.fail('called after it was cancelled'))()
+    await Promise.all([store.create('configmaps', aMap('b')), store.create('configmaps', aMap('c'))])
+    t.equal(calls.length, 1)
+    t.same(
+      [cursor.next(), cursor.next()].map((event) => event?.object.metadata.name),
+      ['b', 'c'],
+    )
+    t.equal(cursor.next(), undefined)
+    t.notOk(cursor.ended)
+    cursor.onReady(() => calls.push('called'))
+    await store.close()
+    t.ok(cursor.ended)
+    t.equal(calls.length, 2)
+    t.throws(() => store.changes('configmaps', '999999999999').next(), /too old/)
+  })
+
   test('a watch without a version begins when it is asked for, and hears of one kind only', async (t) => {
     const store = await opened(t)
     await store.create('configmaps', aMap('before'))
