@@ -118,6 +118,31 @@ test('what a session sends last arrives, also where the client sends something m
   t.ok(received >= body.length, `${received} bytes`)
 })
 
+test('a client that reads slowly is not cut off while it reads a large message, and is when it stops', async (t) => {
+  const { session, write, client, closed, advance } = await aSession(t)
+  write(hello, subscribe)
+  await once(session.socket, 'data')
+  session.publish('desired', 'x'.repeat(30_000_000), { qos: 0, retain: false })
+  client.pause()
+  let received = 0
+  for (let second = 4; received < 20_000_000; second += 4) {
+    // The kernel takes more in steps of a third of its buffer, about 1.4 MB.
+    for (const until = received + 4_000_000; received < until; ) {
+      const piece: Buffer | null = client.read()
+      if (piece === null) await once(client, 'readable')
+      else received += piece.length
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    advance(4_000)
+    if (session.socket.destroyed) return t.fail(`cut off after ${second} s with ${received} bytes read`)
+    write({ cmd: 'pingreq' })
+    await once(session.socket, 'data')
+  }
+  t.pass('it was given its time')
+  for (let second = 0; second < 12; second += 4) advance(4_000)
+  t.match(await closed, { message: /does not read/ })
+})
+
 test('a client whose CONNECT was refused cannot connect with another one', async (t) => {
   let attempts = 0
   const { write, client, closed } = await aSession(t, () => ({

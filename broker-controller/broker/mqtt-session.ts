@@ -4,6 +4,7 @@
  */
 import type { TLSSocket } from 'node:tls'
 import { type IConnectPacket, type IPublishPacket, type ISubscribePacket, type Packet, parser } from 'mqtt-packet'
+import { acceptedBytes } from './accepted-bytes.ts'
 import {
   type ConnackCode,
   connackCode,
@@ -74,8 +75,8 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
   let unread = 0
   let silenceMs = Number.POSITIVE_INFINITY
   let packetMs = monotonicMs()
-  /** Since when the client has taken nothing of what waits for it, and how much that was. */
-  let stalled: { readonly sinceMs: number; readonly bytes: number } | undefined
+  /** Since when the kernel has taken nothing of what waits for the client, and how much it had taken until then. */
+  let stalled: { readonly sinceMs: number; readonly accepted: number } | undefined
 
   const close = (error?: Error) => {
     failure ??= error
@@ -183,9 +184,12 @@ export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNee
       // While messages wait here, nothing is read: that is not the client's silence.
       if (underWay === 0 && nowMs - packetMs > silenceMs)
         return close(new Error('Nothing was received within its keep alive'))
-      const { writableNeedDrain, writableLength: bytes } = socket
-      if (!writableNeedDrain) stalled = undefined
-      else if (stalled === undefined || bytes < stalled.bytes) stalled = { sinceMs: nowMs, bytes }
+      if (!socket.writableNeedDrain) {
+        stalled = undefined
+        return
+      }
+      const accepted = acceptedBytes(socket)
+      if (stalled === undefined || accepted > stalled.accepted) stalled = { sinceMs: nowMs, accepted }
       else if (nowMs - stalled.sinceMs > limits.drainTimeoutMs) close(new Error('It does not read what is sent to it'))
     },
     close,
