@@ -2,7 +2,8 @@
  * Files that containers write to: what they leave to be read after their end, and a pod's `/etc/hosts`. In memory, and in
  * little of it: a container that fills it leaves no room for others' messages, but takes none from Secrets.
  */
-import { chmod, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, type FileHandle, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Two of 4 KiB for each of a thousand containers. */
@@ -22,17 +23,40 @@ export async function makeMessageFile(folder: string, attempt: number): Promise<
 }
 
 /**
- * Beside the folders of the pod's containers, whose names have no dot in front. Written in place: a mount of a file is of that file.
- * Not written when nothing changes, so that a full memory empties no file that is in use.
+ * Beside the folders of the pod's containers, whose names have no dot in front. Written in place: a mount of a file is of that file,
+ * and would not see one that is renamed over it. Not written when nothing changes.
  */
 export async function writeHostsFile(folder: string, text: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
   const path = join(folder, '.etc-hosts')
   const before = await readFile(path, 'utf8').catch(() => undefined)
   if (before === text) return path
-  await writeFile(path, text)
-  await chmod(path, 0o644)
+  const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644)
+  try {
+    await replaceInPlace(file, Buffer.from(text))
+    await file.chmod(0o644)
+  } finally {
+    await file.close()
+  }
   return path
+}
+
+/**
+ * The file is never empty or cut off, also where the agent is killed in between or the memory is full: it grows by empty lines first,
+ * then one write replaces all of it, and the empty lines that are left are cut off. The kernel completes a write within a page
+ * (4 KiB, as long as most hosts files are) once it has begun.
+ */
+async function replaceInPlace(file: FileHandle, next: Buffer): Promise<void> {
+  const { size } = await file.stat()
+  if (next.length > size) await writeAll(file, Buffer.alloc(next.length - size, '\n'), size)
+  await writeAll(file, Buffer.concat([next, Buffer.alloc(Math.max(0, size - next.length), '\n')]), 0)
+  await file.truncate(next.length)
+}
+
+async function writeAll(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  const { bytesWritten } = await file.write(bytes, 0, bytes.length, position)
+  // The next write fails with the reason.
+  if (bytesWritten < bytes.length) await writeAll(file, bytes.subarray(bytesWritten), position + bytesWritten)
 }
 
 /** The last bytes; none when it is not there. */
