@@ -85,7 +85,7 @@ test('a start that died between key and certificate is finished by the next', as
   t.equal(await readFile(join(folder.path, 'ca.key'), 'utf8'), key, 'the key stays')
 })
 
-test('a key that others could read is made private, and that is told', async (t) => {
+test('a key that others could read is made private, and that is logged', async (t) => {
   const folder = await temporaryFolder()
   t.teardown(folder.remove)
   await openAuthority(folder.path, Date.now())
@@ -120,6 +120,6 @@ test('what is no authority is refused with the file named, and nothing is made i
 test('a clock that cannot be right makes no authority', async (t) => {
   const folder = await temporaryFolder()
   t.teardown(folder.remove)
-  await t.rejects(openAuthority(folder.path, 60_000), /clock says 1970-01-01T00:01:00/)
+  await t.rejects(openAuthority(folder.path, 60_000), /clock shows 1970-01-01T00:01:00/)
   t.same(await readdir(folder.path), [])
 })

@@ -28,7 +28,7 @@ export type Authority = {
   readonly key: KeyObject
   readonly notBeforeMs: number
   readonly notAfterMs: number
-  /** `sha256:…`, what a joining machine is told. */
+  /** `sha256:…`, passed to a joining machine. */
   readonly hash: string
 }
 
@@ -43,12 +43,12 @@ export const dayMs = 24 * 3600_000
 const authorityLifeMs = 10 * 365 * dayMs // as kubeadm's
 /** As Kubernetes' signer: a machine whose clock is a little behind takes a new certificate all the same. */
 export const backdateMs = 5 * 60_000
-/** No clock that is right shows less. A board without a battery clock may believe it is 1970 until it hears better. */
+/** No clock that is right shows less. A board without a battery clock may start in 1970 until a time server answers. */
 const earliestMs = Date.UTC(2025, 0, 1)
 
 /**
  * The authority in `folder`, made when there is none. The key comes first and decides: any number of programs that start
- * at one moment end with the same one, and whoever finds a key without its certificate finishes the work.
+ * at one moment end with the same one, and a process that finds a key without its certificate finishes the work.
  */
 export async function openAuthority(folder: string, nowMs: number): Promise<OpenedAuthority> {
   const paths = { key: join(folder, 'ca.key'), certificate: join(folder, 'ca.crt') }
@@ -89,7 +89,7 @@ export function wrongDate(
   nowMs: number,
   authority?: Pick<Authority, 'notBeforeMs' | 'notAfterMs'>,
 ): string | undefined {
-  const none = `No certificate is made while this machine's clock says ${new Date(nowMs).toISOString()}`
+  const none = `No certificate is made while this machine's clock shows ${new Date(nowMs).toISOString()}`
   if (nowMs < Math.max(earliestMs, authority?.notBeforeMs ?? 0)) return `${none}: set it, or wait until it is set`
   if (authority === undefined || nowMs < authority.notAfterMs) return undefined
   return `${none}: the authority ended on ${new Date(authority.notAfterMs).toISOString()}, if that is right`

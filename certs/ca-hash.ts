@@ -1,4 +1,4 @@
-/** The short text by which a machine knows the fleet's authority before it trusts anything. */
+/** The short text by which a machine recognizes the fleet's authority before it trusts anything. */
 import { createHash, X509Certificate } from 'node:crypto'
 
 /** `sha256:` and the hex SHA-256 of the certificate's public key (its SubjectPublicKeyInfo in DER), as kubeadm's. */

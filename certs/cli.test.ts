@@ -84,15 +84,15 @@ test('it is a program too', async (t) => {
   })
 })
 
-test('what cannot be done is said, with what was wrong', async (t) => {
+test('a failure is reported with its cause', async (t) => {
   const folder = t.testdir({
     'empty.crt': '',
     'bad.crt': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
   })
   const to = ['--authority', join(folder, 'none'), '--out', join(folder, 'out')]
   for (const [argv, code, expected] of [
-    [[], 64, /Say what to do/],
-    [['frobnicate'], 64, /Not understood: frobnicate/],
+    [[], 64, /A command is missing/],
+    [['frobnicate'], 64, /Unknown command: frobnicate/],
     [['show'], 64, /The form is: bramble-certs show FILE\|FOLDER/],
     [['show', '--colour', 'x'], 64, /--colour/],
     [['issue', 'server', 'x'], 64, /Give --authority FOLDER and --out FOLDER/],
@@ -106,9 +106,9 @@ test('what cannot be done is said, with what was wrong', async (t) => {
     [['show', join(folder, 'bad.crt')], 1, /A certificate in bad.crt cannot be read/],
     [['hash', join(folder, 'empty.crt')], 1, /no authority's certificate/],
   ] as const) {
-    const said = await type(...argv)
-    t.equal(said.code, code, argv.join(' '))
-    t.match(said.stderr, expected)
+    const printed = await type(...argv)
+    t.equal(printed.code, code, argv.join(' '))
+    t.match(printed.stderr, expected)
   }
   t.same((await readdir(folder)).sort(), ['bad.crt', 'empty.crt'], 'nothing was made')
 })

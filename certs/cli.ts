@@ -51,7 +51,7 @@ async function answer(argv: readonly string[], needs: CertsCommandNeeds): Promis
       return issueByHand(subjects, values, needs)
     default:
       throw new UsageError(
-        verb === undefined ? 'Say what to do: show, hash, authority or issue' : `Not understood: ${verb}`,
+        verb === undefined ? 'A command is missing: show, hash, authority or issue' : `Unknown command: ${verb}`,
       )
   }
 }
@@ -141,11 +141,11 @@ async function issueByHand(
       return place(out, names[0] ?? '', issueNode(ca, { nodeName: names[0] ?? '', ...terms }), ca, force)
     case 'admin': {
       const issued = issueAdmin(ca, terms)
-      const said = await place(out, 'admin', issued, ca, force)
-      if (server === undefined) return said
+      const placed = await place(out, 'admin', issued, ca, force)
+      if (server === undefined) return placed
       const path = join(out, 'kubeconfig')
       await write(path, kubeconfigText({ server, ca: ca.certificate, ...issued }), 0o600, force)
-      return `${said}${path}\n`
+      return `${placed}${path}\n`
     }
   }
 }
@@ -213,7 +213,7 @@ const help = `Usage: bramble-certs show FILE|FOLDER
        bramble-certs issue node NAME --authority FOLDER --out FOLDER
 
   show        subject, issuer, names, dates, days left and hash of every certificate found
-  hash        the hash of the authority that is found: what a joining machine is told with --ca-hash
+  hash        the hash of the authority, for --ca-hash of a joining machine
   authority   opens the authority in the folder, or makes one there
   issue       a certificate and its key: NAME.crt, NAME.key (0600) and ca.crt; with --server a kubeconfig too
 

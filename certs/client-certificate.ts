@@ -1,4 +1,4 @@
-/** Which of the fleet's authorities made this client certificate? Its dates are left to whoever asks. */
+/** Which of the fleet's authorities made this client certificate? The caller checks its dates. */
 import { X509Certificate } from 'node:crypto'
 import { certificatesIn } from '../api/pem.ts'
 import { caHash } from './ca-hash.ts'
@@ -8,7 +8,7 @@ const clientUse = '1.3.6.1.5.5.7.3.2'
 /**
  * The hash of the authority, among `trusted` (PEM), that signed this client certificate; undefined when none did. `der` as
  * it came over TLS, where its holder proved to have the key. For certificates that OpenSSL calls expired: of several
- * faults it tells the last one only, so that word alone says nothing of the signature.
+ * faults it reports the last one only, so that code alone proves nothing about the signature.
  */
 export function signerOf(der: Uint8Array, trusted: string): string | undefined {
   try {

@@ -123,7 +123,7 @@ type ReadCSR = {
   readonly hasAlternativeNames: boolean
 }
 
-/** What the request says, its signature verified; or what is wrong with it. */
+/** The content of the request, its signature verified; or what is wrong with it. */
 function readCSR(pem: string): ReadCSR | string {
   const bytes = fromPem(pemLabel, pem)
   if (bytes === undefined) return 'it is not one PEM block of type CERTIFICATE REQUEST'
@@ -143,7 +143,7 @@ function readCSR(pem: string): ReadCSR | string {
     if (names === undefined || extensions === undefined) return 'its subject or its attributes cannot be read'
     return { subject: names, publicKey, hasAlternativeNames: extensions.includes(oids.subjectAltName) }
   } catch {
-    return 'it is not a PKCS#10 request that can be read' // forge and OpenSSL say why in words that help nobody
+    return 'it is not a PKCS#10 request that can be read' // the reasons that forge and OpenSSL give do not help an operator
   }
 }
 

@@ -1,4 +1,4 @@
-/** A certificate in a few lines, for whoever looks after a fleet. */
+/** A certificate in a few lines, for an operator. */
 import type { X509Certificate } from 'node:crypto'
 import { dayMs } from './authority.ts'
 import { caHash } from './ca-hash.ts'

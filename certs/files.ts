@@ -14,7 +14,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes the file unless there is one. Of any number that try at one moment, exactly one hears true; the file is never
+ * Writes the file unless there is one. Of several callers at one moment, exactly one gets true; the file is never
  * seen half written.
  */
 export async function createOnce(path: string, content: string, mode: number): Promise<boolean> {

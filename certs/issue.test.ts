@@ -121,13 +121,13 @@ test('a server and a node of one fleet meet over mutual TLS; a stranger is turne
   const meet = async (node: { certificate: string; key: string } | undefined, ca = ours.certificate) => {
     const credentials = node === undefined ? {} : { cert: node.certificate, key: node.key }
     const socket = connect({ host: '127.0.0.1', port, ca, ...credentials })
-    let said = ''
+    let output = ''
     socket.on('data', (chunk) => {
-      said += chunk
+      output += chunk
     })
     // TLS 1.3: a client may be done before the server turns it away, and then see an end as well as an error.
     await once(socket, 'close').catch(() => undefined)
-    return said
+    return output
   }
   t.equal(await meet(issueNode(ours, { nodeName: 'pi-1', nowMs })), 'system:nodes system:node:pi-1')
   t.equal(await meet(issueNode(theirs, { nodeName: 'pi-1', nowMs })), '', 'a certificate of another authority')

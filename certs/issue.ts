@@ -20,7 +20,7 @@ export type Issued = { readonly certificate: string; readonly key: string }
 
 /** As Kubernetes: a node renews long before. */
 export const yearMs = 365 * dayMs
-/** Made anew at every start of the controller; one that is never restarted must not lose its fleet to a date. */
+/** Made at every start of the controller; one that is never restarted must not lose its fleet to a date. */
 const serverLifeMs = 5 * yearMs
 
 export type ServerRequest = {
@@ -40,7 +40,7 @@ export function issueServer(authority: Authority, { names, nowMs, lifeMs = serve
   )
 }
 
-/** For `system:masters`: whoever holds it may do everything. */
+/** For `system:masters`: its holder may do everything. */
 export function issueAdmin(
   authority: Authority,
   { nowMs, lifeMs = yearMs, ...rest }: Pick<Leaf, 'nowMs' | 'notBeforeMs'> & { readonly lifeMs?: number },
@@ -93,7 +93,7 @@ export function issue(
   const authorityKey = createPublicKey(authority.key)
   return signCertificate(
     {
-      // At most 20 bytes (RFC 5280, 4.1.2.2), of which at least 8 nobody can guess.
+      // At most 20 bytes (RFC 5280, 4.1.2.2), of which at least 8 cannot be guessed.
       serial: Buffer.concat([serialPrefix, randomBytes(serialPrefix.length > 0 ? 11 : 16)]),
       issuer: subjectIn(authority.certificate),
       subject: nameDer(subject),

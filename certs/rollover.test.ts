@@ -61,17 +61,17 @@ test('a change that was broken off between its two files is finished by the next
 test('no certificate is made by a clock that cannot be right', async (t) => {
   const folder = await aFolder(t)
   const authority = await openAuthority(folder, nowMs)
-  await t.rejects(beginRollover(folder, 0), { message: /clock says 1970/ })
-  t.throws(() => issueNode(authority, { nodeName: 'pi-1', nowMs: 0 }), { message: /clock says 1970/ })
+  await t.rejects(beginRollover(folder, 0), { message: /clock shows 1970/ })
+  t.throws(() => issueNode(authority, { nodeName: 'pi-1', nowMs: 0 }), { message: /clock shows 1970/ })
   t.match(
     wrongDate(nowMs - 365 * 24 * 3600_000, authority),
-    /clock says 2025-06-01/,
+    /clock shows 2025-06-01/,
     'nor by one older than the authority',
   )
   t.equal(wrongDate(nowMs, authority), undefined)
 })
 
-test('a certificate that only calls itself ours is nobody’s', async (t) => {
+test('a certificate that only has the name of the authority is not accepted', async (t) => {
   const ours = await openAuthority(await aFolder(t), nowMs)
   const other = await openAuthority(await aFolder(t), nowMs)
   const foreign = issueNode(other, { nodeName: 'pi-1', nowMs, lifeMs: 1000 })

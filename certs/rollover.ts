@@ -42,7 +42,7 @@ export async function beginRollover(folder: string, nowMs: number): Promise<Roll
   }
   refuseWrongDate(nowMs)
   const key = newKey()
-  // The key decides, as with the first one: whoever finds it without its certificate finishes the work.
+  // The key decides, as with the first one: a process that finds it without its certificate finishes the work.
   await createOnce(join(folder, 'next.key'), keyText(key), 0o600)
   const kept = createPrivateKey((await readIfThere(join(folder, 'next.key'))) ?? '')
   await createOnce(join(folder, 'next.crt'), authorityCertificate(kept, nowMs), 0o644)

@@ -122,7 +122,7 @@ export function authorityKeyIdentifier(key: KeyObject): Der {
   return extension(oids.authorityKeyIdentifier, sequence(taggedBytes(0, keyIdentifier(key))))
 }
 
-/** DNS names and addresses, told apart by their form. Throws on what is neither. */
+/** DNS names and addresses, distinguished by their form. Throws on what is neither. */
 export function subjectAltNames(names: readonly string[]): Der {
   return extension(oids.subjectAltName, sequence(...names.map(altName)))
 }

@@ -1,5 +1,5 @@
 /**
- * A sleep that news can cut short: loops are woken by change and by a timer. Not by `AbortSignal.any`: on Node 20 each call
+ * A sleep that a notification can cut short: loops are woken by change and by a timer. Not by `AbortSignal.any`: on Node 20 each call
  * leaves some 60 bytes (measured) on a signal that lives as long as the program.
  */
 import type { Clock } from './clock.ts'
@@ -11,7 +11,7 @@ export interface Alarm {
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }
 
-/** Why a sleep ended. Nobody reads it: without a reason Node.js makes an error for each abort, with its stack. */
+/** Why a sleep ended. It is never read: without a reason Node.js makes an error for each abort, with its stack. */
 export const rung = 'rung'
 
 export function alarm(clock: Clock): Alarm {

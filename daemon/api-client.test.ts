@@ -58,7 +58,7 @@ test('JSON goes out and comes back, with the token, the time and the status', as
   t.match(await client.delete('/x', undefined, options), { body: { body: JSON.stringify(options) } })
 })
 
-test('a request over the limits of the server is sent again when the server says so', async (t) => {
+test('a request over the limits of the server is sent again when the server asks for it', async (t) => {
   let served = 0
   const url = await serve(t, ({ url: path }, response, body) => {
     served += 1
@@ -90,10 +90,10 @@ test('a client shows its certificate', async (t) => {
   const url = await serve(t, ({ socket }, response) => {
     const peer =
       'getPeerCertificate' in socket ? (socket as import('node:tls').TLSSocket).getPeerCertificate() : undefined
-    response.end(JSON.stringify(peer?.subject?.CN ?? 'nobody'))
+    response.end(JSON.stringify(peer?.subject?.CN ?? 'anonymous'))
   })
   t.equal((await apiClient({ url, ca, certificate: ca, key }).get('/')).body, 'localhost')
-  t.equal((await apiClient({ url, ca }).get('/')).body, 'nobody')
+  t.equal((await apiClient({ url, ca }).get('/')).body, 'anonymous')
 })
 
 test('an answer that is no JSON is given as it is', async (t) => {
@@ -101,7 +101,7 @@ test('an answer that is no JSON is given as it is', async (t) => {
   t.equal((await apiClient({ url, ca }).get('/')).body, '<html>')
 })
 
-test('no answer is told with what was tried, and why', async (t) => {
+test('a missing answer is reported with what was tried, and why', async (t) => {
   const silent = await serve(t, () => undefined)
   await t.rejects(apiClient({ url: silent, ca, deadlineMs: 50 }).get('/healthz'), {
     name: 'ApiUnreachable',
@@ -111,8 +111,8 @@ test('no answer is told with what was tried, and why', async (t) => {
   })
   const asked = new AbortController()
   const waiting = apiClient({ url: silent, ca }).get('/', asked.signal)
-  asked.abort(new Error('told to stop'))
-  await t.rejects(waiting, { message: 'told to stop' })
+  asked.abort(new Error('asked to stop'))
+  await t.rejects(waiting, { message: 'asked to stop' })
   await t.rejects(apiClient({ url: 'https://127.0.0.1:1', ca }).get('/'), { code: 'ECONNREFUSED' } as ApiUnreachable)
   const other = await serve(t, (_request, response) => response.end('{}'))
   const elsewhere = other.replace('127.0.0.1', 'localhost')

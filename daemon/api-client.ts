@@ -18,7 +18,7 @@ export type ApiAnswer = {
 export interface ApiClient {
   get(path: string, signal?: AbortSignal): Promise<ApiAnswer>
   post(path: string, body: unknown, signal?: AbortSignal): Promise<ApiAnswer>
-  /** A JSON merge patch unless `contentType` says otherwise. */
+  /** A JSON merge patch unless `contentType` differs. */
   patch(path: string, body: unknown, contentType?: string, signal?: AbortSignal): Promise<ApiAnswer>
   /** `options`: DeleteOptions. */
   delete(path: string, signal?: AbortSignal, options?: unknown): Promise<ApiAnswer>
@@ -40,11 +40,11 @@ export type ApiClientSettings = {
   readonly knownTime?: KnownTime
   /** The time between attempts, for tests. */
   readonly sleep?: Clock['sleep']
-  /** Told with every answer what time the server believes it is, to a second. */
-  readonly heardTime?: (wallMs: number) => void
+  /** Called with every answer: the time by the server's clock, to a second. */
+  readonly onServerTime?: (wallMs: number) => void
 }
 
-/** Nobody answered, or not in a way that can be trusted. `code` is Node's or OpenSSL's word for it. */
+/** No answer came, or none that can be trusted. `code` is that of Node.js or OpenSSL. */
 export class ApiUnreachable extends Error {
   override readonly name = 'ApiUnreachable'
   readonly code: string
@@ -57,7 +57,7 @@ export class ApiUnreachable extends Error {
 
 const longestAnswer = 16 * 1024 * 1024
 
-/** As client-go: a request that is over the server's limits is sent again, up to ten times, when the server says so. */
+/** As client-go: a request that is over the server's limits is sent again, up to ten times, when the server asks for it. */
 const mostAttempts = 11
 const longestWaitMs = 30_000
 
@@ -98,7 +98,7 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
       const answer = await withDeadline(deadlineMs, signal, (deadline) =>
         exchange(new URL(path, url), settings, { ...options, signal: deadline }, sent),
       )
-      if (answer.dateHeader !== undefined) settings.heardTime?.(Date.parse(answer.dateHeader))
+      if (answer.dateHeader !== undefined) settings.onServerTime?.(Date.parse(answer.dateHeader))
       return answer
     } catch (cause) {
       if (signal?.aborted) throw signal.reason

@@ -34,7 +34,7 @@ test('a file is read and typed', async (t) => {
   })
 })
 
-test('all problems are told at once, unknown fields among them', async (t) => {
+test('all problems are reported at once, unknown fields among them', async (t) => {
   t.same(problemsOf(`${head}maxPods: 0\nmaxPod: 3\nevictionHard: {memory.available: 5}\n`), [
     'maxPods: Invalid value: 0: must be at least 1',
     'evictionHard[memory.available]: Invalid value: 5: must be text',
@@ -44,12 +44,12 @@ test('all problems are told at once, unknown fields among them', async (t) => {
   t.same(problemsOf('kind: AgentConfiguration\n'), ['apiVersion: Required value'])
 })
 
-test('what is not YAML says where', async (t) => {
+test('an error of the YAML syntax names the place', async (t) => {
   t.match(problemsOf(`${head}maxPods: [1\n`), [/at line \d+, column \d+/])
   t.match(problemsOf(`${head}maxPods: 1\nmaxPods: 2\n`), [/unique.* at line 4/])
 })
 
-test('a file that is not there says so, with its cause', async (t) => {
+test('a missing file is reported with its cause', async (t) => {
   const path = join(t.testdir(), 'none.yaml')
   await t.rejects(readConfigurationFile(path, schema), {
     name: 'ConfigurationError',

@@ -29,7 +29,7 @@ export async function readConfigurationFile<const S extends TSchema>(path: strin
   return decodeConfiguration(await contentOf(path), schema, path)
 }
 
-/** The same for a text; `path` is for the message. A field the schema does not know is a problem: it may be a typo. */
+/** The same for a text; `path` is for the message. A field that is not in the schema is a problem: it may be a typo. */
 export function decodeConfiguration<const S extends TSchema>(source: string, schema: S, path: string): Described<S> {
   const document = parseDocument(source, { prettyErrors: true })
   if (document.errors.length > 0) {

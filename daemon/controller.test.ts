@@ -4,7 +4,7 @@ import { fakeClock } from './testing/fake-clock.ts'
 import { quietLog } from './testing/quiet-log.ts'
 import { workQueue } from './work-queue.ts'
 
-test('a failed visit is told once and repeated; a visit may ask for the next', async (t) => {
+test('a failed call is logged once and repeated; a call may request the next', async (t) => {
   const clock = fakeClock()
   const log = quietLog(t)
   const queue = workQueue(clock, () => 1)

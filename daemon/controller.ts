@@ -3,7 +3,7 @@ import { beginOperation } from './event-loop.ts'
 import type { Log } from './log.ts'
 import type { WorkQueue } from './work-queue.ts'
 
-/** `requeueAfterMs`: look again without being told, for silence is news too. */
+/** `requeueAfterMs`: call again without a change, for the passing of time matters too. */
 export type Reconciled = { readonly requeueAfterMs?: number } | undefined
 
 export interface Controller {

@@ -20,7 +20,7 @@ test('what is no span of time is not guessed at', async (t) => {
     t.equal(parseDuration(text), undefined, text)
 })
 
-test('a span is told in its two largest units', async (t) => {
+test('a duration is written in its two largest units', async (t) => {
   t.equal(formatDuration(24 * 3600_000 - 1000), '23h59m')
   t.equal(formatDuration(76 * 3600_000), '3d4h')
   t.equal(formatDuration(24 * 3600_000), '1d')

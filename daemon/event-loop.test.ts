@@ -67,7 +67,7 @@ test('what is short, and what rests in between, is not counted', async (t) => {
   t.same(loop.blocks, [])
 })
 
-test('work that nobody named while operations ran is counted as other', async (t) => {
+test('unnamed work done while operations ran is counted as other', async (t) => {
   const loop = aLoop()
   t.teardown(loop.stop)
   beginOperation('message', 'lease')

@@ -1,6 +1,6 @@
 /**
  * A log for lines that others can cause: at most so many per key and in total in a period, long values cut, and one line
- * at the period's end that says how many were left out. What must be counted exactly belongs into a metric beside it.
+ * at the period's end with the number that was left out. What must be counted exactly belongs into a metric beside it.
  */
 import type { Clock } from './clock.ts'
 import { type Facts, type Log, type LogLevel, storyOf } from './log.ts'

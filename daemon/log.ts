@@ -1,6 +1,6 @@
 /**
  * A log line is constant words plus facts: one JSON object a line, or readable text on a terminal, or the same text for
- * systemd's journal, which knows the time itself and is told the priority as sd-daemon(3) has it.
+ * systemd's journal, which adds the time itself and takes the priority in the form of sd-daemon(3).
  */
 import { pino } from 'pino'
 
@@ -29,7 +29,7 @@ export type LogSettings = {
   readonly write: (line: string) => void
 }
 
-/** A log that writes to `settings.write`, one call a line, each with its ending. Errors are told with their causes. */
+/** A log that writes to `settings.write`, one call a line, each with its ending. Errors are written with their causes. */
 export function openLog(settings: LogSettings): Log {
   const { format } = settings
   const shown = format === 'text' ? readable : forJournal
@@ -53,16 +53,16 @@ type Writer = {
 
 function faceOf(logger: Writer): Log {
   return {
-    error: (message, facts = {}) => logger.error(told(facts), message),
-    warn: (message, facts = {}) => logger.warn(told(facts), message),
-    info: (message, facts = {}) => logger.info(told(facts), message),
-    debug: (message, facts = {}) => logger.debug(told(facts), message),
+    error: (message, facts = {}) => logger.error(withStories(facts), message),
+    warn: (message, facts = {}) => logger.warn(withStories(facts), message),
+    info: (message, facts = {}) => logger.info(withStories(facts), message),
+    debug: (message, facts = {}) => logger.debug(withStories(facts), message),
     with: (facts) => faceOf(logger.child(facts)),
   }
 }
 
 /** An error becomes its story: what failed, because of what. The stack is kept for errors of our own making. */
-function told(facts: Facts): Facts {
+function withStories(facts: Facts): Facts {
   if (!Object.values(facts).some((fact) => fact instanceof Error)) return facts
   return Object.fromEntries(
     Object.entries(facts).map(([name, fact]) => [name, fact instanceof Error ? storyOf(fact) : fact]),

@@ -11,7 +11,7 @@ test('what was typed is given by name, with the defaults', async (t) => {
   t.match(read, { ok: true, value: { values: { port: '80', host: ['a', 'b'] }, positionals: ['run'] } })
 })
 
-test('what was mistyped is told in a sentence, without a word of where in the program', async (t) => {
+test('a mistyped option is reported in a sentence, without a stack trace', async (t) => {
   t.match(readOptions(['--hots', 'a'], config), { ok: false, why: /^Unknown option '--hots'/ })
   t.match(readOptions(['--port'], config), { ok: false, why: /^Option '--port <value>' argument missing$/ })
   for (const argv of [['--hots'], ['--port']]) {

@@ -21,7 +21,7 @@ test('what nothing is known of is not mentioned', async (t) => {
   t.equal(textOf([gauge('unknown', 'Unknown.', one(undefined))]), '')
 })
 
-test('where there is nothing to tell of many, others have a turn', async (t) => {
+test('where many objects have no sample, other work gets a turn', async (t) => {
   const pieces = [...metricsText([gauge('up', 'Up.', [undefined, { value: 1 }, undefined])])]
   t.same(pieces, ['', '# HELP up Up.\n# TYPE up gauge\nup 1\n'])
 })

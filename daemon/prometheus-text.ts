@@ -4,7 +4,7 @@ export type MetricFamily = {
   readonly name: string
   readonly help: string
   readonly type: 'counter' | 'gauge'
-  /** Undefined: no sample, but a good place to let others work, as after many objects of which there is nothing to tell. */
+  /** Undefined: no sample, but a good place to let others work, as after many objects without a sample. */
   readonly samples: Iterable<MetricSample | undefined>
 }
 

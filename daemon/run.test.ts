@@ -11,7 +11,7 @@ const untilToldToStop = (name: string): Loop => ({
   },
 })
 
-test('loops run until they are told to stop', async (t) => {
+test('loops run until they are stopped', async (t) => {
   const stop = new AbortController()
   const running = runLoops([untilToldToStop('a'), untilToldToStop('b')], stop.signal, quietLog(t))
   stop.abort()
@@ -40,7 +40,7 @@ test('a loop listens on a signal of its own, and leaves nothing on that of the p
   ended.splice(0)
 })
 
-test('the first failure ends all, and is told with its cause', async (t) => {
+test('the first failure ends all, and is logged with its cause', async (t) => {
   const broken: Loop = { name: 'broken', run: async () => Promise.reject(new Error('No disk')) }
   const running = runLoops([untilToldToStop('a'), broken], new AbortController().signal, quietLog(t))
   await t.rejects(running, { message: 'Loop broken failed', cause: { message: 'No disk' } })

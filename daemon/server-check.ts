@@ -10,7 +10,7 @@ import { certificatesIn } from '../api/pem.ts'
 export interface KnownTime {
   /** The system's clock is known to be right: it alone judges. */
   isClockRight(): boolean
-  /** It is at least this late, in milliseconds since 1970, whatever the clock says. */
+  /** It is at least this late, in milliseconds since 1970, whatever the clock shows. */
   earliestMs(): number
   /** Who is trusted showed that it is at least so late. */
   learn(wallMs: number): void
@@ -24,7 +24,7 @@ export function judgingMs(knownTime: KnownTime | undefined, wallMs: number): num
 export type ServerAddress = {
   readonly host: string
   readonly port: number
-  /** PEM: the authorities trusted, and nobody else. */
+  /** PEM: the only trusted authorities. */
   readonly ca: string
   /** PEM, with its key: who we are. */
   readonly cert?: string
@@ -106,7 +106,7 @@ function certificateProblem(
   }
   const otherName = checkServerIdentity(host, shown.toLegacyObject())
   if (otherName !== undefined) return otherName
-  // An authority never signs ahead of its time: the dates themselves tell how late it is at least.
+  // An authority never signs ahead of its time: the dates themselves show how late it is at least.
   const begunMs = Math.max(...[shown, authority].map(({ validFrom }) => Date.parse(validFrom)))
   const earliestMs = Math.max(knownTime.earliestMs(), begunMs)
   if ([shown, authority].some(({ validTo }) => Date.parse(validTo) < earliestMs)) {

@@ -38,7 +38,7 @@ test('a single cost above the burst takes a full bucket, and the debt is paid af
   t.equal(buckets.take('a'), 400)
 })
 
-test('tokens reserved ahead say how long to wait', async (t) => {
+test('tokens reserved ahead return how long to wait', async (t) => {
   const clock = fakeClock()
   const buckets = tokenBuckets({ perSecond: 10, burst: 5 }, clock)
   t.same(

@@ -9,7 +9,7 @@ export interface WorkQueue {
   /** Keys as they come due, until `signal` aborts. Every key given must be ended by `done` or `failed`. */
   keys(signal: AbortSignal): AsyncIterable<string>
   done(key: string, requeueAfterMs?: number): void
-  /** Puts the key back with a growing wait, and says how long. */
+  /** Puts the key back with a growing wait, and returns it. */
   failed(key: string): number
 }
 

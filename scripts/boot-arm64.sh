@@ -8,7 +8,7 @@ Usage: scripts/boot-arm64.sh [--yes]
 
 Flashes an emulated card (Debian 12 for arm64, Docker, the bramble-agent package, bramble.yaml on the boot partition), switches a
 machine on with it under qemu (two Cortex-A72, 1 GB), and looks on with kubectl from a controller on this host: the machine joins by
-itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Says how long
+itself, is Ready, runs a pod, is suspended for a while and wakes up with all as it was, and is powered off with grace. Prints how long
 each step takes. Not part of the tests: seven minutes, and two more the first time. Needs root.
 
   --yes      do not ask before installing what is missing
@@ -62,12 +62,12 @@ main() {
   kube get nodes --output wide
   [ "$(kube get node raspberrypi --output 'jsonpath={.status.nodeInfo.architecture}')" = arm64 ] || fail 'The node is not arm64' 'See above.'
   wait_or_fail 60 'The first-boot file is still there' answers '! test -e /boot/firmware/bramble.yaml'
-  say '    The first-boot file with its token is gone from the boot partition'
+  print '    The first-boot file with its token is gone from the boot partition'
   timed 'an image, imported' import_image
   timed 'a pod, from kubectl to Running' run_pod
   kube get pods --output wide
-  say "    In the pod: $(in_machine 'docker exec $(docker ps --quiet --filter ancestor=boot-arm64:1) /bin/busybox uname -m')"
-  say "    The agent: $(in_machine 'systemctl show --property=MemoryCurrent,NRestarts,StatusText bramble-agent | tr "\n" " "')"
+  print "    In the pod: $(in_machine 'docker exec $(docker ps --quiet --filter ancestor=boot-arm64:1) /bin/busybox uname -m')"
+  print "    The agent: $(in_machine 'systemctl show --property=MemoryCurrent,NRestarts,StatusText bramble-agent | tr "\n" " "')"
   step 'Suspended'
   suspend
   step 'Power-off'
@@ -88,7 +88,7 @@ install_needed() {
   want mtools 'to put a file on it'
   want cpio 'the first file system'
   want device-tree-compiler 'to give it an idle state'
-  want kmod 'to know what the kernel must load for it'
+  want kmod 'to find what the kernel must load for it'
   want g++-aarch64-linux-gnu 'to compile native parts for arm64'
   command -v kubectl >/dev/null || want kubernetes-client 'kubectl'
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
@@ -112,7 +112,7 @@ flash_card() {
   mount -t overlay overlay -o "lowerdir=$root,upperdir=$data/upper,workdir=$data/overlay" "$merged"
   cp "$data"/bramble-agent_*_arm64.deb "$merged/var/tmp/agent.deb"
   quietly 'Installing the package on the card' "$install_log" chroot "$merged" dpkg --install /var/tmp/agent.deb ||
-    fail 'The package cannot be installed' 'dpkg said why.' "$install_log"
+    fail 'The package cannot be installed' 'The cause is in the log of dpkg.' "$install_log"
   rm "$merged/var/tmp/agent.deb"
   tar -C "$merged" -cf "$merged/usr/share/busybox.tar" bin/busybox
   printf 'raspberrypi\n' >"$merged/etc/hostname"
@@ -129,7 +129,7 @@ flash_card() {
 switch_on() {
   door=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
   local board=(-cpu cortex-a72 -smp 2 -m 1024 -display none)
-  quietly 'Describing the board' "$install_log" describe_board "${board[@]}" || fail 'The board cannot be described' 'qemu or dtc said why.' "$install_log"
+  quietly 'Describing the board' "$install_log" describe_board "${board[@]}" || fail 'The board cannot be described' 'The cause is in the log of qemu or dtc.' "$install_log"
   nice qemu-system-aarch64 -M virt "${board[@]}" -dtb "$data/board" -accel tcg,thread=multi -monitor none -no-reboot \
     -kernel "$kernel" -initrd "$initramfs" -append 'root=/dev/vda rw console=ttyAMA0 apparmor=0' \
     -drive "file=$data/card,format=raw,if=virtio,cache=unsafe" -drive "file=$data/boot,format=raw,if=virtio,cache=unsafe" \
@@ -201,10 +201,10 @@ suspend() {
   # Its own clocks are looked at twice a minute; meanwhile the pod is probed a few times.
   pause 40
   after=$(who_runs)
-  [ "$before" = "$after" ] || fail 'Something was started anew' "Before: $before; after: $after"
+  [ "$before" = "$after" ] || fail 'Something was restarted' "Before: $before; after: $after"
   events=$(kube get events --output 'jsonpath={range .items[*]}{.reason}{"\n"}{end}')
   ! grep -E 'Unhealthy|Killing|Evict|BackOff|Clock|Rebooted' <<<"$events" || fail 'Somebody took notice of it' "See the Events above."
-  say "    The same as before: $after"
+  print "    The same as before: $after"
   in_machine 'journalctl --boot --unit bramble-agent --since -3min --output cat'
 }
 
@@ -216,13 +216,13 @@ who_runs() {
 
 # What a shutdown with grace leaves behind.
 look_back() {
-  grep -q 'reboot: Power down' "$data/console" || fail 'The kernel did not say that it powers down' 'The end of its console:' "$data/console"
+  grep -q 'reboot: Power down' "$data/console" || fail 'The kernel did not report that it powers down' 'The end of its console:' "$data/console"
   dumpe2fs -h "$data/card" 2>/dev/null | grep -q '^Filesystem state: *clean' || fail 'The file system was not unmounted' 'The end of the console:' "$data/console"
-  say '    The file system was unmounted'
-  local said
-  said=$(kube get lease raspberrypi --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}')
-  say "    What the controller heard: $said"
-  [[ $said == *goodbye* ]] || fail 'The agent did not say goodbye' 'See the lease above.'
+  print '    The file system was unmounted'
+  local annotations
+  annotations=$(kube get lease raspberrypi --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}')
+  print "    What the controller recorded: $annotations"
+  [[ $annotations == *goodbye* ]] || fail 'The agent did not announce its shutdown' 'See the lease above.'
 }
 
 clean_up() {

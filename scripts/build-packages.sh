@@ -39,8 +39,8 @@ done
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 repository=$PWD
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
+# shellcheck source=scripts/support/print.sh
+. scripts/support/print.sh
 # shellcheck source=scripts/support/packages.sh
 . scripts/support/packages.sh
 
@@ -113,7 +113,7 @@ native() {
     local -x CFLAGS="${quick:+-O0}" CXXFLAGS="${quick:+-O0}" NODE_PATH=$repository/node_modules
     (cd "$folder" && quietly "Compiling $module for $arch" "$install_log" env CC="$CC" CXX="$CXX" LINK="$CXX" \
       node "$repository/node_modules/usocket/node_modules/node-gyp/bin/node-gyp.js" rebuild --release --arch="$platform" \
-      --nodedir="$node_home") >&2 || fail "$module could not be compiled for $arch" 'The compiler said why, above.' "$install_log"
+      --nodedir="$node_home") >&2 || fail "$module could not be compiled for $arch" 'The errors of the compiler are above.' "$install_log"
     "$strip" --strip-unneeded "$folder/build/Release/$file"
     mv -- "$folder/build/Release/$file" "$compiled"
   fi
@@ -165,7 +165,7 @@ build() {
   [ -z "$quick" ] || compression=(-Znone)
   chmod -R u=rwX,go=rX "$root"
   dpkg-deb --root-owner-group "${compression[@]}" --build "$root" "$archive" >>"$install_log"
-  say "$archive: $(du -h -- "$archive" | cut -f 1), installed $(du -sh -- "$root" | cut -f 1), $((SECONDS - began)) s"
+  print "$archive: $(du -h -- "$archive" | cut -f 1), installed $(du -sh -- "$root" | cut -f 1), $((SECONDS - began)) s"
 }
 
 runtime() {
@@ -188,7 +188,7 @@ program() {
   manual "$1" "$2"
 }
 
-# manual PROGRAM WHAT: what --help says, as a page for man; its modules must be there. Run by this machine's Node.js: that of the package may be for another.
+# manual PROGRAM WHAT: the output of --help as a page for man; its modules must be there. Run by this machine's Node.js: that of the package may be for another.
 manual() {
   local page=$root/usr/share/man/man8/$1.8.gz
   mkdir -p "${page%/*}"
@@ -244,7 +244,7 @@ documents() {
   } | gzip -9 -n >"$documents/changelog.gz"
   mkdir -p "$overrides"
   {
-    printf '# Node.js comes as its makers build it, so that its faults are theirs to mend for every system at once.\n'
+    printf '# Node.js comes as its makers build it, so that its fixes are the same for every system.\n'
     printf '%s: embedded-library zlib [usr/lib/%s/node]\n%s: hardening-no-pie [usr/lib/%s/node]\n' "$package" "$package" "$package" "$package"
   } >"$overrides/$package"
 }

@@ -119,7 +119,7 @@ async function bundle({ name, entry, alias = {} }: Program): Promise<Metafile> {
   return metafile
 }
 
-/** As if `daemon/version.ts` said so. */
+/** In place of the value in `daemon/version.ts`. */
 function calledVersion(name: string): Plugin {
   return {
     name: 'version',

@@ -36,8 +36,8 @@ while [ $# -gt 0 ]; do
 done
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
+# shellcheck source=scripts/support/print.sh
+. scripts/support/print.sh
 # shellcheck source=scripts/support/processes.sh
 . scripts/support/processes.sh
 
@@ -75,7 +75,7 @@ measure_starts() {
     began=$(date +%s%3N)
     start agent "$log" scripts/bramble-agent run --data-dir "$agent_mark" --docker-socket "$(docker_socket)" \
       --healthz-port 0 --log-format json
-    wait_for 30 posted_after "$size" || fail 'The agent does not get Ready' 'Its log says why.' "$log"
+    wait_for 30 posted_after "$size" || fail 'The agent does not get Ready' 'The cause is in its log.' "$log"
     posted=$(tail -c "+$((size + 1))" "$log" | sed -n 's/.*"time":"\([^"]*\)".*Node status posted.*/\1/p' | head -n 1)
     echo $(($(date -d "$posted" +%s%3N) - began))
   done | sort -n | sed -n "$(((starts + 1) / 2))p"
@@ -106,7 +106,7 @@ measure_rest() {
   faults=$(stat_field "$pid" 11)
   written=$(bytes_written "$pid")
   pause "$seconds"
-  [ "$pid" = "$(pid_of agent "$agent_mark")" ] || fail 'The agent did not live through it' 'Its log says why.' "$log"
+  [ "$pid" = "$(pid_of agent "$agent_mark")" ] || fail 'The agent did not live through it' 'The cause is in its log.' "$log"
   cpu_percent=$(awk -v ticks="$(($(cpu_ticks "$pid") - cpu))" -v hz="$(getconf CLK_TCK)" -v s="$seconds" \
     'BEGIN { printf "%.2f", ticks / hz / s * 100 }')
   [ "$(stat_field "$pid" 11)" = "$faults" ] && children=0 || children='some'
@@ -139,7 +139,7 @@ TXT
   )
   machine="Node.js $(node -p process.versions.node), $(uname -m), $(nproc) cores, kernel $(uname -r | cut -d. -f1,2), over $seconds s"
   step "The agent ($machine)"
-  say "$figures"
+  print "$figures"
 }
 
 put_into_page() {

@@ -1,6 +1,6 @@
 /**
- * What quickstart.sh must know and a shell cannot find out without tools that may be missing. Answers by its exit
- * status, 0 for yes, and with a line when there is something to say.
+ * What quickstart.sh needs and a shell cannot find out without tools that may be missing. Answers by its exit
+ * status, 0 for yes, and with a line of text where one helps.
  */
 import { readFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
@@ -51,7 +51,7 @@ async function portIsFree(port = '0'): Promise<Answer> {
   }
 }
 
-/** Is this identity of this authority, and of a controller at this port? Says the node's name. */
+/** Is this identity of this authority, and of a controller at this port? Prints the node's name. */
 async function isJoined(identityFile = '', authorityFile = '', apiPort = ''): Promise<Answer> {
   try {
     const identity = field(JSON.parse(await readFile(identityFile, 'utf8')))
@@ -64,8 +64,8 @@ async function isJoined(identityFile = '', authorityFile = '', apiPort = ''): Pr
 }
 
 /**
- * Waits up to `seconds` for the node to be Ready and heard of after `since` (milliseconds since 1970): what an agent
- * said before it was stopped does not count.
+ * Waits up to `seconds` for the node to be Ready with a heartbeat after `since` (milliseconds since 1970): what an agent
+ * reported before it was stopped does not count.
  */
 async function nodeIsReady(kubeconfig = '', node = '', seconds = '60', since = '0'): Promise<Answer> {
   const until = performance.now() + Number(seconds) * 1000
@@ -86,9 +86,9 @@ async function lookAt(server: RequestOptions, node: string, since: number): Prom
     const [object, lease] = answers.map(({ body }) => JSON.parse(body))
     if (answers.some(({ status }) => status !== 200)) return { yes: false, line: object?.message ?? lease?.message }
     const ready = object?.status?.conditions?.find(({ type }: { type: string }) => type === 'Ready')
-    const heard = Date.parse(lease?.spec?.renewTime ?? '') >= since
+    const hasHeartbeat = Date.parse(lease?.spec?.renewTime ?? '') >= since
     const state = `Ready is ${ready?.status ?? 'not known'}${ready?.message ? `: ${ready.message}` : ''}`
-    return { yes: ready?.status === 'True' && heard, line: heard ? state : 'No heartbeat came yet' }
+    return { yes: ready?.status === 'True' && hasHeartbeat, line: hasHeartbeat ? state : 'No heartbeat came yet' }
   } catch (error) {
     return { yes: false, line: messageOf(error) }
   }
@@ -157,7 +157,7 @@ function ask(request: typeof httpRequest | typeof httpsRequest, options: Request
   })
 }
 
-/** Reads text fields of something decoded from a file, and says which one is missing. */
+/** Reads text fields of something decoded from a file, and names the one that is missing. */
 function field(from: unknown): (name: string) => string {
   return (name) => {
     const value = typeof from === 'object' && from !== null ? Reflect.get(from, name) : undefined

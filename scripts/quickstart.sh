@@ -6,8 +6,8 @@ usage() {
   cat <<'TXT'
 Usage: scripts/quickstart.sh [options]
 
-Makes this machine a fleet of one: installs what is missing (after saying so), builds, starts the broker-controller
-and an agent, waits until the node is Ready, says what to try next, and runs until Ctrl-C.
+Makes this machine a fleet of one: installs what is missing (after listing it), builds, starts the broker-controller
+and an agent, waits until the node is Ready, prints what to try next, and runs until Ctrl-C.
 
   --yes              do not ask before installing
   --background       return when the node is Ready; everything goes on running
@@ -50,8 +50,8 @@ for port in "$api_port" "$mqtt_port"; do
 done
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
+# shellcheck source=scripts/support/print.sh
+. scripts/support/print.sh
 # shellcheck source=scripts/support/packages.sh
 . scripts/support/packages.sh
 # shellcheck source=scripts/support/processes.sh
@@ -68,7 +68,7 @@ data=$(realpath -m -- "$data")
 logs=$data/logs
 tools=$data/tools
 install_log=$logs/install.log
-# The controller's and the agent's own folders are what tells their processes from others.
+# The controller's and the agent's own folders distinguish their processes from others.
 controller_mark=$data/controller
 agent_mark=$data/agent
 dockerd_mark=$data/docker
@@ -101,9 +101,9 @@ main() {
   exec 9>&-
   if [ "${#started[@]}" = 0 ] || [ -n "$background" ]; then
     trap - EXIT
-    say "It goes on running. To end it: scripts/quickstart.sh --stop --data $data"
+    print "It goes on running. To end it: scripts/quickstart.sh --stop --data $data"
   else
-    say 'It runs until Ctrl-C.'
+    print 'It runs until Ctrl-C.'
     stay
   fi
 }
@@ -141,8 +141,8 @@ plan_kubectl() {
   if newer_or_same "$(candidate_of kubernetes-client)" 1.29; then
     want kubernetes-client 'kubectl, the command line'
   else
-    say '    kubectl is missing, and this distribution has none that is 1.29 or newer. Everything runs without it; to get it:'
-    say '    https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
+    print '    kubectl is missing, and this distribution has none that is 1.29 or newer. Everything runs without it; to get it:'
+    print '    https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
   fi
 }
 
@@ -150,7 +150,7 @@ ensure_controller() {
   local log=$logs/controller.log began pid
   if pid=$(pid_of controller "$controller_mark"); then
     check_ports_asked
-    say "    It runs already (pid $pid)"
+    print "    It runs already (pid $pid)"
     return
   fi
   : "${api_port:=$(remembered api_port)}" "${mqtt_port:=$(remembered mqtt_port)}"
@@ -162,14 +162,14 @@ ensure_controller() {
     --api-port "$api_port" --mqtt-port "$mqtt_port" --log-format json
   started+=(controller)
   wait_for 60 controller_settled "$began" || true
-  news "$log" "$began" >"$log.now"
+  written_since "$log" "$began" >"$log.now"
   grep -q 'Controller ready' "$log.now" ||
     fail 'The broker-controller does not get ready' 'Its own words are above; if its data is damaged, keep a copy and start with another --data.' "$log.now"
   api_port=$(sed -n '/Controller ready/s/.*"https:\/\/[^"]*:\([0-9]*\)".*/\1/p' "$log.now" | tail -n 1)
   mqtt_port=$(sed -n '/Controller ready/s/.*"mqtts:\/\/[^"]*:\([0-9]*\)".*/\1/p' "$log.now" | tail -n 1)
   rm -f -- "$log.now"
   printf 'api_port=%s\nmqtt_port=%s\n' "$api_port" "$mqtt_port" >"$data/ports"
-  say "    Kubernetes API on port $api_port, MQTT on port $mqtt_port"
+  print "    Kubernetes API on port $api_port, MQTT on port $mqtt_port"
 }
 
 # may_have_port PORT WHAT FLAG
@@ -178,7 +178,7 @@ may_have_port() {
   why=$(probe free "$1") || fail "Port $1 ($2) cannot be had: $why" "Choose another with $3, or 0 for a free one."
 }
 
-controller_settled() { news "$logs/controller.log" "$1" | grep -q 'Controller ready' || ! pid_of controller "$controller_mark"; }
+controller_settled() { written_since "$logs/controller.log" "$1" | grep -q 'Controller ready' || ! pid_of controller "$controller_mark"; }
 
 check_ports_asked() {
   local name
@@ -196,7 +196,7 @@ ensure_agent() {
     fail "This machine is node $name of this fleet already" 'Leave out --node-name, or start another fleet with another --data.'
   fi
   if pid=$(pid_of agent "$agent_mark"); then
-    say "    It runs already (pid $pid)"
+    print "    It runs already (pid $pid)"
     since=0
   else
     join_if_needed
@@ -208,10 +208,10 @@ ensure_agent() {
     started+=(agent)
   fi
   node_name=$(joined)
-  say "    Waiting for node $node_name to be Ready"
+  print "    Waiting for node $node_name to be Ready"
   local state
   state=$(probe ready "$data/kubeconfig" "$node_name" 90 "$since") || {
-    news "$log" "${began:-0}" >"$log.now"
+    written_since "$log" "${began:-0}" >"$log.now"
     pid_of agent "$agent_mark" >/dev/null || state='the agent ended'
     [[ $state != *'not found'* ]] ||
       fail "Node $node_name was deleted, and an agent registers its node once, at its start" "scripts/quickstart.sh --stop --data $data, then start it again."
@@ -224,7 +224,7 @@ join_if_needed() {
   local line log=$logs/join.log
   line=$(scripts/bramble-controller token create --kubeconfig "$data/kubeconfig" --ttl 1h \
     --description 'quickstart' --print-join-command 2>"$log") || fail 'No token could be made' 'The broker-controller runs; see its log.' "$log"
-  say '    Joining this machine to the fleet'
+  print '    Joining this machine to the fleet'
   # bramble-agent join https://HOST:PORT --token … --ca-hash …; from here the host is this machine.
   read -ra line <<<"$line"
   scripts/bramble-agent join "https://127.0.0.1:$api_port" "${line[@]:3}" --data-dir "$agent_mark" --no-run \
@@ -235,7 +235,7 @@ join_if_needed() {
 joined() { probe joined "$agent_mark/identity.json" "$controller_mark/authority/ca.crt" "$api_port"; }
 
 what_next() {
-  if [ "$socket" = "$data/docker.sock" ] && command -v docker >/dev/null; then say "    Its Docker: docker -H unix://$socket ps"; fi
+  if [ "$socket" = "$data/docker.sock" ] && command -v docker >/dev/null; then print "    Its Docker: docker -H unix://$socket ps"; fi
   cat <<TXT
 
 Try:
@@ -251,7 +251,7 @@ Another machine joins with the line this prints:
 TXT
 }
 
-# Until Ctrl-C, or until nothing of ours runs. A program that ends by itself is told of, once.
+# Until Ctrl-C, or until nothing of ours runs. A program that ends by itself is reported once.
 stay() {
   local name mark alive gone=''
   while :; do
@@ -264,7 +264,7 @@ stay() {
       elif [[ $gone != *$name* ]]; then
         gone+=" $name"
         tail -n 5 -- "$logs/$name.log"
-        say "The $name ended; its last words are above. To start it again: scripts/quickstart.sh --background --data $data"
+        print "The $name ended; the end of its log is above. To start it again: scripts/quickstart.sh --background --data $data"
       fi
     done
     [ -n "$alive" ] || exit 0
@@ -284,13 +284,13 @@ end_what_we_started() {
 stop_all() {
   step "Stopping what runs from $data"
   [ -w "$data" ] || [ ! -e "$data" ] || fail "This user may not change $data" "Run this as $(stat -c %U -- "$data"), who started it."
-  [ -e "$data" ] || { say '    Nothing is there.' && return; }
+  [ -e "$data" ] || { print '    Nothing is there.' && return; }
   check_data_folder
   use_fetched_node
   stop_agent
   stop_controller
   stop_dockerd
-  say '    Done.'
+  print '    Done.'
 }
 
 stop_agent() {
@@ -308,6 +308,6 @@ remembered() { sed -n "s/^$1=//p" "$data/ports" 2>/dev/null || true; }
 size_of() { stat -c %s -- "$1" 2>/dev/null || echo 0; }
 
 # What was written to a log after it had this size.
-news() { tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null || true; }
+written_since() { tail -c "+$(($2 + 1))" -- "$1" 2>/dev/null || true; }
 
 main

@@ -9,7 +9,7 @@ Usage: scripts/skew.sh --old REF [--yes]
 Builds the agent and the controller of an older commit beside those of this tree, in a temporary folder, and changes first the agent
 and then the controller from old to this and back again, each with the data of the one before, on a dockerd of its own. After each
 change: the node is Ready, the container that ran before is untouched, another pod comes, is described and goes, a further agent
-joins, is Ready and says goodbye. What was written by a later version is taken or refused with the remedy, and never spoiled. Says what
+joins, is Ready and announces its shutdown. What was written by a later version is taken or refused with the remedy, and never spoiled. Prints what
 it saw. Not part of the tests: five minutes. Needs root.
 
   --old REF  a commit or tag that has scripts/bramble-agent
@@ -150,12 +150,12 @@ run() {
   : >"$log"
   start "$program" "$log" "${command[@]}"
   wait_for 60 is_ready_or_ended "$program" || true
-  says_ready "$program"
+  logs_ready "$program"
 }
-says_ready() { grep "${ready[$1]}" "$data/$1.log" >/dev/null; }
-is_ready_or_ended() { says_ready "$1" || ! pid_of "$1" "${folder[$1]}"; }
+logs_ready() { grep "${ready[$1]}" "$data/$1.log" >/dev/null; }
+is_ready_or_ended() { logs_ready "$1" || ! pid_of "$1" "${folder[$1]}"; }
 
-run_or_fail() { run "$1" "$2" || fail "The $1 ($2) does not start" 'Its log says why.' "$data/$1.log"; }
+run_or_fail() { run "$1" "$2" || fail "The $1 ($2) does not start" 'The cause is in its log.' "$data/$1.log"; }
 
 # change PROGRAM FROM TO: another version on the same data. Fails when that refuses it; then the one before runs again.
 change() {
@@ -165,9 +165,9 @@ change() {
     findings+=("| the $program of $3 on what the one of $2 wrote | takes it over |")
     return
   fi
-  grep -E 'newer|later' "$data/$program.log" || fail "The $program of $3 does not start on the data of $2" 'Its log says why.' "$data/$program.log"
+  grep -E 'newer|later' "$data/$program.log" || fail "The $program of $3 does not start on the data of $2" 'The cause is in its log.' "$data/$program.log"
   run_or_fail "$program" "$2"
-  findings+=("| the $program of $3 on what the one of $2 wrote | refuses it and says what to do; the one of $2 goes on with it |")
+  findings+=("| the $program of $3 on what the one of $2 wrote | refuses it and prints what to do; the one of $2 goes on with it |")
   return 1
 }
 
@@ -191,11 +191,11 @@ look_at() {
   [ "$(containers_of stays)" = "$container" ] || fail "The pod's containers are not those they were: $with" "Before: $container; now: $(containers_of stays)"
   kube get pod stays | grep -E ' Running +0 ' || fail "The pod that stays is not seen as it was: $with" 'See kubectl describe.'
   run_pod comes
-  wait_for 20 is_start_recorded comes || fail "No Event says that a pod was started: $with" 'The log of the agent:' "$data/agent.log"
+  wait_for 20 is_start_recorded comes || fail "No Event shows that a pod was started: $with" 'The log of the agent:' "$data/agent.log"
   kube delete pod comes --timeout=60s || fail "A pod does not go: $with" 'The log of the agent:' "$data/agent.log"
   [ -z "$(containers_of comes)" ] || fail "A pod's containers stay: $with" 'See docker ps.'
   come_and_go "$1" "$with"
-  findings+=("| $with | Ready; a pod ran on, another came, was described and went; a further agent joined and said goodbye |")
+  findings+=("| $with | Ready; a pod ran on, another came, was described and went; a further agent joined and announced its shutdown |")
 }
 
 # A further machine with an agent of that version, on the same Docker.
@@ -207,16 +207,16 @@ come_and_go() {
   start further "$data/further.log" "${command[@]}"
   wait_for 60 is_ready "$name" || fail "A further node is not Ready: $2" 'Its log:' "$data/further.log"
   stop further "$data/$name" 40
-  wait_for 30 said_goodbye "$name" || {
+  wait_for 30 announced_shutdown "$name" || {
     kube get lease "$name" --namespace kube-node-lease --output yaml || true
     grep -F "\"$name\"" "$data/controller.log" || true
-    fail "No goodbye was heard: $2" 'Above its lease and what the controller has logged of it. The log of the agent:' "$data/further.log"
+    fail "No goodbye arrived: $2" 'Above its lease and what the controller has logged of it. The log of the agent:' "$data/further.log"
   }
   kube delete node "$name"
 }
 
 is_ready() { [ "$(kube get node "$1" --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
-said_goodbye() { kube get lease "$1" --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}' | grep '"bramble.dev/connection":"goodbye"'; }
+announced_shutdown() { kube get lease "$1" --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}' | grep '"bramble.dev/connection":"goodbye"'; }
 
 run_pod() {
   kube create --filename - <<YAML

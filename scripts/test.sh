@@ -29,8 +29,8 @@ for argument in "$@"; do
 done
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
+# shellcheck source=scripts/support/print.sh
+. scripts/support/print.sh
 # shellcheck source=scripts/support/packages.sh
 . scripts/support/packages.sh
 
@@ -50,14 +50,14 @@ main() {
   prepare_machines &
   step 'Format and lint'
   node_modules/.bin/biome check --error-on-warnings . ||
-    fail 'Format or lint' 'npm run format mends most of it; the rest is said above.'
+    fail 'Format or lint' 'npm run format fixes most of it; the rest is listed above.'
   shell_scripts
   step 'Types'
-  node_modules/.bin/tsc || fail 'Types' 'The compiler said where, above.'
+  node_modules/.bin/tsc || fail 'Types' 'The errors of the compiler are above.'
   step 'Build'
   ensure_bundles
   quietly 'Building the packages that are tested' "$install_log" test/machines/build-packages.sh ||
-    fail 'The packages that are tested cannot be built' 'Its own words are in the log.' "$install_log"
+    fail 'The packages that are tested cannot be built' 'The cause is in the log.' "$install_log"
   wait # for the machines
   step 'Tests'
   run_tests
@@ -104,20 +104,20 @@ plan_test_kubectl() {
 }
 
 shell_scripts() {
-  command -v shellcheck >/dev/null || { say '    shellcheck is missing: the shell scripts are not checked' && return; }
+  command -v shellcheck >/dev/null || { print '    shellcheck is missing: the shell scripts are not checked' && return; }
   shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh scripts/packages/*/p* .ci/run ||
-    fail 'A shell script' 'shellcheck said where, above.'
+    fail 'A shell script' 'The errors of shellcheck are above.'
 }
 
 run_tests() {
   local status=0 passed failed
-  tell_progress &
-  # Told that it is in CI the runner does not redraw the screen.
+  print_progress &
+  # With CI set the runner does not redraw the screen.
   CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$results" "${files[@]}" </dev/null |
     sed 's/\x1b\[[?0-9]*[a-zA-Z]//g' || status=$?
   pause 1.5
   kill $! 2>/dev/null || true
-  say "    Everything the tests said: $results"
+  print "    The whole output of the tests: $results"
   sed -n '/^# {/p; /^# time/p' "$results"
   passed=$(total pass)
   failed=$(total fail)
@@ -128,7 +128,7 @@ run_tests() {
 }
 
 # A line for each test file that ended, as they end.
-tell_progress() {
+print_progress() {
   : >"$results"
   tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$results" 2>/dev/null |
     sed --unbuffered -n -E 's/^(ok|not ok) [0-9]+ - (.*\.test\.js)( # time=(.*))?$/    \1  \2  \4/p'

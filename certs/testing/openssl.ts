@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-/** All it said, on both channels. Rejects when it fails, with what it said. */
+/** All its output, on both channels. Rejects with it when the command fails. */
 export async function openssl(...args: readonly string[]): Promise<string> {
   const { stdout, stderr } = await run('openssl', [...args], { timeout: 20_000 })
   return stdout + stderr

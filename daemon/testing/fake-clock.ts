@@ -1,4 +1,4 @@
-/** A clock that moves when the test says so. */
+/** A clock that the test moves. */
 import type { Clock } from '../clock.ts'
 
 export interface FakeClock extends Clock {
@@ -8,7 +8,7 @@ export interface FakeClock extends Clock {
   suspend(ms: number): void
   /** Lets everything that is ready happen, without time passing. */
   settle(): Promise<void>
-  /** Moves the date, not the time: a Pi that hears from a time server. */
+  /** Moves the date, not the time: a Pi that gets the time from a server. */
   setWall(wallMs: number): void
   /** How many wait. */
   readonly sleepers: number

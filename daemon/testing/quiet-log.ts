@@ -1,4 +1,4 @@
-/** A log that keeps its lines for the test, and fails it on an error nobody expects. */
+/** A log that keeps its lines for the test, and fails it on an unexpected error. */
 import { type Facts, type Log, type LogLevel, storyOf } from '../log.ts'
 
 export type LogLine = { readonly level: LogLevel; readonly message: string; readonly facts: Facts }
@@ -14,7 +14,7 @@ export function quietLog(t: { fail(message: string): unknown }, ...expected: rea
   const lines: LogLine[] = []
   const write = (level: LogLevel, message: string, facts: Facts) => {
     lines.push({ level, message, facts })
-    if (level === 'error' && !expected.includes(message)) t.fail(`Unexpected error logged: ${told(message, facts)}`)
+    if (level === 'error' && !expected.includes(message)) t.fail(`Unexpected error logged: ${lineOf(message, facts)}`)
   }
   return {
     ...faceWith(write, {}),
@@ -37,7 +37,7 @@ function faceWith(write: (level: LogLevel, message: string, facts: Facts) => voi
   }
 }
 
-function told(message: string, facts: Facts): string {
-  const said = Object.entries(facts).map(([name, fact]) => `${name}=${storyOf(fact)}`)
-  return [message, ...said].join(' ')
+function lineOf(message: string, facts: Facts): string {
+  const fields = Object.entries(facts).map(([name, fact]) => `${name}=${storyOf(fact)}`)
+  return [message, ...fields].join(' ')
 }

@@ -18,7 +18,7 @@ arm64_root() {
     rm -rf --one-file-system "$folder.part"
     mkdir -p "$folder.part"
     quietly 'Making a Debian for arm64, emulated: two minutes or more' "$install_log" make_root "$folder.part/root" ||
-      fail 'The Debian for arm64 could not be made' 'mmdebstrap said why.' "$install_log"
+      fail 'The Debian for arm64 could not be made' 'The cause is in the log of mmdebstrap.' "$install_log"
     unpack_kernel "$folder.part"
     configure_root "$folder.part/root"
     pack_initramfs "$folder.part"
@@ -52,7 +52,7 @@ unpack_kernel() {
 
 configure_root() {
   local root=$1 unit
-  # A console nobody sits at, and updates.
+  # A console without a user, and updates.
   for unit in serial-getty@ttyAMA0.service getty.target apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
     e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-networkd-wait-online.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"

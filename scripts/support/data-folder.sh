@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# Sourced by quickstart.sh: is the data folder ours, so that nobody else can put links into it or exchange it? The rule is that of
-# sshd's StrictModes. Needs say.sh, and these: data (without symbolic links), logs.
+# Sourced by quickstart.sh: is the data folder ours, so that no other user can put links into it or exchange it? The rule is that of
+# sshd's StrictModes. Needs print.sh, and these: data (without symbolic links), logs.
 
 # Ends the script where the folder, or one above it, is another user's or may be changed by others.
 check_data_folder() {

@@ -1,21 +1,21 @@
 # shellcheck shell=bash disable=SC2154
-# Sourced by quickstart.sh: a Docker daemon for the pods. Needs say.sh, packages.sh, processes.sh, and these: data, logs,
+# Sourced by quickstart.sh: a Docker daemon for the pods. Needs print.sh, packages.sh, processes.sh, and these: data, logs,
 # socket, started, probe, size_of.
 
 # The system's Docker where there is one; where there is no systemd to run it, a dockerd of our own.
 ensure_docker() {
   if systemd_runs && command -v dockerd >/dev/null && ! systemctl --quiet is-active docker; then
-    say '    Starting the docker service'
+    print '    Starting the docker service'
     as_root systemctl start docker || fail 'The docker service does not start' 'See: systemctl status docker; journalctl -u docker'
   fi
-  # A socket may be there with nobody behind it; a service that just started may need a moment.
+  # A socket may be there without a daemon behind it; a service that just started may need a moment.
   if [ -S "$socket" ] && may_use_docker "$(systemd_runs && echo 30 || echo 2)"; then
-    say "    The Docker at $socket"
+    print "    The Docker at $socket"
     return
   fi
   socket=$data/docker.sock
   if pid_of dockerd "$dockerd_mark" >/dev/null; then
-    say "    Our own dockerd runs already (pid $(pid_of dockerd "$dockerd_mark"))"
+    print "    Our own dockerd runs already (pid $(pid_of dockerd "$dockerd_mark"))"
     return
   fi
   start_dockerd
@@ -25,7 +25,7 @@ ensure_docker() {
 docker_user=()
 may_use_docker() {
   if [ "$(id -u)" != 0 ] && [ ! -w "$socket" ]; then
-    say "    This user may not use $socket: sudo gives the agent the socket's group"
+    print "    This user may not use $socket: sudo gives the agent the socket's group"
     sudo -v || fail "This user may not use $socket" "Run this with sudo, or: sudo usermod -aG docker $(id -un), and log in again."
     docker_user=(sudo setpriv "--reuid=$(id -u)" "--regid=$(id -g)"
       "--groups=$(id -G | tr ' ' ,),$(stat -c %g "$socket")" env "PATH=$PATH" "BRAMBLE_NODE=$BRAMBLE_NODE")
@@ -35,7 +35,7 @@ may_use_docker() {
 
 start_dockerd() {
   local log=$logs/dockerd.log began pid
-  say "    No Docker runs and no systemd could run it: starting a dockerd of our own (log: $log)"
+  print "    No Docker runs and no systemd could run it: starting a dockerd of our own (log: $log)"
   command -v dockerd >/dev/null || fail "A Docker socket is there, but nothing answers on $socket" 'Start that Docker, or remove the socket file.'
   [ "$(id -u)" = 0 ] || as_root true || fail 'Only root may run dockerd' 'Run this as root.'
   make_bridge
@@ -87,7 +87,7 @@ stop_dockerd() {
   local link
   [ -d "$dockerd_mark" ] || return 0
   stop dockerd "$dockerd_mark" 60
-  ! containerd_lives || say "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
+  ! containerd_lives || print "    dockerd was killed and its containers go on: start it with this script and stop it again to end them"
   as_root rm -f -- "$data/docker.sock"
   while read -r link; do
     as_root ip link delete "$link" 2>/dev/null || true
@@ -106,7 +106,7 @@ our_bridges() {
   done
 }
 
-# dockerd leaves what it told the firewall of its bridges.
+# dockerd leaves the firewall rules of its bridges.
 forget_firewall_rules() {
   local table rule
   for table in filter nat; do
@@ -128,5 +128,5 @@ stop_pods() {
   local asked=(node dist/bundle/quickstart-probe.mjs stop-pods "$socket" "$agent_mark/identity.json")
   [ -f "${asked[1]}" ] && [ -S "$socket" ] || return 0
   if [ "$(id -u)" = 0 ] || [ -w "$socket" ]; then "${asked[@]}"; else sudo env "PATH=$PATH" "${asked[@]}"; fi ||
-    say "    The pods' containers could not be stopped: docker ps shows them"
+    print "    The pods' containers could not be stopped: docker ps shows them"
 }

@@ -14,7 +14,7 @@ start_controller() {
   shift
   start controller "$data/controller.log" scripts/bramble-controller run --data-dir "$data/controller" --kubeconfig "$data/kubeconfig" \
     --advertise-address "$address" "$@" --api-port 0 --mqtt-port 0 --log-format json
-  wait_for 60 grep 'Controller ready' "$data/controller.log" || fail 'The controller does not start' 'Its log says why.' "$data/controller.log"
+  wait_for 60 grep 'Controller ready' "$data/controller.log" || fail 'The controller does not start' 'The cause is in its log.' "$data/controller.log"
 }
 
 kube() { kubectl --kubeconfig "$data/kubeconfig" --cache-dir "$data/kube-cache" "$@"; }
@@ -31,7 +31,7 @@ open_door() {
   ln -sf ../door.socket "$units/sockets.target.wants/"
 }
 
-# in_machine COMMAND: its words; fails when it does, or when nobody answers within a minute.
+# in_machine COMMAND: its output; fails when it does, or when there is no answer within a minute.
 in_machine() {
   local words
   { exec 5<>"/dev/tcp/$door_host/$door"; } 2>/dev/null || return 1
@@ -45,18 +45,18 @@ answers() { in_machine "$1" >/dev/null 2>&1; }
 
 machine_is_off() { ! kill -0 "$machine" 2>/dev/null; }
 
-# wait_or_fail SECONDS WHAT COMMAND…: until it succeeds; says WHAT and shows the console when it does not.
+# wait_or_fail SECONDS WHAT COMMAND…: until it succeeds; prints WHAT and shows the console when it does not.
 wait_or_fail() {
   local seconds=$1 what=$2 until=$((SECONDS + $1))
   shift 2
   until "$@"; do
     ! machine_is_off || fail "$what: the machine is off" 'The end of its console is above.' "$data/console"
-    [ "$SECONDS" -lt "$until" ] || { tell_journal; fail "$what within $seconds s" 'The end of its console is above.' "$data/console"; }
+    [ "$SECONDS" -lt "$until" ] || { print_journal; fail "$what within $seconds s" 'The end of its console is above.' "$data/console"; }
     pause 0.5
   done
 }
 
-tell_journal() {
+print_journal() {
   in_machine 'journalctl --no-pager --lines 40 --unit bramble-agent --unit bramble-first-boot --unit docker; systemctl list-jobs; ip -brief address' || true
 }
 

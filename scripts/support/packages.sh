@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Sourced by our scripts: what is missing on this machine, and installing it after saying so. Needs say.sh, and these:
+# Sourced by our scripts: what is missing on this machine, and installing it after listing it. Needs print.sh, and these:
 # tools (a folder for what is fetched), install_log, assume_yes (yes or empty).
 
 # shellcheck source=scripts/support/runtime.sh
@@ -43,12 +43,12 @@ want() {
   missing_reasons+=("$2")
 }
 
-# Says what will be installed and why, asks unless told not to, installs.
+# Prints what will be installed and why, asks unless --yes is given, installs.
 # Another apt, such as the nightly upgrade, is waited for.
 install_missing() {
   [ "${#missing_packages[@]}" -gt 0 ] || return 0
   local i
-  say 'These packages will be installed with apt-get:'
+  print 'These packages will be installed with apt-get:'
   for i in "${!missing_packages[@]}"; do
     printf '    %-20s %s\n' "${missing_packages[$i]}" "${missing_reasons[$i]}"
   done
@@ -64,10 +64,10 @@ install_missing() {
 
 may_go_on() {
   [ -z "$assume_yes" ] || return 0
-  [ -t 0 ] || fail 'Nobody is there to ask' 'Run this again with --yes.'
+  [ -t 0 ] || fail 'Not installed: not a terminal' 'Run this again with --yes.'
   local answer
   read -r -p "$1 [Y/n] " answer
-  case $answer in '' | y | Y | yes) ;; *) fail 'Not installed, as you said' 'Install the packages above by hand, then run this again.' ;; esac
+  case $answer in '' | y | Y | yes) ;; *) fail 'Not installed' 'Install the packages above by hand, then run this again.' ;; esac
 }
 
 # Node.js 20 or newer with npm. An old distribution's own is left alone: the official build, which npm has as a package,
@@ -95,12 +95,12 @@ ensure_node() {
     amd64) platform=x64 integrity=$node_integrity_x64 ;;
     arm64) platform=arm64 integrity=$node_integrity_arm64 ;;
     armhf) platform=armv7l version=$node_version_armv7l integrity=$node_integrity_armv7l ;;
-    *) fail "There is no Node.js 20 for $(dpkg --print-architecture) that we know of" 'Install Node.js 20 or newer by hand, then run this again.' ;;
+    *) fail "There is no Node.js 20 for $(dpkg --print-architecture) in the list of known builds" 'Install Node.js 20 or newer by hand, then run this again.' ;;
   esac
-  say "    Node.js $version (the official build, from npm) goes into $tools; the system's own stays as it is."
+  print "    Node.js $version (the official build, from npm) goes into $tools; the system's own stays as it is."
   may_go_on 'Fetch it now?'
   mkdir -p "$tools/node_modules"
-  say '    Fetching Node.js'
+  print '    Fetching Node.js'
   fetch_pinned "node-linux-$platform" "$version" "$integrity" "$tools/node_modules/node-linux-$platform"
   fetch_pinned npm "$npm_version" "$npm_integrity" "$tools/node_modules/npm"
   use_fetched_node
@@ -145,7 +145,7 @@ ensure_modules() {
   quietly 'Installing JavaScript packages' "$install_log" npm_here ci --ignore-scripts "${which[@]}" ||
     fail 'The JavaScript packages could not be installed' 'Look at the network and the npm registry, then run this again.' "$install_log"
   # Sockets for systemd and D-Bus, which must be compiled. Without them the programs run, but report nothing to systemd.
-  say '    Compiling what talks to systemd'
+  print '    Compiling what talks to systemd'
   mkdir -p "$tools"
   rebuild usocket unix-dgram >"$tools/sockets.log" 2>&1 </dev/null &
   local sockets=$!
@@ -193,7 +193,7 @@ compile_with_tools() {
 ensure_bundles() {
   bundles_are_new && return
   quietly 'Building' "$install_log" build_bundles ||
-    fail 'The build failed' 'If you changed a source file, npm run check says what is wrong with it.' "$install_log"
+    fail 'The build failed' 'If you changed a source file, npm run check shows what is wrong with it.' "$install_log"
   touch dist/bundle/.built
 }
 

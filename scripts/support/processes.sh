@@ -31,14 +31,14 @@ start() {
 stop() {
   local name=$1 mark=$2 pid tries
   pid=$(pid_of "$name" "$mark") || { rm -f -- "$data/$name.pid" && return 0; }
-  say "    Stopping $name"
+  print "    Stopping $name"
   signal_to TERM "$pid"
   for ((tries = 0; tries < $3 * 10; tries++)); do
     pid_of "$name" "$mark" >/dev/null || break
     pause 0.1
   done
   if pid_of "$name" "$mark" >/dev/null; then
-    say "    $name did not end within $3 s: ending it"
+    print "    $name did not end within $3 s: ending it"
     signal_to KILL "$pid"
   fi
   rm -f -- "$data/$name.pid"

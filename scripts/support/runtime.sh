@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # Sourced by packages.sh: which Node.js is fetched where the system has none, or an old one, and which is put into packages.
-# Needs say.sh, npm_here and install_log.
+# Needs print.sh, npm_here and install_log.
 
 # Node.js as its makers build it, repackaged for npm by platform. Integrity is the sha512 of the package's archive, in base64. Not 24: since 24.19 its
 # headers make better-sqlite3 12 end the process at a garbage collection (nodejs/node#65446), and it takes 3 MB more.

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # Sourced by our scripts that are no tests: how they speak, install what is missing and start programs, and where tools and logs lie.
 
-# shellcheck source=scripts/support/say.sh
-. scripts/support/say.sh
+# shellcheck source=scripts/support/print.sh
+. scripts/support/print.sh
 # shellcheck source=scripts/support/packages.sh
 . scripts/support/packages.sh
 # shellcheck source=scripts/support/processes.sh
