@@ -48,12 +48,15 @@ export type StoredMeta = ObjectMeta & {
   readonly creationTimestamp: string
 }
 
-/** Any object of ours. */
+/** An object of any kind. */
 export type KubeObject = {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: ObjectMeta
 }
+
+/** An object of any kind, with the two parts that code for all kinds handles. */
+export type AnyObject = KubeObject & { readonly spec?: unknown; readonly status?: unknown }
 
 /** An object as it comes out of the store. */
 export type Stored<T extends KubeObject = KubeObject> = Omit<T, 'metadata'> & { readonly metadata: StoredMeta }

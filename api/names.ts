@@ -44,6 +44,14 @@ export function labelValueProblem(text: string): string | undefined {
   return "must be empty, or letters, digits, '-', '_' or '.', starting and ending with a letter or digit (like 'my_value')"
 }
 
+/** A name that must only fit into a path, as `system:node:pi` of a certificate request (path.ValidatePathSegmentName). */
+export function pathSegmentProblem(text: string): string | undefined {
+  if (text === '.' || text === '..') return `must not be '${text}'`
+  return /[/%]/.test(text) || text.length > 253
+    ? "must be no longer than 253 characters, without '/' or '%'"
+    : undefined
+}
+
 /** A key of a ConfigMap or Secret. */
 export function dataKeyProblem(text: string): string | undefined {
   if (text.length > 253) return tooLong(253)

@@ -1,11 +1,9 @@
 /** What becomes of an object that shall go, and of what belongs to it? */
 import type { DeleteOptions } from './delete-options.ts'
+import type { AnyObject } from './meta.ts'
 import type { Namespace } from './namespace.ts'
 import type { Pod } from './pod.ts'
 import { planPodDeletion } from './pod-deletion.ts'
-import type { ResourceName, ResourceTypes } from './resources.ts'
-
-type AnyObject = ResourceTypes[ResourceName]
 
 export type Deletion =
   | { readonly remove: true }
@@ -42,10 +40,11 @@ export function planDeletion(given: AnyObject, wish: DeletionWish): Deletion {
 }
 
 /** Is this an object that shall go and that nothing holds any more? */
-export function isReleased({ kind, metadata }: AnyObject): boolean {
+export function isReleased(object: AnyObject): boolean {
+  const { metadata } = object
   if (metadata.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false
   // A pod with time left is its node's to end; a namespace goes when it is empty.
-  return kind !== 'Namespace' && (metadata.deletionGracePeriodSeconds ?? 0) === 0
+  return !isNamespace(object) && (metadata.deletionGracePeriodSeconds ?? 0) === 0
 }
 
 /** undefined: whatever was said before stays. */
@@ -68,9 +67,9 @@ function withDependentsFinalizer(object: AnyObject, policy: DeleteOptions['propa
 }
 
 function isPod(object: AnyObject): object is Pod {
-  return object.kind === 'Pod'
+  return object.kind === 'Pod' && object.apiVersion === 'v1'
 }
 
 function isNamespace(object: AnyObject): object is Namespace {
-  return object.kind === 'Namespace'
+  return object.kind === 'Namespace' && object.apiVersion === 'v1'
 }

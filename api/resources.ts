@@ -1,11 +1,12 @@
 /**
- * The kinds we serve, one row each: what a path, a discovery document and a store key call them. The schema of the row
- * is the kind's one declaration.
+ * Kinds as rows of data: what a path, a discovery document and a store key call them, and the schema of their objects.
+ * What the API does with the objects of a kind is its strategy (broker-controller/apiserver/kinds).
  */
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
 import { type Lease, LeaseSchema } from './lease.ts'
+import type { AnyObject } from './meta.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
 import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
@@ -14,23 +15,33 @@ import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 
-/** Resource name (the plural in a path) to the type of its objects. */
-export type ResourceTypes = {
-  nodes: Node
-  pods: Pod
-  namespaces: Namespace
-  configmaps: ConfigMap
-  secrets: Secret
-  events: Event
-  leases: Lease
-  certificatesigningrequests: CertificateSigningRequest
-  priorityclasses: PriorityClass
-  poddisruptionbudgets: PodDisruptionBudget
+/** Resource name (the plural in a path) of a built-in kind to the type of its objects. */
+export type BuiltInTypes = {
+  readonly nodes: Node
+  readonly pods: Pod
+  readonly namespaces: Namespace
+  readonly configmaps: ConfigMap
+  readonly secrets: Secret
+  readonly events: Event
+  readonly leases: Lease
+  readonly certificatesigningrequests: CertificateSigningRequest
+  readonly priorityclasses: PriorityClass
+  readonly poddisruptionbudgets: PodDisruptionBudget
 }
-export type ResourceName = keyof ResourceTypes
+export type BuiltInName = keyof BuiltInTypes
+
+/** `plural.group`, as CustomResourceDefinitions are named: no built-in name has a dot. */
+export type CustomResourceName = `${string}.${string}`
+
+/** Typed objects for the built-in kinds; any object for a kind that is registered at run time. */
+export type ResourceTypes = BuiltInTypes & { readonly [name: CustomResourceName]: AnyObject }
+export type ResourceName = BuiltInName | CustomResourceName
 
 export type Resource = {
-  readonly name: ResourceName
+  /** What store, watches and controllers call it. */
+  readonly id: ResourceName
+  /** The plural in a path. */
+  readonly name: string
   readonly singular: string
   readonly kind: string
   /** '' for the core group. */
@@ -39,27 +50,52 @@ export type Resource = {
   readonly namespaced: boolean
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
-  /** `status` is one when the kind has it: spec and status are then written apart. */
-  readonly subresources: readonly string[]
   /** Does `metadata.generation` count changes of the specification? */
   readonly counted: boolean
   readonly schema: TSchema
 }
 
-export const resources: { readonly [Name in ResourceName]: Resource & { readonly name: Name } } = {
+/** The kinds that are served. Router, discovery, store, namespace deletion and garbage collector are given one. */
+export interface ResourceRegistry<Row extends Resource = Resource> {
+  readonly all: readonly Row[]
+  get(id: string): Row | undefined
+  /** By the parts of a path. */
+  at(group: string, version: string, plural: string): Row | undefined
+  /** By what an object or an owner reference states. */
+  ofKind(apiVersion: string, kind: string): Row | undefined
+}
+
+/** Throws TypeError when two rows have the same id, path or kind. */
+export function resourceRegistry<Row extends Resource>(rows: readonly Row[]): ResourceRegistry<Row> {
+  const [ids, paths, kinds] = [new Map<string, Row>(), new Map<string, Row>(), new Map<string, Row>()]
+  const add = (map: Map<string, Row>, key: string, row: Row) => {
+    if (map.has(key)) throw new TypeError(`Two resources are registered as ${key}`)
+    map.set(key, row)
+  }
+  for (const row of rows) {
+    add(ids, row.id, row)
+    add(paths, `${row.group}/${row.version}/${row.name}`, row)
+    add(kinds, `${apiVersionOf(row)} ${row.kind}`, row)
+  }
+  return {
+    all: rows,
+    get: (id) => ids.get(id),
+    at: (group, version, plural) => paths.get(`${group}/${version}/${plural}`),
+    ofKind: (apiVersion, kind) => kinds.get(`${apiVersion} ${kind}`),
+  }
+}
+
+export const resources: { readonly [Name in BuiltInName]: Resource & { readonly id: Name } } = {
   nodes: row('nodes', 'Node', '', NodeSchema, {
     shortNames: ['no'],
-    subresources: ['status', 'checkpoint'],
   }),
   pods: row('pods', 'Pod', '', PodSchema, {
     namespaced: true,
     shortNames: ['po'],
     categories: ['all'],
-    subresources: ['status', 'binding', 'eviction', 'ephemeralcontainers'],
   }),
   namespaces: row('namespaces', 'Namespace', '', NamespaceSchema, {
     shortNames: ['ns'],
-    subresources: ['status'],
   }),
   configmaps: row('configmaps', 'ConfigMap', '', ConfigMapSchema, { namespaced: true, shortNames: ['cm'] }),
   secrets: row('secrets', 'Secret', '', SecretSchema, { namespaced: true }),
@@ -70,7 +106,7 @@ export const resources: { readonly [Name in ResourceName]: Resource & { readonly
     'CertificateSigningRequest',
     'certificates.k8s.io',
     CertificateSigningRequestSchema,
-    { shortNames: ['csr'], subresources: ['status', 'approval'] },
+    { shortNames: ['csr'] },
   ),
   priorityclasses: row('priorityclasses', 'PriorityClass', 'scheduling.k8s.io', PriorityClassSchema, {
     shortNames: ['pc'],
@@ -78,35 +114,47 @@ export const resources: { readonly [Name in ResourceName]: Resource & { readonly
   poddisruptionbudgets: row('poddisruptionbudgets', 'PodDisruptionBudget', 'policy', PodDisruptionBudgetSchema, {
     namespaced: true,
     shortNames: ['pdb'],
-    subresources: ['status'],
     counted: true,
   }),
 }
 
+export const builtInResources: ResourceRegistry = resourceRegistry(Object.values<Resource>(resources))
+
 /** `v1`, `coordination.k8s.io/v1`. */
-export function apiVersionOf(resource: Resource): string {
-  return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`
+export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {
+  return group === '' ? version : `${group}/${version}`
+}
+
+/** The row of a kind that is not built in. `plural` and `group` name it in the store. */
+export function customResource(
+  plural: string,
+  kind: string,
+  group: string,
+  schema: TSchema,
+  more: Partial<Resource> = {},
+): Resource {
+  return row(`${plural}.${group}`, kind, group, schema, { ...more, name: plural })
 }
 
 function row<Name extends ResourceName>(
-  name: Name,
+  id: Name,
   kind: string,
   group: string,
   schema: TSchema,
   more: Partial<Resource>,
-): Resource & { readonly name: Name } {
+): Resource & { readonly id: Name } {
   return {
+    name: id,
     singular: kind.toLowerCase(),
     namespaced: false,
     shortNames: [],
     categories: [],
-    subresources: [],
     counted: false,
+    version: 'v1',
     ...more,
-    name,
+    id,
     kind,
     group,
-    version: 'v1',
     schema,
   }
 }

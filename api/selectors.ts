@@ -6,7 +6,6 @@ import type { LabelSelector } from './meta.ts'
 import { labelKeyProblem, labelValueProblem } from './names.ts'
 import type { Node } from './node.ts'
 import type { NodeSelectorTerm } from './pod.ts'
-import type { ResourceName } from './resources.ts'
 
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string }
 
@@ -84,44 +83,13 @@ export function matchesNodeSelectorTerms(terms: readonly NodeSelectorTerm[], nod
 
 export type FieldRequirement = { readonly field: string; readonly equal: boolean; readonly value: string }
 
-/** The fields that can be selected by, beside `metadata.name` and, where there is one, `metadata.namespace`. */
-const selectableFields: { readonly [R in ResourceName]: readonly string[] } = {
-  nodes: ['spec.unschedulable'],
-  pods: [
-    'spec.nodeName',
-    'spec.restartPolicy',
-    'spec.schedulerName',
-    'spec.serviceAccountName',
-    'spec.hostNetwork',
-    'status.phase',
-    'status.podIP',
-    'status.nominatedNodeName',
-  ],
-  namespaces: ['status.phase'],
-  configmaps: [],
-  secrets: ['type'],
-  events: [
-    'involvedObject.kind',
-    'involvedObject.namespace',
-    'involvedObject.name',
-    'involvedObject.uid',
-    'involvedObject.apiVersion',
-    'involvedObject.resourceVersion',
-    'involvedObject.fieldPath',
-    'reason',
-    'reportingComponent',
-    'source',
-    'type',
-  ],
-  leases: [],
-  certificatesigningrequests: ['spec.signerName'],
-  priorityclasses: [],
-  poddisruptionbudgets: [],
-}
-
-/** `status.phase!=Running,spec.nodeName=pi-01`; a comma, equals sign or backslash in a value comes after a backslash. */
-export function parseFieldSelector(resource: ResourceName, text: string): Parsed<readonly FieldRequirement[]> {
-  const fields = ['metadata.name', 'metadata.namespace', ...selectableFields[resource]]
+/** `status.phase!=Running,spec.nodeName=pi-01`; a comma, equals sign or backslash in a value comes after a backslash.
+ * `selectableFields`: those of the kind, beside `metadata.name` and `metadata.namespace`. */
+export function parseFieldSelector(
+  selectableFields: readonly string[],
+  text: string,
+): Parsed<readonly FieldRequirement[]> {
+  const fields = ['metadata.name', 'metadata.namespace', ...selectableFields]
   const requirements: FieldRequirement[] = []
   for (const part of text.match(/(?:\\.|[^,\\])+/g) ?? []) {
     const match = /^\s*([^=!\\]+?)\s*(==|!=|=)((?:\\.|[^=\\])*)$/.exec(part)

@@ -6,6 +6,7 @@
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
+import { builtInKinds } from '../broker-controller/control-plane.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../broker-controller/store/usage-board.ts'
@@ -28,6 +29,7 @@ const needs = {
   parseYaml: parseYamlBody,
   commonNameOf: commonNameOfCSR,
   version: '0',
+  kinds: builtInKinds,
   metrics: async () => ({ text: '', contentType: 'text/plain' }),
   readiness: [],
 }

@@ -5,10 +5,11 @@
  * the values in a body, and a part of the names of the cases to run.
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
-import { type Resource, resources } from '../api/resources.ts'
+import type { KindStrategy } from '../broker-controller/apiserver/handlers/strategy.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { mostValues } from '../broker-controller/apiserver/wire/body-limits.ts'
 import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
+import { builtInKinds } from '../broker-controller/control-plane.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../broker-controller/store/usage-board.ts'
@@ -27,16 +28,15 @@ const clock = fakeClock()
 type Row = { readonly what: string; readonly bytes: number; readonly code: number; readonly ms: number }
 const rows: Row[] = []
 
-for (const resource of Object.values(resources))
-  for (const large of largeObjects(resource)) await measureAll(resource, large)
+for (const kind of builtInKinds.all) for (const large of largeObjects(kind)) await measureAll(kind, large)
 const slow = rows.filter(({ ms }) => ms > budgetMs)
 console.log('The longest:')
 for (const row of rows.toSorted((a, b) => b.ms - a.ms).slice(0, 30)) print(row)
 console.log(`${rows.length} requests, ${slow.length} above ${budgetMs} ms`)
 process.exitCode = slow.length > 0 ? 1 : 0
 
-async function measureAll(resource: Resource, { field, object }: LargeObject): Promise<void> {
-  const what = `${resource.name} ${field}`
+async function measureAll(kind: KindStrategy, { field, object }: LargeObject): Promise<void> {
+  const what = `${kind.name} ${field}`
   // Init and ephemeral containers have the fields of containers.
   if (!what.includes(only) || /(init|ephemeral)Containers\[\]/.test(what)) return
   const hundred = JSON.stringify(object(100, 'a'))
@@ -46,7 +46,7 @@ async function measureAll(resource: Resource, { field, object }: LargeObject): P
   const send = await anApi()
   const small = JSON.stringify(object(1, 'a'))
   const [first, second] = [JSON.stringify(object(items, 'a')), JSON.stringify(object(items, 'b'))]
-  const base = `${pathOf(resource)}`
+  const base = `${pathOf(kind)}`
   const again = `${base}/large`
   const fresh = async () => {
     await send('DELETE', again, 'json', '{"gracePeriodSeconds":0}')
@@ -79,7 +79,7 @@ async function measureAll(resource: Resource, { field, object }: LargeObject): P
     () => send('PATCH', again, 'strategic-merge-patch+json', second),
     second,
   )
-  if (resource.subresources.includes('status')) {
+  if ('status' in kind.subresources) {
     await measure(
       `${what} PUT status`,
       async () => 0,
@@ -114,7 +114,7 @@ function print({ what, bytes, code, ms }: Row): void {
   console.log(`${ms.toFixed(0).padStart(6)} ms ${String(bytes).padStart(8)} B  ${code}  ${what}`)
 }
 
-function pathOf({ group, version, name, namespaced }: Resource): string {
+function pathOf({ group, version, name, namespaced }: KindStrategy): string {
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
   return namespaced ? `${root}/namespaces/default/${name}` : `${root}/${name}`
 }
@@ -132,6 +132,7 @@ async function anApi() {
     parseYaml: parseYamlBody,
     commonNameOf: commonNameOfCSR,
     version: '0',
+    kinds: builtInKinds,
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness: [],
   }

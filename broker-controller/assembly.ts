@@ -15,7 +15,6 @@ import { type Loop, runLoops } from '../daemon/run.ts'
 import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
-import { namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { authorityFolderName, isThere, makeBackup, storeFileName, unfinishedRestore } from './backup.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/message-limits.ts'
@@ -25,20 +24,10 @@ import { nodeOutbox } from './broker/node-outbox.ts'
 import { statsCaller } from './broker/stats-caller.ts'
 import type { Flags } from './command-line.ts'
 import type { ControllerConfiguration } from './configuration.ts'
-import { certificateController } from './controllers/certificates/certificate-controller.ts'
-import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
-import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
-import { garbageCollector } from './controllers/garbage-collector.ts'
-import { nodeIpamController } from './controllers/node-ipam-controller.ts'
-import { nodeLifecycleController } from './controllers/node-lifecycle/node-lifecycle-controller.ts'
-import { disruptionController } from './controllers/pods/disruption-controller.ts'
-import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
-import { rebootController } from './controllers/pods/reboot-controller.ts'
-import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
+import { builtInKinds, controlLoops } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 import { doorPath, localDoor } from './local-door.ts'
 import { openOwnCertificates } from './own-certificates.ts'
-import { scheduler } from './scheduler/scheduler.ts'
 import { anyAddress, serverNames, urlHost } from './server-names.ts'
 import { openCheckpointWindow } from './store/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
@@ -97,7 +86,7 @@ export async function runController(
     collectDefaultMetrics({ register: registry })
     const stopMeter = meterEventLoop({ registry, clock, log })
     closing.unshift(async () => stopMeter())
-    const needs = { store, events: eventRecorder({ store, clock }), clock, log }
+    const needs = { store, kinds: builtInKinds, events: eventRecorder({ store, clock }), clock, log }
     const { origin } = store
     const checkpoints = await openCheckpointWindow(needs, origin, configuration.checkpoints)
     const host = listen.bindAddress ?? anyAddress(machine)
@@ -206,21 +195,7 @@ export async function runController(
       inbox,
       outbox,
       statsCaller({ usage, broker, clock }),
-      nodeLifecycleController(needs, configuration.nodeLifecycle),
-      taintEvictionController(needs, configuration.taintEviction),
-      podCleanupController(needs, configuration),
-      disruptionController(needs),
-      garbageCollector(needs),
-      ...(configuration.nodeCidrs ? [nodeIpamController(needs, configuration.nodeCidrs)] : []),
-      namespaceDeletion(needs),
-      rebootController(needs),
-      scheduler({ ...needs, random: Math.random }),
-      certificateController(
-        { ...needs, signer: own.signer, origin, checkpoints },
-        { ...configuration.nodeLifecycle, quarantine: configuration.certificates.quarantine },
-      ),
-      tokenCleaner(needs),
-      eventCleanup(needs, { ...defaultEventCleanup, lifetimeMs: configuration.eventLifetimeMs }),
+      ...controlLoops({ ...needs, random: Math.random, signer: own.signer, origin, checkpoints }, configuration),
     ]
     await runLoops(loops, signal, log)
   } finally {

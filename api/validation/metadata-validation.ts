@@ -8,7 +8,6 @@ import {
   qualifiedNameProblem,
 } from '../names.ts'
 import { forbidden, invalid, type Problem, required } from '../problem.ts'
-import type { Resource, ResourceName } from '../resources.ts'
 
 const mostAnnotationBytes = 256 * 1024
 const utf8 = new TextEncoder()
@@ -26,9 +25,16 @@ export function labelProblems(field: string, labels: { readonly [key: string]: s
   ])
 }
 
-export function metadataProblems(resource: Resource, metadata: ObjectMeta): Problem[] {
+/** What the names of a kind must be. */
+export type NameRules = {
+  readonly namespaced: boolean
+  /** undefined: a DNS subdomain. */
+  readonly nameProblem?: (name: string) => string | undefined
+}
+
+export function metadataProblems(rules: NameRules, metadata: ObjectMeta): Problem[] {
   return [
-    ...nameProblems(resource, metadata),
+    ...nameProblems(rules, metadata),
     ...labelProblems('metadata.labels', metadata.labels),
     ...annotationProblems('metadata.annotations', metadata.annotations),
     ...(metadata.finalizers ?? []).flatMap((finalizer) =>
@@ -49,25 +55,14 @@ export function metadataChangeProblems(old: ObjectMeta, now: ObjectMeta): Proble
   return [...problems, forbidden('metadata.finalizers', because)]
 }
 
-/** `system:node:pi` and the hash in a certificate request's name are no DNS names; a path they must fit. */
-function pathSegmentProblem(text: string): string | undefined {
-  if (text === '.' || text === '..') return `must not be '${text}'`
-  return /[/%]/.test(text) || text.length > 253
-    ? "must be no longer than 253 characters, without '/' or '%'"
-    : undefined
-}
-
-const nameChecks: { readonly [R in ResourceName]?: (name: string) => string | undefined } = {
-  namespaces: dnsLabelProblem,
-  certificatesigningrequests: pathSegmentProblem,
-}
-
-function nameProblems(resource: Resource, { name, namespace }: ObjectMeta): Problem[] {
-  const check = nameChecks[resource.name] ?? dnsSubdomainProblem
+function nameProblems(
+  { namespaced, nameProblem = dnsSubdomainProblem }: NameRules,
+  { name, namespace }: ObjectMeta,
+): Problem[] {
   const named = name
-    ? problemsWith('metadata.name', name, check)
+    ? problemsWith('metadata.name', name, nameProblem)
     : [required('metadata.name', 'name or generateName is required')]
-  if (!resource.namespaced) {
+  if (!namespaced) {
     return namespace ? [...named, forbidden('metadata.namespace', 'not allowed on this type')] : named
   }
   if (!namespace) return [...named, required('metadata.namespace')]

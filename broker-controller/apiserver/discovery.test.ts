@@ -1,10 +1,11 @@
 import { test } from 'tap'
 import { resources } from '../../api/resources.ts'
+import { builtInKinds } from '../control-plane.ts'
 import { discoveryAnswer } from './discovery.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
 const bodyAt = (path: string) => {
-  const answer = discoveryAnswer(path, undefined)
+  const answer = discoveryAnswer(path, undefined, builtInKinds)
   return answer?.kind === 'object' ? answer.body : undefined
 }
 
@@ -46,7 +47,10 @@ test('the plain lists lead from the groups to every kind', async (t) => {
 })
 
 test('the aggregated lists say the same in two answers', async (t) => {
-  const answers = [discoveryAnswer('/api', aggregated), discoveryAnswer('/apis', aggregated)]
+  const answers = [
+    discoveryAnswer('/api', aggregated, builtInKinds),
+    discoveryAnswer('/apis', aggregated, builtInKinds),
+  ]
   const found = answers.flatMap((answer) => {
     if (answer?.kind !== 'object') return []
     t.equal(answer.contentType, 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList')
@@ -79,6 +83,6 @@ test('nothing is discovered elsewhere', async (t) => {
     '/api/v2',
     '/apis/coordination.k8s.io/v1/leases/x',
   ]) {
-    t.equal(discoveryAnswer(path, undefined), undefined, path)
+    t.equal(discoveryAnswer(path, undefined, builtInKinds), undefined, path)
   }
 })

@@ -1,7 +1,8 @@
 /** What do we serve? The lists kubectl learns our kinds from, in their plain and in their aggregated form. */
-import { apiVersionOf, type Resource, resources } from '../../api/resources.ts'
+import type { AnyObject } from '../../api/meta.ts'
+import { apiVersionOf } from '../../api/resources.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
-import { isErrand } from './routes.ts'
+import type { KindRegistry, KindStrategy, Subresource, SubresourceAction } from './handlers/strategy.ts'
 import { type Answer, objectAnswer } from './wire/answers.ts'
 import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
@@ -9,25 +10,27 @@ const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'pat
 const subresourceVerbs = ['get', 'patch', 'update'] as const
 
 /** Undefined where the path is none of discovery's. */
-export function discoveryAnswer(path: string, accept: string | undefined): Answer | undefined {
+export function discoveryAnswer(path: string, accept: string | undefined, kinds: KindRegistry): Answer | undefined {
   const aggregated = aggregatedDiscovery(accept)
   const [, root, group, version, ...rest] = path.replace(/\/$/, '').split('/')
   if (rest.length > 0) return undefined
   if (root === 'api' && version === undefined) {
-    if (group !== undefined) return listAnswer('', group)
-    return aggregated ? aggregatedAnswer(aggregated, [coreGroup]) : objectAnswer(coreVersions)
+    if (group !== undefined) return listAnswer('', group, kinds)
+    return aggregated ? aggregatedAnswer(aggregated, [coreGroup], kinds) : objectAnswer(coreVersions)
   }
   if (root !== 'apis') return undefined
-  if (group === undefined) return aggregated ? aggregatedAnswer(aggregated, namedGroups()) : objectAnswer(groupList())
-  if (version !== undefined) return group === usageGroup ? usageList(version) : listAnswer(group, version)
-  return namedGroups().includes(group)
-    ? objectAnswer({ ...groupOf(group), kind: 'APIGroup', apiVersion: 'v1' })
+  const groups = namedGroups(kinds)
+  if (group === undefined)
+    return aggregated ? aggregatedAnswer(aggregated, groups, kinds) : objectAnswer(groupList(kinds))
+  if (version !== undefined) return group === usageGroup ? usageList(version) : listAnswer(group, version, kinds)
+  return groups.includes(group)
+    ? objectAnswer({ ...groupOf(group, kinds), kind: 'APIGroup', apiVersion: 'v1' })
     : undefined
 }
 
 /** Every path discovery answers, for the list at `/`. */
-export function discoveryPaths(): string[] {
-  const groups = namedGroups().flatMap((group) => [`/apis/${group}`, `/apis/${group}/${versionOf(group)}`])
+export function discoveryPaths(kinds: KindRegistry): string[] {
+  const groups = namedGroups(kinds).flatMap((group) => [`/apis/${group}`, `/apis/${group}/${versionOf(group, kinds)}`])
   return ['/api', '/api/v1', '/apis', ...groups]
 }
 
@@ -39,17 +42,18 @@ const coreVersions = {
   serverAddressByClientCIDRs: [],
 }
 
-function groupList() {
-  return { kind: 'APIGroupList', apiVersion: 'v1', groups: namedGroups().map(groupOf) }
+function groupList(kinds: KindRegistry) {
+  const groups = namedGroups(kinds).map((group) => groupOf(group, kinds))
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups }
 }
 
-function groupOf(group: string) {
-  const version = { groupVersion: `${group}/${versionOf(group)}`, version: versionOf(group) }
+function groupOf(group: string, kinds: KindRegistry) {
+  const version = { groupVersion: `${group}/${versionOf(group, kinds)}`, version: versionOf(group, kinds) }
   return { name: group, versions: [version], preferredVersion: version }
 }
 
-function listAnswer(group: string, version: string): Answer | undefined {
-  const served = servedIn(group).filter((resource) => resource.version === version)
+function listAnswer(group: string, version: string, kinds: KindRegistry): Answer | undefined {
+  const served = servedIn(group, kinds).filter((resource) => resource.version === version)
   const [first] = served
   if (first === undefined) return undefined
   return objectAnswer({
@@ -60,7 +64,7 @@ function listAnswer(group: string, version: string): Answer | undefined {
   })
 }
 
-function entriesOf(resource: Resource) {
+function entriesOf(resource: KindStrategy) {
   const { name, singular, namespaced, kind, shortNames, categories } = resource
   const own = {
     name,
@@ -71,19 +75,18 @@ function entriesOf(resource: Resource) {
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
   }
-  const subresources = resource.subresources.map((subresource) => ({
+  const subresources = Object.entries(resource.subresources).map(([subresource, row]) => ({
     name: `${name}/${subresource}`,
     singularName: '',
     namespaced,
-    // Of another group than the kind it belongs to: drain looks for just this before it evicts.
-    ...(subresource === 'eviction' && { group: 'policy', version: 'v1' }),
-    kind: kindOf(resource, subresource),
-    verbs: verbsOf(subresource),
+    ...(row.access === 'create' && row.group !== undefined && { group: row.group, version: row.version }),
+    kind: row.access === 'create' ? row.kind : kind,
+    verbs: verbsOf(row),
   }))
   return [own, ...subresources]
 }
 
-function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[]): Answer {
+function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], kinds: KindRegistry): Answer {
   return {
     kind: 'object',
     code: 200,
@@ -92,7 +95,7 @@ function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[]):
       kind: 'APIGroupDiscoveryList',
       apiVersion: `apidiscovery.k8s.io/${version}`,
       metadata: {},
-      items: groups.map(aggregatedGroup),
+      items: groups.map((group) => aggregatedGroup(group, kinds)),
     },
   }
 }
@@ -124,59 +127,50 @@ const aggregatedUsage = usageKinds.map(({ name, singular, namespaced, kind }) =>
   verbs: usageVerbs,
 }))
 
-function aggregatedGroup(group: string) {
-  const resources = group === usageGroup ? aggregatedUsage : servedIn(group).map(aggregatedResource)
+function aggregatedGroup(group: string, kinds: KindRegistry) {
+  const resources = group === usageGroup ? aggregatedUsage : servedIn(group, kinds).map(aggregatedResource)
   return {
     metadata: group === coreGroup ? {} : { name: group },
-    versions: [{ version: versionOf(group), freshness: 'Current', resources }],
+    versions: [{ version: versionOf(group, kinds), freshness: 'Current', resources }],
   }
 }
 
-function aggregatedResource(resource: Resource) {
-  const { name, singular, namespaced, shortNames, categories } = resource
+function aggregatedResource(resource: KindStrategy) {
+  const { name, singular, kind, group, version, namespaced, shortNames, categories } = resource
   return {
     resource: name,
-    responseKind: responseKind(resource, resource.kind),
+    responseKind: { group, version, kind },
     scope: namespaced ? 'Namespaced' : 'Cluster',
     singularResource: singular,
     verbs: objectVerbs,
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
-    subresources: resource.subresources.map((subresource) => ({
+    subresources: Object.entries(resource.subresources).map(([subresource, row]) => ({
       subresource,
-      responseKind: responseKind(
-        subresource === 'eviction' ? { group: 'policy', version: 'v1' } : resource,
-        kindOf(resource, subresource),
-      ),
-      verbs: verbsOf(subresource),
+      responseKind: { group, version, kind, ...(row.access === 'create' && bodyKind(row)) },
+      verbs: verbsOf(row),
     })),
   }
 }
 
-function responseKind({ group, version }: Pick<Resource, 'group' | 'version'>, kind: string) {
-  return { group, version, kind }
+function bodyKind({ group, version, kind }: SubresourceAction) {
+  return { kind, ...(group !== undefined && { group }), ...(version !== undefined && { version }) }
 }
 
-function kindOf(resource: Resource, subresource: string): string {
-  if (subresource === 'binding') return 'Binding'
-  if (subresource === 'checkpoint') return 'NodeCheckpoint'
-  return subresource === 'eviction' ? 'Eviction' : resource.kind
+function verbsOf({ access }: Subresource<AnyObject>): readonly string[] {
+  return access === 'create' ? ['create'] : subresourceVerbs
 }
 
-function verbsOf(subresource: string): readonly string[] {
-  return isErrand(subresource) ? ['create'] : subresourceVerbs
+function servedIn(group: string, kinds: KindRegistry): KindStrategy[] {
+  return kinds.all.filter((resource) => resource.group === group)
 }
 
-function servedIn(group: string): Resource[] {
-  return Object.values(resources).filter((resource) => resource.group === group)
-}
-
-function namedGroups(): string[] {
-  const groups = Object.values(resources).map(({ group }) => group)
+function namedGroups(kinds: KindRegistry): string[] {
+  const groups = kinds.all.map(({ group }) => group)
   return [...new Set([...groups, usageGroup])].filter((group) => group !== coreGroup).sort()
 }
 
 /** Each of our groups has one version so far. */
-function versionOf(group: string): string {
-  return group === usageGroup ? usageVersion : (servedIn(group)[0]?.version ?? 'v1')
+function versionOf(group: string, kinds: KindRegistry): string {
+  return group === usageGroup ? usageVersion : (servedIn(group, kinds)[0]?.version ?? 'v1')
 }

@@ -1,15 +1,17 @@
 import { test } from 'tap'
+import { administrator } from '../../api/identity.ts'
 import type { Container, Pod, PodSpec, Toleration } from '../../api/pod.ts'
 import { resources } from '../../api/resources.ts'
 import { aNode, aPod } from '../../api/testing/builders.ts'
 import { metadataChangeProblems } from '../../api/validation/metadata-validation.ts'
 import { podProblems } from '../../api/validation/pod-validation.ts'
 import { growth, linearAtMost } from '../../daemon/testing/growth.ts'
+import { kinds } from '../control-plane.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { largeObjects } from '../testing/largest-objects.ts'
-import { nodeProblems, requestProblems } from './kinds/kind-validation.ts'
 import { ephemeralChangeProblems, gateChangeProblems, podChangeProblems } from './kinds/pod-change.ts'
 
+const facts = { nowMs: 0, requester: administrator }
 const many = <T>(count: number, item: (name: string, index: number) => T): readonly T[] =>
   Array.from({ length: count }, (_, index) => item(`n${index}`, index))
 const one: Container = { name: 'main', image: 'a' }
@@ -22,7 +24,7 @@ const tolerations = (count: number): readonly Toleration[] => many(count, (key) 
 const checks: { readonly [what: string]: (size: number) => () => unknown } = {
   taints: (size) => {
     const node = { ...aNode(), spec: { taints: many(size, (key) => ({ key, effect: 'NoSchedule' }) as const) } }
-    return () => nodeProblems(node)
+    return () => kinds.nodes.validateCreate?.(node, facts)
   },
   usages: (size) => {
     const spec = { request: '', signerName: 'a/b', usages: many(size, (name) => name) }
@@ -32,7 +34,7 @@ const checks: { readonly [what: string]: (size: number) => () => unknown } = {
       metadata: {},
       spec,
     } as const
-    return () => requestProblems(request)
+    return () => kinds.certificatesigningrequests.validateCreate?.(request, facts)
   },
   finalizers: (size) => {
     const old = { finalizers: many(size, (name) => name), deletionTimestamp: '2026-01-01T00:00:00Z' }

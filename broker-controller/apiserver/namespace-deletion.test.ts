@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { aPod } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { namespaceDeletion } from './namespace-deletion.ts'
 
@@ -9,7 +10,7 @@ test('a namespace goes when the last pod in it has ended', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const stopping = new AbortController()
-  const running = namespaceDeletion({ store, clock, log: quietLog(t) }).run(stopping.signal)
+  const running = namespaceDeletion({ store, kinds: builtInKinds, clock, log: quietLog(t) }).run(stopping.signal)
   const key = { namespace: '', name: 'team' }
   const namespace = await store.create('namespaces', {
     apiVersion: 'v1',

@@ -1,6 +1,5 @@
 /** A namespace that shall go: first everything in it, then itself. */
 import { isApiError } from '../../api/api-error.ts'
-import { resources } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Controller, runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -9,8 +8,15 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import { follow } from '../store/follow.ts'
 import type { Store } from '../store/store.ts'
 import { deleteOne } from './handlers/deleting.ts'
+import type { KindRegistry } from './handlers/strategy.ts'
 
-export type NamespaceDeletionNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+export type NamespaceDeletionNeeds = {
+  readonly store: Store
+  /** What may stand in a namespace. */
+  readonly kinds: KindRegistry
+  readonly clock: Clock
+  readonly log: Log
+}
 
 /** Pods take their grace period; then it is looked again. */
 const lookAgainMs = 1000
@@ -29,14 +35,14 @@ export function namespaceDeletion(needs: NamespaceDeletionNeeds): Loop {
   }
 }
 
-function emptier({ store, clock, log }: NamespaceDeletionNeeds): Controller {
+function emptier({ store, kinds, clock, log }: NamespaceDeletionNeeds): Controller {
   return {
     name: 'namespace-deletion',
     async reconcile(name) {
       const key = { namespace: '', name }
       const namespace = await store.get('namespaces', key)
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
-      if (await removeContents(name, { store, clock })) return { requeueAfterMs: lookAgainMs }
+      if (await removeContents(name, { store, kinds, clock })) return { requeueAfterMs: lookAgainMs }
       const { uid, resourceVersion, finalizers = [] } = namespace.metadata
       if (finalizers.length > 0) return undefined // told again when the last of them is taken away
       await store.delete('namespaces', key, { uid, resourceVersion })
@@ -47,10 +53,13 @@ function emptier({ store, clock, log }: NamespaceDeletionNeeds): Controller {
 }
 
 /** True while something is left. */
-async function removeContents(namespace: string, needs: { store: Store; clock: Clock }): Promise<boolean> {
+async function removeContents(
+  namespace: string,
+  needs: Pick<NamespaceDeletionNeeds, 'store' | 'kinds' | 'clock'>,
+): Promise<boolean> {
   let left = false
-  for (const resource of Object.values(resources).filter(({ namespaced }) => namespaced)) {
-    const { items } = await needs.store.list(resource.name, namespace)
+  for (const resource of needs.kinds.all.filter(({ namespaced }) => namespaced)) {
+    const { items } = await needs.store.list(resource.id, namespace)
     for (const { metadata } of items) {
       try {
         const { removed } = await deleteOne(resource, { key: { namespace, name: metadata.name } }, needs)

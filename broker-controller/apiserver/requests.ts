@@ -11,9 +11,12 @@ import type { Admission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { boundPodsFor, isObjectAllowed } from './access/object-permission.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
+import { changeObject } from './handlers/changing.ts'
+import { createObject } from './handlers/creating.ts'
+import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
-import type { ResourceNeeds } from './handlers/resource-request.ts'
-import { resourceAnswer } from './resource-handlers.ts'
+import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
+import type { ResourceNeeds, ResourceRequest } from './handlers/strategy.ts'
 import { type Route, routeOf } from './routes.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
 import type { Answer } from './wire/answers.ts'
@@ -55,7 +58,7 @@ export type Answered = {
 
 /** Never rejects: what went wrong is the answer. */
 export async function answerRequest(request: ApiRequest, needs: RequestNeeds): Promise<Answered> {
-  const route = routeOf(request.method, request.path, request.query)
+  const route = routeOf(request.method, request.path, request.query, needs.kinds)
   const isWatch = route.kind === 'resource' && route.verb === 'watch'
   let user = ''
   let admission: Admission | undefined
@@ -156,6 +159,27 @@ function answerTo(route: Route, identity: Identity, request: ApiRequest, needs: 
       const contentType = oneOf(headers['content-type'])
       return resourceAnswer({ route, identity, query, accept, contentType, readBody, signal }, needs)
     }
+  }
+}
+
+/** Throws the ApiError of the answer. */
+async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  switch (request.route.verb) {
+    case 'get':
+      return getObject(request, needs)
+    case 'list':
+      return listObjects(request, needs)
+    case 'watch':
+      return watchObjects(request, needs)
+    case 'create':
+      return createObject(request, needs)
+    case 'update':
+    case 'patch':
+      return changeObject(request, needs)
+    case 'delete':
+      return deleteObject(request, needs)
+    case 'deletecollection':
+      return deleteCollection(request, needs)
   }
 }
 

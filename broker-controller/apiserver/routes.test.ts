@@ -1,9 +1,10 @@
 import { test } from 'tap'
+import { builtInKinds } from '../control-plane.ts'
 import { routeOf } from './routes.ts'
 
 const none = new URLSearchParams()
 const told = (method: string, path: string, query = none) => {
-  const route = routeOf(method, path, query)
+  const route = routeOf(method, path, query, builtInKinds)
   if (route.kind !== 'resource') return route
   const { resource, verb, namespace, name, subresource } = route
   return [verb, resource.name, namespace, name, subresource]

@@ -1,20 +1,7 @@
 /** What does this method on this path ask for? */
-import { type Resource, resources } from '../../api/resources.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
-
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
-
-export type ResourceRoute = {
-  readonly kind: 'resource'
-  readonly verb: Verb
-  readonly resource: Resource
-  /** '' for cluster-wide kinds, and for lists over all namespaces. */
-  readonly namespace: string
-  /** '' where the request is about a collection. */
-  readonly name: string
-  /** '' for the object itself. */
-  readonly subresource: string
-}
+import { type KindRegistry, type ResourceRoute, subresourceOf, type Verb } from './handlers/strategy.ts'
+import { isSwitchedOn } from './wire/query.ts'
 
 export type Route =
   | ResourceRoute
@@ -24,50 +11,38 @@ export type Route =
   | { readonly kind: 'not-allowed'; readonly path: string }
 
 /** Reads a path as it stands in the request line, without its query. Names may hold any percent-encoded character. */
-export function routeOf(method: string, path: string, query: URLSearchParams): Route {
+export function routeOf(method: string, path: string, query: URLSearchParams, kinds: KindRegistry): Route {
   const segments = path.split('/').filter((segment) => segment !== '')
   const names = segments.map(decoded)
   const usage = usageRouteOf(method, names)
   if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
-  const place = placeOf(names)
+  const place = placeOf(names, kinds)
   if (place === undefined) return { kind: 'path', verb: pathVerb(method), path }
   const verb = verbOf(method, place.name !== '', query)
   if (verb === undefined || !isAllowed(verb, place)) return { kind: 'not-allowed', path }
   return { kind: 'resource', verb, ...place }
 }
 
-/** `?watch`, `?watch=1` and `?watch=true` say yes, as Kubernetes reads a switch in a query. */
-export function isSwitchedOn(query: URLSearchParams, name: string): boolean {
-  const value = query.get(name)
-  return value !== null && value !== 'false' && value !== '0'
-}
-
 type Place = Pick<ResourceRoute, 'resource' | 'namespace' | 'name' | 'subresource'>
 
-/** Undefined where no kind of ours lives. */
-function placeOf(segments: readonly string[]): Place | undefined {
+/** Undefined where no kind is served. */
+function placeOf(segments: readonly string[], kinds: KindRegistry): Place | undefined {
   const [root, ...rest] = segments
-  if (root === 'api') return placeIn('', rest)
-  if (root === 'apis' && rest[0] !== undefined) return placeIn(rest[0], rest.slice(1))
+  if (root === 'api') return placeIn('', rest, kinds)
+  if (root === 'apis' && rest[0] !== undefined) return placeIn(rest[0], rest.slice(1), kinds)
   return undefined
 }
 
-function placeIn(group: string, [version, ...rest]: readonly string[]): Place | undefined {
+function placeIn(group: string, [version = '', ...rest]: readonly string[], kinds: KindRegistry): Place | undefined {
   const [first, second, third] = rest
   // /namespaces/NS/pods is inside a namespace; /namespaces/NS and /namespaces/NS/status are about one.
-  const inside = first === 'namespaces' && third !== undefined && find(group, version, third)?.namespaced
-  const [plural, name = '', subresource = '', ...more] = inside ? rest.slice(2) : rest
-  const resource = find(group, version, plural)
+  const inside = first === 'namespaces' && third !== undefined && kinds.at(group, version, third)?.namespaced
+  const [plural = '', name = '', subresource = '', ...more] = inside ? rest.slice(2) : rest
+  const resource = kinds.at(group, version, plural)
   if (resource === undefined || more.length > 0) return undefined
-  if (subresource !== '' && !resource.subresources.includes(subresource)) return undefined
+  if (subresource !== '' && subresourceOf(resource, subresource) === undefined) return undefined
   if (!inside && resource.namespaced && name !== '') return undefined
   return { resource, namespace: inside ? (second ?? '') : '', name, subresource }
-}
-
-function find(group: string, version: string | undefined, plural: string | undefined): Resource | undefined {
-  return Object.values(resources).find(
-    (resource) => resource.group === group && resource.version === version && resource.name === plural,
-  )
 }
 
 function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | undefined {
@@ -90,16 +65,11 @@ function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | 
 }
 
 function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place): boolean {
-  if (isErrand(subresource)) return verb === 'create'
+  if (subresourceOf(resource, subresource)?.access === 'create') return verb === 'create'
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false
   const acrossNamespaces = resource.namespaced && namespace === ''
   return !acrossNamespaces || verb === 'list' || verb === 'watch'
-}
-
-/** A subresource that is no part of the object, but something to be done with it: it is only ever created. */
-export function isErrand(subresource: string): boolean {
-  return subresource === 'binding' || subresource === 'eviction' || subresource === 'checkpoint'
 }
 
 function pathVerb(method: string): string {

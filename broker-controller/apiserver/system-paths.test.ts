@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { checkWithin, type HealthCheck, type SystemNeeds, systemAnswer } from './system-paths.ts'
 
@@ -10,6 +11,7 @@ const get = (path: string, readiness: readonly HealthCheck[] = []) => {
     store: memoryStore({ clock: fakeClock() }),
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness,
+    kinds: builtInKinds,
   }
   return systemAnswer({ verb: 'get', path: at, query: new URLSearchParams(query), accept: undefined }, needs)
 }

@@ -7,6 +7,7 @@ import { kubernetes, nodeVersion } from '../../daemon/version.ts'
 import type { Store } from '../store/store.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
+import type { KindRegistry } from './handlers/strategy.ts'
 import { type Answer, objectAnswer, textAnswer } from './wire/answers.ts'
 import { prefersJson } from './wire/content-negotiation.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
@@ -21,6 +22,8 @@ export type SystemNeeds = {
   /** What the objects of the fleet say, for Prometheus. */
   readonly store: Store
   readonly readiness: readonly HealthCheck[]
+  /** What discovery lists. */
+  readonly kinds: KindRegistry
 }
 
 export type SystemRequest = {
@@ -47,7 +50,14 @@ async function answerAt(
   switch (path) {
     case '/':
       return objectAnswer({
-        paths: [...discoveryPaths(), ...healthPaths, '/metrics', '/metrics/fleet', '/openapi/v2', '/version'].sort(),
+        paths: [
+          ...discoveryPaths(needs.kinds),
+          ...healthPaths,
+          '/metrics',
+          '/metrics/fleet',
+          '/openapi/v2',
+          '/version',
+        ].sort(),
       })
     case '/version':
       return objectAnswer(versionInfo())
@@ -65,7 +75,7 @@ async function answerAt(
     case '/openapi/v2':
       return openApi(accept, needs.version)
     default:
-      return discoveryAnswer(path, accept)
+      return discoveryAnswer(path, accept, needs.kinds)
   }
 }
 

@@ -31,7 +31,7 @@ export function garbageCollectorWrites({
   const remove = async ({ resource, object }: OwnedItem) => {
     const { name, namespace = '', uid } = object.metadata
     let gone = false
-    await rewrite({ store, clock }, resource.name, {
+    await rewrite({ store, clock }, resource.id, {
       key: { namespace, name },
       uid,
       change: (fresh) => {
@@ -41,25 +41,25 @@ export function garbageCollectorWrites({
       },
     })
     if (gone) await takeAway({ resource, object })
-    log.info('Removed with its owner', { resource: resource.name, object: keyText(object.metadata) })
+    log.info('Removed with its owner', { resource: resource.id, object: keyText(object.metadata) })
   }
 
   const forget = async ({ resource, object }: OwnedItem, uids: readonly string[]) => {
     const { name, namespace = '', uid } = object.metadata
     const change = (fresh: OwnedItem['object']) => withoutOwners(fresh, uids)
-    await rewrite({ store, clock }, resource.name, { key: { namespace, name }, uid, change })
+    await rewrite({ store, clock }, resource.id, { key: { namespace, name }, uid, change })
   }
 
   const letGo = async ({ resource, object }: OwnedItem, finalizer: string) => {
     const { name, namespace = '', uid } = object.metadata
     const change = (fresh: OwnedItem['object']) => withoutFinalizer(fresh, finalizer)
-    const written = await rewrite({ store, clock }, resource.name, { key: { namespace, name }, uid, change })
+    const written = await rewrite({ store, clock }, resource.id, { key: { namespace, name }, uid, change })
     if (written !== undefined && isReleased(written)) await takeAway({ resource, object: written })
   }
 
   const takeAway = async ({ resource, object }: OwnedItem) => {
-    await revokeIfNode({ store, clock }, resource.name, object.metadata.name)
-    await removeIfThere(store, resource.name, object)
+    await revokeIfNode({ store, clock }, resource.id, object.metadata.name)
+    await removeIfThere(store, resource.id, object)
   }
 
   return { remove, forget, letGo }

@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import { type DeletionWish, planDeletion } from '../../api/object-deletion.ts'
+import { builtInResources } from '../../api/resources.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { garbageCollector } from './garbage-collector.ts'
@@ -8,7 +9,7 @@ import { ownershipStep } from './ownership.ts'
 
 function opened(t: Test): Fleet {
   const world = fleet(t)
-  t.teardown(world.start(garbageCollector(world)))
+  t.teardown(world.start(garbageCollector({ ...world, resources: builtInResources })))
   return world
 }
 

@@ -2,7 +2,7 @@
 
 import type { OwnerReference } from '../../api/meta.ts'
 import { dependentsFinalizers } from '../../api/object-deletion.ts'
-import { type Resource, type ResourceName, resources } from '../../api/resources.ts'
+import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -21,7 +21,13 @@ import {
   waitsForDependents,
 } from './ownership-graph.ts'
 
-export type GarbageCollectorNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+export type GarbageCollectorNeeds = {
+  readonly store: Store
+  /** The kinds whose objects may own each other. */
+  readonly resources: ResourceRegistry
+  readonly clock: Clock
+  readonly log: Log
+}
 
 /** Events and leases come by the thousand and own nothing; nothing owns them here. */
 const ignored: readonly ResourceName[] = ['events', 'leases']
@@ -30,7 +36,10 @@ export function garbageCollector(needs: GarbageCollectorNeeds): Loop {
   return { name: 'garbage-collector', run: (signal) => runGarbageCollector(needs, signal) }
 }
 
-async function runGarbageCollector({ store, clock, log }: GarbageCollectorNeeds, signal: AbortSignal): Promise<void> {
+async function runGarbageCollector(
+  { store, resources, clock, log }: GarbageCollectorNeeds,
+  signal: AbortSignal,
+): Promise<void> {
   const queue = workQueue(clock)
   const kinds = new Map<string, { readonly resource: Resource; readonly followed: Followed<ResourceName> }>()
   const write = garbageCollectorWrites({ store, clock, log })
@@ -87,23 +96,23 @@ async function runGarbageCollector({ store, clock, log }: GarbageCollectorNeeds,
       const isElsewhere = known.resource.namespaced && known.object.metadata.namespace !== namespace
       return isElsewhere ? 'gone' : waitsForDependents(known.object) ? 'waiting' : 'there'
     }
-    const resource = resourceOf(owner)
+    const resource = resourceOf(owner, resources)
     if (resource === undefined) return 'there'
-    const found = await store.get(resource.name, { namespace: resource.namespaced ? namespace : '', name: owner.name })
+    const found = await store.get(resource.id, { namespace: resource.namespaced ? namespace : '', name: owner.name })
     return found?.metadata.uid === owner.uid ? 'there' : 'gone'
   }
 
-  for (const resource of Object.values<Resource>(resources)) {
-    if (ignored.includes(resource.name)) continue
-    const followed = follow<ResourceName>({ store, clock, log }, resource.name, (present, previous) =>
+  for (const resource of resources.all) {
+    if (ignored.includes(resource.id)) continue
+    const followed = follow<ResourceName>({ store, clock, log }, resource.id, (present, previous) =>
       graph.observe(resource, present, previous),
     )
-    kinds.set(resource.name, { resource, followed })
+    kinds.set(resource.id, { resource, followed })
   }
   const work = async () => {
     await Promise.all([...kinds.values()].map(({ followed }) => followed.listed))
     if (!signal.aborted) await runController({ name: 'garbage-collector', reconcile }, queue, log, signal)
   }
-  const following = [...kinds.values()].map(({ resource, followed }) => ({ name: resource.name, run: followed.run }))
+  const following = [...kinds.values()].map(({ resource, followed }) => ({ name: resource.id, run: followed.run }))
   await runLoops([...following, { name: 'work', run: work }], signal, log)
 }

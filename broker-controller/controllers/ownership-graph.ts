@@ -86,5 +86,5 @@ function isHeldBy(finalizers: readonly string[] | undefined, finalizer: string):
 
 /** The key of the object in the work queue. */
 export function ownedItemKey({ resource, object }: OwnedItem): string {
-  return `${resource.name} ${keyText(object.metadata)}`
+  return `${resource.id} ${keyText(object.metadata)}`
 }

@@ -1,6 +1,6 @@
 /** What belongs to what: an object whose owners are all gone goes too. */
 import type { OwnerReference } from '../../api/meta.ts'
-import { apiVersionOf, type Resource, resources } from '../../api/resources.ts'
+import type { Resource, ResourceRegistry } from '../../api/resources.ts'
 
 export type OwnerState =
   | 'there'
@@ -28,8 +28,8 @@ export function ownershipStep(
 }
 
 /** The kind of an owner; undefined when it is not served here, so that its existence cannot be checked. */
-export function resourceOf({ apiVersion, kind }: OwnerReference): Resource | undefined {
-  return Object.values(resources).find((row) => row.kind === kind && apiVersionOf(row) === apiVersion)
+export function resourceOf({ apiVersion, kind }: OwnerReference, resources: ResourceRegistry): Resource | undefined {
+  return resources.ofKind(apiVersion, kind)
 }
 
 /** The object without these owners. */

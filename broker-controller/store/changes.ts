@@ -1,14 +1,13 @@
 /** What a write makes of an object: every store decides it here, so they cannot differ. */
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, alreadyExists, conflict, notFound } from '../../api/api-error.ts'
-import type { KubeObject, ObjectMeta, Stored } from '../../api/meta.ts'
-import { type ResourceName, resources } from '../../api/resources.ts'
+import type { AnyObject, ObjectMeta, Stored } from '../../api/meta.ts'
+import type { Resource } from '../../api/resources.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import type { ObjectKey, Preconditions } from './store.ts'
 
-/** An object of any kind, as a store sees it. */
-export type GivenObject = KubeObject & { readonly spec?: unknown; readonly status?: unknown }
-export type KeptObject = Stored<GivenObject>
+/** An object of any kind as a store keeps it. */
+export type KeptObject = Stored<AnyObject>
 
 export type Change = {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
@@ -20,14 +19,9 @@ export type Change = {
 /** What a new object or version is stamped with. The version is taken only when there is something to stamp. */
 export type Stamp = { readonly version: () => number; readonly uid: () => string; readonly now: () => string }
 
-export function created(
-  resource: ResourceName,
-  present: KeptObject | undefined,
-  object: GivenObject,
-  stamp: Stamp,
-): Change {
+export function created(resource: Resource, present: KeptObject | undefined, object: AnyObject, stamp: Stamp): Change {
   const { name } = keyOf(resource, object.metadata)
-  if (present !== undefined) throw alreadyExists(resources[resource], name)
+  if (present !== undefined) throw alreadyExists(resource, name)
   const version = stamp.version()
   const metadata = {
     ...object.metadata,
@@ -35,16 +29,16 @@ export function created(
     uid: object.metadata.uid ?? stamp.uid(),
     resourceVersion: String(version),
     creationTimestamp: object.metadata.creationTimestamp ?? stamp.now(),
-    ...(resources[resource].counted && { generation: object.metadata.generation ?? 1 }),
+    ...(resource.counted && { generation: object.metadata.generation ?? 1 }),
   }
   return { type: 'ADDED', object: frozenCopy({ ...object, metadata }), previous: undefined, version }
 }
 
 /** The object whole; undefined when it says nothing new. */
 export function updated(
-  resource: ResourceName,
+  resource: Resource,
   present: KeptObject | undefined,
-  object: GivenObject,
+  object: AnyObject,
   stamp: Stamp,
 ): Change | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
@@ -53,15 +47,15 @@ export function updated(
   const { generation: _, ...metadata } = object.metadata
   const wanted = frozenCopy({ ...object, metadata: { ...metadata, name: before.metadata.name, ...kept } })
   if (isDeepStrictEqual(wanted, before)) return undefined
-  const counts = resources[resource].counted && !isDeepStrictEqual(wanted.spec, before.spec)
+  const counts = resource.counted && !isDeepStrictEqual(wanted.spec, before.spec)
   return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted, stamp)
 }
 
 /** The status only; undefined when it says nothing new. */
 export function statusUpdated(
-  resource: ResourceName,
+  resource: Resource,
   present: KeptObject | undefined,
-  object: GivenObject,
+  object: AnyObject,
   stamp: Stamp,
 ): Change | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
@@ -71,7 +65,7 @@ export function statusUpdated(
 }
 
 export function deleted(
-  resource: ResourceName,
+  resource: Resource,
   present: KeptObject | undefined,
   key: ObjectKey,
   preconditions: Preconditions,
@@ -82,27 +76,27 @@ export function deleted(
 }
 
 /** Where an object belongs. Throws BadRequest when it does not say. */
-export function keyOf(resource: ResourceName, metadata: ObjectMeta): ObjectKey {
+export function keyOf(resource: Resource, metadata: ObjectMeta): ObjectKey {
   const { name = '', namespace = '' } = metadata
-  if (name === '') throw new ApiError('BadRequest', `${resource}: metadata.name is missing`)
-  if (!resources[resource].namespaced) return { namespace: '', name }
-  if (namespace === '') throw new ApiError('BadRequest', `${resource} "${name}": metadata.namespace is missing`)
+  if (name === '') throw new ApiError('BadRequest', `${resource.id}: metadata.name is missing`)
+  if (!resource.namespaced) return { namespace: '', name }
+  if (namespace === '') throw new ApiError('BadRequest', `${resource.id} "${name}": metadata.namespace is missing`)
   return { namespace, name }
 }
 
 function accepting(
-  resource: ResourceName,
+  resource: Resource,
   present: KeptObject | undefined,
   name: string,
   { uid, resourceVersion }: Preconditions,
 ): KeptObject {
-  if (present === undefined) throw notFound(resources[resource], name)
+  if (present === undefined) throw notFound(resource, name)
   if (uid !== undefined && uid !== present.metadata.uid) {
     const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${present.metadata.uid}`
-    throw conflict(resources[resource], name, because)
+    throw conflict(resource, name, because)
   }
   if (resourceVersion !== undefined && resourceVersion !== present.metadata.resourceVersion) {
-    throw conflict(resources[resource], name)
+    throw conflict(resource, name)
   }
   return present
 }

@@ -1,4 +1,5 @@
 /** A store that forgets when the process ends: for tests, and the measure of the others. */
+import { builtInResources, type ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { objectImage } from './object-image.ts'
 import type { Store } from './store.ts'
@@ -6,6 +7,8 @@ import { type Keeper, storeOver } from './store-over.ts'
 
 export type MemoryStoreNeeds = {
   readonly clock: Clock
+  /** The kinds it keeps; undefined: the built-in ones. */
+  readonly resources?: ResourceRegistry
   /** Makes uids repeatable. */
   readonly random?: () => number
   /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
@@ -14,9 +17,16 @@ export type MemoryStoreNeeds = {
   readonly historyBytes?: number
 }
 
-export function memoryStore({ clock, random, historyLength, historyBytes }: MemoryStoreNeeds): Store {
+export function memoryStore({
+  clock,
+  resources = builtInResources,
+  random,
+  historyLength,
+  historyBytes,
+}: MemoryStoreNeeds): Store {
   let version = 0
   const image = objectImage({
+    resources,
     clock,
     startVersion: version,
     latestVersion: () => version,
@@ -31,5 +41,5 @@ export function memoryStore({ clock, random, historyLength, historyBytes }: Memo
     visibleVersion: () => version,
     close: async () => undefined,
   }
-  return storeOver({ image, keeper, clock, ...(random !== undefined && { random }) })
+  return storeOver({ resources, image, keeper, clock, ...(random !== undefined && { random }) })
 }

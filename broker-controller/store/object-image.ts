@@ -1,5 +1,5 @@
 /** The objects in memory, and the changes of late: what get, list and watch are answered from. */
-import { type ResourceName, resources } from '../../api/resources.ts'
+import type { ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
 import type { Change, KeptObject } from './changes.ts'
@@ -25,6 +25,7 @@ export interface ObjectImage {
  * remembered. `latestVersion`: no client can have a later one.
  */
 export type ImageSettings = {
+  readonly resources: ResourceRegistry
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly historyLength?: number
   readonly historyBytes?: number
@@ -43,6 +44,7 @@ const defaultHistoryBytes = 16 * 1024 * 1024
 const sweepEveryMs = 10_000
 
 export function objectImage({
+  resources,
   clock,
   historyLength = defaultHistoryLength,
   historyBytes = defaultHistoryBytes,
@@ -50,10 +52,7 @@ export function objectImage({
   latestVersion,
 }: ImageSettings): ObjectImage {
   const kinds = new Map(
-    Object.values(resources).map(({ name }) => [
-      name,
-      { shelf: shelf(), history: changeHistory(historyLength, startVersion, clock) },
-    ]),
+    resources.all.map(({ id }) => [id, { shelf: shelf(), history: changeHistory(historyLength, startVersion, clock) }]),
   )
   const histories: readonly ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
   let sweptMs = clock.monotonicMs()

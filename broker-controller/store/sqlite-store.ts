@@ -3,7 +3,7 @@
  * and watchers, only once it is durable; when it cannot be written its answer is an error and nothing has changed.
  */
 import { ApiError } from '../../api/api-error.ts'
-import { type ResourceName, resources } from '../../api/resources.ts'
+import { builtInResources, type ResourceName, type ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Change, KeptObject } from './changes.ts'
@@ -17,6 +17,8 @@ import { isVolatile } from './volatile.ts'
 
 export type SqliteStoreNeeds = {
   readonly path: string
+  /** The kinds it keeps; undefined: the built-in ones. */
+  readonly resources?: ResourceRegistry
   readonly clock: Clock
   readonly log: Log
   /** The longest a status or a new event waits for others to be written with. */
@@ -38,10 +40,19 @@ const versionBlock = 100_000
 
 /** Throws when the file is in use, damaged, or written by a newer program. */
 export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteStore> {
-  const { path, clock, log, statusDelayMs = 100, historyLength, learnsIfNew = false } = needs
+  const {
+    path,
+    resources = builtInResources,
+    clock,
+    log,
+    statusDelayMs = 100,
+    historyLength,
+    learnsIfNew = false,
+  } = needs
   const file = openSqliteFile(path, { learnsIfNew })
   const versions = versionCounter(file)
   const image = objectImage({
+    resources,
     clock,
     startVersion: versions.last(),
     latestVersion: versions.last,
@@ -49,7 +60,8 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
   })
   try {
     for (const { resource, body } of file.rows()) {
-      if (isResource(resource)) image.load(resource, frozenCopy(JSON.parse(body) as KeptObject))
+      const row = resources.get(resource)
+      if (row !== undefined) image.load(row.id, frozenCopy(JSON.parse(body) as KeptObject))
       else log.warn('Stored object of an unknown kind left alone', { resource })
     }
   } catch (cause) {
@@ -127,7 +139,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     },
   }
   return {
-    ...storeOver({ image, keeper, clock }),
+    ...storeOver({ resources, image, keeper, clock }),
     origin: file.origin,
     async copyTo(target) {
       flush(batch)
@@ -200,8 +212,4 @@ function rowOf({ resource, change }: Batch['changes'][number]): Row {
   const { name, namespace = '' } = change.object.metadata
   const body = change.type === 'DELETED' ? null : jsonOf(change.object)
   return { resource, namespace, name, version: change.version, body }
-}
-
-function isResource(name: string): name is ResourceName {
-  return Object.hasOwn(resources, name)
 }

@@ -1,7 +1,7 @@
 /** The store's face over an image: reads come from the image, writes are decided here and kept by a keeper. */
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/api-error.ts'
-import type { ResourceName } from '../../api/resources.ts'
+import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type Change, created, deleted, type KeptObject, keyOf, statusUpdated, updated } from './changes.ts'
 import { eachChange } from './each-change.ts'
@@ -24,14 +24,20 @@ export interface Keeper {
 }
 
 export type FaceNeeds = {
+  readonly resources: ResourceRegistry
   readonly image: ObjectImage
   readonly keeper: Keeper
   readonly clock: Clock
   readonly random?: () => number
 }
 
-export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
+export function storeOver({ resources, image, keeper, clock, random }: FaceNeeds): Store {
   let closed = false
+  const rowOf = (id: ResourceName): Resource => {
+    const row = resources.get(id)
+    if (row === undefined) throw new TypeError(`No such resource: ${id}`)
+    return row
+  }
   const stamp = {
     version: () => keeper.nextVersion(),
     uid: () => (random === undefined ? randomUUID() : uuidOf(random)),
@@ -73,19 +79,23 @@ export function storeOver({ image, keeper, clock, random }: FaceNeeds): Store {
       return { items, resourceVersion: String(keeper.visibleVersion(resource)) }
     },
     async create(resource, object) {
-      const key = keyOf(resource, object.metadata)
-      return write(resource, key, (present) => created(resource, present, object, stamp))
+      const row = rowOf(resource)
+      const key = keyOf(row, object.metadata)
+      return write(resource, key, (present) => created(row, present, object, stamp))
     },
     async update(resource, object) {
-      const key = keyOf(resource, object.metadata)
-      return write(resource, key, (present) => updated(resource, present, object, stamp))
+      const row = rowOf(resource)
+      const key = keyOf(row, object.metadata)
+      return write(resource, key, (present) => updated(row, present, object, stamp))
     },
     async updateStatus(resource, object) {
-      const key = keyOf(resource, object.metadata)
-      return write(resource, key, (present) => statusUpdated(resource, present, object, stamp), 'status')
+      const row = rowOf(resource)
+      const key = keyOf(row, object.metadata)
+      return write(resource, key, (present) => statusUpdated(row, present, object, stamp), 'status')
     },
     async delete(resource, key, preconditions = {}) {
-      return write(resource, key, (present) => deleted(resource, present, key, preconditions, stamp))
+      const row = rowOf(resource)
+      return write(resource, key, (present) => deleted(row, present, key, preconditions, stamp))
     },
     watch<R extends ResourceName>(resource: R, from: string | undefined, signal: AbortSignal) {
       const version = from === undefined ? keeper.visibleVersion(resource) : Number(from)

@@ -2,10 +2,13 @@
  * The one meeting point of the control plane. Broker, controllers, scheduler and API write it and watch it and never
  * call each other, so a second store (etcd) is one new file that passes `testing/store-contract.ts`.
  */
-import type { KubeObject, Stored } from '../../api/meta.ts'
+import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 
 export type StoredObject<R extends ResourceName> = ResourceTypes[R] & Stored<ResourceTypes[R] & KubeObject>
+
+/** An object of any kind, as it comes out of the store. */
+export type AnyStored = Stored<AnyObject>
 
 /** Where an object is. `namespace` is '' for kinds that have none. */
 export type ObjectKey = { readonly namespace: string; readonly name: string }

@@ -1,18 +1,20 @@
 /** Objects as a client sends them, and what admission makes of them: the object that is stored, or what is wrong with it. */
 import { isApiError } from '../../api/api-error.ts'
 import { administrator } from '../../api/identity.ts'
+import type { AnyObject } from '../../api/meta.ts'
 import type { Container, Pod, PodSpec } from '../../api/pod.ts'
-import { type ResourceName, type ResourceTypes, resources } from '../../api/resources.ts'
+import type { BuiltInName, BuiltInTypes } from '../../api/resources.ts'
 import { prepareForCreate, prepareForUpdate } from '../apiserver/handlers/admission.ts'
+import { kinds } from '../control-plane.ts'
 
-type AnyObject = ResourceTypes[ResourceName]
+type Sent = AnyObject | BuiltInTypes[BuiltInName]
 
-export function create(resource: ResourceName, object: AnyObject): AnyObject {
-  return prepareForCreate(resources[resource], object, { nowMs: 0, requester: administrator })
+export function create(resource: BuiltInName, object: Sent): AnyObject {
+  return prepareForCreate(kinds[resource], object, { nowMs: 0, requester: administrator })
 }
 
-export function update(resource: ResourceName, old: AnyObject, now: AnyObject): AnyObject {
-  return prepareForUpdate(resources[resource], old, now)
+export function update(resource: BuiltInName, old: Sent, now: Sent): AnyObject {
+  return prepareForUpdate(kinds[resource], old, now)
 }
 
 /** `field: message` of each cause of the refusal. */
@@ -57,6 +59,10 @@ export function updatePod(old: Pod, now: Pod): Pod {
 }
 
 function podOf(made: AnyObject): Pod {
-  if (made.kind !== 'Pod') throw new Error('Not a pod')
+  if (!isPod(made)) throw new Error('Not a pod')
   return made
+}
+
+function isPod(object: AnyObject): object is Pod {
+  return object.kind === 'Pod'
 }

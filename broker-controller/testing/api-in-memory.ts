@@ -3,8 +3,10 @@ import { type Identity, mastersGroup } from '../../api/identity.ts'
 import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import type { KindRegistry } from '../apiserver/handlers/strategy.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
+import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
@@ -38,16 +40,24 @@ export const patchTypes = {
 /** An API over a store in memory, with its first namespaces. */
 export async function anApi(
   t: Parameters<typeof quietLog>[0],
-  more: { readonly origin?: StoreOrigin; readonly checkpoints?: { isOpen(): boolean } } = {},
+  {
+    kinds = builtInKinds,
+    ...more
+  }: {
+    readonly origin?: StoreOrigin
+    readonly checkpoints?: { isOpen(): boolean }
+    readonly kinds?: KindRegistry
+  } = {},
 ): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock; readonly usage: UsageBoard }> {
   const clock = fakeClock()
-  const store = memoryStore({ clock })
+  const store = memoryStore({ clock, resources: kinds })
   for (const name of ['default', 'kube-node-lease', 'kube-system']) {
     await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   }
   const usage = usageBoard({ clock })
   const needs = {
     store,
+    kinds,
     events: eventRecorder({ store, clock }),
     usage,
     clock,

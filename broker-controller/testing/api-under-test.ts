@@ -16,6 +16,7 @@ import type { Log } from '../../daemon/log.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
+import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store } from '../store/store.ts'
@@ -72,6 +73,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
   const registry = new Registry()
   const api = apiServer({
     store,
+    kinds: builtInKinds,
     events: eventRecorder({ store, clock }),
     usage: usageBoard({ clock }),
     clock,
@@ -89,7 +91,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     throw error
   })
   const stopping = new AbortController()
-  const loops = [{ name: 'api', run: api.run }, namespaceDeletion({ store, clock, log })]
+  const loops = [{ name: 'api', run: api.run }, namespaceDeletion({ store, kinds: builtInKinds, clock, log })]
   const running = runLoops(loops, stopping.signal, log)
   const url = `https://127.0.0.1:${port}`
 

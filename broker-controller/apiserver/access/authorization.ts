@@ -3,7 +3,7 @@ import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, node
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod-references.ts'
-import type { Verb } from '../routes.ts'
+import type { Verb } from '../handlers/strategy.ts'
 
 /** What a request wants to do, as far as permission goes. */
 export type Attributes =

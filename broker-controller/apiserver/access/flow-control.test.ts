@@ -5,13 +5,19 @@ import { administrator, anonymous, bootstrappersGroup, type Identity, nodeIdenti
 import { limitLog } from '../../../daemon/log-limit.ts'
 import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { builtInKinds } from '../../control-plane.ts'
 import { routeOf } from '../routes.ts'
 import { flowControl } from './flow-control.ts'
 import { defaultFlowLimits, type Flow, type FlowLimits, flowOf, type Share } from './flow-levels.ts'
 
 const nothing = new URLSearchParams()
-const pods = routeOf('GET', '/api/v1/pods', nothing)
-const lease = routeOf('PUT', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/pi-1', nothing)
+const pods = routeOf('GET', '/api/v1/pods', nothing, builtInKinds)
+const lease = routeOf(
+  'PUT',
+  '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/pi-1',
+  nothing,
+  builtInKinds,
+)
 const token: Identity = { user: 'system:bootstrap:abcdef', groups: [bootstrappersGroup] }
 
 const node = (name: string): Flow => flowOf(nodeIdentity(name), pods, '192.0.2.1')

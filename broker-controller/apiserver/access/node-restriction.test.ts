@@ -1,9 +1,19 @@
 import { test } from 'tap'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
-import type { OwnerReference } from '../../../api/meta.ts'
+import type { AnyObject, OwnerReference } from '../../../api/meta.ts'
 import type { Pod, PodSpec } from '../../../api/pod.ts'
+import type { BuiltInName } from '../../../api/resources.ts'
 import { aLease, aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
-import { nodeRestriction } from './node-restriction.ts'
+import { builtInKinds } from '../../control-plane.ts'
+import type { NodeFacts } from '../handlers/strategy.ts'
+
+const nodeRestriction = (
+  node: string,
+  resource: BuiltInName,
+  object: AnyObject,
+  previous: AnyObject | undefined,
+  facts: NodeFacts = {},
+) => builtInKinds.get(resource)?.nodeRestriction?.problem(node, object, previous, facts)
 
 test('a node creates itself and no other', async (t) => {
   t.equal(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01' }), undefined), undefined)

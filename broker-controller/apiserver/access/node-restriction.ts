@@ -1,53 +1,23 @@
-/** What may a node's own certificate write into the objects it may write? As Kubernetes' NodeRestriction. */
+/**
+ * What the certificate of a node may write into the objects that authorization lets it write: why it may not, or undefined
+ * (plugin/pkg/admission/noderestriction/admission.go).
+ */
 import { isDeepStrictEqual } from 'node:util'
 import { type CertificateSigningRequest, nodeClientSigner } from '../../../api/certificate-signing-request.ts'
 import type { Event } from '../../../api/event.ts'
 import { nodeIdentity } from '../../../api/identity.ts'
-import { nodeLeaseNamespace } from '../../../api/lease.ts'
-import type { KubeObject, ObjectMeta, OwnerReference } from '../../../api/meta.ts'
+import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { ObjectMeta, OwnerReference } from '../../../api/meta.ts'
 import type { Node } from '../../../api/node.ts'
 import { learntByAnnotation } from '../../../api/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node-labels.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import { claimsOf, configMapsOf, secretsOf } from '../../../api/pod-references.ts'
-import type { ResourceName } from '../../../api/resources.ts'
+import type { NodeFacts } from '../handlers/strategy.ts'
 import { jsonBytes } from '../wire/object-size.ts'
 
-/** What else is known of a new object's author. */
-export type NodeFacts = {
-  /** Of its Node object; undefined when there is none. */
-  readonly nodeUid?: string | undefined
-  /** Whom the certificate that it asks for would name; undefined when the request cannot be read. */
-  readonly commonName?: string | undefined
-  /** Pods it mirrors now, and the most it may. */
-  readonly mirrors?: { readonly count: number; readonly most: number } | undefined
-}
-
-/** Why `node` may not write this; undefined when it may. `previous` is undefined for a new object. */
-export function nodeRestriction(
-  node: string,
-  resource: ResourceName,
-  object: KubeObject,
-  previous: KubeObject | undefined,
-  facts: NodeFacts = {},
-): string | undefined {
-  const { name, namespace } = object.metadata
-  if (resource === 'nodes') return nodeObject(node, object as Node, previous as Node | undefined)
-  if (resource === 'pods') {
-    return previous === undefined
-      ? mirrorPod(node, object as Pod, facts)
-      : podReport(node, object as Pod, previous as Pod)
-  }
-  if (resource === 'certificatesigningrequests') {
-    return previous === undefined ? certificateRequest(node, object as CertificateSigningRequest, facts) : undefined
-  }
-  if (resource === 'events') return nodeEvent(node, previous as Event | undefined)
-  if (resource !== 'leases') return undefined
-  if (namespace === nodeLeaseNamespace && name === node) return undefined
-  return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
-}
-
-function nodeObject(node: string, object: Node, previous: Node | undefined): string | undefined {
+/** The Node of a node. */
+export function restrictNode(node: string, object: Node, previous: Node | undefined): string | undefined {
   if (object.metadata.name !== node) return `node "${node}" is not allowed to modify node "${object.metadata.name}"`
   const labels = forbiddenLabels(object.metadata, previous?.metadata)
   if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
@@ -75,10 +45,26 @@ function nodeObject(node: string, object: Node, previous: Node | undefined): str
 }
 
 /** The source of a new event is set to the node by admission. */
-function nodeEvent(node: string, previous: Event | undefined): string | undefined {
+export function restrictEvent(node: string, _: Event, previous: Event | undefined): string | undefined {
   const host = previous?.source?.host
   if (previous === undefined || host === node) return undefined
   return `node "${node}" is only allowed to modify its own events, not one of source.host "${host ?? ''}"`
+}
+
+/** The lease that a node renews. */
+export function restrictLease(node: string, { metadata: { name, namespace } }: Lease): string | undefined {
+  if (namespace === nodeLeaseNamespace && name === node) return undefined
+  return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
+}
+
+/** A new pod must mirror a static pod of the node; of an existing one it may write the status. */
+export function restrictPod(
+  node: string,
+  object: Pod,
+  previous: Pod | undefined,
+  facts: NodeFacts,
+): string | undefined {
+  return previous === undefined ? mirrorPod(node, object, facts) : podReport(node, object, previous)
 }
 
 /** No pod that a person writes is as large; each is sent back to the node with every change of its pods. */
@@ -125,11 +111,14 @@ function ownerProblem(
 
 const kubeletSigners = [nodeClientSigner, 'kubernetes.io/kubelet-serving']
 
-function certificateRequest(
+/** A new request for a kubelet certificate must be for the node itself. */
+export function restrictCertificateRequest(
   node: string,
   { spec }: CertificateSigningRequest,
+  previous: CertificateSigningRequest | undefined,
   { commonName }: NodeFacts,
 ): string | undefined {
+  if (previous !== undefined) return undefined
   if (!kubeletSigners.includes(spec.signerName)) return undefined
   const own = nodeIdentity(node).user
   if (commonName === own) return undefined

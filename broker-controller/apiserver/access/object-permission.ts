@@ -3,8 +3,8 @@ import { type Identity, nodeOf } from '../../../api/identity.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { isAssigned, isContested, mayHave } from '../../store/checkpoint-data.ts'
 import type { Store } from '../../store/store.ts'
-import { isOwnRequest, seesOwnRequestsOnly } from '../kinds/certificate-requests.ts'
 import { type Attributes, needsForPod } from './authorization.ts'
+import { isOwnRequest, seesOwnRequestsOnly } from './certificate-requests.ts'
 
 /**
  * The pods bound to the node that can decide about this request: the named one, or for a Secret or ConfigMap those of

@@ -2,11 +2,12 @@
 import { ApiError, notFound } from '../../../api/api-error.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { resources } from '../../../api/resources.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { HeardUsage, UsageBoard, Used } from '../../store/usage-board.ts'
 import { selectionOf } from '../handlers/list-options.ts'
+import { nodeStrategy } from '../kinds/node.ts'
+import { podStrategy } from '../kinds/pod.ts'
 import { type Answer, objectAnswer } from '../wire/answers.ts'
 import { answerForm } from '../wire/content-negotiation.ts'
 import { type UsageRoute, usageGroup, usageVersion } from './usage-routes.ts'
@@ -83,7 +84,7 @@ async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): 
 
 async function summaryAnswer({ route, signal }: UsageRequest, { store, usage }: UsageNeeds): Promise<Answer> {
   const node = await store.get('nodes', { namespace: '', name: route.name })
-  if (node === undefined) throw notFound(resources.nodes, route.name)
+  if (node === undefined) throw notFound(nodeStrategy, route.name)
   const summary = await usage.whole(route.name, signal)
   if (summary !== undefined) return objectAnswer(summary)
   throw new ApiError('ServiceUnavailable', `node ${route.name} does not answer`)
@@ -91,12 +92,12 @@ async function summaryAnswer({ route, signal }: UsageRequest, { store, usage }: 
 
 async function selectedNodes({ route: { name }, query }: UsageRequest, store: Store) {
   if (name !== '') return present(await store.get('nodes', { namespace: '', name }))
-  return (await store.list('nodes')).items.filter(selectionOf(resources.nodes, query).matches)
+  return (await store.list('nodes')).items.filter(selectionOf(nodeStrategy, query).matches)
 }
 
 async function selectedPods({ route: { namespace, name }, query }: UsageRequest, store: Store) {
   if (name !== '') return present(await store.get('pods', { namespace, name }))
-  return (await store.list('pods', namespace || undefined)).items.filter(selectionOf(resources.pods, query).matches)
+  return (await store.list('pods', namespace || undefined)).items.filter(selectionOf(podStrategy, query).matches)
 }
 
 function present<T>(one: T | undefined): readonly T[] {

@@ -1,4 +1,4 @@
-/** What a cell of a table may hold, and the words all tables share. */
+/** What a cell of a table may hold, and the texts that all tables share. */
 
 export type Cell = string | number | boolean
 export type Column = {
@@ -9,10 +9,19 @@ export type Column = {
   readonly priority: 0 | 1
 }
 
-/** A kind's columns, and an object's cells in the same order. */
+/** What clients may hide a row by (meta/v1 TableRowCondition). */
+export type RowCondition = {
+  readonly type: 'Completed'
+  readonly status: 'True'
+  readonly reason: string
+  readonly message: string
+}
+
+/** A kind's columns, and an object's cells in the same order (pkg/printers/internalversion/printers.go). */
 export type TableOf<T> = {
   readonly columns: readonly Column[]
-  readonly cells: (object: T, nowMs: number) => readonly Cell[]
+  cells(object: T, nowMs: number): readonly Cell[]
+  rowConditions?(object: T): readonly RowCondition[] | undefined
 }
 
 /** Columns by name; one with a star is shown with `-o wide` only. The first is the object's name. */

@@ -2,18 +2,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, conflict, isApiError } from '../../../api/api-error.ts'
 import { nodeOf } from '../../../api/identity.ts'
+import type { AnyObject } from '../../../api/meta.ts'
 import { isReleased } from '../../../api/object-deletion.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
-import { revokeIfNode } from '../../store/revocations.ts'
-import { nodeRestriction } from '../access/node-restriction.ts'
-import { admitPriorityClass } from '../kinds/priority.ts'
+import type { AnyStored } from '../../store/store.ts'
 import { type Answer, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
 import { bodyForm, patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { mergePatch } from '../wire/patch.ts'
 import {
-  type AnyObject,
   fieldValidation,
   inNamespace,
   isDryRun,
@@ -25,9 +23,8 @@ import {
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { prepareForUpdate } from './admission.ts'
 import { represent } from './representation.ts'
-import { forbid, keyOf, presentObject, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
-import { approvalChange, ephemeralChange, statusChange, withoutStatusChange } from './subresources.ts'
-import type { AnyStored } from './watch.ts'
+import { forbid, keyOf, presentObject, wishOf } from './resource-request.ts'
+import { type ResourceNeeds, type ResourceRequest, subresourceOf, withStatus } from './strategy.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
 const waitsMs = [10, 20, 40, 80, 160]
@@ -43,7 +40,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
     refuseOther(request, value, present)
     const next = changed(request, present, inNamespace(value, route.namespace), needs.clock.wallMs())
     try {
-      await refuseSecondDefault(request, next, needs)
+      await route.resource.admitUpdate?.(next, needs)
       const result = dryRun ? next : await written(request, present, next, needs)
       return objectAnswer(represent(route.resource, result, wish), 200, warnings)
     } catch (error) {
@@ -53,12 +50,6 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
       await needs.clock.sleep(waitMs, request.signal)
     }
   }
-}
-
-async function refuseSecondDefault({ route }: ResourceRequest, next: AnyObject, needs: ResourceNeeds): Promise<void> {
-  if (next.kind !== 'PriorityClass') return
-  const admitted = admitPriorityClass(next, (await needs.store.list('priorityclasses')).items)
-  if (!admitted.ok) throw forbid(route.resource, route.name, admitted.because)
 }
 
 /** What the client wants, worked out from what is there. */
@@ -107,25 +98,20 @@ function refuseOther({ route }: ResourceRequest, { metadata }: AnyObject, presen
 
 function changed(request: ResourceRequest, present: AnyStored, wanted: AnyObject, nowMs: number): AnyObject {
   const { route, identity } = request
-  const { resource } = route
-  const next = prepareForUpdate(resource, present, changedPart(request, present, wanted, nowMs), route.subresource)
+  const { resource: kind } = route
+  const next = prepareForUpdate(kind, present, changedPart(request, present, wanted, nowMs), route.subresource)
   const node = nodeOf(identity)
-  const problem = node && nodeRestriction(node, resource.name, next, present)
-  if (problem) throw forbid(resource, route.name, problem)
+  const problem = node !== undefined && kind.nodeRestriction?.problem(node, next, present, {})
+  if (problem) throw forbid(kind, route.name, problem)
   return next
 }
 
+/** A write to a subresource changes that part only; a write to the object leaves the status of a kind that has one. */
 function changedPart({ route }: ResourceRequest, present: AnyStored, wanted: AnyObject, nowMs: number): AnyObject {
-  switch (route.subresource) {
-    case 'status':
-      return statusChange(present, wanted)
-    case 'ephemeralcontainers':
-      return ephemeralChange(present, wanted)
-    case 'approval':
-      return approvalChange(route.resource, present, wanted, rfc3339(nowMs))
-    default:
-      return withoutStatusChange(route.resource, present, wanted)
-  }
+  const { resource: kind } = route
+  const part = subresourceOf(kind, route.subresource)
+  if (part?.access === 'update') return part.change(present, wanted, rfc3339(nowMs))
+  return subresourceOf(kind, 'status') === undefined ? wanted : withStatus(wanted, present.status)
 }
 
 /** Written only onto what was read. An object that only its finalizers kept goes with the last of them. */
@@ -136,13 +122,14 @@ async function written(
   { store, clock }: ResourceNeeds,
 ): Promise<AnyObject> {
   const { uid, resourceVersion } = present.metadata
-  const { name } = route.resource
+  const { resource: kind } = route
   if (isReleased(next)) {
-    await revokeIfNode({ store, clock }, name, route.name)
-    return store.delete(name, keyOf(route), { uid, resourceVersion })
+    await kind.beforeRemoval?.(route.name, { store, clock })
+    return store.delete(kind.id, keyOf(route), { uid, resourceVersion })
   }
   const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
-  const changesStatus = route.subresource !== '' && route.subresource !== 'ephemeralcontainers'
+  const part = subresourceOf(kind, route.subresource)
+  const changesStatus = part?.access === 'update' && part.writes === 'status'
   const statusOnly = changesStatus && isDeepStrictEqual(next.metadata, present.metadata)
-  return statusOnly ? store.updateStatus(name, exact) : store.update(name, exact)
+  return statusOnly ? store.updateStatus(kind.id, exact) : store.update(kind.id, exact)
 }

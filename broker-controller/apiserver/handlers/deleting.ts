@@ -1,21 +1,18 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../../api/api-error.ts'
 import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/delete-options.ts'
+import type { AnyObject } from '../../../api/meta.ts'
 import { planDeletion } from '../../../api/object-deletion.ts'
-import type { Pod } from '../../../api/pod.ts'
-import { systemPriorityClasses } from '../../../api/priority-class.ts'
 import { forbidden, invalidObject } from '../../../api/problem.ts'
-import type { Resource } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { revokeIfNode } from '../../store/revocations.ts'
-import type { ObjectKey, Store } from '../../store/store.ts'
+import type { AnyStored, ObjectKey, Store } from '../../store/store.ts'
 import { type Answer, objectAnswer } from '../wire/answers.ts'
-import { type AnyObject, isDryRun, parseBody, readAs } from '../wire/request-body.ts'
+import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { selectionOf } from './list-options.ts'
 import { represent, representList } from './representation.ts'
-import { forbid, keyOf, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
-import type { AnyStored } from './watch.ts'
+import { forbid, keyOf, wishOf } from './resource-request.ts'
+import type { KindStrategy, ResourceNeeds, ResourceRequest } from './strategy.ts'
 
 export type DeletionRequest = {
   readonly key: ObjectKey
@@ -31,24 +28,23 @@ const waitsMs = [10, 20, 40, 80, 160]
 
 /** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
 export async function deleteOne(
-  resource: Resource,
+  kind: KindStrategy,
   { key, options = {}, dryRun = false, change = (object) => object }: DeletionRequest,
   { store, clock }: DeletionNeeds,
 ): Promise<{ readonly removed: boolean; readonly object: AnyStored | AnyObject }> {
-  refuseImmortal(resource, key.name)
+  refuseUndeletable(kind, key.name)
   for (let failures = 0; ; failures++) {
-    const present = await store.get(resource.name, key)
-    if (present === undefined) throw notFound(resource, key.name)
+    const present = await store.get(kind.id, key)
+    if (present === undefined) throw notFound(kind, key.name)
     const { uid, resourceVersion } = present.metadata
-    refuseOther(resource, present, options)
+    refuseOther(kind, present, options)
     const plan = planDeletion(change(present), { ...options, nowMs: clock.wallMs() })
     try {
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
-      if (plan.remove) await revokeIfNode({ store, clock }, resource.name, key.name)
-      if (plan.remove)
-        return { removed: true, object: await store.delete(resource.name, key, { uid, resourceVersion }) }
+      if (plan.remove) await kind.beforeRemoval?.(key.name, { store, clock })
+      if (plan.remove) return { removed: true, object: await store.delete(kind.id, key, { uid, resourceVersion }) }
       // The same where nothing is new: writing what is there changes nothing.
-      return { removed: false, object: await store.update(resource.name, plan.object) }
+      return { removed: false, object: await store.update(kind.id, plan.object) }
     } catch (error) {
       const waitMs = waitsMs[failures]
       if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
@@ -64,15 +60,14 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
   const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun }, needs)
-  // As Kubernetes: of a pod the last word, of other kinds that they are gone.
-  if (!removed || isPod(object)) return objectAnswer(represent(resource, object, wish))
+  if (!removed || resource.returnsDeletedObject) return objectAnswer(represent(resource, object, wish))
   const { name, group } = resource
   const { uid } = object.metadata
   return objectAnswer(successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) }))
 }
 
 /** The store writes together what is asked for together. */
-const deletedTogether = 500
+const writtenTogether = 500
 
 export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, query } = request
@@ -81,10 +76,10 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
-  const { items, resourceVersion } = await needs.store.list(resource.name, namespace || undefined)
+  const { items, resourceVersion } = await needs.store.list(resource.id, namespace || undefined)
   const ended: AnyObject[] = []
   const found = items.filter(matches)
-  const together = resource.name === 'nodes' ? 1 : deletedTogether // each node is written into one list of revocations
+  const together = resource.deletedTogether ?? writtenTogether
   for (let at = 0; at < found.length; at += together) {
     const deletions = found.slice(at, at + together).map(({ metadata }) => {
       const key = { namespace: metadata.namespace ?? '', name: metadata.name }
@@ -123,38 +118,20 @@ function optionsInQuery(query: URLSearchParams): unknown {
 }
 
 /** Throws Conflict when this is not the object, or not the version, that shall go. */
-export function refuseOther(resource: Resource, { metadata }: AnyObject, { preconditions = {} }: DeleteOptions): void {
+export function refuseOther(kind: KindStrategy, { metadata }: AnyObject, { preconditions = {} }: DeleteOptions): void {
   const { uid, resourceVersion } = preconditions
   if (uid && uid !== metadata.uid) {
     const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`
-    throw conflict(resource, metadata.name ?? '', because)
+    throw conflict(kind, metadata.name ?? '', because)
   }
   if (resourceVersion && resourceVersion !== metadata.resourceVersion) {
     const asked = `ResourceVersion in precondition: ${resourceVersion}`
     const because = `Precondition failed: ${asked}, ResourceVersion in object meta: ${metadata.resourceVersion}`
-    throw conflict(resource, metadata.name ?? '', because)
+    throw conflict(kind, metadata.name ?? '', because)
   }
 }
 
-/** The fleet stands on these. */
-const immortal = [
-  {
-    resource: 'namespaces',
-    names: ['default', 'kube-system', 'kube-public', 'kube-node-lease'],
-    because: 'this namespace may not be deleted',
-  },
-  {
-    resource: 'priorityclasses',
-    names: systemPriorityClasses.map(({ metadata }) => metadata.name),
-    because: 'this is a system priority class and cannot be deleted',
-  },
-]
-
-function refuseImmortal(resource: Resource, name: string): void {
-  const found = immortal.find((one) => one.resource === resource.name && one.names.includes(name))
-  if (found !== undefined) throw forbid(resource, name, found.because)
-}
-
-function isPod(object: AnyObject): object is Pod {
-  return object.kind === 'Pod'
+function refuseUndeletable(kind: KindStrategy, name: string): void {
+  const { names = [], because = '' } = kind.undeletable ?? {}
+  if (names.includes(name)) throw forbid(kind, name, because)
 }

@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import { resources } from '../../../api/resources.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import { podStrategy } from '../kinds/pod.ts'
 import { exactFields, pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
 
 const query = (text: string) => new URLSearchParams(text)
@@ -9,23 +9,23 @@ const names = (items: readonly { metadata: { name?: string } }[]) => items.map((
 
 test('labels and fields choose together', async (t) => {
   const { matches, isEverything } = selectionOf(
-    resources.pods,
+    podStrategy,
     query('labelSelector=app%3Dweb&fieldSelector=spec.nodeName%3Dpi-01,status.phase!%3DFailed'),
   )
   t.notOk(isEverything)
   t.ok(matches(aPod({ labels: { app: 'web' }, nodeName: 'pi-01' })))
   t.notOk(matches(aPod({ labels: { app: 'web' }, nodeName: 'pi-01', phase: 'Failed' })))
   t.notOk(matches(aPod({ labels: { app: 'db' }, nodeName: 'pi-01' })))
-  t.ok(selectionOf(resources.pods, query('')).isEverything)
-  t.throws(() => selectionOf(resources.pods, query('fieldSelector=spec.color%3Dred')), {
+  t.ok(selectionOf(podStrategy, query('')).isEverything)
+  t.throws(() => selectionOf(podStrategy, query('fieldSelector=spec.color%3Dred')), {
     code: 400,
     message: 'field label not supported: spec.color',
   })
-  t.throws(() => selectionOf(resources.pods, query('labelSelector=a%20b')), { code: 400 })
+  t.throws(() => selectionOf(podStrategy, query('labelSelector=a%20b')), { code: 400 })
 })
 
 test('what is asked to be equal is known before anything is read', async (t) => {
-  const fields = exactFields(resources.pods, query('fieldSelector=spec.nodeName%3Dpi-01,status.phase!%3DFailed'))
+  const fields = exactFields(podStrategy, query('fieldSelector=spec.nodeName%3Dpi-01,status.phase!%3DFailed'))
   t.same([...fields], [['spec.nodeName', 'pi-01']])
 })
 

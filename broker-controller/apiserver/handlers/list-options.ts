@@ -1,6 +1,5 @@
 /** Which objects does a list or a watch ask for, and from when? Everything its query says. */
 import { ApiError } from '../../../api/api-error.ts'
-import type { Resource } from '../../../api/resources.ts'
 import {
   matchesFields,
   matchesLabels,
@@ -8,15 +7,18 @@ import {
   parseFieldSelector,
   parseLabelSelector,
 } from '../../../api/selectors.ts'
-import { isSwitchedOn } from '../routes.ts'
-import type { AnyStored } from './watch.ts'
+import type { AnyStored } from '../../store/store.ts'
+import { isSwitchedOn } from '../wire/query.ts'
+import type { KindStrategy } from './strategy.ts'
 
 export type Selection = { readonly matches: (object: AnyStored) => boolean; readonly isEverything: boolean }
 
+type Selectable = Pick<KindStrategy, 'selectableFields'>
+
 /** Labels and fields that the query asks for. BadRequest where it cannot be understood. */
-export function selectionOf(resource: Resource, query: URLSearchParams): Selection {
+export function selectionOf({ selectableFields }: Selectable, query: URLSearchParams): Selection {
   const labels = understood(parseLabelSelector(query.get('labelSelector') ?? ''))
-  const fields = understood(parseFieldSelector(resource.name, query.get('fieldSelector') ?? ''))
+  const fields = understood(parseFieldSelector(selectableFields, query.get('fieldSelector') ?? ''))
   return {
     isEverything: labels.length === 0 && fields.length === 0,
     matches: (object) => matchesLabels(labels, object.metadata.labels) && matchesFields(fields, object),
@@ -24,8 +26,8 @@ export function selectionOf(resource: Resource, query: URLSearchParams): Selecti
 }
 
 /** What the field selector asks to be equal: who may do something can depend on it. */
-export function exactFields(resource: Resource, query: URLSearchParams): ReadonlyMap<string, string> {
-  const fields = understood(parseFieldSelector(resource.name, query.get('fieldSelector') ?? ''))
+export function exactFields({ selectableFields }: Selectable, query: URLSearchParams): ReadonlyMap<string, string> {
+  const fields = understood(parseFieldSelector(selectableFields, query.get('fieldSelector') ?? ''))
   return new Map(fields.filter(({ equal }) => equal).map(({ field, value }) => [field, value]))
 }
 

@@ -1,10 +1,12 @@
 /** get, list, watch. */
 import { ApiError } from '../../../api/api-error.ts'
+import type { AnyStored } from '../../store/store.ts'
 import { type Answer, objectAnswer } from '../wire/answers.ts'
 import { pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
 import { represent, representBookmark, representList } from './representation.ts'
-import { presentObject, type ResourceNeeds, type ResourceRequest, wishOf } from './resource-request.ts'
-import { type AnyStored, watchLines } from './watch.ts'
+import { presentObject, wishOf } from './resource-request.ts'
+import type { ResourceNeeds, ResourceRequest } from './strategy.ts'
+import { watchLines } from './watch.ts'
 
 export async function getObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const wish = wishOf(request, needs)
@@ -17,7 +19,7 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
   const wish = wishOf(request, needs)
   const { matches, isEverything } = selectionOf(route.resource, query)
   const page = pageOf(query)
-  const { items, resourceVersion } = await needs.store.list(route.resource.name, route.namespace || undefined)
+  const { items, resourceVersion } = await needs.store.list(route.resource.id, route.namespace || undefined)
   if (query.get('resourceVersionMatch') === 'Exact' && query.get('resourceVersion') !== resourceVersion) {
     throw new ApiError(
       'Expired',
@@ -44,7 +46,7 @@ export async function watchObjects(request: ResourceRequest, needs: ResourceNeed
     },
     bookmark: (metadata: { resourceVersion: string }) => representBookmark(resource, metadata, wish),
   }
-  return { kind: 'stream', pieces: watchLines(needs, resource.name, options, signal) }
+  return { kind: 'stream', pieces: watchLines(needs, resource.id, options, signal) }
 }
 
 /** The columns are said once, with the first row. */

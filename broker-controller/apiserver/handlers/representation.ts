@@ -1,13 +1,13 @@
 /** An object or a list in the form the client reads: itself, a table's rows, its metadata. */
-import type { ObjectMeta } from '../../../api/meta.ts'
+import type { AnyObject, ObjectMeta } from '../../../api/meta.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { AnswerForm } from '../wire/content-negotiation.ts'
-import type { AnyObject } from '../wire/request-body.ts'
+import type { KindStrategy } from './strategy.ts'
 import { type IncludeObject, type ListMeta, tableOf } from './tables.ts'
 
 export type Wish = { readonly form: AnswerForm; readonly includeObject: IncludeObject; readonly nowMs: number }
 
-export function represent(resource: Resource, object: AnyObject, wish: Wish): unknown {
+export function represent(resource: KindStrategy, object: AnyObject, wish: Wish): unknown {
   switch (wish.form) {
     case 'object':
       return object
@@ -22,7 +22,7 @@ export function represent(resource: Resource, object: AnyObject, wish: Wish): un
 }
 
 export function representList(
-  resource: Resource,
+  resource: KindStrategy,
   objects: readonly AnyObject[],
   listMeta: ListMeta,
   wish: Wish,

@@ -2,16 +2,17 @@ import { test } from 'tap'
 import type { Event } from '../../../api/event.ts'
 import type { Node } from '../../../api/node.ts'
 import type { ContainerStatus, Pod } from '../../../api/pod.ts'
-import { type ResourceName, type ResourceTypes, resources } from '../../../api/resources.ts'
+import type { BuiltInName, BuiltInTypes } from '../../../api/resources.ts'
 import { aLease, aNode, aPod } from '../../../api/testing/builders.ts'
+import { kinds } from '../../control-plane.ts'
 import { humanDuration } from './cells.ts'
 import { tableOf } from './tables.ts'
 
 const nowMs = Date.parse('2026-01-01T00:10:00Z')
 const wish = { nowMs, listMeta: { resourceVersion: '7' }, includeObject: 'Metadata' } as const
 
-const row = (resource: ResourceName, object: ResourceTypes[ResourceName]) => {
-  const { columnDefinitions, rows } = tableOf(resources[resource], [object], wish)
+const row = (resource: BuiltInName, object: BuiltInTypes[BuiltInName]) => {
+  const { columnDefinitions, rows } = tableOf(kinds[resource], [object], wish)
   const names = columnDefinitions.map(({ name }) => name)
   return Object.fromEntries((rows[0]?.cells ?? []).map((cell, index) => [names[index], cell]))
 }
@@ -42,7 +43,7 @@ test('a duration is told in few words', async (t) => {
 
 test('a table says what its columns are, and whose each row is', async (t) => {
   const node = aNode()
-  const table = tableOf(resources.nodes, [node], wish)
+  const table = tableOf(kinds.nodes, [node], wish)
   t.match(table, { kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata: { resourceVersion: '7' } })
   t.match(table.columnDefinitions[0], { name: 'Name', type: 'string', format: 'name', priority: 0 })
   t.equal(table.columnDefinitions.find(({ name }) => name === 'Internal-IP')?.priority, 1)
@@ -51,8 +52,8 @@ test('a table says what its columns are, and whose each row is', async (t) => {
     apiVersion: 'meta.k8s.io/v1',
     metadata: node.metadata,
   })
-  t.equal(tableOf(resources.nodes, [node], { ...wish, includeObject: 'Object' }).rows[0]?.object, node)
-  t.notOk('object' in (tableOf(resources.nodes, [node], { ...wish, includeObject: 'None' }).rows[0] ?? {}))
+  t.equal(tableOf(kinds.nodes, [node], { ...wish, includeObject: 'Object' }).rows[0]?.object, node)
+  t.notOk('object' in (tableOf(kinds.nodes, [node], { ...wish, includeObject: 'None' }).rows[0] ?? {}))
 })
 
 test('a node says whether it is ready, what it is for, and what it runs', async (t) => {
@@ -148,7 +149,7 @@ test('a pod counts its ready containers and restarts, and says where it is', asy
     'Nominated Node': '<none>',
     'Readiness Gates': '<none>',
   })
-  const over = tableOf(resources.pods, [aPod({ phase: 'Succeeded' })], wish)
+  const over = tableOf(kinds.pods, [aPod({ phase: 'Succeeded' })], wish)
   t.match(over.rows[0], { conditions: [{ type: 'Completed', status: 'True', reason: 'Succeeded' }] })
 })
 

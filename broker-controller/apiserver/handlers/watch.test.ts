@@ -2,8 +2,8 @@ import { test } from 'tap'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { memoryStore } from '../../store/memory-store.ts'
-import type { Store } from '../../store/store.ts'
-import { type AnyStored, transition, type WatchOptions, watchLines } from './watch.ts'
+import type { AnyStored, Store } from '../../store/store.ts'
+import { transition, type WatchOptions, watchLines } from './watch.ts'
 
 type Line = { readonly type: string; readonly object: { readonly metadata: { readonly [field: string]: unknown } } }
 

@@ -3,11 +3,9 @@ import { isApiError } from '../../../api/api-error.ts'
 import type { ResourceName } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { eventLine } from '../../store/object-json.ts'
-import type { ChangeCursor, Store, StoredObject, WatchEvent } from '../../store/store.ts'
+import type { AnyStored, ChangeCursor, Store, WatchEvent } from '../../store/store.ts'
 import { statusOf } from '../wire/status-errors.ts'
 import { inTurns } from './turns.ts'
-
-export type AnyStored = StoredObject<ResourceName>
 
 export type WatchOptions = {
   readonly namespace: string | undefined

@@ -31,6 +31,7 @@ export type ServerTls = { readonly certificate: string; readonly key: string; re
 export type ApiServerNeeds = Pick<
   RequestNeeds,
   | 'store'
+  | 'kinds'
   | 'events'
   | 'usage'
   | 'clock'
@@ -75,6 +76,7 @@ const healthMs = 2000
 export function apiServer(needs: ApiServerNeeds): ApiServer {
   const {
     store,
+    kinds,
     events,
     usage,
     clock,
@@ -104,6 +106,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many is no leak
   const requests: RequestNeeds = {
     store,
+    kinds,
     events,
     usage,
     clock,

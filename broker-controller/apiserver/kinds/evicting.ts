@@ -1,12 +1,14 @@
 /** create of pods/eviction: a deletion that asks the disruption budgets first. */
 import { ApiError, isApiError } from '../../../api/api-error.ts'
+import type { AnyObject } from '../../../api/meta.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { EvictionSchema } from '../../../api/pod-disruption-budget.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { deleteOne, refuseOther } from '../handlers/deleting.ts'
-import { keyOf, presentObject, type ResourceNeeds, type ResourceRequest } from '../handlers/resource-request.ts'
+import { keyOf, presentObject } from '../handlers/resource-request.ts'
+import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { type Answer, objectAnswer } from '../wire/answers.ts'
-import { type AnyObject, isDryRun, parseBody, readAs } from '../wire/request-body.ts'
+import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './eviction.ts'
 

@@ -1,6 +1,6 @@
 /** A pod's row, as `kubectl get pods` shows it: one word for all its containers. */
 import type { ContainerState, ContainerStatus, Pod } from '../../../api/pod.ts'
-import { ageOf, columns, orNone, type TableOf } from '../handlers/cells.ts'
+import { ageOf, columns, orNone, type RowCondition, type TableOf } from '../handlers/cells.ts'
 
 export const podTable: TableOf<Pod> = {
   columns: columns('Name', 'Ready', 'Status', 'Restarts', 'Age', 'IP*', 'Node*', 'Nominated Node*', 'Readiness Gates*'),
@@ -18,10 +18,10 @@ export const podTable: TableOf<Pod> = {
       gatesOf(pod),
     ]
   },
+  rowConditions: podRowConditions,
 }
 
-/** Rows of pods that are over say so, for clients that hide them. */
-export function podRowConditions({ status }: Pod) {
+function podRowConditions({ status }: Pod): readonly RowCondition[] | undefined {
   const phase = status?.phase
   if (phase !== 'Succeeded' && phase !== 'Failed') return undefined
   const message = phase === 'Succeeded' ? 'The pod has completed successfully.' : 'The pod failed.'

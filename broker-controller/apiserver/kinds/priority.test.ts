@@ -2,7 +2,9 @@ import { test } from 'tap'
 import type { PriorityClass } from '../../../api/priority-class.ts'
 import { systemPriorityClasses } from '../../../api/priority-class.ts'
 import { aPod } from '../../../api/testing/builders.ts'
-import { admitPriorityClass, priorityClassChangeProblems, priorityClassProblems, withPriority } from './priority.ts'
+import { create, fields, update } from '../../testing/admitting.ts'
+import { anApi } from '../../testing/api-in-memory.ts'
+import { withPriority } from './priority.ts'
 
 const aClass = (name: string, value: number, more: Partial<PriorityClass> = {}): PriorityClass => ({
   apiVersion: 'scheduling.k8s.io/v1',
@@ -40,19 +42,22 @@ test('a pod has the priority of its class, of the default class, or none', async
 
 test('one class is the default; user classes stay below the system ones; a value stays', async (t) => {
   const usual = aClass('usual', 10, { globalDefault: true })
-  t.same(admitPriorityClass({ ...usual, metadata: { name: 'other' } }, [usual]), {
-    ok: false,
-    because: 'PriorityClass usual is already marked as default. Only one default can exist',
+  const { ask } = await anApi(t)
+  const path = '/apis/scheduling.k8s.io/v1/priorityclasses'
+  t.match(await ask('POST', path, { body: usual }), { code: 201 })
+  t.match(await ask('POST', path, { body: { ...usual, metadata: { name: 'other' } } }), {
+    code: 403,
+    body: { message: /PriorityClass usual is already marked as default. Only one default can exist$/ },
   })
-  t.ok(admitPriorityClass(usual, [usual]).ok, 'it may stay so')
-  const fields = (one: PriorityClass) => priorityClassProblems(one).map(({ field }) => field)
-  t.same(fields(aClass('top', 1_000_000_000)), [])
-  t.same(fields(aClass('top', 1_000_000_001)), ['value'])
-  t.same(fields(aClass('system-mine', 1)), ['metadata.name'])
-  t.same(fields(aClass('top', 1, { preemptionPolicy: 'Maybe' })), ['preemptionPolicy'])
-  t.same(systemPriorityClasses.flatMap(priorityClassProblems), [])
+  t.match(await ask('PUT', `${path}/usual`, { body: usual }), { code: 200 }, 'it may stay so')
+  const fieldsOf = (one: PriorityClass) => fields(() => create('priorityclasses', one))
+  t.same(fieldsOf(aClass('top', 1_000_000_000)), [])
+  t.same(fieldsOf(aClass('top', 1_000_000_001)), ['value'])
+  t.same(fieldsOf(aClass('system-mine', 1)), ['metadata.name'])
+  t.same(fieldsOf(aClass('top', 1, { preemptionPolicy: 'Maybe' })), ['preemptionPolicy'])
+  t.same(systemPriorityClasses.flatMap(fieldsOf), [])
   t.same(
-    priorityClassChangeProblems(usual, { ...usual, value: 11, description: 'ours' }).map(({ field }) => field),
+    fields(() => update('priorityclasses', usual, { ...usual, value: 11, description: 'ours' })),
     ['value'],
   )
 })

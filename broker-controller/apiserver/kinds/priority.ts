@@ -1,8 +1,9 @@
-/** How much does a pod matter? Its class says so; what its author writes beside that may only repeat it. */
+/**
+ * The priority of a pod: its class states it, and what its author writes beside that may only repeat it
+ * (plugin/pkg/admission/priority/admission.go).
+ */
 import type { Pod } from '../../../api/pod.ts'
-import { highestUserPriority, type PriorityClass, systemPriorityClasses } from '../../../api/priority-class.ts'
-import { forbidden, type Problem } from '../../../api/problem.ts'
-import { policyProblems } from '../../../api/validation/scheduling-validation.ts'
+import type { PriorityClass } from '../../../api/priority-class.ts'
 
 export type Admitted<T> =
   | { readonly ok: true; readonly object: T }
@@ -41,45 +42,6 @@ function defaultClass(classes: readonly PriorityClass[]): PriorityClass | undefi
     (least, one) => (least === undefined || one.value < least.value ? one : least),
     undefined,
   )
-}
-
-/** One class at a time is the default. */
-export function admitPriorityClass(one: PriorityClass, classes: readonly PriorityClass[]): Admitted<PriorityClass> {
-  const other = classes.find(
-    ({ globalDefault, metadata }) => globalDefault === true && metadata.name !== one.metadata.name,
-  )
-  if (one.globalDefault !== true || other === undefined) return { ok: true, object: one }
-  return no(`PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`)
-}
-
-export function priorityClassProblems({ metadata, value, preemptionPolicy = '' }: PriorityClass): readonly Problem[] {
-  return [...rankProblems(metadata.name ?? '', value), ...policyProblems('preemptionPolicy', preemptionPolicy)]
-}
-
-export function priorityClassChangeProblems(old: PriorityClass, now: PriorityClass): readonly Problem[] {
-  const because = 'may not be changed in an update.'
-  return [
-    ...(old.value === now.value ? [] : [forbidden('value', because)]),
-    ...(old.preemptionPolicy === now.preemptionPolicy ? [] : [forbidden('preemptionPolicy', because)]),
-  ]
-}
-
-const systemPrefix = 'system-'
-
-/** The prefix is for the classes we know, and so are the highest values. */
-function rankProblems(name: string, value: number): readonly Problem[] {
-  if (!name.startsWith(systemPrefix)) {
-    if (value <= highestUserPriority) return []
-    return [forbidden('value', `maximum allowed value of a user defined priority is ${highestUserPriority}`)]
-  }
-  const known = systemPriorityClasses.find(({ metadata }) => metadata.name === name)
-  if (known?.value === value) return []
-  const reserved = `priority class names with '${systemPrefix}' prefix are reserved for system use only`
-  const error =
-    known === undefined
-      ? `${name} is not a known system priority class`
-      : `value of ${name} PriorityClass must be ${known.value}`
-  return [forbidden('metadata.name', `${reserved}. error: ${error}`)]
 }
 
 function no(because: string): { readonly ok: false; readonly because: string } {

@@ -1,21 +1,13 @@
 /** How large may an object become? Larger ones are refused before they reach the store. */
 import { ApiError } from '../../../api/api-error.ts'
-import type { ResourceName, ResourceTypes } from '../../../api/resources.ts'
+import type { AnyObject } from '../../../api/meta.ts'
 import { isIntricate, mostValues } from './body-limits.ts'
 
 /** As etcd's --max-request-bytes: 1.5 MiB. */
 export const mostObjectBytes = 1536 * 1024
-/** Events are many, and their messages are short. */
-export const mostEventBytes = 16 * 1024
 
-/** A node writes most of its Node itself: fifty images with their names are about 20 KB, annotations at most 256 KiB. */
-export const mostNodeBytes = 512 * 1024
-
-type AnyObject = ResourceTypes[ResourceName]
-
-/** Throws RequestEntityTooLarge. The size is that of its JSON. */
-export function refuseLarge(object: AnyObject): void {
-  const most = mostBytes(object)
+/** Throws RequestEntityTooLarge where the JSON of the object has more than `most` bytes. */
+export function refuseLarge(object: AnyObject, most = mostObjectBytes): void {
   const json = Buffer.from(JSON.stringify(object))
   const bytes = json.length
   const name = object.metadata.name ?? ''
@@ -29,11 +21,6 @@ export function refuseLarge(object: AnyObject): void {
     'RequestEntityTooLarge',
     `Request entity too large: ${object.kind} "${name}" would have ${bytes} bytes, the limit is ${most}`,
   )
-}
-
-function mostBytes({ kind }: AnyObject): number {
-  if (kind === 'Event') return mostEventBytes
-  return kind === 'Node' ? mostNodeBytes : mostObjectBytes
 }
 
 /** Bytes of its JSON in UTF-8. */

@@ -2,16 +2,13 @@
 import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
-import type { KubeObject } from '../../../api/meta.ts'
+import type { AnyObject, KubeObject } from '../../../api/meta.ts'
 import { clipped, invalidObject, quoted } from '../../../api/problem.ts'
-import { apiVersionOf, type Resource, type ResourceName, type ResourceTypes } from '../../../api/resources.ts'
+import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
 import { refuseIntricateJson, refuseLongBody, refuseYaml } from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
-
-/** An object of any of our kinds, as a client may send it. */
-export type AnyObject = ResourceTypes[ResourceName]
 
 /** What to do about fields that no schema knows. */
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
@@ -86,7 +83,7 @@ export function readObject(resource: Resource, input: unknown, validation: Field
   refuseOtherKind(resource, input)
   const decoded = decode(resource.schema, input)
   if (!decoded.ok) throw invalidObject(resource, nameIn(input), decoded.problems)
-  // The schema of the row describes the type of the row: `ResourceTypes` says so once for all kinds.
+  // Every schema of a row is one of an object with metadata.
   const value = decoded.value as AnyObject
   return { value, warnings: judged(resource, decoded.unknownFields, validation) }
 }

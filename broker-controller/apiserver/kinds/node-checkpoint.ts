@@ -5,13 +5,13 @@
 import { ApiError, isApiError, notFound } from '../../../api/api-error.ts'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { type Identity, nodeOf, olderThanStoreKey } from '../../../api/identity.ts'
-import type { ObjectMeta } from '../../../api/meta.ts'
+import type { AnyObject, ObjectMeta } from '../../../api/meta.ts'
+import type { Node } from '../../../api/node.ts'
 import { learntByAnnotation, learntFromAnnotation, NodeCheckpointSchema } from '../../../api/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import { boundPod } from '../../../api/pod-conditions.ts'
 import { isFinished } from '../../../api/pod-deletion.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod-references.ts'
-import { type ResourceName, resources } from '../../../api/resources.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { isAssigned } from '../../store/checkpoint-data.ts'
@@ -20,18 +20,18 @@ import { nodeReference } from '../../store/references.ts'
 import { removeIfThere } from '../../store/remove.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { prepareForCreate } from '../handlers/admission.ts'
-import {
-  keyOf,
-  presentObject,
-  type ResourceNeeds,
-  type ResourceRequest,
-  warnLimited,
-} from '../handlers/resource-request.ts'
+import { keyOf, presentObject, warnLimited } from '../handlers/resource-request.ts'
+import type { KindStrategy, ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { type Answer, objectAnswer } from '../wire/answers.ts'
-import { type AnyObject, parseBody, readAs } from '../wire/request-body.ts'
+import { parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
-import { learnData, namedBy, ownNamespaces } from './learning-data.ts'
+import { configMapStrategy } from './config-map.ts'
+import { namespaceStrategy } from './namespace.ts'
+import { learnData, namedBy, ownNamespaces } from './node-checkpoint-data.ts'
+import { podStrategy } from './pod.ts'
+import { secretStrategy } from './secret.ts'
 
+const kinds = { configmaps: configMapStrategy, secrets: secretStrategy }
 const namesOf = { configmaps: configMapsOf, secrets: secretsOf }
 /** A kubelet runs 110 unless configured; a node that has more pods than this made them up. */
 const mostPods = 500
@@ -40,7 +40,7 @@ const mostPods = 500
  * 201 when it is kept; its message names what was not. What is there already stays as it is. Throws Conflict where nothing
  * is to be learnt, or not from this node.
  */
-export async function learnCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, identity } = request
   const input = parseBody(await request.readBody(), request, needs.parseYaml)
   const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
@@ -74,7 +74,7 @@ export async function learnCheckpoint(request: ResourceRequest, needs: ResourceN
     const isNamedByAssigned = namedBy(assigned, namesOf[resource])
     for (const object of objects.filter(({ metadata }) => isNamed(metadata))) {
       const deliverer = { node: route.name, hasAssigned: isNamedByAssigned(object.metadata) }
-      const create = (made: ConfigMap | Secret) => learn(resource, made, identity, needs)
+      const create = (made: ConfigMap | Secret) => learn(kinds[resource], made, identity, needs)
       refused.push(...(await learnData(resource, object, deliverer, needs, create)))
     }
   }
@@ -97,9 +97,9 @@ export function isKnownBefore({ extra }: Identity, { origin }: Pick<ResourceNeed
 }
 
 /** A node that joined after the store began has no checkpoint to wait for. */
-export function withoutCheckpoint<T extends AnyObject>(object: T, identity: Identity, needs: ResourceNeeds): T {
+export function withoutCheckpoint(object: Node, identity: Identity, needs: ResourceNeeds): Node {
   const isNew = needs.checkpoints?.isOpen() === true && !isKnownBefore(identity, needs)
-  return isNew && object.kind === 'Node' && nodeOf(identity) !== undefined ? marked(object, needs) : object
+  return isNew && nodeOf(identity) !== undefined ? marked(object, needs) : object
 }
 
 /** Why it is not taken; undefined: it is. */
@@ -122,7 +122,7 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
     await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
   } else if (present === undefined || !isTaken(present, node, needs)) {
     const claimed = claimedBy(node, marked(isFinished(pod) ? { ...pod, status } : pod, needs))
-    await learn('pods', claimed, identity, needs)
+    await learn(podStrategy, claimed, identity, needs)
   }
   const kept = await needs.store.get('pods', key)
   if (kept === undefined || kept.spec.nodeName === node) return undefined
@@ -181,17 +181,17 @@ async function reportRefused(node: string, refused: readonly string[], needs: Re
 }
 
 /** As it was: with its uid and its age, on its way out if it was. Its owners are lost, and must not take it with them. */
-async function learn(resource: ResourceName, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
+async function learn(kind: KindStrategy, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
   const { store, clock } = needs
   const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
-  const present = await store.get(resource, { namespace, name })
+  const present = await store.get(kind.id, { namespace, name })
   if (present !== undefined && !isLaterPod(object, present, needs)) return
   const { ownerReferences: _, resourceVersion: __, ...own } = object.metadata
   const prepared = prepareForCreate(
-    resources[resource],
+    kind,
     { ...object, metadata: own },
-    { nowMs: clock.wallMs(), requester, learnt: true },
+    { nowMs: clock.wallMs(), requester, restored: true },
   )
   await ensureNamespace(namespace, requester, needs)
   const metadata = {
@@ -201,14 +201,14 @@ async function learn(resource: ResourceName, object: AnyObject, requester: Ident
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
     ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
   }
-  const ended = object.kind === 'Pod' && isFinished(object) && { status: object.status }
-  if (present !== undefined) await removeIfThere(store, resource, present)
-  await createIfAbsent(resource, { ...prepared, ...ended, metadata } as AnyObject, needs)
+  const ended = isPod(object) && isFinished(object) && { status: object.status }
+  if (present !== undefined) await removeIfThere(store, kind.id, present)
+  await createIfAbsent(kind, { ...prepared, ...ended, metadata }, needs)
 }
 
 /** One name had two pods, one after the other: the later one is what was wanted last. What was made here is later than all. */
 function isLaterPod(told: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
-  if (told.kind !== 'Pod' || told.metadata.uid === present.metadata.uid) return false
+  if (!isPod(told) || told.metadata.uid === present.metadata.uid) return false
   const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')
   return madeMs(told) > madeMs(present) && madeMs(told) <= (origin?.sinceMs ?? clock.wallMs())
 }
@@ -217,12 +217,12 @@ async function ensureNamespace(name: string, requester: Identity, needs: Resourc
   if ((await needs.store.get('namespaces', { namespace: '', name })) !== undefined) return
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } as const
   const facts = { nowMs: needs.clock.wallMs(), requester }
-  await createIfAbsent('namespaces', prepareForCreate(resources.namespaces, namespace, facts), needs)
+  await createIfAbsent(namespaceStrategy, prepareForCreate(namespaceStrategy, namespace, facts), needs)
 }
 
-async function createIfAbsent(resource: ResourceName, object: AnyObject, { store }: ResourceNeeds): Promise<void> {
+async function createIfAbsent(kind: KindStrategy, object: AnyObject, { store }: ResourceNeeds): Promise<void> {
   try {
-    await store.create(resource, object)
+    await store.create(kind.id, object)
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error
   }
@@ -231,4 +231,8 @@ async function createIfAbsent(resource: ResourceName, object: AnyObject, { store
 async function markLearnt({ route }: ResourceRequest, needs: ResourceNeeds): Promise<void> {
   const written = await rewrite(needs, 'nodes', { key: keyOf(route), change: (node) => marked(node, needs) })
   if (written === undefined) throw notFound(route.resource, route.name)
+}
+
+function isPod(object: AnyObject): object is Pod {
+  return object.kind === podStrategy.kind
 }

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { Pod } from '../../../api/pod.ts'
 import { secretsOf } from '../../../api/pod-references.ts'
 import { aPod } from '../../../api/testing/builders.ts'
-import { namedBy } from './learning-data.ts'
+import { namedBy } from './node-checkpoint-data.ts'
 
 test('the names that pods give are collected once, however many objects a checkpoint has', async (t) => {
   const podOf = (namespace: string, secretName: string) =>

@@ -19,7 +19,8 @@ import type { Secret } from '../../../api/secret.ts'
 import { contentDigest, deliveredBy, nodeNames } from '../../store/checkpoint-data.ts'
 import { nodeReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
-import { type ResourceNeeds, warnLimited } from '../handlers/resource-request.ts'
+import { warnLimited } from '../handlers/resource-request.ts'
+import type { ResourceNeeds } from '../handlers/strategy.ts'
 
 /** Of the fleet itself: Secrets there admit machines, and every client relies on the ConfigMaps. Checkpoints change nothing in them. */
 export const ownNamespaces: readonly string[] = ['kube-system', 'kube-public', nodeLeaseNamespace]

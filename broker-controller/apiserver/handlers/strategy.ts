@@ -1,0 +1,191 @@
+/**
+ * What the API does differently for one kind, and the requests it does it for. The handlers of the verbs read a strategy
+ * and know no kind, as the generic registry of Kubernetes does (staging/src/k8s.io/apiserver/pkg/registry/rest/create.go
+ * and update.go; one strategy.go per kind below pkg/registry).
+ */
+import type { Identity } from '../../../api/identity.ts'
+import type { AnyObject } from '../../../api/meta.ts'
+import type { Problem } from '../../../api/problem.ts'
+import type { Resource, ResourceRegistry } from '../../../api/resources.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { CheckpointWindow } from '../../store/checkpoint-window.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import type { Store, StoreOrigin } from '../../store/store.ts'
+import type { Answer } from '../wire/answers.ts'
+import type { TableOf } from './cells.ts'
+
+/**
+ * Methods take the objects of the kind: a handler passes only what was decoded with the schema of the strategy or read
+ * from its resource in the store.
+ */
+export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
+  /** What `kubectl get` prints. */
+  readonly table: TableOf<T>
+  /** Field selectors, beside `metadata.name` and `metadata.namespace`. */
+  readonly selectableFields: readonly string[]
+  /** In the order of discovery. A kind with `status` has its spec and its status written apart. */
+  readonly subresources: { readonly [name: string]: Subresource<T> }
+  /** The bytes of JSON an object may have; undefined: those of any object. */
+  readonly largestBytes?: number
+  /** What is wrong with a name; undefined: it must be a DNS subdomain. */
+  readonly nameProblem?: (name: string) => string | undefined
+
+  /** Sets what the author left out. Also applied to the stored object that an update replaces. */
+  withDefaults?(object: T): T
+  /** The object before anything has happened to it, whatever its author claims. */
+  prepareForCreate?(object: T, facts: CreateFacts): T
+  /** `now` with what only the server sets, taken from `old`. */
+  prepareForUpdate?(old: T, now: T): T
+  /** What is wrong with a new object, its defaults set. Metadata is checked for every kind. */
+  validateCreate?(object: T, facts: CreateFacts): readonly Problem[]
+  /** What is wrong with the object that replaces `old`. Both have their defaults. */
+  validateUpdate?(old: T, now: T): readonly Problem[]
+
+  /** Reads what decides about a new object. Throws the ApiError of a refusal; so do the functions it gives. */
+  admitCreate?(object: T, identity: Identity, needs: ResourceNeeds): Promise<CreateAdmission<T>>
+  /** Throws the ApiError of a refusal. */
+  admitUpdate?(object: T, needs: ResourceNeeds): Promise<void>
+  /** What the certificate of a node may write (plugin/pkg/admission/noderestriction/admission.go); undefined: anything. */
+  readonly nodeRestriction?: NodeRestriction<T>
+
+  /** Objects that must not be deleted. */
+  readonly undeletable?: { readonly names: readonly string[]; readonly because: string }
+  /** Called before an object leaves the store. */
+  beforeRemoval?(name: string, needs: Pick<ResourceNeeds, 'store' | 'clock'>): Promise<void>
+  /** A deletion answers with the object as it was, not with a Status (genericregistry.Store.ReturnDeletedObject). */
+  readonly returnsDeletedObject?: true
+  /** How many objects of a collection are deleted at a time; undefined: as many as the store writes together. */
+  readonly deletedTogether?: number
+}
+
+/** The kinds that are served, with their strategies. */
+export type KindRegistry = ResourceRegistry<KindStrategy>
+
+export type CreateFacts = {
+  readonly nowMs: number
+  readonly requester: Identity
+  /** It existed in the store before a restore: what happened to it in its life is kept. */
+  readonly restored?: true
+}
+
+export type CreateAdmission<T> = {
+  /** Before defaults and validation, once it has its name. */
+  mutate?(object: T): T
+  /** The prepared object as it is stored. */
+  decorate?(object: T): T
+}
+
+/** What else the author of a new object is judged by. */
+export type NodeFacts = {
+  /** Of its Node object; undefined when there is none. */
+  readonly nodeUid?: string | undefined
+  /** The common name that its certificate request asks for; undefined when the request cannot be read. */
+  readonly commonName?: string | undefined
+  /** Pods it mirrors now, and the most it may. */
+  readonly mirrors?: { readonly count: number; readonly most: number } | undefined
+}
+
+export type NodeRestriction<T> = {
+  facts?(node: string, object: T, needs: ResourceNeeds): Promise<NodeFacts>
+  /** Why `node` may not write the object; undefined when it may. `previous` is undefined for a new object. */
+  problem(node: string, object: T, previous: T | undefined, facts: NodeFacts): string | undefined
+}
+
+export type Subresource<T> = SubresourceAction | SubresourcePart<T>
+
+/** Something that is done with an object: it can only be created. */
+export type SubresourceAction = {
+  readonly access: 'create'
+  /** What its body is, as discovery lists it; group and version where they are not those of the object. */
+  readonly kind: string
+  readonly group?: string
+  readonly version?: string
+  create(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer>
+}
+
+/** A part of the object that is read and written by itself. */
+export type SubresourcePart<T> = {
+  readonly access: 'update'
+  /** What a write may touch beside metadata. */
+  readonly writes: 'status' | 'spec'
+  /** The stored object with this part as it is wanted. `now` is RFC 3339. */
+  change(stored: T, wanted: T, now: string): AnyObject
+  /** undefined: as for an update of the object. */
+  validateUpdate?(old: T, now: T): readonly Problem[]
+}
+
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
+
+export type ResourceRoute = {
+  readonly kind: 'resource'
+  readonly verb: Verb
+  readonly resource: KindStrategy
+  /** '' for cluster-wide kinds, and for lists over all namespaces. */
+  readonly namespace: string
+  /** '' where the request is about a collection. */
+  readonly name: string
+  /** '' for the object itself. */
+  readonly subresource: string
+}
+
+/** A permitted request about objects. */
+export type ResourceRequest = {
+  readonly route: ResourceRoute
+  readonly identity: Identity
+  readonly query: URLSearchParams
+  readonly accept: string | undefined
+  readonly contentType: string | undefined
+  readonly readBody: () => Promise<Buffer>
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal
+}
+
+export type ResourceNeeds = {
+  readonly store: Store
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+  /** For lines that a client can cause; undefined: they are not limited. */
+  readonly limited?: LimitedLog
+  readonly random: () => number
+  readonly parseYaml: (text: string) => unknown
+  /** The common name in a certificate request (PEM); undefined when it cannot be read. */
+  readonly commonNameOf: (request: string) => string | undefined
+  /** Which store this is; undefined: one that never takes checkpoints of nodes. */
+  readonly origin?: StoreOrigin
+  /** Are checkpoints of nodes accepted? undefined: no. */
+  readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
+}
+
+/** undefined where the kind has no such subresource; '' is none. */
+export function subresourceOf<T extends AnyObject>(kind: KindStrategy<T>, name: string): Subresource<T> | undefined {
+  return Object.hasOwn(kind.subresources, name) ? kind.subresources[name] : undefined
+}
+
+/** `status` of most kinds: the status, and the labels, annotations and finalizers that the kubelet writes with it. */
+export const statusSubresource: SubresourcePart<AnyObject> = {
+  access: 'update',
+  writes: 'status',
+  change: (stored, wanted) => withStatus(withWrittenMetadata(stored, wanted), wanted.status),
+}
+
+/** The object with this status; undefined: with none. */
+export function withStatus(object: AnyObject, status: unknown): AnyObject {
+  const { status: _, ...rest } = object
+  return status === undefined ? rest : { ...rest, status }
+}
+
+/** The stored object with those metadata of `wanted` that a write of the status may change. */
+export function withWrittenMetadata(stored: AnyObject, { metadata: wanted }: AnyObject): AnyObject {
+  const { labels, annotations, finalizers } = wanted
+  const { labels: _, annotations: __, finalizers: ___, ...kept } = stored.metadata
+  const metadata = {
+    ...kept,
+    ...(labels && { labels }),
+    ...(annotations && { annotations }),
+    ...(finalizers && { finalizers }),
+  }
+  return { ...stored, metadata }
+}

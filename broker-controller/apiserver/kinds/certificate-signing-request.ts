@@ -1,0 +1,149 @@
+/** certificates.k8s.io/v1 CertificateSigningRequest (pkg/registry/certificates/certificates/strategy.go). */
+import { isDeepStrictEqual } from 'node:util'
+import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import { authenticatedGroup } from '../../../api/identity.ts'
+import { pathSegmentProblem, qualifiedNameProblem } from '../../../api/names.ts'
+import {
+  duplicate,
+  forbidden,
+  invalid,
+  invalidObject,
+  notSupported,
+  type Problem,
+  required,
+} from '../../../api/problem.ts'
+import { resources } from '../../../api/resources.ts'
+import { problemsWith } from '../../../api/validation/metadata-validation.ts'
+import { repeatedPlaces } from '../../../api/validation/repeated.ts'
+import { refuseTooManyRequests } from '../access/certificate-requests.ts'
+import { restrictCertificateRequest } from '../access/node-restriction.ts'
+import { ageOf, columns, humanDuration, orNone, type TableOf } from '../handlers/cells.ts'
+import { type CreateFacts, type KindStrategy, withStatus, withWrittenMetadata } from '../handlers/strategy.ts'
+
+const requestTable: TableOf<CertificateSigningRequest> = {
+  columns: columns('Name', 'Age', 'SignerName', 'Requestor', 'RequestedDuration', 'Condition'),
+  cells: ({ metadata, spec, status }, nowMs) => [
+    metadata.name ?? '',
+    ageOf(metadata.creationTimestamp, nowMs),
+    orNone(spec.signerName),
+    spec.username ?? '',
+    spec.expirationSeconds === undefined ? '<none>' : humanDuration(spec.expirationSeconds * 1000),
+    verdictOf(status),
+  ],
+}
+
+function verdictOf(status: CertificateSigningRequest['status']): string {
+  const is = (wanted: string) => status?.conditions?.some(({ type }) => type === wanted) === true
+  const verdict = is('Denied') ? 'Denied' : is('Approved') ? 'Approved' : 'Pending'
+  return `${verdict}${is('Failed') ? ',Failed' : ''}${status?.certificate ? ',Issued' : ''}`
+}
+
+export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningRequest> = {
+  ...resources.certificatesigningrequests,
+  table: requestTable,
+  selectableFields: ['spec.signerName'],
+  subresources: {
+    status: {
+      access: 'update',
+      writes: 'status',
+      change: (stored, wanted) => withStatus(withWrittenMetadata(stored, wanted), signedStatus(stored, wanted)),
+    },
+    approval: { access: 'update', writes: 'status', change: approvalChange },
+  },
+  nameProblem: pathSegmentProblem,
+  prepareForCreate: withRequester,
+  validateCreate: requestProblems,
+  validateUpdate: requestChangeProblems,
+  async admitCreate(_, identity, { store }) {
+    refuseTooManyRequests(identity, (await store.list('certificatesigningrequests')).items)
+    return {}
+  },
+  nodeRestriction: {
+    facts: async (_, { spec }, { commonNameOf }) => ({
+      commonName: commonNameOf(Buffer.from(spec.request, 'base64').toString('utf8')),
+    }),
+    problem: restrictCertificateRequest,
+  },
+}
+
+/** Who asks is taken from the certificate or token of the request. */
+function withRequester(object: CertificateSigningRequest, { requester }: CreateFacts): CertificateSigningRequest {
+  const { status: _, ...rest } = object
+  const { username: __, uid: ___, groups: ____, extra: _____, ...asked } = object.spec
+  const groups = [...new Set([...requester.groups, authenticatedGroup])]
+  const { extra } = requester
+  return { ...rest, spec: { ...asked, username: requester.user, groups, ...(extra && { extra }) } }
+}
+
+const shortestCertificateSeconds = 600
+
+function requestProblems({ spec }: CertificateSigningRequest): readonly Problem[] {
+  const { request, signerName, usages = [], expirationSeconds } = spec
+  const isRequest = /-----BEGIN (NEW )?CERTIFICATE REQUEST-----/.test(Buffer.from(request, 'base64').toString('latin1'))
+  const repeated = repeatedPlaces(usages)
+  const usageRepeated = usages.filter((_, index) => repeated.has(index))
+  return [
+    ...(isRequest ? [] : [invalid('spec.request', '', 'must be a PEM block of type CERTIFICATE REQUEST')]),
+    ...(signerName.includes('/')
+      ? problemsWith('spec.signerName', signerName, qualifiedNameProblem)
+      : [invalid('spec.signerName', signerName, "must be of the form 'domain/name'")]),
+    ...(usages.length === 0
+      ? [required('spec.usages')]
+      : usageRepeated.map((usage) => duplicate('spec.usages', usage))),
+    ...(expirationSeconds !== undefined && expirationSeconds < shortestCertificateSeconds
+      ? [
+          invalid(
+            'spec.expirationSeconds',
+            expirationSeconds,
+            `may not specify a duration less than ${shortestCertificateSeconds} seconds`,
+          ),
+        ]
+      : []),
+  ]
+}
+
+function requestChangeProblems(old: CertificateSigningRequest, now: CertificateSigningRequest): readonly Problem[] {
+  const conditions = now.status?.conditions ?? []
+  const verdicts = ['Approved', 'Denied', 'Failed']
+  const had = verdicts.filter((verdict) => old.status?.conditions?.some(({ type }) => type === verdict))
+  const removed = had.filter((verdict) => !conditions.some(({ type }) => type === verdict))
+  return [
+    ...(isDeepStrictEqual(old.spec, now.spec) ? [] : [forbidden('spec', 'field is immutable')]),
+    ...removed.map((verdict) =>
+      forbidden('status.conditions', `updates may not remove a condition of type ${JSON.stringify(verdict)}`),
+    ),
+    ...conditions.flatMap(({ type, status }, index) =>
+      verdicts.includes(type) && status !== 'True'
+        ? [notSupported(`status.conditions[${index}].status`, status, ['True'])]
+        : [],
+    ),
+  ]
+}
+
+/** A write to `…/approval`: the verdict and nothing else, whatever else the client sends along. */
+function approvalChange(
+  present: CertificateSigningRequest,
+  wanted: CertificateSigningRequest,
+  now: string,
+): CertificateSigningRequest {
+  const conditions = (wanted.status?.conditions ?? []).map((condition) => ({
+    lastUpdateTime: now,
+    lastTransitionTime: now,
+    ...condition,
+  }))
+  const types = conditions.map(({ type }) => type)
+  if (types.includes('Approved') && types.includes('Denied')) {
+    const problem = forbidden('status.conditions', 'Approved and Denied conditions are mutually exclusive')
+    throw invalidObject(resources.certificatesigningrequests, present.metadata.name ?? '', [problem])
+  }
+  return { ...present, status: { ...present.status, conditions } }
+}
+
+/** A signer can neither remove nor add the verdict of an approver. */
+function signedStatus(present: CertificateSigningRequest, wanted: CertificateSigningRequest) {
+  const isVerdict = ({ type }: { readonly type: string }) => type === 'Approved' || type === 'Denied'
+  const verdict = (present.status?.conditions ?? []).filter(isVerdict)
+  const others = (wanted.status?.conditions ?? []).filter((condition) => !isVerdict(condition))
+  const conditions = [...verdict, ...others]
+  return { ...wanted.status, ...(conditions.length > 0 && { conditions }) }
+}

@@ -1,0 +1,38 @@
+/** coordination.k8s.io/v1 Lease (pkg/registry/coordination/lease/strategy.go). */
+import type { Lease } from '../../../api/lease.ts'
+import { invalid, type Problem } from '../../../api/problem.ts'
+import { resources } from '../../../api/resources.ts'
+import { restrictLease } from '../access/node-restriction.ts'
+import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import type { KindStrategy } from '../handlers/strategy.ts'
+
+const leaseTable: TableOf<Lease> = {
+  columns: columns('Name', 'Holder', 'Age'),
+  cells: ({ metadata, spec }, nowMs) => [
+    metadata.name ?? '',
+    spec?.holderIdentity ?? '',
+    ageOf(metadata.creationTimestamp, nowMs),
+  ],
+}
+
+export const leaseStrategy: KindStrategy<Lease> = {
+  ...resources.leases,
+  table: leaseTable,
+  selectableFields: [],
+  subresources: {},
+  validateCreate: leaseProblems,
+  validateUpdate: (_, now) => leaseProblems(now),
+  nodeRestriction: { problem: restrictLease },
+}
+
+function leaseProblems({ spec = {} }: Lease): readonly Problem[] {
+  const { leaseDurationSeconds, leaseTransitions } = spec
+  return [
+    ...(leaseDurationSeconds !== undefined && leaseDurationSeconds <= 0
+      ? [invalid('spec.leaseDurationSeconds', leaseDurationSeconds, 'must be greater than 0')]
+      : []),
+    ...(leaseTransitions !== undefined && leaseTransitions < 0
+      ? [invalid('spec.leaseTransitions', leaseTransitions, 'must be greater than or equal to 0')]
+      : []),
+  ]
+}

@@ -1,0 +1,80 @@
+/** core/v1 Node (pkg/registry/core/node/strategy.go). */
+import { isDeepStrictEqual } from 'node:util'
+import { labelKeyProblem, labelValueProblem } from '../../../api/names.ts'
+import type { Node } from '../../../api/node.ts'
+import { duplicate, forbidden, invalid, type Problem, required } from '../../../api/problem.ts'
+import { resources } from '../../../api/resources.ts'
+import { problemsWith } from '../../../api/validation/metadata-validation.ts'
+import { repeatedPlaces } from '../../../api/validation/repeated.ts'
+import { revokeIfNode } from '../../store/revocations.ts'
+import { restrictNode } from '../access/node-restriction.ts'
+import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
+import { restoreCheckpoint, withoutCheckpoint } from './node-checkpoint.ts'
+import { nodeTable } from './node-table.ts'
+
+export const nodeStrategy: KindStrategy<Node> = {
+  ...resources.nodes,
+  table: nodeTable,
+  selectableFields: ['spec.unschedulable'],
+  subresources: {
+    status: statusSubresource,
+    checkpoint: { access: 'create', kind: 'NodeCheckpoint', create: restoreCheckpoint },
+  },
+  // A node writes most of its Node: fifty images with their names are about 20 KB, annotations at most 256 KiB.
+  largestBytes: 512 * 1024,
+  withDefaults: withBothCidrs,
+  prepareForCreate: withNotReadyTaint,
+  validateCreate: nodeProblems,
+  validateUpdate: (old, now) => [...nodeProblems(now), ...nodeChangeProblems(old, now)],
+  admitCreate: async (_, identity, needs) => ({ decorate: (node) => withoutCheckpoint(node, identity, needs) }),
+  nodeRestriction: { problem: restrictNode },
+  // A node without an object that can still connect would be worse than an object whose node cannot connect.
+  beforeRemoval: (name, needs) => revokeIfNode(needs, 'nodes', name),
+  deletedTogether: 1, // Each node is written into one list of revocations.
+}
+
+const notReadyKey = 'node.kubernetes.io/not-ready'
+
+/** Pods are not placed on a new node until the node lifecycle controller has seen it Ready and removes the taint. */
+function withNotReadyTaint(node: Node): Node {
+  const taints = node.spec?.taints ?? []
+  if (taints.some(({ key, effect }) => key === notReadyKey && effect === 'NoSchedule')) return node
+  return { ...node, spec: { ...node.spec, taints: [...taints, { key: notReadyKey, effect: 'NoSchedule' }] } }
+}
+
+/** `podCIDR` is the first of `podCIDRs`: one is set from the other. */
+function withBothCidrs(node: Node): Node {
+  const { podCIDR, podCIDRs = [] } = node.spec ?? {}
+  const first = podCIDR || podCIDRs[0]
+  if (first === undefined || (podCIDR && podCIDRs.length > 0)) return node
+  return { ...node, spec: { ...node.spec, podCIDR: first, podCIDRs: podCIDRs.length > 0 ? podCIDRs : [first] } }
+}
+
+function nodeProblems({ spec }: Node): readonly Problem[] {
+  const { podCIDR, podCIDRs = [], taints = [] } = spec ?? {}
+  const kinds = taints.map(({ key, effect }) => `${key}:${effect}`)
+  const repeated = repeatedPlaces(kinds)
+  const twoRanges = podCIDR && podCIDRs.length > 0 && podCIDRs[0] !== podCIDR
+  const ranges = twoRanges ? [invalid('spec.podCIDR', podCIDR, 'must match the first of spec.podCIDRs')] : []
+  const wrong = taints.flatMap(({ key, value = '' }, index) => {
+    const field = `spec.taints[${index}]`
+    return [
+      ...(key === '' ? [required(`${field}.key`)] : problemsWith(`${field}.key`, key, labelKeyProblem)),
+      ...problemsWith(`${field}.value`, value, labelValueProblem),
+      ...(repeated.has(index) ? [duplicate(field, kinds[index])] : []),
+    ]
+  })
+  return [...ranges, ...wrong]
+}
+
+function nodeChangeProblems({ spec: old = {} }: Node, { spec: now = {} }: Node): readonly Problem[] {
+  return (['podCIDR', 'podCIDRs', 'providerID'] as const).flatMap((field) =>
+    fixedOnceSet(`spec.${field}`, old[field], now[field]),
+  )
+}
+
+/** Fields that may be set once and then stay. */
+function fixedOnceSet(field: string, old: unknown, now: unknown): Problem[] {
+  if (old === undefined || old === '' || isDeepStrictEqual(old, now)) return []
+  return [forbidden(field, 'may not be changed once it is set')]
+}

@@ -1,0 +1,45 @@
+/** What ConfigMaps and Secrets share: keys with data of bounded size, and immutability. */
+import { isDeepStrictEqual } from 'node:util'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { dataKeyProblem } from '../../../api/names.ts'
+import { forbidden, invalid, type Problem } from '../../../api/problem.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { problemsWith } from '../../../api/validation/metadata-validation.ts'
+
+const mostDataBytes = 1024 * 1024
+
+export function keyProblems(field: string, data: object): readonly Problem[] {
+  return Object.keys(data).flatMap((key) => problemsWith(`${field}[${key}]`, key, dataKeyProblem))
+}
+
+export type Data = { readonly [key: string]: string }
+
+export function textBytes(data: Data): number {
+  return Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
+}
+
+export function decodedBytes(data: Data): number {
+  return Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, 'base64'), 0)
+}
+
+export function sizeProblems(bytes: number): readonly Problem[] {
+  return bytes <= mostDataBytes
+    ? []
+    : [invalid('data', `${bytes} bytes`, `may not be more than ${mostDataBytes} bytes`)]
+}
+
+type Freezable = ConfigMap | Secret
+
+/** Once immutable, always so, and its content with it. */
+export function frozenProblems<T extends Freezable>(
+  old: T,
+  now: T,
+  content: readonly (keyof T & string)[],
+): readonly Problem[] {
+  if (old.immutable !== true) return []
+  const because = 'field is immutable when `immutable` is set'
+  return [
+    ...(now.immutable === true ? [] : [forbidden('immutable', because)]),
+    ...content.filter((field) => !isDeepStrictEqual(old[field], now[field])).map((field) => forbidden(field, because)),
+  ]
+}

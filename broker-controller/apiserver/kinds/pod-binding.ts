@@ -1,0 +1,51 @@
+/** create of pods/binding: what a scheduler outside of the controller sends (pkg/registry/core/pod/storage/storage.go). */
+import { ApiError, conflict, notFound } from '../../../api/api-error.ts'
+import { ObjectMetaSchema, ObjectReferenceSchema } from '../../../api/meta.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { boundPod } from '../../../api/pod-conditions.ts'
+import { object, optional, text } from '../../../api/schema.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import { keyOf } from '../handlers/resource-request.ts'
+import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
+import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
+import { successStatus } from '../wire/status-errors.ts'
+
+const BindingSchema = object({
+  apiVersion: optional(text),
+  kind: optional(text),
+  metadata: ObjectMetaSchema,
+  target: ObjectReferenceSchema,
+})
+
+/** A pod is bound once and for good. */
+export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+  const { route, query } = request
+  const dryRun = isDryRun(query)
+  const input = parseBody(await request.readBody(), request, needs.parseYaml)
+  const { metadata, target } = readAs(BindingSchema, 'Binding', input)
+  const node = target.name ?? ''
+  if (node === '' || (target.kind ?? 'Node') !== 'Node') {
+    throw new ApiError('BadRequest', 'the target of a binding must be a node, by its name')
+  }
+  const change = (pod: Pod) => {
+    const problem = bindingProblem(pod)
+    const isOther = metadata.uid !== undefined && metadata.uid !== pod.metadata.uid
+    if (isOther) throw conflict({ name: 'pods/binding', group: '' }, route.name, 'this is another pod of that name')
+    if (problem !== undefined) throw conflict({ name: 'pods/binding', group: '' }, route.name, problem)
+    return dryRun ? undefined : boundPod(pod, node, rfc3339(needs.clock.wallMs()))
+  }
+  const written = await rewrite(needs, 'pods', { key: keyOf(route), change })
+  if (written === undefined && !dryRun) throw notFound(route.resource, route.name)
+  return objectAnswer(successStatus(), 201)
+}
+
+function bindingProblem({ metadata, spec }: Pod): string | undefined {
+  if (metadata.deletionTimestamp !== undefined) {
+    return `pod ${metadata.name} is being deleted, cannot be assigned to a host`
+  }
+  if ((spec.schedulingGates ?? []).length > 0) return `pod ${metadata.name} has non-empty .spec.schedulingGates`
+  if (spec.nodeName) return `pod ${metadata.name} is already assigned to node "${spec.nodeName}"`
+  return undefined
+}

@@ -1,0 +1,123 @@
+/** core/v1 Pod (pkg/registry/core/pod/strategy.go). */
+import { withTolerationRecord, withTolerationRecordOf } from '../../../api/default-tolerations.ts'
+import type { Node } from '../../../api/node.ts'
+import { mirrorAnnotation, type Pod, type PodCondition } from '../../../api/pod.ts'
+import { qosClassOf } from '../../../api/qos-class.ts'
+import { resources } from '../../../api/resources.ts'
+import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
+import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
+import { podProblems } from '../../../api/validation/pod-validation.ts'
+import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import { restrictPod } from '../access/node-restriction.ts'
+import { forbid } from '../handlers/resource-request.ts'
+import { type CreateFacts, type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
+import { evictPod } from './evicting.ts'
+import { withMatchLabelKeys } from './match-label-keys.ts'
+import { bindPod } from './pod-binding.ts'
+import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
+import { podTable } from './pod-table.ts'
+import { withPriority } from './priority.ts'
+
+export const podStrategy: KindStrategy<Pod> = {
+  ...resources.pods,
+  table: podTable,
+  // ToSelectableFields.
+  selectableFields: [
+    'spec.nodeName',
+    'spec.restartPolicy',
+    'spec.schedulerName',
+    'spec.serviceAccountName',
+    'spec.hostNetwork',
+    'status.phase',
+    'status.podIP',
+    'status.nominatedNodeName',
+  ],
+  subresources: {
+    status: statusSubresource,
+    binding: { access: 'create', kind: 'Binding', create: bindPod },
+    // Of another group than pods: kubectl drain looks for just this before it evicts.
+    eviction: { access: 'create', kind: 'Eviction', group: 'policy', version: 'v1', create: evictPod },
+    ephemeralcontainers: {
+      access: 'update',
+      writes: 'spec',
+      change: withEphemeralContainersOf,
+      validateUpdate: ephemeralChangeProblems,
+    },
+  },
+  withDefaults: (pod) => ({ ...pod, spec: withPodDefaults(pod.spec) }),
+  prepareForCreate: newPod,
+  prepareForUpdate: changedPod,
+  validateCreate: (pod, { restored }) => [
+    ...podProblems(pod),
+    ...(restored ? [] : earlyProblems('spec', pod.spec)),
+    ...unsupportedFields('spec', pod.spec),
+  ],
+  validateUpdate: podChangeProblems,
+  async admitCreate(_, __, { store }) {
+    const classes = (await store.list('priorityclasses')).items
+    return {
+      mutate(pod) {
+        const admitted = withPriority(pod, classes)
+        if (!admitted.ok) throw forbid(resources.pods, pod.metadata.name ?? '', admitted.because)
+        return admitted.object
+      },
+    }
+  },
+  nodeRestriction: {
+    async facts(node, _, { store }) {
+      const author = await store.get('nodes', { namespace: '', name: node })
+      const pods = (await store.list('pods')).items.filter(({ spec }) => spec.nodeName === node)
+      const count = pods.filter(({ metadata }) => metadata.annotations?.[mirrorAnnotation] !== undefined).length
+      return { nodeUid: author?.metadata.uid, mirrors: { count, most: mostMirrors(author) } }
+    },
+    problem: restrictPod,
+  },
+  returnsDeletedObject: true,
+}
+
+/** As many as its pods may be; a node states itself how many that is, so it is bounded. */
+function mostMirrors(node: Node | undefined): number {
+  const pods = Number(node?.status?.capacity?.['pods'] ?? 0)
+  return Math.min(Math.max(pods || 0, 110), 500)
+}
+
+const gated: PodCondition = {
+  type: 'PodScheduled',
+  status: 'False',
+  reason: 'SchedulingGated',
+  message: 'Scheduling is blocked due to non-empty scheduling gates',
+}
+
+/**
+ * The pod as it is stored when new: nothing has happened to it yet. One that a node reports after a restore was admitted
+ * before, and its tolerations are those of that admission.
+ */
+function newPod(pod: Pod, { nowMs, restored }: CreateFacts): Pod {
+  const spec = withPodDefaults(withMatchLabelKeys(pod))
+  const isGated = (spec.schedulingGates ?? []).length > 0
+  const conditions = isGated ? [{ ...gated, lastTransitionTime: rfc3339(nowMs) }] : undefined
+  const metadata = restored ? pod.metadata : withTolerationRecord(pod.metadata, pod.spec.tolerations ?? [])
+  return {
+    ...pod,
+    metadata,
+    spec,
+    status: { phase: 'Pending', qosClass: qosClassOf(spec), ...(conditions && { conditions }) },
+  }
+}
+
+/** What admission set from the pod's class stays when a client replaces the pod without it. */
+function changedPod(old: Pod, now: Pod): Pod {
+  const priority = now.spec.priority ?? old.spec.priority
+  const preemptionPolicy = now.spec.preemptionPolicy ?? old.spec.preemptionPolicy
+  const kept = { ...(priority !== undefined && { priority }), ...(preemptionPolicy && { preemptionPolicy }) }
+  const metadata = withTolerationRecordOf(old.metadata, now.metadata)
+  return { ...now, metadata, spec: { ...now.spec, ...kept } }
+}
+
+/** A write to `…/ephemeralcontainers`: these, and nothing else of the pod. */
+function withEphemeralContainersOf(stored: Pod, wanted: Pod): Pod {
+  const { ephemeralContainers: _, ...spec } = stored.spec
+  const { ephemeralContainers } = wanted.spec
+  return { ...stored, spec: { ...spec, ...(ephemeralContainers && { ephemeralContainers }) } }
+}

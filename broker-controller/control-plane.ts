@@ -1,0 +1,68 @@
+/** What this control plane is made of: the kinds that its API serves, and the controllers that reconcile their objects. */
+import type { AnyObject } from '../api/meta.ts'
+import { type BuiltInName, type BuiltInTypes, resourceRegistry } from '../api/resources.ts'
+import type { Loop } from '../daemon/run.ts'
+import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.ts'
+import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
+import { configMapStrategy } from './apiserver/kinds/config-map.ts'
+import { eventStrategy } from './apiserver/kinds/event.ts'
+import { leaseStrategy } from './apiserver/kinds/lease.ts'
+import { namespaceStrategy } from './apiserver/kinds/namespace.ts'
+import { nodeStrategy } from './apiserver/kinds/node.ts'
+import { podStrategy } from './apiserver/kinds/pod.ts'
+import { podDisruptionBudgetStrategy } from './apiserver/kinds/pod-disruption-budget.ts'
+import { priorityClassStrategy } from './apiserver/kinds/priority-class.ts'
+import { secretStrategy } from './apiserver/kinds/secret.ts'
+import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
+import type { ControllerConfiguration } from './configuration.ts'
+import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
+import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
+import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
+import { type GarbageCollectorNeeds, garbageCollector } from './controllers/garbage-collector.ts'
+import { nodeIpamController } from './controllers/node-ipam-controller.ts'
+import { nodeLifecycleController } from './controllers/node-lifecycle/node-lifecycle-controller.ts'
+import { disruptionController } from './controllers/pods/disruption-controller.ts'
+import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
+import { rebootController } from './controllers/pods/reboot-controller.ts'
+import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
+import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
+
+/** The strategy of each built-in kind. */
+export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[Name] & AnyObject> } = {
+  nodes: nodeStrategy,
+  pods: podStrategy,
+  namespaces: namespaceStrategy,
+  configmaps: configMapStrategy,
+  secrets: secretStrategy,
+  events: eventStrategy,
+  leases: leaseStrategy,
+  certificatesigningrequests: certificateSigningRequestStrategy,
+  priorityclasses: priorityClassStrategy,
+  poddisruptionbudgets: podDisruptionBudgetStrategy,
+}
+
+export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))
+
+export type ControlLoopNeeds = NamespaceDeletionNeeds &
+  Omit<GarbageCollectorNeeds, 'resources'> &
+  CertificateNeeds &
+  SchedulerNeeds
+
+/** The controllers and the scheduler. */
+export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerConfiguration): readonly Loop[] {
+  const { nodeLifecycle, nodeCidrs, taintEviction, certificates, eventLifetimeMs } = configuration
+  return [
+    nodeLifecycleController(needs, nodeLifecycle),
+    taintEvictionController(needs, taintEviction),
+    podCleanupController(needs, configuration),
+    disruptionController(needs),
+    garbageCollector({ ...needs, resources: needs.kinds }),
+    ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs)] : []),
+    namespaceDeletion(needs),
+    rebootController(needs),
+    scheduler(needs),
+    certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),
+    tokenCleaner(needs),
+    eventCleanup(needs, { ...defaultEventCleanup, lifetimeMs: eventLifetimeMs }),
+  ]
+}
