@@ -43,10 +43,10 @@ import { leaseManager } from './node/lease-manager.ts'
 import type { NodeEvent } from './node/node-event.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
-import type { MachineDevices } from './pods/devices.ts'
-import { garbageCollector } from './pods/garbage-collector.ts'
+import type { MachineDevices } from './pods/containers/devices.ts'
+import { garbageCollector } from './pods/garbage/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
-import { staticPodManager } from './pods/static-pod-manager.ts'
+import { staticPodManager } from './pods/static/static-pod-manager.ts'
 import { containerRoster } from './usage/roster.ts'
 
 /** A loop that is busy with one thing for longer than this hangs: every call it makes has an earlier deadline. */

@@ -19,8 +19,8 @@ import {
 import { ConfigurationError, type FieldOf } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
-import type { GarbagePolicy } from './pods/garbage-collector.ts'
-import type { ImagePullerSettings } from './pods/image-puller.ts'
+import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
+import type { ImagePullerSettings } from './pods/images/image-puller.ts'
 import type { ShutdownSettings } from './shutdown/shutdown-groups.ts'
 
 /** The file. What is left out has the kubelet's default. */

@@ -121,9 +121,12 @@ test('a package of others is named only where it belongs', async (t) => {
 })
 
 test('an arrow that points the wrong way is told', async (t) => {
-  const found = arrowsOf('agent/pods/pod-plan.ts', `import { docker } from '../adapters/docker/docker-runtime.ts'`)
+  const found = arrowsOf(
+    'agent/pods/plan/pod-plan.ts',
+    `import { docker } from '../../adapters/docker/docker-runtime.ts'`,
+  )
   t.same(found.flatMap(problemsOf), [
-    'agent/pods/pod-plan.ts → agent/adapters/docker/docker-runtime.ts: only main.ts and assembly.ts build adapters',
+    'agent/pods/plan/pod-plan.ts → agent/adapters/docker/docker-runtime.ts: only main.ts and assembly.ts build adapters',
   ])
 })
 

@@ -16,8 +16,8 @@ import { type CheckpointTeller, checkpointTeller } from '../node/checkpoint-tell
 import type { KnownTimeKeeper } from '../node/known-time.ts'
 import type { NodeStatusManager } from '../node/node-status-manager.ts'
 import { type Registration, registration } from '../node/registration.ts'
-import { type MirrorManager, mirrorManager } from '../pods/mirror-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
+import { type MirrorManager, mirrorManager } from '../pods/static/mirror-manager.ts'
 
 export type MembershipParts = {
   readonly dataDir: string

@@ -6,7 +6,7 @@
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Hold, StartGate } from '../pods/start-gate.ts'
+import type { Hold, StartGate } from '../pods/admission/start-gate.ts'
 import { heldMessage, heldMs, holdAnnotation, isExempt, trialMessage } from './boot-loop-hold.ts'
 import {
   afterRelease,

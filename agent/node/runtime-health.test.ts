@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { RuntimeError } from '../pods/runtime.ts'
+import { RuntimeError } from '../pods/runtime/runtime.ts'
 import { engineInfo as info } from '../testing/builders.ts'
 import { runtimeHealth } from './runtime-health.ts'
 

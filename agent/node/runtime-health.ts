@@ -1,7 +1,7 @@
 /** Loop: does the container engine answer, and what does it say of itself? */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../pods/runtime.ts'
+import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../pods/runtime/runtime.ts'
 
 export type RuntimeHealthNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'info' | 'listImages'>

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
-import { platformProblem } from './platforms.ts'
+import { platformProblem } from './runtime/platforms.ts'
 
 test('an engine that is away is waited for, and statuses stand meanwhile', async (t) => {
   const { clock, runtime, log, world } = nodeInMemory(t)

@@ -1,5 +1,5 @@
 /** What an engine gives, for tests: each says only what matters to it. */
-import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime.ts'
+import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime/runtime.ts'
 
 /** A container that runs for the pod default/web; with the name '' a sandbox. */
 export function aContainer({

@@ -6,7 +6,8 @@ import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { MachineDevices } from '../pods/devices.ts'
+import type { StartGate } from '../pods/admission/start-gate.ts'
+import type { MachineDevices } from '../pods/containers/devices.ts'
 import {
   defaultPodManagerSettings,
   type PodManager,
@@ -15,10 +16,9 @@ import {
   podManager,
 } from '../pods/pod-manager.ts'
 import type { NetworkProbes } from '../pods/probes/targets.ts'
-import type { PodCheckpoint, Remembered } from '../pods/remembered.ts'
-import type { ContainerRuntime, KernelLimits } from '../pods/runtime.ts'
-import type { StartGate } from '../pods/start-gate.ts'
+import type { ContainerRuntime, KernelLimits } from '../pods/runtime/runtime.ts'
 import type { VolumeStore } from '../pods/volumes/volume-store.ts'
+import type { PodCheckpoint, Remembered } from '../pods/wanted/pod-checkpoint.ts'
 import { fakeVolumes } from './fake-volumes.ts'
 
 export type PodWorld = {

@@ -1,7 +1,12 @@
 /** What every container engine behind ContainerRuntime must do, the one in memory as well as the real ones. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
-import type { ContainerIdentity, ContainerOptions, ContainerRuntime, RuntimeContainer } from '../pods/runtime.ts'
+import type {
+  ContainerIdentity,
+  ContainerOptions,
+  ContainerRuntime,
+  RuntimeContainer,
+} from '../pods/runtime/runtime.ts'
 
 export type World = {
   readonly runtime: ContainerRuntime

@@ -1,6 +1,6 @@
 /** Which containers are there? Known without asking the engine each time: it is asked when it told of a change. */
 import type { Clock } from '../../daemon/clock.ts'
-import type { ContainerRuntime, RuntimeContainer } from '../pods/runtime.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../pods/runtime/runtime.ts'
 
 export interface ContainerRoster {
   /** Rejects only when the engine has never answered. */

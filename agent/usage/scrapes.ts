@@ -1,7 +1,7 @@
 /** What Prometheus is told, at each of the agent's three paths. Read when it asks, and not otherwise. */
 import type { Clock } from '../../daemon/clock.ts'
 import { type MetricFamily, metricsText } from '../../daemon/prometheus-text.ts'
-import type { RuntimeContainer } from '../pods/runtime.ts'
+import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { agentMetrics, cadvisorMetrics, resourceMetrics } from './pod-metrics.ts'
 import type { NodeUsage, PodUsage } from './usage.ts'
 

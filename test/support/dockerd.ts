@@ -10,7 +10,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
-import { tarOf } from '../../agent/pods/tar.ts'
+import { tarOf } from '../../agent/pods/images/tar.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
 const run = promisify(execFile)

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { dockerRuntime } from '../../agent/adapters/docker/docker-runtime.ts'
-import type { ContainerRuntime } from '../../agent/pods/runtime.ts'
+import type { ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
 import { type PodWorld, type PodWorldNeeds, startPods } from '../../agent/testing/pod-world.ts'
 import type { Container, ContainerStatus, PodStatus } from '../../api/pod.ts'
 import { systemClock } from '../../daemon/clock.ts'

@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { type TarEntry, tarOf } from '../../agent/pods/tar.ts'
+import { type TarEntry, tarOf } from '../../agent/pods/images/tar.ts'
 import type { Ending } from './dockerd.ts'
 
 export type Asked = { readonly method: string; readonly path: string; readonly range: string | undefined }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import type { Remembered } from '../../pods/remembered.ts'
+import type { Remembered } from '../../pods/wanted/pod-checkpoint.ts'
 import { fileCheckpoint, laterFormat, read } from './checkpoint.ts'
 
 const useless = 'Checkpoint of wanted pods cannot be used'

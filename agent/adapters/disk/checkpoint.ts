@@ -11,7 +11,7 @@ import { PodStatusSchema } from '../../../api/pod.ts'
 import { mapOf } from '../../../api/schema.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { PodCheckpoint, Remembered } from '../../pods/remembered.ts'
+import type { PodCheckpoint, Remembered } from '../../pods/wanted/pod-checkpoint.ts'
 
 /** What makes a format's content that of the next one: the first of these makes 2 of 1. */
 const steps: readonly Step[] = []

@@ -3,7 +3,7 @@ import { readdir, readFile, stat, watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { within } from '../../../daemon/deadline.ts'
-import type { ManifestFile, ManifestFolder } from '../../pods/static-pod-manager.ts'
+import type { ManifestFile, ManifestFolder } from '../../pods/static/static-pod-manager.ts'
 
 const endings = ['.yaml', '.yml', '.json']
 const mostBytes = 1024 * 1024

@@ -1,7 +1,7 @@
 /** What pods have on disk: writable layers, logs, their own volumes. */
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { RuntimeContainer } from '../../pods/runtime.ts'
+import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import type { Filled, PodDiskReading } from '../../usage/usage.ts'
 import { folderUsage, mountUsage } from './folder-usage.ts'
 import type { VolumeFolders } from './volume-store.ts'

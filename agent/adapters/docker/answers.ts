@@ -1,6 +1,6 @@
 /** What Docker tells of containers and of itself, in the runtime's words. */
 import type Dockerode from 'dockerode'
-import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime.ts'
+import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { sandboxOf } from './labels.ts'
 import { plainText } from './refusal-text.ts'
 

@@ -1,6 +1,6 @@
 /** Calls of Docker: every call ends, every failure has a reason that the pods can act on, streams are read line by line. */
 import { withDeadline } from '../../../daemon/deadline.ts'
-import { RuntimeError, type RuntimeErrorReason } from '../../pods/runtime.ts'
+import { RuntimeError, type RuntimeErrorReason } from '../../pods/runtime/runtime.ts'
 import { plainText, shortened } from './refusal-text.ts'
 
 export const askMs = 30_000

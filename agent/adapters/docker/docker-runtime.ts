@@ -5,6 +5,7 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
+import { sandboxImage } from '../../pods/images/sandbox-image.ts'
 import {
   type ContainerIdentity,
   type ContainerRuntime,
@@ -12,8 +13,7 @@ import {
   type RuntimeContainer,
   RuntimeError,
   type SandboxOptions,
-} from '../../pods/runtime.ts'
-import { sandboxImage } from '../../pods/sandbox-image.ts'
+} from '../../pods/runtime/runtime.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { containerOf, infoOf } from './answers.ts'
 import { actMs, askMs, call, messages, runtimeError } from './call.ts'

@@ -1,9 +1,9 @@
 /** Images in Docker: looked for, pulled, listed, removed; and the one that sandboxes are made from. */
 import { Readable } from 'node:stream'
 import type Dockerode from 'dockerode'
-import { parseImageName } from '../../pods/images.ts'
-import { type ContainerRuntime, type ImageReference, RuntimeError } from '../../pods/runtime.ts'
-import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../../pods/sandbox-image.ts'
+import { parseImageName } from '../../pods/images/image-decision.ts'
+import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../../pods/images/sandbox-image.ts'
+import { type ContainerRuntime, type ImageReference, RuntimeError } from '../../pods/runtime/runtime.ts'
 import { actMs, askMs, call, messages } from './call.ts'
 import { pull } from './pull.ts'
 

@@ -1,5 +1,5 @@
 /** Who a container is, written on it: dockershim's labels, and the node it belongs to. */
-import type { ContainerIdentity } from '../../pods/runtime.ts'
+import type { ContainerIdentity } from '../../pods/runtime/runtime.ts'
 
 export const nodeLabel = 'bramble.dev/node'
 

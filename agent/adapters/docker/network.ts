@@ -2,7 +2,7 @@
 import type Dockerode from 'dockerode'
 import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
-import { isUnreachable, RuntimeError } from '../../pods/runtime.ts'
+import { isUnreachable, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { Route } from '../kernel/host-routes.ts'
 import { askMs, call } from './call.ts'
 import { nodeLabel } from './labels.ts'

@@ -1,7 +1,7 @@
 /** What containers wrote: the output of a command that runs in one, and the end of its log. */
 import { readFile } from 'node:fs/promises'
 import type Dockerode from 'dockerode'
-import type { ExecResult } from '../../pods/runtime.ts'
+import type { ExecResult } from '../../pods/runtime/runtime.ts'
 import { askMs, call } from './call.ts'
 
 /** The kubelet cuts the output of probes and hooks at this length (pkg/probe/exec/exec.go, maxReadLength). */

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type Dockerode from 'dockerode'
 import { within } from '../../../daemon/deadline.ts'
-import { tarOf } from '../../pods/tar.ts'
+import { tarOf } from '../../pods/images/tar.ts'
 import { messages } from './call.ts'
 
 const repository = 'bramble.dev/partial'

@@ -5,7 +5,12 @@
 import type Dockerode from 'dockerode'
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestTimerMs } from '../../../daemon/clock.ts'
-import { type PullOptions, type PullProgress, type RegistryCredentials, RuntimeError } from '../../pods/runtime.ts'
+import {
+  type PullOptions,
+  type PullProgress,
+  type RegistryCredentials,
+  RuntimeError,
+} from '../../pods/runtime/runtime.ts'
 import { failureOf, type Message, messages, runtimeError } from './call.ts'
 import { partialImage } from './partial-images.ts'
 

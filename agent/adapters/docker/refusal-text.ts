@@ -1,5 +1,5 @@
 /** What Docker refuses, for the author of the pod: without Docker's inner workings, and with what to do. */
-import { refusalRemedy } from '../../pods/refusals.ts'
+import { refusalRemedy } from '../../pods/runtime/refusals.ts'
 
 /** What Docker, containerd and runc put before their errors. */
 const noise = [

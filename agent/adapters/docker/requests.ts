@@ -1,7 +1,7 @@
 /** What we ask Docker to make. */
 import type Dockerode from 'dockerode'
-import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../../pods/runtime.ts'
-import { sandboxImage } from '../../pods/sandbox-image.ts'
+import { sandboxImage } from '../../pods/images/sandbox-image.ts'
+import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../../pods/runtime/runtime.ts'
 import { labelsOf } from './labels.ts'
 import { networkName } from './network.ts'
 

@@ -1,7 +1,7 @@
 /** The devices that are declared in the configuration, as they are plugged in now. */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { MachineDevices } from '../../pods/devices.ts'
+import type { MachineDevices } from '../../pods/containers/devices.ts'
 
 export type DeclaredDevices = {
   readonly resource: string

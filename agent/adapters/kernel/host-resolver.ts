@@ -1,7 +1,7 @@
 /** How this machine looks up names. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseResolver, type Resolver } from '../../pods/pod-dns.ts'
+import { parseResolver, type Resolver } from '../../pods/options/pod-dns.ts'
 
 /** A resolver of the machine's own cannot be reached from a pod: then the servers it asks are what counts. */
 export async function readResolver(root: string): Promise<Resolver> {

@@ -6,7 +6,7 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { warningsDuring } from '../../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { aContainer } from '../../testing/builders.ts'
-import type { RuntimeContainer } from '../runtime.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { prober } from './prober.ts'
 import type { Answer } from './targets.ts'
 

@@ -5,11 +5,11 @@ import { rung } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { agoByDate, type DateSource, dateOf } from '../date-source.ts'
-import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../pod-containers.ts'
-import type { PodNews } from '../pod-events.ts'
-import type { Vital, Vitals } from '../pod-record.ts'
-import type { ContainerRuntime, RuntimeContainer } from '../runtime.ts'
+import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../record/pod-containers.ts'
+import type { PodNews } from '../record/pod-events.ts'
+import type { Vital, Vitals } from '../record/pod-record.ts'
+import { agoByDate, type DateSource, dateOf } from '../record/trusted-time.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 import {
   adoptContainer,
   afterAnswer,

@@ -1,8 +1,8 @@
 /** What one container mounts: its volumes are placed, and each mount becomes a path of this machine and one of its own. */
 import type { Container, Pod } from '../../../api/pod.ts'
-import { containerEnv, type EnvSources } from '../container-env.ts'
-import { expand } from '../expansion.ts'
-import type { ContainerMount } from '../runtime.ts'
+import { containerEnv, type EnvSources } from '../options/container-env.ts'
+import { expand } from '../options/expansion.ts'
+import type { ContainerMount } from '../runtime/runtime.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
 import { type Answer, isInside, wantedVolume } from './wanted-volumes.ts'
 

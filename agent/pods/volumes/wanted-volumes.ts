@@ -1,8 +1,14 @@
 /** A pod's volumes → what is to be on this machine, or what is missing for it, in Kubernetes' words. */
 import type { Pod, Volume } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
-import { type DownwardSources, fieldText, type ResourceFieldRef, resourceValue } from '../downward.ts'
-import { type Contents, configMapContents, type Found, type NamedSources, secretContents } from '../named-data.ts'
+import { type DownwardSources, fieldText, type ResourceFieldRef, resourceValue } from '../options/downward.ts'
+import {
+  type Contents,
+  configMapContents,
+  type Found,
+  type NamedSources,
+  secretContents,
+} from '../options/named-data.ts'
 import type { VolumeFile, WantedVolume } from './volume-store.ts'
 
 export type VolumeSources = NamedSources & DownwardSources

@@ -1,0 +1,108 @@
+import { test } from 'tap'
+import { aPod } from '../../../api/testing/builders.ts'
+import { admit } from './admit.ts'
+
+const node = { cpu: '2', memory: '1Gi', pods: '3' }
+
+test('a pod that fits is admitted', async (t) => {
+  const pod = aPod({ requests: { cpu: '1', memory: '512Mi' } })
+  t.same(admit(pod, [pod], node), { admit: true }, 'exactly fits')
+  t.same(admit(aPod(), [], {}), { admit: true }, 'what is not known does not stop it')
+})
+
+test('what does not fit is refused in Kubernetes’ words', async (t) => {
+  t.same(admit(aPod({ requests: { cpu: '1500m' } }), [aPod({ requests: { cpu: '600m' } })], node), {
+    admit: false,
+    reason: 'OutOfcpu',
+    message: "Node didn't have enough resource: cpu, requested: 1500, used: 600, capacity: 2000",
+  })
+  t.match(admit(aPod({ requests: { memory: '2Gi' } }), [], node), { reason: 'OutOfmemory' })
+  t.match(admit(aPod(), [aPod(), aPod(), aPod()], node), {
+    reason: 'OutOfpods',
+    message: "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
+  })
+})
+
+test('a port of the host is had by one pod at a time', async (t) => {
+  const on = (hostPort: number, more: { hostIP?: string; protocol?: string } = {}) =>
+    aPod({ containers: [{ name: 'main', ports: [{ containerPort: 80, hostPort, ...more }] }] })
+  t.match(admit(on(80), [on(80)], node), { admit: false, reason: 'NodePorts' })
+  t.match(admit(on(80, { hostIP: '192.0.2.1' }), [on(80)], node), { admit: false })
+  t.match(admit(on(80, { hostIP: '192.0.2.1' }), [on(80, { hostIP: '192.0.2.2' })], node), { admit: true })
+  t.match(admit(on(80, { protocol: 'UDP' }), [on(80)], node), { admit: true })
+  t.match(admit(on(81), [on(80)], node), { admit: true })
+})
+
+test('local storage is asked for like memory', async (t) => {
+  const disk = { ...node, 'ephemeral-storage': '1Gi' }
+  t.match(admit(aPod({ requests: { 'ephemeral-storage': '2Gi' } }), [], disk), {
+    reason: 'OutOfephemeral-storage',
+    message:
+      "Node didn't have enough resource: ephemeral-storage, requested: 2147483648, used: 0, capacity: 1073741824",
+  })
+})
+
+test('of extended resources only devices are counted here: others may be on the Node by hand', async (t) => {
+  const asks = (resource: string) => aPod({ requests: { [resource]: '1' } })
+  t.same(admit(asks('example.com/licence'), [asks('example.com/licence')], node), { admit: true })
+  t.match(admit(asks('bramble.dev/camera'), [], node), { reason: 'OutOfbramble.dev/camera' })
+  t.match(admit(asks('bramble.dev/camera'), [], { ...node, 'bramble.dev/camera': '1' }), { admit: true })
+})
+
+test('a node short of memory takes no pod that asked for none, unless it can bear it', async (t) => {
+  const memory = ['MemoryPressure'] as const
+  t.same(admit(aPod(), [], node, memory), {
+    admit: false,
+    reason: 'Evicted',
+    message: 'The node had condition: [MemoryPressure]. ',
+  })
+  t.match(admit(aPod({ requests: { cpu: '1m' } }), [], node, memory), { admit: true })
+  const tolerations = [{ key: 'node.kubernetes.io/memory-pressure', operator: 'Exists', effect: 'NoSchedule' }] as const
+  t.match(admit(aPod({ tolerations }), [], node, memory), { admit: true })
+  t.match(admit(aPod({ priority: 2_000_000_000 }), [], node, memory), { admit: true })
+})
+
+test('a node short of disk or processes takes only what it needs itself', async (t) => {
+  const asks = aPod({ requests: { cpu: '1m' } })
+  t.match(admit(asks, [], node, ['MemoryPressure', 'DiskPressure']), {
+    admit: false,
+    message: 'The node had condition: [MemoryPressure DiskPressure]. ',
+  })
+  t.match(admit(asks, [], node, ['PIDPressure']), { admit: false })
+  t.match(admit(aPod({ priority: 2_000_001_000 }), [], node, ['DiskPressure']), { admit: true })
+})
+
+test('for a pod the machine needs others make room, as few and as little as will do', async (t) => {
+  const critical = aPod({ name: 'critical', priority: 2_000_000_000, requests: { cpu: '500m' } })
+  const both = { cpu: '1', memory: '1Gi' }
+  const guaranteed = aPod({ name: 'guaranteed', requests: both, limits: both })
+  const [large, small] = [
+    aPod({ name: 'large', requests: { cpu: '800m' } }),
+    aPod({ name: 'small', requests: { cpu: '200m' } }),
+  ]
+  const answer = admit(critical, [guaranteed, large, small], { cpu: '2', memory: '2Gi', pods: '10' })
+  t.same(answer.admit && answer.preempt?.map(({ metadata }) => metadata.name), ['large'])
+  const more = admit(critical, [aPod(), aPod({ name: 'b' })], { cpu: '2', pods: '2' })
+  t.equal(more.admit && more.preempt?.length, 1, 'one place is enough')
+})
+
+test('where nobody who may go would be enough nobody goes', async (t) => {
+  const critical = aPod({ name: 'critical', priority: 2_000_000_000, requests: { cpu: '3' } })
+  t.same(admit(critical, [aPod({ name: 'a', requests: { cpu: '1' } })], node), {
+    admit: false,
+    reason: 'UnexpectedAdmissionError',
+    message:
+      'Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods ' +
+      'to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 1000), ]',
+  })
+  const other = aPod({ name: 'other', priority: 2_000_001_000, requests: { cpu: '2' } })
+  t.match(admit(aPod({ ...critical, priority: 2_000_000_000, requests: { cpu: '1' } }), [other], node), {
+    admit: false,
+  })
+})
+
+test('a node that shuts down takes nobody, however critical', async (t) => {
+  const refused = { admit: false, reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' }
+  t.same(admit(aPod(), [], {}, [], true), refused)
+  t.same(admit(aPod({ priority: 2_000_001_000 }), [], {}, [], true), refused)
+})

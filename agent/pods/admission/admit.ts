@@ -1,0 +1,131 @@
+/** Does a pod that was bound to this node fit it? What is refused stays refused. */
+import { isCriticalPod } from '../../../api/critical-pod.ts'
+import type { PressureType } from '../../../api/node.ts'
+import { shutdownRefusal } from '../../../api/node-shutdown.ts'
+import type { Container, Pod } from '../../../api/pod.ts'
+import { qosClassOf } from '../../../api/qos-class.ts'
+import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
+import { untolerated } from '../../../api/tolerations.ts'
+import { hostPorts } from '../options/container-options.ts'
+import { isDevice } from '../options/device-names.ts'
+import { isSidecar } from '../record/pod-containers.ts'
+import type { PortMapping } from '../runtime/runtime.ts'
+import { podsToPreempt } from './preemption.ts'
+
+export type Admission =
+  /** `preempt`: who makes room for it. */
+  | { readonly admit: true; readonly preempt?: readonly Pod[] }
+  | { readonly admit: false; readonly reason: string; readonly message: string }
+
+/** Kubernetes' quantities, as in Node.status.allocatable. */
+export type Allocatable = { readonly [resource: string]: string | number }
+
+/** `others`: the pods that run here already. `pressures`: what the node is short of. `isShuttingDown`: it takes nobody. */
+export function admit(
+  pod: Pod,
+  others: readonly Pod[],
+  allocatable: Allocatable,
+  pressures: readonly PressureType[] = [],
+  isShuttingDown = false,
+): Admission {
+  const critical = isCriticalPod(pod)
+  if (!critical && !bears(pod, pressures)) {
+    return { admit: false, reason: 'Evicted', message: `The node had condition: [${pressures.join(' ')}]. ` }
+  }
+  if (isShuttingDown) return { admit: false, ...shutdownRefusal }
+  const [first, ...more] = insufficient(pod, others, allocatable)
+  if (first !== undefined && !critical) return outOf(first)
+  const taken = others.flatMap(hostPorts)
+  if (hostPorts(pod).some((port) => taken.some((other) => collide(port, other)))) {
+    const message = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    return { admit: false, reason: 'NodePorts', message }
+  }
+  return first === undefined ? { admit: true } : makeRoom(pod, others, [first, ...more])
+}
+
+/** Short of memory only, a node takes who asked for some of it, or says it can bear it; else nobody. */
+function bears(pod: Pod, pressures: readonly PressureType[]): boolean {
+  if (pressures.length === 0) return true
+  if (pressures.some((pressure) => pressure !== 'MemoryPressure')) return false
+  const taint = { key: 'node.kubernetes.io/memory-pressure', effect: 'NoSchedule' } as const
+  return (
+    qosClassOf(pod.spec) !== 'BestEffort' ||
+    untolerated([taint], pod.spec.tolerations ?? [], ['NoSchedule']).length === 0
+  )
+}
+
+type Insufficient = {
+  readonly resource: string
+  readonly needed: number
+  readonly used: number
+  readonly capacity: number
+}
+
+function insufficient(pod: Pod, others: readonly Pod[], allocatable: Allocatable): readonly Insufficient[] {
+  return needs(pod).flatMap(([resource, needed]) => {
+    // A device that is not declared is not there; before the first look at the machine nobody knows. Other extended
+    // resources may be known to the scheduler alone, as the kubelet has it (predicate.go, removeMissingExtendedResources).
+    const absent = isDevice(resource) && 'pods' in allocatable ? 0 : undefined
+    const capacity = amount(resource, allocatable[resource]) ?? absent
+    const used = others.reduce((sum, other) => sum + requestOf(other, resource), 0)
+    if (needed === 0 || capacity === undefined || used + needed <= capacity) return []
+    return [{ resource, needed, used, capacity }]
+  })
+}
+
+function outOf({ resource, needed, used, capacity }: Insufficient): Admission {
+  const message = `Node didn't have enough resource: ${resource}, requested: ${needed}, used: ${used}, capacity: ${capacity}`
+  return { admit: false, reason: `OutOf${resource}`, message }
+}
+
+function makeRoom(pod: Pod, others: readonly Pod[], lacks: readonly Insufficient[]): Admission {
+  const wanting = new Map(lacks.map(({ resource, needed, used, capacity }) => [resource, needed - (capacity - used)]))
+  const answer = podsToPreempt(pod, others, wanting, requestOf)
+  if (answer.possible) return { admit: true, preempt: answer.pods }
+  const still = [...answer.wanting].map(([resource, lacking]) => `(res: ${resource}, q: ${lacking}), `).join('')
+  const because = `preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [${still}]`
+  const message = `Unexpected error while attempting to recover from admission failure: ${because}`
+  return { admit: false, reason: 'UnexpectedAdmissionError', message }
+}
+
+function requestOf(pod: Pod, resource: string): number {
+  return needs(pod).find(([name]) => name === resource)?.[1] ?? 0
+}
+
+function needs({ spec }: Pod): readonly (readonly [string, number])[] {
+  const request = (resource: string, { resources }: Container) =>
+    amount(resource, resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0
+  /** All at once, or the most that one init container needs in its turn, beside the sidecars started before it. */
+  const total = (resource: string) => {
+    let sidecars = 0
+    let most = 0
+    for (const container of spec.initContainers ?? []) {
+      most = Math.max(most, sidecars + request(resource, container))
+      if (isSidecar(container)) sidecars += request(resource, container)
+    }
+    const regular = spec.containers.map((container) => request(resource, container)).reduce((a, b) => a + b, 0)
+    return Math.max(most, regular + sidecars)
+  }
+  const all = [...(spec.initContainers ?? []), ...spec.containers]
+  const named = all.flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))
+  const extended = [...new Set(named.filter((resource) => resource.includes('/')))]
+  return [
+    ['pods', 1],
+    ['cpu', total('cpu')],
+    ['memory', total('memory')],
+    ['ephemeral-storage', total('ephemeral-storage')],
+    ...extended.map((resource) => [resource, total(resource)] as const),
+  ]
+}
+
+/** cpu in thousandths, the rest in units: as the kubelet counts in its messages. */
+function amount(resource: string, quantity: string | number | undefined): number | undefined {
+  if (quantity === undefined) return undefined
+  return resource === 'cpu' ? milliValue(quantity) : quantityToNumber(quantity)
+}
+
+function collide(a: PortMapping, b: PortMapping): boolean {
+  const everywhere = (ip: string) => ip === '' || ip === '0.0.0.0' || ip === '::'
+  if (a.hostPort !== b.hostPort || a.protocol !== b.protocol) return false
+  return a.hostIP === b.hostIP || everywhere(a.hostIP) || everywhere(b.hostIP)
+}

@@ -1,0 +1,38 @@
+import { test } from 'tap'
+import type { Pod } from '../../../api/pod.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { podsToPreempt } from './preemption.ts'
+
+const critical = aPod({ name: 'critical', priority: 2_000_000_000 })
+const memory = (pod: Pod, resource: string) =>
+  resource === 'memory' ? Number(pod.spec.containers[0]?.resources?.requests?.['memory'] ?? 0) : 0
+const burstable = (name: string, requested: number, priority?: number) =>
+  aPod({ name, requests: { memory: String(requested) }, ...(priority === undefined ? {} : { priority }) })
+const guaranteed = (name: string, requested: number) => {
+  const amounts = { cpu: '1', memory: String(requested) }
+  return aPod({ name, requests: amounts, limits: amounts })
+}
+const chosen = (others: readonly Pod[], wanting: number, pod: Pod = critical) => {
+  const answer = podsToPreempt(pod, others, new Map([['memory', wanting]]), memory)
+  return answer.possible ? answer.pods.map(({ metadata }) => metadata.name) : [...answer.wanting]
+}
+
+test('the smallest pod that is enough by itself goes', async (t) => {
+  t.same(chosen([burstable('much', 900), burstable('enough', 300), burstable('little', 100)], 250), ['enough'])
+})
+
+test('where none is enough the largest go first', async (t) => {
+  t.same(chosen([burstable('a', 100), burstable('b', 200), burstable('c', 300)], 450), ['c', 'b'])
+})
+
+test('who is promised its share goes only when the others are not enough', async (t) => {
+  const others = [guaranteed('promised', 500), burstable('a', 100), burstable('b', 100)]
+  t.same(chosen(others, 200), ['a', 'b'])
+  t.same(chosen(others, 300), ['promised'], 'and then nobody goes beside it in vain')
+})
+
+test('nobody goes for a pod that matters no more, and nobody goes in vain', async (t) => {
+  t.same(chosen([burstable('equal', 500, 5)], 100, burstable('new', 100, 5)), [['memory', 100]])
+  t.same(chosen([burstable('less', 500, 4)], 100, burstable('new', 100, 5)), ['less'])
+  t.same(chosen([burstable('a', 100)], 150), [['memory', 50]])
+})

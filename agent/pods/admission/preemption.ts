@@ -1,0 +1,65 @@
+/** A pod the machine needs does not fit: who makes room for it? As few and as little as will do. */
+import { isCriticalPod } from '../../../api/critical-pod.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { type QosClass, qosClassOf } from '../../../api/qos-class.ts'
+
+/** What is wanting, by resource: cpu in thousandths, the rest in units. */
+export type Wanting = ReadonlyMap<string, number>
+
+export type Preemption =
+  | { readonly possible: true; readonly pods: readonly Pod[] }
+  /** What would be wanting still if everybody who can go went. */
+  | { readonly possible: false; readonly wanting: Wanting }
+
+/** `requestOf`: in the units of `wanting`. */
+export function podsToPreempt(
+  pod: Pod,
+  others: readonly Pod[],
+  wanting: Wanting,
+  requestOf: (pod: Pod, resource: string) => number,
+): Preemption {
+  const without = (needed: Wanting, gone: readonly Pod[]): Wanting =>
+    new Map(
+      [...needed]
+        .map(([resource, amount]): [string, number] => [
+          resource,
+          gone.reduce((left, one) => left - requestOf(one, resource), amount),
+        ])
+        .filter(([, amount]) => amount > 0),
+    )
+
+  /** The next is always the one after which the least is wanting; of equals the smaller. */
+  const nearest = (candidates: readonly Pod[], needed: Wanting): readonly Pod[] => {
+    if (needed.size === 0) return []
+    const distance = (one: Pod) =>
+      [...needed].reduce((sum, [resource, amount]) => {
+        const part = Math.max(0, amount - requestOf(one, resource)) / amount
+        return sum + part * part
+      }, 0)
+    const [best] = [...candidates].sort(
+      (a, b) =>
+        distance(a) - distance(b) ||
+        requestOf(a, 'memory') - requestOf(b, 'memory') ||
+        requestOf(a, 'cpu') - requestOf(b, 'cpu'),
+    )
+    if (best === undefined) return []
+    const rest = candidates.filter((one) => one !== best)
+    return [best, ...nearest(rest, without(needed, [best]))]
+  }
+
+  const candidates = others.filter((other) => mayPreempt(pod, other))
+  const impossible = without(wanting, candidates)
+  if (impossible.size > 0) return { possible: false, wanting: impossible }
+  const of = (wanted: QosClass) => candidates.filter((one) => qosClassOf(one.spec) === wanted)
+  const [bestEffort, burstable, guaranteed] = [of('BestEffort'), of('Burstable'), of('Guaranteed')]
+  const fromGuaranteed = nearest(guaranteed, without(wanting, [...bestEffort, ...burstable]))
+  const fromBurstable = nearest(burstable, without(wanting, [...bestEffort, ...fromGuaranteed]))
+  const fromBestEffort = nearest(bestEffort, without(wanting, [...fromBurstable, ...fromGuaranteed]))
+  return { possible: true, pods: [...fromBestEffort, ...fromBurstable, ...fromGuaranteed] }
+}
+
+function mayPreempt(pod: Pod, other: Pod): boolean {
+  if (isCriticalPod(pod) && !isCriticalPod(other)) return true
+  const [own, others] = [pod.spec.priority, other.spec.priority]
+  return own !== undefined && others !== undefined && own > others
+}

@@ -1,0 +1,233 @@
+/** Creates and starts one container of a pod. A problem is put into the pod's record and tried again later. */
+import type { ConfigMap } from '../../../api/config-map.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import type { PodImages } from '../images/pod-images.ts'
+import { containerOptions } from '../options/container-options.ts'
+import { asksOfNode } from '../options/downward.ts'
+import { hasHostsFile, hostsFileText, hostsMount } from '../options/hosts-file.ts'
+import { appArmorRefusal, enforceable, unenforcedNews } from '../options/kernel-limits.ts'
+import { asksForImageUser } from '../options/security.ts'
+import type { StepOf } from '../plan/pod-steps.ts'
+import type { PodNews } from '../record/pod-events.ts'
+import {
+  onCreated,
+  onNotCreated,
+  onUnenforcedRecorded,
+  onWaitingChanged,
+  type PodRecord,
+  type Waiting,
+  withoutImages,
+} from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import {
+  type ContainerMount,
+  type ContainerOptions,
+  type ContainerRuntime,
+  isUnreachable,
+  type KernelLimits,
+  RuntimeError,
+} from '../runtime/runtime.ts'
+import { containerMounts, type Mounts } from '../volumes/container-mounts.ts'
+import type { VolumeStore } from '../volumes/volume-store.ts'
+import { pathOf } from '../wanted/desired-pods.ts'
+import type { DeviceAllocator } from './devices.ts'
+import { type PostStartNeeds, startPostStart } from './post-start.ts'
+import { terminationMessageMount } from './termination-message-reader.ts'
+
+/** The current inputs of container options. */
+export type OptionSources = {
+  /** The node was inspected: what is unknown of it does not exist. */
+  readonly isNodeKnown: boolean
+  readonly hostIP: string | undefined
+  readonly memoryCapacityBytes: number
+  readonly allocatable: { readonly [resource: string]: string | number }
+  readonly podCIDR: string | undefined
+  /** undefined: not known yet. */
+  readonly kernelLimits: KernelLimits | undefined
+  readonly podPidsLimit: number
+  readonly configMaps: readonly ConfigMap[]
+  readonly secrets: readonly Secret[]
+}
+
+export type ContainerStartNeeds = PostStartNeeds & {
+  readonly records: PodRecords
+  readonly runtime: Pick<ContainerRuntime, 'createContainer' | 'startContainer' | 'imageUser' | 'exec'>
+  readonly volumes: VolumeStore
+  readonly devices: DeviceAllocator
+  readonly sources: () => OptionSources
+  readonly images: Pick<PodImages, 'pulledMessage'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly event: (pod: Pod, news: PodNews) => void
+}
+
+type Start = {
+  readonly uid: string
+  readonly pod: Pod
+  readonly step: StepOf<'startContainer'>
+}
+
+/** A container that could not be created is tried again after this time. */
+const problemMs = 10_000
+/** The node is inspected within moments of the agent's start. */
+const nodeKnownMs = 500
+
+export async function startContainer(
+  needs: ContainerStartNeeds,
+  uid: string,
+  pod: Pod,
+  step: StepOf<'startContainer'>,
+): Promise<void> {
+  const { runtime, records, log } = needs
+  const { container, attempt } = step
+  const { name } = container
+  const id = await create(needs, { uid, pod, step })
+  if (id === undefined) return
+  const event = (type: PodNews['type'], reason: string, message: string) =>
+    needs.event(pod, { type, reason, message, containerName: name })
+  event('Normal', 'Created', `Created container: ${name}`)
+  records.update(uid, (record) => onCreated(record, container, step.previous, needs.clock.monotonicMs()))
+  try {
+    await runtime.startContainer(id)
+    event('Normal', 'Started', `Started container ${name}`)
+    startPostStart(needs, pod, container, id)
+    log.info('Container started', { pod: pathOf(pod), container: name, attempt, id: id.slice(0, 12) })
+  } catch (error) {
+    if (isUnreachable(error)) throw error
+    // It stays `created` with the reason on it: to the next plan it is a container that ended.
+    event('Warning', 'Failed', `Error: failed to start container "${name}": ${reasonOf(error)}`)
+    log.warn('Container not started', { pod: pathOf(pod), container: name, error })
+  }
+}
+
+/** Returns the container's id; undefined after a problem. */
+async function create(needs: ContainerStartNeeds, start: Start): Promise<string | undefined> {
+  const { uid, pod, step } = start
+  const { container, attempt, sandbox } = step
+  const { name, image = '' } = container
+  const sources = { ...needs.sources(), podIP: sandbox.ip }
+  if (!sources.isNodeKnown && asksOfNode(pod, container)) {
+    return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, nodeKnownMs)
+  }
+  const unguarded = appArmorRefusal(pod, sources.kernelLimits)
+  if (unguarded !== undefined) return void problem(needs, start, 'CreateContainerError', unguarded.message)
+  const placed = await containerMounts(pod, container, sources, needs.volumes)
+  if (!placed.ok) return void notMounted(needs, start, placed)
+  const imageUser = asksForImageUser(pod, container) ? await needs.runtime.imageUser(image) : undefined
+  const message = await terminationMessageMount(needs, pod, container, attempt, placed.mounts)
+  const hosts = await hostsMounts(needs, start, [...placed.mounts, ...message])
+  // Last: the devices are held from here on, and nothing may throw until they are released.
+  const holder = { podUID: uid, containerName: name }
+  const devices = await needs.devices.allocate(holder, container)
+  if (!devices.ok) return void problem(needs, start, 'CreateContainerConfigError', devices.message)
+  const options = containerOptions(pod, container, {
+    ...sources,
+    sandboxID: sandbox.id,
+    attempt,
+    processesOf: step.processesOf,
+    mounts: [...placed.mounts, ...message, ...hosts],
+    devices: devices.paths,
+    imageUser,
+  })
+  if (!options.ok) {
+    needs.devices.release(holder)
+    return void problem(needs, start, 'CreateContainerConfigError', options.message)
+  }
+  recordCreation(needs, start, options.options, sources.kernelLimits)
+  const limits = enforceable(options.options.limits, sources.kernelLimits)
+  return await createIn(needs, start, { ...options.options, limits }).finally(() => needs.devices.release(holder))
+}
+
+/** Events: the image is present; limits that the kernel does not enforce, each once for the pod. */
+function recordCreation(
+  needs: ContainerStartNeeds,
+  { uid, pod, step }: Start,
+  { limits }: ContainerOptions,
+  kernelLimits: KernelLimits | undefined,
+): void {
+  const { name, image = '' } = step.container
+  const record = needs.records.of(uid)
+  const message = needs.images.pulledMessage(pod, record, image, step.imagePulled)
+  needs.event(pod, { type: 'Normal', reason: 'Pulled', message, containerName: name })
+  for (const unenforced of unenforcedNews(limits, kernelLimits)) {
+    const { reason } = unenforced
+    if (needs.records.of(uid).unenforcedRecorded.has(reason)) continue
+    needs.event(pod, { ...unenforced, containerName: name })
+    needs.records.update(uid, (before) => onUnenforcedRecorded(before, reason))
+  }
+}
+
+async function createIn(
+  needs: ContainerStartNeeds,
+  start: Start,
+  options: ContainerOptions,
+): Promise<string | undefined> {
+  try {
+    return await needs.runtime.createContainer(options)
+  } catch (error) {
+    if (isUnreachable(error)) throw error
+    // The image or the sandbox was removed since the plan was made: the next observation finds out.
+    if (error instanceof RuntimeError && error.reason === 'ImageNotFound') {
+      needs.records.update(start.uid, withoutImages)
+    } else problem(needs, start, 'CreateContainerError', storyOf(error))
+    return undefined
+  }
+}
+
+/** Without a file of its own the container gets the engine's /etc/hosts, with the same names. */
+async function hostsMounts(
+  { volumes, log }: ContainerStartNeeds,
+  { uid, pod, step }: Start,
+  mounts: readonly ContainerMount[],
+): Promise<readonly ContainerMount[]> {
+  const podIP = step.sandbox.ip
+  if (podIP === undefined || !hasHostsFile(pod, mounts)) return []
+  try {
+    return [hostsMount(await volumes.hostsFile(uid, hostsFileText(pod, podIP)))]
+  } catch (error) {
+    log.warn("Container has the engine's /etc/hosts", { pod: pathOf(pod), container: step.container.name, error })
+    return []
+  }
+}
+
+function notMounted(
+  needs: ContainerStartNeeds,
+  start: Start,
+  { volume, message }: Mounts & { readonly ok: false },
+): void {
+  if (volume === undefined) {
+    problem(needs, start, 'CreateContainerConfigError', message)
+    return
+  }
+  const failed = `MountVolume.SetUp failed for volume "${volume}" : ${message}`
+  const { uid, pod, step } = start
+  if (needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== failed) {
+    needs.event(pod, { type: 'Warning', reason: 'FailedMount', message: failed })
+  }
+  problem(needs, start, 'ContainerCreating', failed)
+}
+
+function problem(needs: ContainerStartNeeds, start: Start, reason: string, message: string): void {
+  const { name } = start.step.container
+  notCreated(needs, start, { reason, message }, problemMs, (record) => onWaitingChanged(record, name))
+  needs.log.warn('Container not started', { pod: pathOf(start.pod), container: name, reason, message })
+}
+
+function notCreated(
+  { records, clock }: ContainerStartNeeds,
+  { uid, step }: Start,
+  why: Waiting,
+  forMs: number,
+  then: (record: PodRecord) => PodRecord = (record) => record,
+): void {
+  const nowMs = clock.monotonicMs()
+  records.update(uid, (record) => then(onNotCreated(record, step.container.name, why, forMs, nowMs)))
+}
+
+/** Without the container's name: the event has it, and events with the same text are counted together. */
+function reasonOf(error: unknown): string {
+  return storyOf(error instanceof RuntimeError && error.cause !== undefined ? error.cause : error)
+}

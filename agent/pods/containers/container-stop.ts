@@ -1,0 +1,82 @@
+/** Stops a container: its preStop hook, then the signal, within one grace period. Starts the stop and returns. */
+import type { Pod } from '../../../api/pod.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { StepOf } from '../plan/pod-steps.ts'
+import { leastGraceSeconds } from '../record/pod-containers.ts'
+import type { PodNews } from '../record/pod-events.ts'
+import { onPreStop, onStopEnded, onStopping } from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import type { ContainerRuntime } from '../runtime/runtime.ts'
+import { containerNamed, type HookNeeds, hookFailed, runHook } from './hooks.ts'
+
+export type ContainerStopNeeds = HookNeeds & {
+  readonly records: PodRecords
+  readonly runtime: Pick<ContainerRuntime, 'stopContainer' | 'exec'>
+  readonly hostIP: () => string | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly event: (pod: Pod, news: PodNews) => void
+  /** The stop has ended or failed: sync the pod again, at once or after this long. */
+  readonly again: (uid: string, afterMs?: number) => void
+}
+
+const tryAgainMs = 1_000
+
+export function containerStop(
+  needs: ContainerStopNeeds,
+): (uid: string, pod: Pod | undefined, step: StepOf<'stop'>) => void {
+  const { records, runtime, clock, log } = needs
+  /** By container id: preStop hooks under way. */
+  const running = new Map<string, AbortController>()
+
+  const preStopOf = (uid: string, pod: Pod | undefined, { target, graceSeconds }: StepOf<'stop'>) => {
+    const container = pod && containerNamed(pod, target.identity.containerName)
+    const hook = container?.lifecycle?.preStop
+    const ran = records.get(uid)?.preStops.has(target.id) ?? false
+    if (pod === undefined || container === undefined || hook === undefined) return undefined
+    return ran || graceSeconds === 0 ? undefined : { pod, container, hook }
+  }
+
+  const stop = async (uid: string, pod: Pod | undefined, step: StepOf<'stop'>, untilMs: number) => {
+    const { target, graceSeconds } = step
+    running.get(target.id)?.abort()
+    const preStop = preStopOf(uid, pod, step)
+    if (preStop === undefined) return await runtime.stopContainer(target.id, graceSeconds)
+    const { container, hook } = preStop
+    records.update(uid, (record) => onPreStop(record, target.id))
+    const hookRun = new AbortController()
+    running.set(target.id, hookRun)
+    const podIP = preStop.pod.spec.hostNetwork ? needs.hostIP() : records.get(uid)?.podIP
+    const { signal } = hookRun
+    const call = { hook, container, id: target.id, podIP, timeoutMs: graceSeconds * 1000, signal }
+    const { result, message } = await runHook(needs, call)
+    if (running.get(target.id) === hookRun) running.delete(target.id)
+    if (signal.aborted) return
+    if (result !== 'success') hookFailed(needs, preStop.pod, container, 'PreStopHook', message)
+    const leftSeconds = Math.max(leastGraceSeconds, Math.ceil((untilMs - clock.monotonicMs()) / 1000))
+    await runtime.stopContainer(target.id, leftSeconds)
+  }
+
+  return (uid, pod, step) => {
+    const { target, graceSeconds, why } = step
+    const { containerName } = target.identity
+    const untilMs = clock.monotonicMs() + graceSeconds * 1000
+    records.update(uid, (record) => onStopping(record, step, untilMs))
+    if (pod !== undefined && why !== '') {
+      needs.event(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
+    }
+    if (containerName !== '') log.info('Container stopping', { podUID: uid, container: containerName, graceSeconds })
+    const ended = (afterMs?: number) => {
+      records.update(uid, (record) => onStopEnded(record, target.id, untilMs))
+      needs.again(uid, afterMs)
+    }
+    stop(uid, pod, step, untilMs).then(
+      () => ended(),
+      (error) => {
+        log.warn('Container not stopped', { podUID: uid, container: containerName, error })
+        ended(tryAgainMs)
+      },
+    )
+  }
+}

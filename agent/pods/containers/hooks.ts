@@ -1,0 +1,71 @@
+/** Runs what a container wants done right after its start and before its end. */
+import type { Container, Pod } from '../../../api/pod.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import { type Answer, type NetworkProbes, targetOf } from '../probes/targets.ts'
+import type { PodNews } from '../record/pod-events.ts'
+import type { ContainerRuntime } from '../runtime/runtime.ts'
+import { pathOf } from '../wanted/desired-pods.ts'
+
+export type Hook = NonNullable<NonNullable<Container['lifecycle']>['postStart']>
+
+export type HookNeeds = {
+  readonly runtime: Pick<ContainerRuntime, 'exec'>
+  readonly network: NetworkProbes
+  readonly clock: Clock
+}
+
+export type HookCall = {
+  readonly hook: Hook
+  readonly container: Container
+  readonly id: string
+  readonly podIP: string | undefined
+  readonly timeoutMs: number
+  /** Nobody waits for it any longer. */
+  readonly signal: AbortSignal
+}
+
+/** Ends within its time, whatever the hook does, and never rejects. */
+export async function runHook({ runtime, network, clock }: HookNeeds, call: HookCall): Promise<Answer> {
+  const { hook, container, id, podIP, timeoutMs, signal } = call
+  if (hook.sleep !== undefined) {
+    await clock.sleep(Math.min(hook.sleep.seconds * 1000, timeoutMs), signal)
+    return { result: 'success', message: '' }
+  }
+  if (hook.tcpSocket !== undefined) {
+    return { result: 'failure', message: 'invalid handler: tcpSocket is for probes; a hook has exec, httpGet or sleep' }
+  }
+  const target = targetOf(hook, container, podIP)
+  if (target === undefined) return { result: 'failure', message: 'there is nobody to ask' }
+  if (target.kind !== 'exec') return await network.ask(target, timeoutMs, signal)
+  const patience = alarm(clock)
+  const calledOff = patience.sleep(timeoutMs, signal).then(() => undefined)
+  try {
+    const ended = await Promise.race([runtime.exec(id, target.command, timeoutMs), calledOff])
+    if (ended?.exitCode === 0) return { result: 'success', message: '' }
+    const how = ended?.exitCode === undefined ? 'took too long' : `exited with ${ended.exitCode}`
+    return { result: 'failure', message: `command '${target.command.join(' ')}' ${how}: ${ended?.output ?? ''}` }
+  } catch (error) {
+    return { result: 'failure', message: storyOf(error) }
+  } finally {
+    patience.ring()
+  }
+}
+
+/** Reports a failed hook as an Event and in the log. */
+export function hookFailed(
+  { event, log }: { readonly event: (pod: Pod, news: PodNews) => void; readonly log: Log },
+  pod: Pod,
+  { name }: Container,
+  hook: 'PostStartHook' | 'PreStopHook',
+  message: string,
+): void {
+  const fields = { reason: `Failed${hook}`, message: `${hook} failed: ${message}`, containerName: name }
+  event(pod, { type: 'Warning', ...fields })
+  log.warn('Hook failed', { pod: pathOf(pod), container: name, hook, message })
+}
+
+export function containerNamed({ spec }: Pod, name: string): Container | undefined {
+  return [...(spec.initContainers ?? []), ...spec.containers].find((container) => container.name === name)
+}

@@ -1,0 +1,84 @@
+import { test } from 'tap'
+import { aContainer } from '../../testing/builders.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+import { type DeadContainerFacts, type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
+
+const asTheKubelet: DeadContainerPolicy = { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 }
+const noon = Date.parse('2026-01-01T12:00:00Z')
+
+/** `pod/name#attempt`, made so many minutes ago; `pod/#1` is a sandbox. */
+function dead(text: string, minutesAgo: number, over: Partial<RuntimeContainer> = {}): RuntimeContainer {
+  const [, podUID = '', containerName = '', attempt = ''] = /(.+)\/(.*)#(\d+)/.exec(text) ?? []
+  return aContainer({
+    id: text,
+    identity: { podName: podUID, podUID, containerName, attempt: Number(attempt) },
+    sandboxID: containerName === '' ? undefined : `${podUID}/#0`,
+    state: 'exited',
+    createdAt: new Date(noon - minutesAgo * 60_000).toISOString(),
+    startedAt: undefined,
+    ...over,
+  })
+}
+
+function removed(
+  containers: readonly RuntimeContainer[],
+  policy: Partial<DeadContainerPolicy> = {},
+  { needs = {}, ...over }: { needs?: { [uid: string]: PodNeed } } & Partial<DeadContainerFacts> = {},
+): readonly string[] {
+  const needOf = (uid: string) => needs[uid] ?? 'needed'
+  const facts = { containers, needOf, nowWallMs: noon, short: false, ...over }
+  return deadContainers({ ...asTheKubelet, ...policy }, facts).map(({ id }) => id)
+}
+
+const running = { state: 'running' } as const
+
+test('of each container of a pod the last dead one is kept, or as many as are wanted', async (t) => {
+  const found = [
+    dead('a/main#3', 1, running),
+    dead('a/main#2', 2),
+    dead('a/main#1', 3),
+    dead('a/main#0', 4),
+    dead('a/side#0', 4),
+  ]
+  t.same(removed(found), ['a/main#0', 'a/main#1'])
+  t.same(removed(found, { maxPerPodContainer: 2 }), ['a/main#0'])
+  t.same(removed(found, { maxPerPodContainer: -1 }), [])
+  t.same(removed(found, { maxPerPodContainer: 0 }), ['a/main#0', 'a/main#1'], 'the newest tells how it ended')
+})
+
+test('what is younger than the least age does not count at all', async (t) => {
+  const found = [dead('a/main#3', 1), dead('a/main#2', 5), dead('a/main#1', 11), dead('a/main#0', 12)]
+  t.same(removed(found, { minAgeMs: 600_000 }), ['a/main#0'])
+  t.same(removed([dead('a/main#1', -10), dead('a/main#0', -20)]), ['a/main#0'], 'without one, dates do not matter')
+})
+
+test('containers of a pod that is gone all go, those that run never', async (t) => {
+  const found = [dead('a/main#1', 1), dead('a/main#0', 2), dead('a/side#0', 2, running)]
+  t.same(removed(found, {}, { needs: { a: 'gone' } }), ['a/main#0', 'a/main#1'])
+})
+
+test('a pod that is over keeps what it left, until the disk is short', async (t) => {
+  const found = [dead('a/main#0', 2), dead('a/#0', 3), dead('b/main#0', 1), dead('b/#0', 3)]
+  const needs = { a: 'over' } as const
+  t.same(removed(found, {}, { needs }), [])
+  t.same(removed(found, {}, { needs, short: true }), ['a/main#0', 'a/#0'])
+})
+
+test('above the limit of the machine each container gives what is above its share, then the oldest go', async (t) => {
+  const many = [
+    ...['a/main#3', 'a/main#2', 'a/main#1', 'a/main#0'].map((text, index) => dead(text, index + 1)),
+    ...['b/main#1', 'b/main#0'].map((text, index) => dead(text, index + 10)),
+  ]
+  const policy = { maxPerPodContainer: -1, maxContainers: 4 }
+  t.same(removed(many, policy), ['a/main#0', 'a/main#1'])
+  t.same(removed(many, { ...policy, maxContainers: 3 }), ['b/main#0', 'a/main#0', 'a/main#1', 'a/main#2'])
+  t.same(removed(many, { ...policy, maxContainers: 6 }), [])
+  t.same(removed(many, { ...policy, maxContainers: 0 }), ['b/main#0', 'a/main#0', 'a/main#1', 'a/main#2'])
+})
+
+test('older sandboxes go once nothing is on them; the newest stays while its pod is wanted', async (t) => {
+  const found = [dead('a/#2', 1), dead('a/#1', 2), dead('a/#0', 3), dead('a/main#0', 3)]
+  t.same(removed(found), ['a/#1'], 'a dead container is on the first')
+  t.same(removed(found, {}, { needs: { a: 'gone' } }), ['a/main#0', 'a/#0', 'a/#1', 'a/#2'])
+  t.same(removed([dead('a/#1', 1, running), dead('a/#0', 2)], {}, { needs: { a: 'gone' } }), ['a/#0'])
+})

@@ -1,0 +1,112 @@
+/** Which containers and sandboxes that have ended are nobody's concern any more? In the kubelet's order. */
+import { compareInstants } from '../../../daemon/clock.ts'
+import { isRunning } from '../record/pod-containers.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+
+export type DeadContainerPolicy = {
+  /** Since it was made. */
+  readonly minAgeMs: number
+  /** Of each container of a pod; below 0: no limit. */
+  readonly maxPerPodContainer: number
+  /** On the whole machine; below 0: no limit. */
+  readonly maxContainers: number
+}
+
+/** `needed`: its pod shall run; `over`: the pod has ended, and is shown still; `gone`: nobody asks for it. */
+export type PodNeed = 'needed' | 'over' | 'gone'
+
+export type DeadContainerFacts = {
+  readonly containers: readonly RuntimeContainer[]
+  readonly needOf: (podUID: string) => PodNeed
+  readonly nowWallMs: number
+  /** The disk is short: what pods that are over have left goes too. */
+  readonly short: boolean
+}
+
+/** To be removed in this order: containers, the oldest first, then sandboxes that nothing is on any more. */
+export function deadContainers(policy: DeadContainerPolicy, facts: DeadContainerFacts): readonly RuntimeContainer[] {
+  const removed = new Set(containersToRemove(policy, facts))
+  return [...removed, ...sandboxesToRemove(facts, removed)]
+}
+
+function containersToRemove(policy: DeadContainerPolicy, facts: DeadContainerFacts): readonly RuntimeContainer[] {
+  const units = unitsOf(facts.containers.filter((one) => isOldEnough(one, policy.minAgeMs, facts.nowWallMs)))
+  const unneeded = units.filter(([newest]) => newest !== undefined && isUnneeded(newest, facts))
+  const kept = units.filter((unit) => !unneeded.includes(unit))
+  const perUnit = kept.flatMap((unit) => beyond(unit, policy.maxPerPodContainer))
+  const left = kept.map((unit) => unit.filter((one) => !perUnit.includes(one)))
+  return [...oldestFirst(unneeded.flat()), ...oldestFirst(perUnit), ...beyondTotal(left, policy.maxContainers)]
+}
+
+/** First each container gives what is above an equal share, then the oldest go, whosever they are. */
+function beyondTotal(units: readonly (readonly RuntimeContainer[])[], maxContainers: number) {
+  const all = units.flat()
+  if (maxContainers < 0 || all.length <= maxContainers) return []
+  const share = Math.max(1, Math.floor(maxContainers / units.length))
+  const aboveShare = units.flatMap((unit) => beyond(unit, share))
+  const left = all.filter((one) => !aboveShare.includes(one))
+  // The last of each container is what says that it has ended: without it, it would be run again.
+  const older = oldestFirst(left.filter((one) => !units.some(([newest]) => newest === one)))
+  return [...oldestFirst(aboveShare), ...older.slice(0, Math.max(0, left.length - maxContainers))]
+}
+
+/** The newest stays whatever the limit: it tells the pod's plan how the container ended. */
+function beyond(unit: readonly RuntimeContainer[], limit: number): readonly RuntimeContainer[] {
+  return limit < 0 ? [] : unit.slice(Math.max(1, limit))
+}
+
+/** The newest sandbox of a pod stays; of a pod nobody needs, none. */
+function sandboxesToRemove(facts: DeadContainerFacts, removed: ReadonlySet<RuntimeContainer>) {
+  const used = new Set(facts.containers.filter((one) => !removed.has(one)).map(({ sandboxID }) => sandboxID))
+  const newest = newestSandboxes(facts.containers)
+  return oldestFirst(
+    facts.containers.filter(
+      (one) =>
+        one.identity.kind === 'sandbox' &&
+        !isRunning(one) &&
+        !used.has(one.id) &&
+        (isUnneeded(one, facts) || !newest.has(one)),
+    ),
+  )
+}
+
+function newestSandboxes(containers: readonly RuntimeContainer[]): ReadonlySet<RuntimeContainer> {
+  const byPod = new Map<string, RuntimeContainer>()
+  for (const one of containers.filter(({ identity }) => identity.kind === 'sandbox')) {
+    const other = byPod.get(one.identity.podUID)
+    if (other === undefined || newestFirst(one, other) < 0) byPod.set(one.identity.podUID, one)
+  }
+  return new Set(byPod.values())
+}
+
+function isUnneeded({ identity }: RuntimeContainer, { needOf, short }: DeadContainerFacts): boolean {
+  const need = needOf(identity.podUID)
+  return need === 'gone' || (short && need === 'over')
+}
+
+/** Without a least age even one that was made in the future, by a clock that has since been set. */
+function isOldEnough({ identity, createdAt, ...one }: RuntimeContainer, minAgeMs: number, nowWallMs: number): boolean {
+  if (identity.kind === 'sandbox' || one.state === 'running' || one.state === 'paused' || one.state === 'restarting') {
+    return false
+  }
+  return minAgeMs === 0 || nowWallMs - Date.parse(createdAt) >= minAgeMs
+}
+
+/** The dead ones of one container of one pod each, newest first. */
+function unitsOf(containers: readonly RuntimeContainer[]): readonly (readonly RuntimeContainer[])[] {
+  const units = new Map<string, RuntimeContainer[]>()
+  for (const one of [...containers].sort(newestFirst)) {
+    const key = `${one.identity.podUID} ${one.identity.containerName}`
+    units.set(key, [...(units.get(key) ?? []), one])
+  }
+  return [...units.values()]
+}
+
+function newestFirst(a: RuntimeContainer, b: RuntimeContainer): number {
+  const same = a.identity.podUID === b.identity.podUID
+  return (same ? b.identity.attempt - a.identity.attempt : 0) || compareInstants(b.createdAt, a.createdAt)
+}
+
+function oldestFirst(containers: readonly RuntimeContainer[]): readonly RuntimeContainer[] {
+  return [...containers].sort((a, b) => compareInstants(a.createdAt, b.createdAt))
+}

@@ -1,0 +1,141 @@
+import { type Test, test } from 'tap'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { type FakeRuntime, fakeRuntime } from '../../testing/fake-runtime.ts'
+import type { ContainerOptions } from '../runtime/runtime.ts'
+import { type GarbagePolicy, garbageCollector } from './garbage-collector.ts'
+
+const policy: GarbagePolicy = {
+  containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
+  images: { highPercent: 85, lowPercent: 80, minAgeMs: 120_000, maxAgeMs: 0 },
+}
+const never = new AbortController().signal
+
+function world(t: Test) {
+  const clock = fakeClock()
+  const runtime = fakeRuntime(clock)
+  const told: string[] = []
+  const disk = { availableBytes: 500, capacityBytes: 1000 }
+  const sizes = new Map<string, number>()
+  const collector = garbageCollector(
+    {
+      runtime: {
+        ...runtime,
+        listImages: async () =>
+          (await runtime.listImages()).map((image) => ({ ...image, sizeBytes: sizes.get(image.tags[0] ?? '') ?? 0 })),
+      },
+      pods: { needOf: () => 'needed' },
+      signals: {
+        observe: async () => ({
+          observed: [{ signal: 'imagefs.available', available: disk.availableBytes, capacity: disk.capacityBytes }],
+          unread: [],
+          stalls: [],
+          imagesApart: false,
+        }),
+      },
+      event: ({ reason, message }) => told.push(`${reason}: ${message}`),
+      clock,
+      log: quietLog(t),
+    },
+    policy,
+  )
+  const image = (name: string, sizeBytes: number) => {
+    runtime.images.add(name)
+    sizes.set(name, sizeBytes)
+  }
+  const start = () => {
+    const stopping = new AbortController()
+    const running = collector.run(stopping.signal)
+    t.teardown(async () => {
+      stopping.abort()
+      await running
+    })
+  }
+  return { clock, runtime, told, disk, image, collector, start }
+}
+
+async function container(runtime: FakeRuntime, image: string, attempt = 0, script = 'exit 1') {
+  const identity = {
+    kind: 'container',
+    podNamespace: 'default',
+    podName: 'web',
+    podUID: 'uid-1',
+    containerName: 'main',
+    attempt,
+    specHash: '',
+    gracePeriodSeconds: 30,
+  } as const
+  const options = { identity, image, command: ['sh', '-c', script] } as unknown as ContainerOptions
+  const id = await runtime.createContainer(options)
+  await runtime.startContainer(id)
+  return id
+}
+
+test('when the disk of the images fills up, the longest unused go until it is enough', async (t) => {
+  const { clock, runtime, disk, image, told, start } = world(t)
+  for (const name of ['one:1', 'two:1', 'three:1', 'used:1']) image(name, 60)
+  await container(runtime, 'used:1')
+  start()
+  await clock.advance(300_000)
+  t.equal(runtime.images.size, 4, 'there is room')
+  disk.availableBytes = 100
+  await clock.advance(300_000)
+  t.same([...runtime.images], ['three:1', 'used:1'])
+  t.same(told, [])
+})
+
+test('when all that can go is not enough, it is told, and again as a failure that lasts', async (t) => {
+  const { clock, runtime, disk, image, told, start } = world(t)
+  image('one:1', 60)
+  disk.availableBytes = 100
+  start()
+  await clock.advance(300_000)
+  t.equal(runtime.images.size, 0)
+  const text = (freed: number) =>
+    `Failed to garbage collect required amount of images. Attempted to free 100 bytes, but only found ${freed} bytes eligible to free.`
+  t.same(told, [`FreeDiskSpaceFailed: ${text(60)}`])
+  await clock.advance(300_000)
+  t.same(told.slice(1), [`FreeDiskSpaceFailed: ${text(0)}`, `ImageGCFailed: ${text(0)}`])
+})
+
+test('an image that cannot be removed holds up no other', async (t) => {
+  const { runtime, image, collector } = world(t)
+  image('one:1', 60)
+  image('two:1', 30)
+  runtime.failNext('removeImage', 'Failed', 'It is stuck')
+  await t.rejects(collector.deleteUnusedImages(never), {
+    message: 'wanted to free all bytes, but freed 30 bytes space with errors in image deletion: It is stuck',
+  })
+  t.same([...runtime.images], ['one:1'])
+  t.same(await collector.deleteUnusedImages(never), { freedBytes: 60 })
+})
+
+test('on demand a young image stays too: it is about to be used', async (t) => {
+  const { clock, runtime, image, collector } = world(t)
+  await collector.deleteUnusedImages(never)
+  image('young:1', 60)
+  t.same(await collector.deleteUnusedImages(never), { freedBytes: 0 })
+  await clock.advance(120_000)
+  t.same(await collector.deleteUnusedImages(never), { freedBytes: 60 })
+  t.equal(runtime.images.size, 0)
+})
+
+test('every minute all but the last dead container of each goes', async (t) => {
+  const { clock, runtime, told, image, start } = world(t)
+  image('used:1', 1)
+  for (const attempt of [0, 1, 2]) await container(runtime, 'used:1', attempt)
+  await container(runtime, 'used:1', 3, 'sleep 1000')
+  start()
+  await clock.advance(60_000)
+  t.same(
+    runtime.containers.map(({ identity }) => identity.attempt),
+    [2, 3],
+  )
+  for (const attempt of [4, 5]) await container(runtime, 'used:1', attempt)
+  runtime.failNext('removeContainer', 'Failed', 'It is stuck')
+  await clock.advance(60_000)
+  t.same(told, ['ContainerGCFailed: Some dead containers were not removed: It is stuck'])
+  runtime.setReachable(false)
+  await clock.advance(600_000)
+  t.equal(told.length, 1, 'that the engine is away is told by who asks it how it is')
+})

@@ -1,0 +1,188 @@
+/**
+ * The loop that removes what nobody needs: dead containers every minute; every five, images, when the disk fills up. The
+ * same on demand, for who finds the disk short. It never stops anything.
+ */
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { NodeReclaim } from '../../eviction/node-reclaim.ts'
+import type { SignalSource } from '../../eviction/observations.ts'
+import type { NodeEvent } from '../../node/node-event.ts'
+import { type ContainerRuntime, isUnreachable } from '../runtime/runtime.ts'
+import { type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
+import {
+  bytesToFree,
+  type Disk,
+  type ImagePolicy,
+  type ImageRecord,
+  type ImageRecords,
+  outlivedImages,
+  remember,
+  removableImages,
+  usedPercent,
+} from './unused-images.ts'
+
+export type GarbageCollectorNeeds = {
+  readonly runtime: Pick<
+    ContainerRuntime,
+    'listContainers' | 'removeContainer' | 'listImages' | 'imagesInUse' | 'removeImage'
+  >
+  readonly pods: { needOf(podUID: string): PodNeed }
+  /** For the disk with the images. */
+  readonly signals: SignalSource
+  readonly event: (event: NodeEvent) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type GarbagePolicy = { readonly containers: DeadContainerPolicy; readonly images: ImagePolicy }
+
+export interface GarbageCollector extends Loop, NodeReclaim {}
+
+const containersPeriodMs = 60_000 // both as the kubelet
+const imagesEvery = 5
+
+export function garbageCollector(needs: GarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
+  const { runtime, pods, clock, log } = needs
+  let records: ImageRecords = new Map()
+  let sinceMs: number | undefined
+  let imagesFailed = false
+  /** What was begun last: one thing at a time. */
+  let last: Promise<unknown> = Promise.resolve()
+
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+
+  const collectContainers = async (short: boolean, signal: AbortSignal) => {
+    const containers = await runtime.listContainers()
+    const dead = deadContainers(policy.containers, {
+      containers,
+      needOf: pods.needOf,
+      nowWallMs: clock.wallMs(),
+      short,
+    })
+    const failures: unknown[] = []
+    for (const { id } of dead) {
+      if (signal.aborted) return
+      await runtime.removeContainer(id).catch((error) => failures.push(error))
+    }
+    if (dead.length > failures.length) log.info('Dead containers removed', { removed: dead.length - failures.length })
+    if (failures.length > 0) throw severalErrors('Some dead containers were not removed', failures)
+  }
+
+  /** What is here now; gives which of it nobody uses. */
+  const lookAtImages = async () => {
+    const nowMs = clock.monotonicMs()
+    const first = sinceMs === undefined
+    const inUse = await runtime.imagesInUse()
+    const images = await runtime.listImages()
+    sinceMs ??= nowMs
+    records = remember(records, images, inUse, { nowMs, atMs: first ? Number.NEGATIVE_INFINITY : nowMs })
+    return removableImages(records, inUse, policy.images.minAgeMs, nowMs)
+  }
+
+  /** One after the other until it is enough; an image that cannot be removed holds up no other. */
+  const removeImages = async (images: readonly ImageRecord[], wantedBytes: number, signal: AbortSignal) => {
+    const removed: ImageRecord[] = []
+    const failures: unknown[] = []
+    const freedBytes = () => removed.reduce((sum, { image }) => sum + image.sizeBytes, 0)
+    for (const record of images) {
+      if (signal.aborted || freedBytes() >= wantedBytes) break
+      try {
+        await runtime.removeImage(record.image)
+        removed.push(record)
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (removed.length > 0) {
+      const names = removed.map(({ image: { id, tags } }) => tags[0] ?? id)
+      log.info('Unused images removed', { freedBytes: freedBytes(), images: names })
+    }
+    if (failures.length > 0) {
+      const wanted = Number.isFinite(wantedBytes) ? wantedBytes : 'all'
+      const story = `wanted to free ${wanted} bytes, but freed ${freedBytes()} bytes space with errors in image deletion`
+      throw severalErrors(story, failures)
+    }
+    return freedBytes()
+  }
+
+  const collectImages = async (signal: AbortSignal) => {
+    const removable = await lookAtImages()
+    const { maxAgeMs, highPercent } = policy.images
+    const nowMs = clock.monotonicMs()
+    const outlived = outlivedImages(removable, maxAgeMs, { nowMs, sinceMs: sinceMs ?? nowMs })
+    await removeImages(outlived, Number.POSITIVE_INFINITY, signal)
+    if (highPercent === 100) return
+    const disk = await imageDisk(needs.signals)
+    const wantedBytes = bytesToFree(disk, policy.images)
+    if (wantedBytes === 0) return
+    log.info('Disk of the images is filling up', { usedPercent: usedPercent(disk), highPercent, wantedBytes })
+    const rest = removable.filter((record) => !outlived.includes(record))
+    const freedBytes = await removeImages(rest, wantedBytes, signal)
+    if (freedBytes >= wantedBytes || signal.aborted) return
+    const message = `Failed to garbage collect required amount of images. Attempted to free ${wantedBytes} bytes, but only found ${freedBytes} bytes eligible to free.`
+    needs.event({ type: 'Warning', reason: 'FreeDiskSpaceFailed', message })
+    throw new Error(message)
+  }
+
+  const passContainers = async (signal: AbortSignal) => {
+    try {
+      await inTurn(() => collectContainers(false, signal))
+    } catch (error) {
+      if (isUnreachable(error)) return log.debug('Dead containers not looked at', { error })
+      needs.event({ type: 'Warning', reason: 'ContainerGCFailed', message: storyOf(error) })
+      log.warn('Dead containers not removed', { error })
+    }
+  }
+
+  /** A first failure is no news: at the start the engine may not have said yet where its disk is. */
+  const passImages = async (signal: AbortSignal) => {
+    try {
+      await inTurn(() => collectImages(signal))
+      imagesFailed = false
+    } catch (error) {
+      if (isUnreachable(error)) return log.debug('Images not looked at', { error })
+      if (imagesFailed) needs.event({ type: 'Warning', reason: 'ImageGCFailed', message: storyOf(error) })
+      log.warn('Unused images not removed', { error })
+      imagesFailed = true
+    }
+  }
+
+  return {
+    name: 'garbage',
+    async run(signal) {
+      // What is here before us may go at once: only what comes later has an age.
+      await inTurn(lookAtImages).catch((error) => log.debug('Images not looked at', { error }))
+      for (let turn = 1; !signal.aborted; turn++) {
+        await clock.sleep(containersPeriodMs, signal)
+        if (!signal.aborted) await passContainers(signal)
+        if (!signal.aborted && turn % imagesEvery === 0) await passImages(signal)
+      }
+    },
+    deleteUnusedContainers: (signal) => inTurn(() => collectContainers(true, signal)),
+    deleteUnusedImages: (signal) =>
+      inTurn(async () => ({
+        freedBytes: await removeImages(await lookAtImages(), Number.POSITIVE_INFINITY, signal),
+      })),
+  }
+}
+
+async function imageDisk(signals: SignalSource): Promise<Disk> {
+  const { observed, unread } = await signals.observe()
+  const found = observed.find(({ signal }) => signal === 'imagefs.available')
+  if (found === undefined) {
+    const because = unread.find(({ signal }) => signal === 'imagefs.available')?.because
+    throw new Error(`The disk of the images is not known: ${because ?? 'Docker has not said where it is'}`)
+  }
+  const { available, capacity } = found
+  if (capacity === 0) throw new Error('invalid capacity 0 on image filesystem')
+  return { availableBytes: available, capacityBytes: capacity }
+}
+
+function severalErrors(story: string, failures: readonly unknown[]): Error {
+  return new Error(`${story}: ${failures.map(storyOf).join('; ')}`)
+}

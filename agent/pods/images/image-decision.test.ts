@@ -1,0 +1,81 @@
+import { test } from 'tap'
+import { answerImage, type ImageFacts, parseImageName, pullPolicyOf } from './image-decision.ts'
+
+test('image names are read by the registry’s grammar', async (t) => {
+  t.same(parseImageName('nginx'), { repository: 'nginx', tag: 'latest', digest: undefined })
+  t.same(parseImageName('localhost:5000/a/b_c:v1.2'), {
+    repository: 'localhost:5000/a/b_c',
+    tag: 'v1.2',
+    digest: undefined,
+  })
+  const digest = `sha256:${'a'.repeat(64)}`
+  t.same(parseImageName(`ghcr.io/x/y@${digest}`), { repository: 'ghcr.io/x/y', tag: undefined, digest })
+  t.match(parseImageName(`ghcr.io/x/y:1@${digest}`), { tag: '1', digest })
+  for (const bad of ['', 'Nginx', 'a b', 'x:', 'x:-1', ':1', 'a//b', 'x@sha256:12', `${'a'.repeat(300)}`]) {
+    t.equal(parseImageName(bad), undefined, bad)
+  }
+})
+
+test('without a policy, latest is looked for anew each time', async (t) => {
+  t.equal(pullPolicyOf(undefined, 'nginx'), 'Always')
+  t.equal(pullPolicyOf(undefined, 'nginx:latest'), 'Always')
+  t.equal(pullPolicyOf(undefined, 'nginx:1'), 'IfNotPresent')
+  t.equal(pullPolicyOf(undefined, `nginx@sha256:${'a'.repeat(64)}`), 'IfNotPresent')
+  t.equal(pullPolicyOf('Never', 'nginx'), 'Never')
+})
+
+const failure = { state: 'failed', message: 'no route', failedMsAgo: 1_000, retryInMs: 9_000 } as const
+
+function answer(policy: 'Always' | 'IfNotPresent' | 'Never', facts: Partial<ImageFacts>, ranBefore = false) {
+  return answerImage({ image: 'app:1', policy, ranBefore }, { present: false, pull: { state: 'none' }, ...facts })
+}
+
+test('a policy decides whether what is there is good enough', async (t) => {
+  t.match(answer('IfNotPresent', { present: true }), { answer: 'ready', pulled: false })
+  t.match(answer('IfNotPresent', {}), { answer: 'pull' })
+  t.match(answer('Always', { present: true }), { answer: 'pull' })
+  t.match(answer('Always', { present: true, pull: { state: 'pulled', agoMs: 0 } }), { answer: 'ready', pulled: true })
+  t.match(answer('Always', { pull: { state: 'pulling', silentMs: 0 } }), {
+    answer: 'wait',
+    reason: 'ContainerCreating',
+  })
+  t.match(answer('Never', { present: true }), { answer: 'ready' })
+  t.match(answer('Never', {}), {
+    reason: 'ErrImageNeverPull',
+    message: 'Container image "app:1" is not present with pull policy of Never',
+  })
+})
+
+test('a failure is shown, then that we wait, then it is tried again', async (t) => {
+  t.match(answer('Always', { pull: failure }), { reason: 'ErrImagePull', message: 'no route', retryInMs: 4_000 })
+  t.match(answer('Always', { pull: { ...failure, failedMsAgo: 6_000, retryInMs: 4_000 } }), {
+    reason: 'ImagePullBackOff',
+    message: 'Back-off pulling image "app:1": ErrImagePull: no route',
+    retryInMs: 4_000,
+  })
+  t.match(answer('Always', { pull: { ...failure, failedMsAgo: 10_000, retryInMs: 0 } }), { answer: 'pull' })
+})
+
+test('an image for other machines is fetched anew, then waited for with the remedy', async (t) => {
+  const unfit = 'image "app:1" is for linux/arm64, this machine is linux/amd64: …'
+  const found = { present: true, unfit }
+  const waits = { answer: 'wait', reason: 'ImagePlatformMismatch', message: unfit }
+  t.match(answer('IfNotPresent', found), { answer: 'pull' }, 'the registry may have the right one')
+  t.match(answer('IfNotPresent', { ...found, pull: { state: 'pulling', silentMs: 0 } }), {
+    reason: 'ContainerCreating',
+  })
+  t.match(answer('Always', { ...found, pull: { state: 'pulled', agoMs: 1_000 } }), { ...waits, retryInMs: 299_000 })
+  t.match(answer('Always', { ...found, pull: { state: 'pulled', agoMs: 300_000 } }), { answer: 'pull' })
+  t.match(answer('IfNotPresent', { ...found, pull: failure }), { ...waits, retryInMs: 9_000 }, 'not that it failed')
+  t.match(answer('IfNotPresent', { ...found, pull: { ...failure, retryInMs: 0 } }), { answer: 'pull' })
+  t.match(answer('Never', found), waits)
+})
+
+test('a container that ran here comes back without its registry', async (t) => {
+  t.match(answer('Always', { present: true, pull: failure }, true), { answer: 'ready', pulled: false })
+  t.match(answer('Always', { present: true, pull: failure }, false), { answer: 'wait' }, 'a new one must be asked for')
+  const silent = (silentMs: number) => ({ present: true, pull: { state: 'pulling', silentMs } as const })
+  t.match(answer('Always', silent(4_000), true), { answer: 'wait', retryInMs: 6_000 }, 'one that may answer yet')
+  t.match(answer('Always', silent(10_000), true), { answer: 'ready', pulled: false }, 'one that says nothing')
+  t.match(answer('Always', silent(10_000), false), { answer: 'wait', retryInMs: undefined })
+})

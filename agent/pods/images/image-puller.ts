@@ -1,0 +1,232 @@
+/** Pulls images beside everything else: a few at a time, each once however many pods wait for it, failures further apart. */
+import { createHash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import { aborted } from '../../../daemon/aborted.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import type { ContainerRuntime, PullProgress, RegistryCredentials } from '../runtime/runtime.ts'
+import type { PullState } from './image-decision.ts'
+
+/** Whoever has other credentials does not wait for the failures of the first. */
+export type WantedImage = {
+  readonly image: string
+  /** Tried one after the other. */
+  readonly credentials: readonly RegistryCredentials[]
+}
+
+/** Who waits for a pull. */
+export type PullWaiter = {
+  /** Once, whatever becomes of it. */
+  readonly ended: () => void
+  /** Of a long pull, every few minutes. */
+  readonly goesOn: (progress: PullProgress) => void
+}
+
+/** `waitedMs`: in the line, before it began. */
+export type PullTimes = { readonly tookMs: number; readonly waitedMs: number }
+
+export interface ImagePuller {
+  /** Begins, unless it is going on. */
+  pull(wanted: WantedImage, waiter: PullWaiter): void
+  /** What became of the image since `sinceMs` (monotonic). */
+  stateOf(wanted: WantedImage, sinceMs: number): PullState
+  /** Of the last pull. */
+  timesOf(wanted: WantedImage): PullTimes | undefined
+  /** Until `signal` aborts: pulls under way are then called off. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export type ImagePullerNeeds = {
+  readonly runtime: Pick<ContainerRuntime, 'pullImage'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type ImagePullerSettings = {
+  /** At once. */
+  readonly parallel: number
+  /** A pull that gets nothing for this long is broken off. */
+  readonly stallMs: number
+}
+
+const firstWaitMs = 10_000
+const maxWaitMs = 300_000
+/** Since the last failure: `flowcontrol.Backoff` forgets an entry after twice the longest wait (client-go, hasExpired). */
+const forgetAfterMs = 2 * maxWaitMs
+const logEveryMs = 30_000
+/** Of pulls that have ended the last ones are known: more than the pods of a machine have images. */
+const mostEnded = 500
+/** Every event is a message over a thin link: one in so many logs. */
+const logsPerEvent = 6
+
+type History = {
+  readonly waiting: readonly PullWaiter[]
+  readonly pulling?: Pulling
+  readonly pulledAtMs?: number
+  readonly times?: PullTimes
+  readonly failure?: { readonly atMs: number; readonly waitMs: number; readonly message: string }
+}
+
+/** Waits in line, waits for the registry's first word, or has heard it. */
+type Pulling = { readonly sinceMs: number; readonly is: 'inLine' | 'asking' | 'heard' }
+
+type InLine = { readonly wanted: WantedImage; readonly sinceMs: number }
+
+export function imagePuller(
+  { runtime, clock, log }: ImagePullerNeeds,
+  { parallel, stallMs }: ImagePullerSettings,
+): ImagePuller {
+  const calledOff = new AbortController()
+  setMaxListeners(0, calledOff.signal) // every pull listens: many is no leak
+  const images = new Map<string, History>()
+  let line: readonly InLine[] = []
+  let busy = 0
+
+  const pullNow = async ({ wanted, sinceMs }: InLine) => {
+    const { image } = wanted
+    const key = keyOf(wanted)
+    const beganMs = clock.monotonicMs()
+    let progress: PullProgress | undefined
+    const over = new AbortController()
+    const noted = (last: PullProgress) => {
+      if (progress === undefined) change(key, { sinceMs, is: 'heard' })
+      progress = last
+    }
+    change(key, { sinceMs, is: 'asking' })
+    const telling = tell(wanted, () => progress, over.signal)
+    try {
+      await pullWithAny(runtime, wanted, { signal: calledOff.signal, stallMs, progress: noted })
+      const nowMs = clock.monotonicMs()
+      const times = { tookMs: nowMs - beganMs, waitedMs: beganMs - sinceMs }
+      settle(key, { pulledAtMs: nowMs, times })
+      log.info('Image pulled', { image, tookMs: Math.round(times.tookMs), ...progress })
+    } catch (error) {
+      const failure = nextFailure(images.get(key)?.failure, storyOf(error), clock.monotonicMs())
+      settle(key, { failure })
+      if (!calledOff.signal.aborted) log.warn('Image not pulled', { image, retryInMs: failure.waitMs, error })
+    }
+    over.abort()
+    await telling
+  }
+
+  const tell = async (wanted: WantedImage, progressOf: () => PullProgress | undefined, signal: AbortSignal) => {
+    const { image } = wanted
+    for (let turn = 1; ; turn++) {
+      await clock.sleep(logEveryMs, signal)
+      if (signal.aborted) return
+      const progress = progressOf()
+      log.info('Image still being pulled', { image, ...progress })
+      if (turn % logsPerEvent !== 0 || progress === undefined) continue
+      for (const { goesOn } of images.get(keyOf(wanted))?.waiting ?? []) goesOn(progress)
+    }
+  }
+
+  const settle = (key: string, result: Pick<History, 'pulledAtMs' | 'times' | 'failure'>) => {
+    const waiting = images.get(key)?.waiting ?? []
+    // Newest last.
+    images.delete(key)
+    images.set(key, { waiting: [], ...result })
+    const oldest = [...images].find(([, { pulling }]) => pulling === undefined)
+    if (images.size > mostEnded && oldest !== undefined) images.delete(oldest[0])
+    for (const { ended } of waiting) ended()
+  }
+
+  const change = (key: string, pulling: Pulling) => images.set(key, { waiting: [], ...images.get(key), pulling })
+
+  /** Who waits in line behind one that fetches waits for that, and for no registry. */
+  const silentMs = (own: Pulling): number => {
+    const all = [...images.values()].flatMap(({ pulling }) => pulling ?? [])
+    const isFetching = own.is === 'heard' || (own.is === 'inLine' && all.some(({ is }) => is === 'heard'))
+    if (isFetching) return 0
+    const askedMs = all.flatMap(({ is, sinceMs }) => (is === 'asking' ? [sinceMs] : []))
+    return clock.monotonicMs() - Math.min(own.sinceMs, ...askedMs)
+  }
+
+  const work = async () => {
+    if (busy >= parallel) return
+    busy++
+    for (let next = line[0]; next !== undefined; next = line[0]) {
+      line = line.slice(1)
+      await pullNow(next)
+    }
+    busy--
+  }
+
+  return {
+    pull(wanted, waiter) {
+      const key = keyOf(wanted)
+      const history = images.get(key)
+      const sinceMs = clock.monotonicMs()
+      const waiting = [...(history?.waiting ?? []), waiter]
+      images.set(key, { pulling: { sinceMs, is: 'inLine' }, ...history, waiting })
+      if (history?.pulling !== undefined) return
+      line = [...line, { wanted, sinceMs }]
+      void work()
+    },
+    stateOf(wanted, sinceMs) {
+      const { pulling, pulledAtMs, failure } = images.get(keyOf(wanted)) ?? {}
+      if (pulling !== undefined) return { state: 'pulling', silentMs: silentMs(pulling) }
+      const nowMs = clock.monotonicMs()
+      if (pulledAtMs !== undefined) {
+        return pulledAtMs >= sinceMs ? { state: 'pulled', agoMs: nowMs - pulledAtMs } : { state: 'none' }
+      }
+      if (failure === undefined) return { state: 'none' }
+      const failedMsAgo = nowMs - failure.atMs
+      return { state: 'failed', message: failure.message, failedMsAgo, retryInMs: failure.waitMs - failedMsAgo }
+    },
+    timesOf: (wanted) => images.get(keyOf(wanted))?.times,
+    async run(signal) {
+      await aborted(signal)
+      line = []
+      calledOff.abort()
+    },
+  }
+}
+
+/** As Kubernetes says that an image is there; without `times` it was before. */
+export function pulledMessage(image: string, times: PullTimes | undefined, sizeBytes: number): string {
+  if (times === undefined) return `Container image "${image}" already present on machine`
+  const { tookMs, waitedMs } = times
+  const spans = `${spanText(tookMs)} (${spanText(tookMs + waitedMs)} including waiting)`
+  return `Successfully pulled image "${image}" in ${spans}. Image size: ${sizeBytes} bytes.`
+}
+
+/** How far a long pull is. */
+export function pullingMessage(image: string, { layers, layersDone, fetchedBytes, knownBytes }: PullProgress): string {
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
+  const fetched = `${megabytes(fetchedBytes)} of ${megabytes(knownBytes)}`
+  return `Pulling image "${image}": ${layersDone} of ${layers} layers are here, ${fetched} fetched`
+}
+
+/** `845ms`, `1.234s`, `2m3.5s`. */
+function spanText(ms: number): string {
+  const whole = Math.floor(ms)
+  if (whole < 1000) return `${whole}ms`
+  const minutes = Math.floor(whole / 60_000)
+  return `${minutes > 0 ? `${minutes}m` : ''}${(whole - minutes * 60_000) / 1000}s`
+}
+
+/** With each of the credentials until one opens; without any where there are none. */
+async function pullWithAny(
+  runtime: Pick<ContainerRuntime, 'pullImage'>,
+  { image, credentials }: WantedImage,
+  options: Parameters<ContainerRuntime['pullImage']>[1],
+): Promise<void> {
+  const [first, ...rest] = credentials
+  try {
+    await runtime.pullImage(image, { ...options, ...(first === undefined ? {} : { credentials: first }) })
+  } catch (error) {
+    if (rest.length === 0 || options.signal.aborted) throw error
+    await pullWithAny(runtime, { image, credentials: rest }, options)
+  }
+}
+
+function keyOf({ image, credentials }: WantedImage): string {
+  if (credentials.length === 0) return image
+  return `${image} ${createHash('sha256').update(JSON.stringify(credentials)).digest('hex')}`
+}
+
+function nextFailure(last: History['failure'], message: string, nowMs: number): NonNullable<History['failure']> {
+  const grows = last !== undefined && nowMs - last.atMs <= forgetAfterMs
+  return { atMs: nowMs, waitMs: grows ? Math.min(maxWaitMs, last.waitMs * 2) : firstWaitMs, message }
+}

@@ -1,0 +1,88 @@
+/** The images of one pod: looks for them in the engine, and starts pulls. */
+import type { ConfigMap } from '../../../api/config-map.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { containersOf } from '../record/pod-containers.ts'
+import type { PodNews } from '../record/pod-events.ts'
+import { onImageFound, onPullStarted, type PodRecord } from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import type { Platform } from '../runtime/platforms.ts'
+import type { ContainerRuntime } from '../runtime/runtime.ts'
+import type { ImageFacts } from './image-decision.ts'
+import { type ImagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
+import { credentialsFor } from './registry-credentials.ts'
+
+export type PodImagesNeeds = {
+  readonly records: PodRecords
+  readonly runtime: Pick<ContainerRuntime, 'findImage'>
+  readonly puller: ImagePuller
+  /** Why an image of this platform does not run here. */
+  readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
+  readonly sources: () => { readonly configMaps: readonly ConfigMap[]; readonly secrets: readonly Secret[] }
+  readonly clock: Clock
+  readonly event: (pod: Pod, news: PodNews) => void
+  /** A pull has ended: sync the pod again. */
+  readonly again: (uid: string) => void
+}
+
+export interface PodImages {
+  /** By container name, of the images that the record has. */
+  factsOf(pod: Pod, record: PodRecord): ReadonlyMap<string, ImageFacts>
+  lookFor(uid: string, image: string): Promise<void>
+  /** Starts a pull, unless one is under way. */
+  pull(uid: string, pod: Pod, image: string, containerName: string): void
+  /** Message of the event `Pulled`. `pulled`: for this container, not before. */
+  pulledMessage(pod: Pod, record: PodRecord, image: string, pulled: boolean): string
+}
+
+export function podImages(needs: PodImagesNeeds): PodImages {
+  const { records, runtime, puller, clock, event } = needs
+
+  const pullOf = (pod: Pod, image: string) => ({
+    image,
+    credentials: credentialsFor(pod, image, needs.sources()).credentials,
+  })
+
+  return {
+    factsOf(pod, { images, pullsRequestedAtMs }) {
+      const facts = containersOf(pod).flatMap(({ name, image = '' }): [string, ImageFacts][] => {
+        const found = images.get(image)
+        if (found === undefined) return []
+        const sinceMs = pullsRequestedAtMs.get(image) ?? Number.POSITIVE_INFINITY
+        const pull = puller.stateOf(pullOf(pod, image), sinceMs)
+        const unfit = found.unfit === undefined ? {} : { unfit: found.unfit }
+        return [[name, { present: found.image !== undefined, ...unfit, pull }]]
+      })
+      return new Map(facts)
+    },
+    async lookFor(uid, name) {
+      const image = await runtime.findImage(name)
+      const unfit = image && (await needs.platformProblem(name, image.platform))
+      records.update(uid, (record) => onImageFound(record, name, { image, unfit }))
+    },
+    pull(uid, pod, image, containerName) {
+      records.update(uid, (record) => onPullStarted(record, pod, image, clock.monotonicMs()))
+      event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
+      const { credentials, missing } = credentialsFor(pod, image, needs.sources())
+      if (missing.length > 0) {
+        const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
+        event(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message })
+      }
+      puller.pull(
+        { image, credentials },
+        {
+          ended: () => needs.again(uid),
+          goesOn(progress) {
+            const message = pullingMessage(image, progress)
+            event(pod, { type: 'Normal', reason: 'Pulling', message, containerName })
+          },
+        },
+      )
+    },
+    pulledMessage(pod, { images }, image, pulled) {
+      const times = pulled ? puller.timesOf(pullOf(pod, image)) : undefined
+      return pulledMessage(image, times, images.get(image)?.image?.sizeBytes ?? 0)
+    },
+  }
+}

@@ -1,0 +1,86 @@
+/** Which of a pod's image pull secrets open the registry of this image? */
+import type { Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { type NamedSources, secretNamed } from '../options/named-data.ts'
+import type { RegistryCredentials } from '../runtime/runtime.ts'
+
+export type Credentials = {
+  /** The narrowest first. */
+  readonly credentials: readonly RegistryCredentials[]
+  /** Secrets that are not there, or are none of that kind. */
+  readonly missing: readonly string[]
+}
+
+export function credentialsFor(pod: Pod, image: string, sources: Pick<NamedSources, 'secrets'>): Credentials {
+  const missing: string[] = []
+  const entries: (readonly [string, RegistryCredentials])[] = []
+  for (const { name = '' } of pod.spec.imagePullSecrets ?? []) {
+    const secret = secretNamed(pod, { configMaps: [], ...sources }, name)
+    const found = secret === undefined ? undefined : entriesOf(secret)
+    if (found === undefined) missing.push(name)
+    else entries.push(...found)
+  }
+  const wanted = placeOfImage(image)
+  const fitting = entries.filter(([registry]) => opens(placeOfRegistry(registry), wanted))
+  fitting.sort(([a], [b]) => b.length - a.length)
+  return { credentials: fitting.map(([, credentials]) => credentials), missing }
+}
+
+type Place = { readonly host: string; readonly path: string }
+
+/** Without a registry it is Docker Hub's. */
+function placeOfImage(image: string): Place {
+  const [first = '', ...rest] = image.split('/')
+  const namesHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost')
+  return namesHost ? { host: nameOf(first), path: rest.join('/') } : { host: nameOf('docker.io'), path: image }
+}
+
+/** As such files name them: `https://index.docker.io/v1/`, `registry.lan:5000/team`. */
+function placeOfRegistry(text: string): Place {
+  const plain = text.replace(/^https?:\/\//, '').replace(/\/v[12]\/?$/, '')
+  const [first = '', ...rest] = plain.split('/')
+  return { host: nameOf(first), path: rest.join('/') }
+}
+
+function nameOf(host: string): string {
+  return ['index.docker.io', 'registry-1.docker.io'].includes(host) ? 'docker.io' : host
+}
+
+function opens(registry: Place, image: Place): boolean {
+  const parts = (host: string) => host.split(/[.:]/)
+  const [mine, asked] = [parts(registry.host), parts(image.host)]
+  const sameHost = mine.length === asked.length && mine.every((part, index) => matches(part, asked[index] ?? ''))
+  return sameHost && image.path.startsWith(registry.path)
+}
+
+function matches(pattern: string, part: string): boolean {
+  const escaped = pattern.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')
+  return new RegExp(`^${escaped}$`).test(part)
+}
+
+function entriesOf({ type, data = {} }: Secret): readonly (readonly [string, RegistryCredentials])[] | undefined {
+  const isNew = type === 'kubernetes.io/dockerconfigjson'
+  const encoded = data[isNew ? '.dockerconfigjson' : '.dockercfg']
+  if (encoded === undefined) return undefined
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(encoded, 'base64').toString('utf8'))
+    const registries = isNew ? fieldsOf(parsed)['auths'] : parsed
+    return Object.entries(fieldsOf(registries)).map(([registry, entry]) => [registry, credentialsOf(fieldsOf(entry))])
+  } catch {
+    return undefined
+  }
+}
+
+function credentialsOf(entry: { readonly [field: string]: unknown }): RegistryCredentials {
+  const text = (field: string) => (typeof entry[field] === 'string' ? String(entry[field]) : '')
+  const [, user = '', secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(text('auth'), 'base64').toString('utf8')) ?? []
+  return {
+    username: text('username') || user,
+    password: text('password') || secret.replace(/\0+$/, ''),
+    identityToken: text('identitytoken'),
+  }
+}
+
+function fieldsOf(value: unknown): { readonly [field: string]: unknown } {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}

@@ -1,0 +1,73 @@
+/** The environment of a container: values, expansions, and what the pod, its ConfigMaps and its Secrets say. */
+import { environmentNameProblem } from '../../../api/names.ts'
+import type { Container, EnvVar, Pod } from '../../../api/pod.ts'
+import { type DownwardSources, fieldValue, resourceValue } from './downward.ts'
+import { expand } from './expansion.ts'
+import {
+  type Contents,
+  configMapTexts,
+  type Found,
+  type NamedSources,
+  type Reference,
+  secretContents,
+} from './named-data.ts'
+
+/** What values may refer to. */
+export type EnvSources = NamedSources & DownwardSources
+
+export type Environment =
+  | { readonly ok: true; readonly values: ReadonlyMap<string, string> }
+  /** What is missing, in the words of CreateContainerConfigError. */
+  | { readonly ok: false; readonly message: string }
+
+/** In order: whole ConfigMaps and Secrets first, then single variables, each seeing those before it. */
+export function containerEnv(pod: Pod, container: Container, sources: EnvSources): Environment {
+  const values = new Map<string, string>()
+  for (const { prefix = '', configMapRef, secretRef } of container.envFrom ?? []) {
+    const data = configMapRef
+      ? configMapTexts(pod, sources, configMapRef)
+      : secretContents(pod, sources, secretRef ?? {})
+    if ('missing' in data) return { ok: false, message: data.missing }
+    for (const [key, value] of data.value ?? []) {
+      const name = `${prefix}${key}`
+      // As the kubelet: a key that cannot be a variable's name is left out.
+      if (environmentNameProblem(name) === undefined) values.set(name, value.toString('utf8'))
+    }
+  }
+  for (const variable of container.env ?? []) {
+    const found = variableValue(pod, container, variable, sources, values)
+    if ('missing' in found) return { ok: false, message: found.missing }
+    if (found.value !== undefined) values.set(variable.name, found.value)
+  }
+  return { ok: true, values }
+}
+
+function variableValue(
+  pod: Pod,
+  container: Container,
+  { name, value, valueFrom }: EnvVar,
+  sources: EnvSources,
+  before: ReadonlyMap<string, string>,
+): Found<string> {
+  if (valueFrom === undefined) return { value: expand(value ?? '', before) }
+  const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = valueFrom
+  if (fieldRef !== undefined) return fieldValue(pod, fieldRef.fieldPath, sources)
+  if (resourceFieldRef !== undefined) return resourceValue(pod, resourceFieldRef, container.name, sources)
+  if (configMapKeyRef !== undefined) {
+    return keyOf(pod, 'ConfigMap', configMapKeyRef, configMapTexts(pod, sources, configMapKeyRef))
+  }
+  if (secretKeyRef !== undefined) return keyOf(pod, 'Secret', secretKeyRef, secretContents(pod, sources, secretKeyRef))
+  return { missing: `environment variable ${name} takes its value from what is not supported` }
+}
+
+function keyOf(
+  pod: Pod,
+  kind: string,
+  ref: Reference & { readonly key: string },
+  data: Found<Contents>,
+): Found<string> {
+  if ('missing' in data) return data
+  const value = data.value?.get(ref.key)
+  if (value !== undefined || ref.optional) return { value: value?.toString('utf8') }
+  return { missing: `couldn't find key ${ref.key} in ${kind} ${pod.metadata.namespace ?? 'default'}/${ref.name ?? ''}` }
+}

@@ -1,0 +1,154 @@
+import { test } from 'tap'
+import type { Container } from '../../../api/pod.ts'
+import { qosClassOf } from '../../../api/qos-class.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import type { ContainerOptions } from '../runtime/runtime.ts'
+import { containerOptions, hostPorts, sandboxOptions } from './container-options.ts'
+import { expand } from './expansion.ts'
+import { oomScoreAdj } from './qos.ts'
+
+const GiB = 1024 ** 3
+const needs = {
+  hostIP: '192.0.2.1',
+  podIP: '10.1.0.5',
+  configMaps: [],
+  secrets: [],
+  allocatable: { cpu: '4', memory: '3Gi' },
+  sandboxID: 'sandbox',
+  mounts: [],
+  devices: [],
+  attempt: 3,
+  memoryCapacityBytes: 4 * GiB,
+}
+
+function made(container: Partial<Container>, more: Partial<typeof needs> | object = {}): ContainerOptions {
+  const whole = { name: 'main', image: 'app:1', ...container }
+  const result = containerOptions(aPod({ name: 'web', labels: { app: 'shop' }, containers: [whole] }), whole, {
+    ...needs,
+    ...more,
+  })
+  if (!result.ok) throw new Error(result.message)
+  return result.options
+}
+
+test('variables in commands and values are replaced as Kubernetes does', async (t) => {
+  const values = new Map([
+    ['A', 'one'],
+    ['B', 'two'],
+  ])
+  t.equal(expand('$(A)-$(B)', values), 'one-two')
+  t.equal(expand('$(C) $A $$(A) $$$(A) $(', values), '$(C) $A $(A) $one $(')
+})
+
+test('command and arguments stand where they are given', async (t) => {
+  t.match(made({ command: ['/bin/$(X)'], args: ['-v'], env: [{ name: 'X', value: 'run' }] }), {
+    command: ['/bin/run'],
+    args: ['-v'],
+  })
+  t.match(made({ args: ['only'] }), { command: undefined, args: ['only'] })
+  t.match(made({ command: [] }), { command: undefined, args: undefined })
+})
+
+test('the environment sees what stands before it, the pod, its ConfigMaps and its Secrets', async (t) => {
+  const field = (fieldPath: string) => ({ valueFrom: { fieldRef: { fieldPath } } })
+  const configMaps = [
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'cm', namespace: 'default' }, data: { colour: 'red' } },
+  ]
+  const secrets = [
+    { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data: { key: 'aGk=' } },
+  ]
+  const env = [
+    { name: 'LATER', value: '$(FIRST)' },
+    { name: 'FIRST', value: '1' },
+    { name: 'SUM', value: '$(FIRST)+1' },
+    { name: 'APP', ...field("metadata.labels['app']") },
+    { name: 'IP', ...field('status.podIP') },
+    { name: 'COLOUR', valueFrom: { configMapKeyRef: { name: 'cm', key: 'colour' } } },
+    { name: 'KEY', valueFrom: { secretKeyRef: { name: 's', key: 'key' } } },
+    { name: 'CORES', valueFrom: { resourceFieldRef: { resource: 'limits.cpu' } } },
+    { name: 'MEMORY', valueFrom: { resourceFieldRef: { resource: 'requests.memory', divisor: '1Mi' } } },
+    { name: 'SHARE', valueFrom: { resourceFieldRef: { resource: 'requests.cpu', divisor: '1m' } } },
+    { name: 'NONE', valueFrom: { secretKeyRef: { name: 'absent', key: 'key', optional: true } } },
+  ]
+  const envFrom = [
+    { prefix: 'CM_', configMapRef: { name: 'cm' } },
+    { secretRef: { name: 's' } },
+    { configMapRef: { name: 'absent', optional: true } },
+  ]
+  const resources = { requests: { cpu: '250m', memory: '100M' } }
+  const options = made({ env, envFrom, resources }, { configMaps, secrets })
+  t.same(Object.fromEntries(options.env.map(({ name, value }) => [name, value])), {
+    CM_colour: 'red',
+    key: 'hi',
+    LATER: '$(FIRST)',
+    FIRST: '1',
+    SUM: '1+1',
+    APP: 'shop',
+    IP: '10.1.0.5',
+    COLOUR: 'red',
+    KEY: 'hi',
+    CORES: '4',
+    MEMORY: '96',
+    SHARE: '250',
+  })
+})
+
+test('what the environment names must be there', async (t) => {
+  const secrets = [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data: {} }]
+  const messageOf = (container: Partial<Container>) => {
+    const whole = { name: 'main', ...container }
+    const result = containerOptions(aPod({ containers: [whole] }), whole, { ...needs, secrets } as typeof needs)
+    return result.ok ? undefined : result.message
+  }
+  const valueFrom = (from: object) => ({ env: [{ name: 'A', valueFrom: from }] })
+  t.equal(messageOf(valueFrom({ configMapKeyRef: { name: 'cm', key: 'k' } })), 'configmap "cm" not found')
+  t.equal(messageOf(valueFrom({ secretKeyRef: { name: 's', key: 'k' } })), "couldn't find key k in Secret default/s")
+  t.equal(messageOf(valueFrom({ secretKeyRef: { name: 's', key: 'k', optional: true } })), undefined)
+  t.equal(messageOf({ envFrom: [{ secretRef: { name: 'none' } }] }), 'secret "none" not found')
+})
+
+test('cpu and memory become the kernel’s numbers', async (t) => {
+  const both = made({
+    resources: { requests: { cpu: '250m', memory: '64Mi' }, limits: { cpu: '1500m', memory: '128Mi' } },
+  })
+  t.match(both, {
+    limits: { nanoCPUs: 1_500_000_000, memoryBytes: 128 * 1024 ** 2 },
+    requests: { cpuShares: 256, memoryBytes: 64 * 1024 ** 2 },
+  })
+  t.match(made({}), { limits: { nanoCPUs: 0, memoryBytes: 0 }, requests: { cpuShares: 2, memoryBytes: 0 } })
+  t.equal(made({ resources: { limits: { cpu: '2' } } }).requests.cpuShares, 2048, 'a limit alone is the request too')
+})
+
+test('quality of service says who is killed first', async (t) => {
+  const pod = (requests?: { [name: string]: string }, limits?: { [name: string]: string }) =>
+    aPod({ ...(requests ? { requests } : {}), ...(limits ? { limits } : {}) })
+  const score = (one: ReturnType<typeof pod>) => oomScoreAdj(one, one.spec.containers[0] ?? { name: '' }, 4 * GiB)
+  const all = { cpu: '1', memory: '1Gi' }
+  t.same([qosClassOf(pod().spec), score(pod())], ['BestEffort', 1000])
+  t.same([qosClassOf(pod(all, all).spec), score(pod(all, all))], ['Guaranteed', -997])
+  t.same([qosClassOf(pod({ memory: '1Gi' }).spec), score(pod({ memory: '1Gi' }))], ['Burstable', 750])
+  t.equal(qosClassOf(pod({ cpu: '500m', memory: '1Gi' }, all).spec), 'Burstable')
+  t.equal(score(pod({ memory: '1' })), 999)
+  t.equal(score(pod({ memory: '8Gi' })), 3)
+})
+
+test('the sandbox carries the name, the network and the ports', async (t) => {
+  const ports = [
+    { containerPort: 80, hostPort: 8080 },
+    { containerPort: 53, hostPort: 53, protocol: 'UDP', hostIP: '192.0.2.1' },
+    { containerPort: 9 },
+  ]
+  const pod = aPod({ name: `${'long-name-'.repeat(6)}abc-x`, containers: [{ name: 'main', ports }] })
+  t.match(sandboxOptions(pod, 2), {
+    hostname: `${'long-name-'.repeat(6)}abc`,
+    hostNetwork: false,
+    identity: { kind: 'sandbox', attempt: 2, podUID: pod.metadata.uid },
+    ports: [
+      { containerPort: 80, hostPort: 8080, protocol: 'TCP', hostIP: '' },
+      { containerPort: 53, hostPort: 53, protocol: 'UDP', hostIP: '192.0.2.1' },
+    ],
+  })
+  const onHost = aPod({ containers: [{ name: 'main', ports: [{ containerPort: 80 }] }], spec: { hostNetwork: true } })
+  t.same(sandboxOptions(onHost, 0).ports, [], 'there is nothing to map')
+  t.match(hostPorts(onHost), [{ hostPort: 80 }], 'but it takes the port')
+})

@@ -1,0 +1,34 @@
+/** A pod's own `/etc/hosts`, as the kubelet writes it (kubelet_pods.go, managedHostsFileContent). */
+import type { Pod } from '../../../api/pod.ts'
+import type { ContainerMount } from '../runtime/runtime.ts'
+import { podHostname } from './pod-dns.ts'
+
+const path = '/etc/hosts'
+
+const head = `# Kubernetes-managed hosts file.
+127.0.0.1\tlocalhost
+::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
+`
+
+/** Whether the container has the pod's file: not on the machine's network, and not where it mounts something itself. */
+export function hasHostsFile({ spec }: Pod, mounts: readonly ContainerMount[]): boolean {
+  return spec.hostNetwork !== true && mounts.every(({ target }) => target !== path)
+}
+
+/** One line for the pod, and one for each of its host aliases. */
+export function hostsFileText(pod: Pod, podIP: string): string {
+  const { hostname, domain } = podHostname(pod)
+  const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
+  const aliases = (pod.spec.hostAliases ?? []).map(({ ip, hostnames = [] }) => `${[ip, ...hostnames].join('\t')}\n`)
+  const added = aliases.length === 0 ? '' : `\n# Entries added by HostAliases.\n${aliases.join('')}`
+  return `${head}${podIP}\t${names}\n${added}`
+}
+
+/** Writable, as the kubelet's: some images add names when they start. All containers of a pod share it. */
+export function hostsMount(file: string): ContainerMount {
+  return { source: file, target: path, readOnly: false, propagation: 'rprivate' }
+}

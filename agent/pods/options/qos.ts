@@ -1,0 +1,26 @@
+/** Whom the kernel ends first when memory runs out. */
+import type { Container, Pod } from '../../../api/pod.ts'
+import { qosClassOf } from '../../../api/qos-class.ts'
+import { quantityToNumber } from '../../../api/quantity.ts'
+import { isSidecar } from '../record/pod-containers.ts'
+
+/** Whom the kernel kills first: -997 (last) to 1000 (first). `memoryCapacityBytes` is the node's. */
+export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
+  if (pod.spec.priorityClassName === 'system-node-critical') return -997
+  switch (qosClassOf(pod.spec)) {
+    case 'Guaranteed':
+      return -997
+    case 'BestEffort':
+      return 1000
+    case 'Burstable': {
+      const requestOf = ({ resources }: Container) => quantityToNumber(resources?.requests?.['memory'] ?? '0')
+      const scoreOf = (request: number) => {
+        const score = 1000 - Math.floor((1000 * request) / Math.max(1, memoryCapacityBytes))
+        return Math.min(999, Math.max(3, score))
+      }
+      const own = scoreOf(requestOf(container))
+      // A sidecar shall not go before what it serves.
+      return isSidecar(container) ? Math.min(own, scoreOf(Math.min(...pod.spec.containers.map(requestOf)))) : own
+    }
+  }
+}

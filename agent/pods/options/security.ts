@@ -1,0 +1,71 @@
+/** Security context of a pod and of one container → with which rights it runs. The container's word comes first. */
+import type { Container, Pod } from '../../../api/pod.ts'
+import type { ContainerSecurity } from '../runtime/runtime.ts'
+
+export type Secured =
+  | { readonly ok: true; readonly security: ContainerSecurity }
+  | { readonly ok: false; readonly message: string }
+
+/** Does the answer hang on the user the image names? */
+export function asksForImageUser(pod: Pod, container: Container): boolean {
+  const { runAsUser, runAsGroup, runAsNonRoot } = merged(pod, container)
+  return runAsUser === undefined && (runAsNonRoot === true || runAsGroup !== undefined)
+}
+
+/** `imageUser`: as the image names it (`user`, `user:group`), when that was asked for. */
+export function containerSecurity(pod: Pod, container: Container, imageUser = ''): Secured {
+  const context = merged(pod, container)
+  const refusal = context.runAsNonRoot === true ? whyRoot(pod, container, context.runAsUser, imageUser) : undefined
+  if (refusal !== undefined) return { ok: false, message: refusal }
+  const { runAsUser, runAsGroup, capabilities = {}, privileged = false } = context
+  const [ownUser = ''] = imageUser.split(':')
+  const user = runAsUser ?? (runAsGroup === undefined ? undefined : ownUser || '0')
+  const { fsGroup, supplementalGroups = [] } = pod.spec.securityContext ?? {}
+  return {
+    ok: true,
+    security: {
+      user: user === undefined ? undefined : [user, runAsGroup].filter((id) => id !== undefined).join(':'),
+      groups: [...new Set([...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups])],
+      addCapabilities: capabilities.add ?? [],
+      dropCapabilities: capabilities.drop ?? [],
+      privileged,
+      readOnlyRootFilesystem: context.readOnlyRootFilesystem === true,
+      mayGainPrivileges: context.allowPrivilegeEscalation !== false,
+      seccomp: profileOf(context.seccompProfile),
+      appArmor: profileOf(context.appArmorProfile),
+    },
+  }
+}
+
+function merged({ spec }: Pod, { securityContext = {} }: Container) {
+  const { runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile } = spec.securityContext ?? {}
+  return {
+    ...securityContext,
+    runAsUser: securityContext.runAsUser ?? runAsUser,
+    runAsGroup: securityContext.runAsGroup ?? runAsGroup,
+    runAsNonRoot: securityContext.runAsNonRoot ?? runAsNonRoot,
+    seccompProfile: securityContext.seccompProfile ?? seccompProfile,
+    appArmorProfile: securityContext.appArmorProfile ?? appArmorProfile,
+  }
+}
+
+function whyRoot(
+  { metadata }: Pod,
+  { name }: Container,
+  runAsUser: number | undefined,
+  imageUser: string,
+): string | undefined {
+  const where = `(pod: "${metadata.name}_${metadata.namespace ?? 'default'}(${metadata.uid})", container: ${name})`
+  if (runAsUser === 0) return `container's runAsUser breaks non-root policy ${where}`
+  if (runAsUser !== undefined) return undefined
+  const [user = ''] = imageUser.split(':')
+  if (user === '' || /^0+$/.test(user)) return `container has runAsNonRoot and image will run as root ${where}`
+  if (/^\d+$/.test(user)) return undefined
+  return `container has runAsNonRoot and image has non-numeric user (${user}), cannot verify user is non-root ${where}`
+}
+
+function profileOf(profile: { readonly type: string; readonly localhostProfile?: string } | undefined) {
+  if (profile?.type === 'Unconfined') return { kind: 'none' as const }
+  if (profile?.type === 'Localhost') return { kind: 'own' as const, name: profile.localhostProfile ?? '' }
+  return { kind: 'standard' as const }
+}

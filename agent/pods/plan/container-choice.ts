@@ -1,0 +1,143 @@
+/** One container of a pod that shall run: is it as wanted, is it to stop, to start, to wait, and for what? */
+import type { Container, Pod } from '../../../api/pod.ts'
+import { answerImage, parseImageName, pullPolicyOf } from '../images/image-decision.ts'
+import {
+  exitCodeOf,
+  hasEnded,
+  isRunning,
+  isSidecar,
+  leastGraceSeconds,
+  type PodContainers,
+  restartPolicyFor,
+  stopGraceSeconds,
+} from '../record/pod-containers.ts'
+import { backoffKey, vitalsOf, type Waiting } from '../record/pod-record.ts'
+import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from '../record/restarts.ts'
+import { containerHash } from '../record/spec-hash.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
+
+export type Choice = {
+  readonly waiting?: readonly [string, Waiting]
+  readonly againInMs?: number
+  /** What is to be known or fetched first. */
+  readonly first?: PodStep
+  readonly stop?: PodStep
+  /** It is to run; what to do for it now, given a sandbox. Nothing while it waits. */
+  readonly start?: (sandbox: RuntimeContainer) => readonly PodStep[]
+  readonly tidy?: readonly PodStep[]
+}
+
+/** What one container of a pod that shall run asks for, by itself. */
+export function choose(
+  pod: Pod,
+  container: Container,
+  found: PodContainers,
+  facts: PodFacts,
+  policy: RestartPolicy = restartPolicyFor(pod, container),
+): Choice {
+  const [newest, ...older] = found.histories.get(container.name) ?? []
+  const tidy = older
+    .slice(facts.keptDead ?? 1)
+    .filter(hasEnded)
+    .map((target): PodStep => ({ step: 'remove', target }))
+  if (newest === undefined) return { tidy, ...chooseStart(container, newest, facts) }
+  if (!isRunning(newest) && older.some(isRunning)) return { tidy, start: () => [] }
+  const goesOn = isAtWork(pod, newest) || (facts.mayBeOld && isRunning(newest))
+  const changed = newest.identity.specHash !== containerHash(container) && !goesOn
+  if (isRunning(newest)) {
+    const stray = found.sandbox === undefined || !isRunning(found.sandbox) || newest.sandboxID !== found.sandbox.id
+    const failed = vitalsOf(facts.record).get(newest.id)?.failed
+    if (!changed && !stray && failed === undefined) return { tidy }
+    const why = changed
+      ? isSidecar(container)
+        ? `Init container ${container.name} definition changed`
+        : `Container ${container.name} definition changed, will be restarted`
+      : (failed?.why ?? `Stopping container ${container.name}`)
+    const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
+    return { tidy, ...(stop ? { stop: changed ? { ...stop, replace: true } : stop } : {}), start: () => [] }
+  }
+  // What ended by itself has done its work, or failed at it, also when it should be another by now.
+  const isReplaced = changed && facts.record.replacing.has(newest.id)
+  if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
+  const exitedAtMs = facts.record.exits.get(newest.id) ?? facts.nowMs
+  const waitMs = changed ? 0 : crashWaitMs(facts.record.backoffs.get(backoffKey(container)), exitedAtMs)
+  const leftMs = exitedAtMs + waitMs - facts.nowMs
+  if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
+  const { name, namespace = 'default', uid } = pod.metadata
+  const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
+  // One that never started has more to say than that it waits.
+  const refused = newest.state === 'created'
+  const waiting = refused
+    ? { reason: 'RunContainerError', message: newest.error }
+    : { reason: 'CrashLoopBackOff', message }
+  return {
+    tidy,
+    againInMs: leftMs,
+    waiting: [container.name, waiting],
+    start: () => [],
+  }
+}
+
+/** An init container that runs brings to its end what it began, whatever it should be by now. */
+function isAtWork({ spec }: Pod, container: RuntimeContainer): boolean {
+  const init = spec.initContainers?.find(({ name }) => name === container.identity.containerName)
+  return init !== undefined && !isSidecar(init) && isRunning(container)
+}
+
+function chooseStart(
+  container: Container,
+  previous: RuntimeContainer | undefined,
+  { images, record, nowMs }: PodFacts,
+): Choice {
+  const creating: Waiting = { reason: 'ContainerCreating', message: '' }
+  const trouble = record.startProblems.get(container.name)
+  if (trouble !== undefined && trouble.retryAtMs > nowMs) {
+    const { reason, message } = trouble
+    return { waiting: [container.name, { reason, message }], againInMs: trouble.retryAtMs - nowMs, start: () => [] }
+  }
+  const image = container.image ?? ''
+  const policy = pullPolicyOf(container.imagePullPolicy, image)
+  const known = record.restartCounts.get(container.name)
+  const ranBefore = previous !== undefined || known !== undefined
+  const facts = images.get(container.name)
+  const look = facts === undefined && parseImageName(image) !== undefined
+  const answer = look
+    ? { answer: 'look' as const }
+    : answerImage({ image, policy, ranBefore }, facts ?? { present: false, pull: { state: 'none' } })
+  const waiting: readonly [string, Waiting] = [container.name, creating]
+  switch (answer.answer) {
+    case 'look':
+      return { waiting, first: { step: 'lookForImage', image }, start: () => [] }
+    case 'pull':
+      return { waiting, first: { step: 'pullImage', image, container }, start: () => [] }
+    case 'wait': {
+      const { reason, message, retryInMs } = answer
+      return {
+        waiting: [container.name, { reason, message }],
+        ...(retryInMs === undefined ? {} : { againInMs: retryInMs }),
+        start: () => [],
+      }
+    }
+    case 'ready': {
+      const attempt = Math.max(previous?.identity.attempt ?? -1, known ?? -1) + 1
+      const imagePulled = answer.pulled
+      return {
+        waiting,
+        start: (sandbox) => [{ step: 'startContainer', container, attempt, sandbox, imagePulled, previous }],
+      }
+    }
+  }
+}
+
+/** undefined when it is being stopped already, and no later than this. */
+export function stopOf(
+  target: RuntimeContainer,
+  graceSeconds: number,
+  { record, nowMs }: Pick<PodFacts, 'record' | 'nowMs'>,
+  why: string,
+): StepOf<'stop'> | undefined {
+  const until = record.stopping.get(target.id)
+  if (until !== undefined && until <= nowMs + graceSeconds * 1000) return undefined
+  return { step: 'stop', target, graceSeconds, why }
+}

@@ -1,0 +1,117 @@
+/** Whose turn is it? Init containers one after the other, then all others together, sidecars beside them. */
+import type { Container, Pod } from '../../../api/pod.ts'
+import {
+  exitCodeOf,
+  hasEnded,
+  isHalfMade,
+  isRunning,
+  isSidecar,
+  type PodContainers,
+  restartPolicyFor,
+  stopGraceSeconds,
+} from '../record/pod-containers.ts'
+import { vitalsOf } from '../record/pod-record.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+import { type Choice, choose, stopOf } from './container-choice.ts'
+import type { PodFacts } from './pod-steps.ts'
+
+/** What is to be done now for the containers of a pod that shall run. */
+export function chooseInOrder(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
+  const regular = afterHooks(pod, found, facts)
+  const inits = pod.spec.initContainers ?? []
+  if (inits.length === 0) return regular
+  const newest = (container: Container) => found.histories.get(container.name)?.[0]
+  const wanted = regular.some(({ start }) => start !== undefined)
+  const alive = pod.spec.containers.some((container) => running(newest(container)))
+  const sidecars = inits.filter(isSidecar)
+  if (!wanted && !alive) return [...regular, ...lastSidecar(pod, sidecars, found, facts)]
+  if (isInitialized(pod, found)) return [...sidecars.map((one) => choose(pod, one, found, facts)), ...regular]
+  const turn = initialize(pod, inits, found, facts)
+  if (turn.failed) return lastSidecar(pod, sidecars, found, facts)
+  if (turn.done) return [...turn.choices, ...regular]
+  return [...turn.choices, ...regular.map((choice, index) => waitForInit(choice, pod.spec.containers[index]))]
+}
+
+/** A regular container was started in the sandbox there is: whatever had to come before has come. */
+function isInitialized(pod: Pod, { sandbox, histories }: PodContainers): boolean {
+  if (sandbox === undefined || !isRunning(sandbox)) return false
+  return pod.spec.containers
+    .flatMap(({ name }) => histories.get(name) ?? [])
+    .some((container) => container.sandboxID === sandbox.id && !isHalfMade(container))
+}
+
+type Turn = { readonly choices: readonly Choice[]; readonly done: boolean; readonly failed: boolean }
+
+function initialize(pod: Pod, inits: readonly Container[], found: PodContainers, facts: PodFacts): Turn {
+  const { sandbox } = found
+  const choices: Choice[] = []
+  if (inits.some((container) => failedForGood(pod, container, found))) return { choices, done: false, failed: true }
+  for (const container of inits) {
+    const newest = found.histories.get(container.name)?.[0]
+    const here = sandbox !== undefined && isRunning(sandbox) && newest?.sandboxID === sandbox.id ? newest : undefined
+    if (isSidecar(container)) {
+      const choice = choose(pod, container, found, facts)
+      choices.push(choice)
+      const settled = choice.start === undefined && choice.stop === undefined
+      if (settled && running(here) && isStarted(here, facts)) continue
+      return { choices, done: false, failed: false }
+    }
+    if (succeeded(here)) continue
+    const policy = restartPolicyFor(pod, container)
+    // One that succeeded on a network that is lost runs again.
+    choices.push(choose(pod, container, found, facts, here === undefined ? 'Always' : policy))
+    return { choices, done: false, failed: false }
+  }
+  return { choices, done: true, failed: false }
+}
+
+function failedForGood(pod: Pod, container: Container, { histories }: PodContainers): boolean {
+  const newest = histories.get(container.name)?.[0]
+  if (newest === undefined || restartPolicyFor(pod, container) !== 'Never') return false
+  return hasEnded(newest) && exitCodeOf(newest) !== 0
+}
+
+function waitForInit(choice: Choice, container: Container | undefined): Choice {
+  const tidy = choice.tidy ?? []
+  if (choice.stop !== undefined) return { tidy, stop: choice.stop, start: () => [] }
+  if (choice.start === undefined || container === undefined) return { tidy }
+  return { tidy, waiting: [container.name, { reason: 'ContainerCreating', message: '' }], start: () => [] }
+}
+
+/** While the postStart hook of one is to come or under way, those after it wait. */
+function afterHooks(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
+  let waits = false
+  return pod.spec.containers.map((container) => {
+    const choice = choose(pod, container, found, facts)
+    const newest = found.histories.get(container.name)?.[0]
+    const held = waits && choice.start !== undefined ? { ...choice, start: () => [] } : choice
+    const comes = choice.waiting?.[1].reason === 'ContainerCreating' && container.lifecycle?.postStart !== undefined
+    if (comes || (newest !== undefined && facts.record.postStarts.has(newest.id))) waits = true
+    return held
+  })
+}
+
+/** The others are done for good: sidecars end too, the one started last first. */
+function lastSidecar(
+  pod: Pod,
+  sidecars: readonly Container[],
+  { histories }: PodContainers,
+  facts: PodFacts,
+): readonly Choice[] {
+  const last = sidecars.map(({ name }) => histories.get(name)?.[0]).findLast(running)
+  if (last === undefined) return []
+  const stop = stopOf(last, stopGraceSeconds(pod), facts, `Stopping container ${last.identity.containerName}`)
+  return stop === undefined ? [] : [{ stop }]
+}
+
+function running(container: RuntimeContainer | undefined): container is RuntimeContainer {
+  return container !== undefined && isRunning(container)
+}
+
+function succeeded(container: RuntimeContainer | undefined): boolean {
+  return container !== undefined && hasEnded(container) && exitCodeOf(container) === 0
+}
+
+function isStarted({ id }: RuntimeContainer, { record }: PodFacts): boolean {
+  return vitalsOf(record).get(id)?.started ?? true
+}

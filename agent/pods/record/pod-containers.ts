@@ -1,0 +1,75 @@
+/** What the engine has of one pod, sorted out: its sandbox, and for each container the newest and the one before. */
+
+import type { Container, Pod } from '../../../api/pod.ts'
+import { compareInstants } from '../../../daemon/clock.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+import { type RestartPolicy, restartPolicyOf } from './restarts.ts'
+
+export type PodContainers = {
+  /** The newest. */
+  readonly sandbox: RuntimeContainer | undefined
+  readonly olderSandboxes: readonly RuntimeContainer[]
+  /** By container name, newest first. Never empty. */
+  readonly histories: ReadonlyMap<string, readonly RuntimeContainer[]>
+}
+
+/** All that the pod names, in the order they are started in; last those that were added to it while it lives. */
+export function containersOf({ spec }: Pod): readonly Container[] {
+  return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
+}
+
+/** An init container that stays: it is started in its turn, and ends after all others. */
+export function isSidecar(container: Container): boolean {
+  return container.restartPolicy === 'Always'
+}
+
+/** An init container runs until it succeeds, unless nothing of the pod may be tried twice. */
+export function restartPolicyFor({ spec }: Pod, container: Container): RestartPolicy {
+  if (isSidecar(container)) return 'Always'
+  const policy = restartPolicyOf(spec.restartPolicy)
+  if (spec.ephemeralContainers?.some(({ name }) => name === container.name)) return 'Never'
+  const isInit = spec.initContainers?.some(({ name }) => name === container.name) ?? false
+  return isInit && policy === 'Always' ? 'OnFailure' : policy
+}
+
+export function sortContainers(containers: readonly RuntimeContainer[]): PodContainers {
+  const newestFirst = [...containers].sort(
+    (a, b) => b.identity.attempt - a.identity.attempt || compareInstants(b.createdAt, a.createdAt),
+  )
+  const [sandbox, ...olderSandboxes] = newestFirst.filter(({ identity }) => identity.kind === 'sandbox')
+  const histories = new Map<string, RuntimeContainer[]>()
+  for (const container of newestFirst) {
+    if (container.identity.kind === 'sandbox') continue
+    const { containerName } = container.identity
+    histories.set(containerName, [...(histories.get(containerName) ?? []), container])
+  }
+  return { sandbox, olderSandboxes, histories }
+}
+
+/** Does it hold processes? Created ones were never started: their agent was interrupted. */
+export function isRunning({ state }: RuntimeContainer): boolean {
+  return state === 'running' || state === 'paused' || state === 'restarting'
+}
+
+/** The container ran to its end, or the engine could not start it. */
+export function hasEnded({ state, error }: RuntimeContainer): boolean {
+  return state === 'exited' || state === 'dead' || (state === 'created' && error !== '')
+}
+
+/** Created, and left so by an agent that was interrupted. */
+export function isHalfMade({ state, error }: RuntimeContainer): boolean {
+  return state === 'created' && error === ''
+}
+
+/** 128: it could not be started, whatever number the engine has for that. */
+export function exitCodeOf({ state, exitCode }: RuntimeContainer): number {
+  return state === 'created' ? 128 : exitCode
+}
+
+/** Seconds from the signal to the end, at least two so that a program can hear it at all. */
+export function stopGraceSeconds(pod: Pod): number {
+  const { deletionGracePeriodSeconds } = pod.metadata
+  return Math.max(leastGraceSeconds, deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 30)
+}
+
+export const leastGraceSeconds = 2

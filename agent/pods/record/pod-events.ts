@@ -1,0 +1,82 @@
+/** What happened to a pod, as an Event for whoever runs `kubectl describe`. */
+import { type Event, eventOfAgent } from '../../../api/event.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import type { Waiting } from './pod-record.ts'
+
+export type PodNews = {
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
+  /** When it happened to one container. */
+  readonly containerName?: string
+}
+
+/** `unique` tells apart events of one moment. */
+export function podEvent(
+  { metadata }: Pick<Pod, 'metadata'>,
+  news: PodNews,
+  nodeName: string,
+  nowWallMs: number,
+  unique: number,
+): Event {
+  const { name = '', namespace = 'default', uid, resourceVersion } = metadata
+  const { type, reason, message, containerName } = news
+  const involvedObject = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    name,
+    namespace,
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(containerName === undefined ? {} : { fieldPath: `spec.containers{${containerName}}` }),
+  }
+  const serial = (unique % 65_536).toString(16).padStart(4, '0')
+  const own = { name: `${name}.${nowWallMs.toString(16)}${serial}`, namespace }
+  return eventOfAgent(nodeName, { metadata: own, involvedObject, type, reason, message }, rfc3339(nowWallMs))
+}
+
+/** `why`: which fields. */
+export function notUnderstood(why: string): PodNews {
+  const message = `This node's agent does not know what is wanted of the pod, and leaves it as it is until it does (update it, or change the pod): ${why}`
+  return { type: 'Warning', reason: 'NotUnderstood', message }
+}
+
+/** What is told when a container begins to wait for this reason. */
+export function newsOfWaiting(
+  pod: Pod,
+  containerName: string,
+  image: string,
+  { reason, message }: Waiting,
+): readonly PodNews[] {
+  const told = (type: PodNews['type'], reason: string, message: string): PodNews => ({
+    type,
+    reason,
+    message,
+    containerName,
+  })
+  const failed = told('Warning', 'Failed', `Error: ${reason}`)
+  switch (reason) {
+    case 'RunContainerError':
+    case 'CrashLoopBackOff': {
+      const { name, namespace = 'default', uid } = pod.metadata
+      const where = `container ${containerName} in pod ${name}_${namespace}(${uid})`
+      return [told('Warning', 'BackOff', `Back-off restarting failed ${where}`)]
+    }
+    case 'ErrImagePull':
+      return [told('Warning', 'Failed', `Failed to pull image "${image}": ${message}`), failed]
+    case 'ImagePullBackOff':
+      return [told('Normal', 'BackOff', `Back-off pulling image "${image}"`), failed]
+    case 'ImagePlatformMismatch':
+      return [told('Warning', 'Failed', `Failed to use image: ${message}`), failed]
+    case 'ErrImageNeverPull':
+      return [told('Warning', 'ErrImageNeverPull', message), failed]
+    case 'InvalidImageName':
+      return [told('Warning', 'InspectFailed', message), failed]
+    case 'CreateContainerConfigError':
+    case 'CreateContainerError':
+      return [told('Warning', 'Failed', `Error: ${message}`)]
+    default:
+      return []
+  }
+}

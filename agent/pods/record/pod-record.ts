@@ -1,0 +1,422 @@
+/** All that the agent remembers of one pod: what it observed, tried and reported. Pure data and the reducers over it. */
+import { comesBack, withoutShutdown } from '../../../api/node-shutdown.ts'
+import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
+import { backoffMs } from '../../../daemon/backoff.ts'
+import type { LocalImage, RuntimeContainer } from '../runtime/runtime.ts'
+import { hasEnded } from './pod-containers.ts'
+import { isFinal } from './pod-phase.ts'
+import { afterRestart, type CrashBackoff } from './restarts.ts'
+import { containerHash } from './spec-hash.ts'
+
+/** Why a container does not run although it should, in Kubernetes' words. */
+export type Waiting = { readonly reason: string; readonly message: string }
+
+export type PodRecord = {
+  /** As last desired. */
+  readonly pod?: Pod
+  /** Namespace and name of the containers found, for a pod whose specification is not known. */
+  readonly path?: string
+  /** The containers at the last observation: see `fingerprint`. */
+  readonly observed: string
+  /** It was admitted, or its containers were here before this agent started. */
+  readonly admitted: boolean
+  /** As last reported. */
+  readonly status?: PodStatus
+  /** The last report to the control plane, as text. */
+  readonly reported?: string
+  /** The final status, set once the pod has ended. */
+  readonly ended?: PodStatus
+  /** It has ended, none of its containers runs, and its volumes are removed. */
+  readonly cleared?: true
+  /** Monotonic milliseconds: the start of its activeDeadlineSeconds. */
+  readonly activeSinceMs?: number
+  /** `activeSinceMs` was set while the date was unknown. */
+  readonly dateUnknown?: boolean
+  /** Grace period of the decision that ended it, in place of the pod's own. */
+  readonly graceSeconds?: number
+  /** A shutdown of the machine stopped it at this time (RFC 3339). */
+  readonly interruptedAt?: string
+
+  /** By container name and hash (see `backoffKey`): the crash back-off. */
+  readonly backoffs: ReadonlyMap<string, CrashBackoff>
+  /** By container id: monotonic milliseconds of its end. */
+  readonly exits: ReadonlyMap<string, number>
+  /** By container name: why it could not be created, and when to try again. */
+  readonly startProblems: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
+  /** Failed attempts to start the sandbox since the last success. */
+  readonly sandboxFailures: number
+  /** The sandbox is not tried again before this time. */
+  readonly sandboxRetryAtMs: number | undefined
+  /** Why the sandbox could not be started; '' after a success. */
+  readonly sandboxProblem: string
+  /** By container id: it could not be removed, and is not tried again before this time. */
+  readonly removalRetryAtMs: ReadonlyMap<string, number>
+  /** By container name: restarts reported, also of containers that the engine no longer has. */
+  readonly restartCounts: ReadonlyMap<string, number>
+
+  /** Of the sandbox, while it runs. */
+  readonly podIP?: string | undefined
+  /** By container id: its postStart hook is running. */
+  readonly postStarts: ReadonlySet<string>
+  /** By container id: its postStart hook failed. */
+  readonly failedPostStarts: ReadonlySet<string>
+  /** By container id: its preStop hook was started. */
+  readonly preStops: ReadonlySet<string>
+  /** By container id: it is being stopped, and is killed at this time at the latest. */
+  readonly stopping: ReadonlyMap<string, number>
+  /** By container id: it was stopped so that another takes its place, whatever the restart policy is. */
+  readonly replacing: ReadonlySet<string>
+  /** The whole pod is being stopped: its grace period ends at this time. */
+  readonly leavingUntilMs: number | undefined
+
+  /** By container id, of containers with probes: their results. */
+  readonly probes: Vitals
+  /** By name: the images looked for since the current sync of the pod started. */
+  readonly images: ReadonlyMap<string, FoundImage>
+  /** By image name: monotonic milliseconds of the first pull request since a container of it last ended. */
+  readonly pullsRequestedAtMs: ReadonlyMap<string, number>
+  /** By container id: its termination message. */
+  readonly terminationMessages: ReadonlyMap<string, string>
+  /** By container name: the waiting reason last recorded as an Event. */
+  readonly waitingRecorded: ReadonlyMap<string, string>
+  /** By reason: Events about limits that the kernel does not enforce. */
+  readonly unenforcedRecorded: ReadonlySet<string>
+  /** The pod, ConfigMaps and Secrets that the files of its volumes were written from. */
+  readonly volumesFrom: readonly unknown[]
+}
+
+/** `image`: undefined when it is not present. `unfit`: why it does not run on this machine. */
+export type FoundImage = { readonly image: LocalImage | undefined; readonly unfit: string | undefined }
+
+/** Results of probes and of the postStart hook of a running container. */
+export type Vital = {
+  readonly started: boolean
+  readonly ready: boolean
+  /** It must be killed, and may then be started again. */
+  readonly failed?: { readonly why: string; readonly graceSeconds?: number }
+}
+
+/** By container id. A container without an entry has no probes and no hook: it is ready when it runs. */
+export type Vitals = ReadonlyMap<string, Vital>
+
+export const newRecord: PodRecord = {
+  observed: '',
+  admitted: false,
+  backoffs: new Map(),
+  exits: new Map(),
+  startProblems: new Map(),
+  sandboxFailures: 0,
+  sandboxRetryAtMs: undefined,
+  sandboxProblem: '',
+  removalRetryAtMs: new Map(),
+  restartCounts: new Map(),
+  postStarts: new Set(),
+  failedPostStarts: new Set(),
+  preStops: new Set(),
+  stopping: new Map(),
+  replacing: new Set(),
+  leavingUntilMs: undefined,
+  probes: new Map(),
+  images: new Map(),
+  pullsRequestedAtMs: new Map(),
+  terminationMessages: new Map(),
+  waitingRecorded: new Map(),
+  unenforcedRecorded: new Set(),
+  volumesFrom: [],
+}
+
+/** A container that the engine could not remove blocks nothing else meanwhile. */
+const removalRetryMs = 30_000
+const sandboxRetry = { firstMs: 1_000, maxMs: 30_000 }
+
+/** Of one moment: monotonic and wall time in milliseconds. */
+export type Moment = { readonly nowMs: number; readonly nowWallMs: number }
+
+/** The containers as listed now, and the specification if the pod is desired. */
+export function onObserved(
+  record: PodRecord,
+  pod: Pod | undefined,
+  containers: readonly RuntimeContainer[],
+  moment: Moment,
+): PodRecord {
+  // A pod without containers and without a status starts now, whatever the date.
+  const starts = containers.length === 0 && record.status === undefined
+  const ids = new Set(containers.map(({ id }) => id))
+  const ended = containers.filter((one) => hasEnded(one) && !record.exits.has(one.id))
+  const exits = ended.map((one): [string, number] => [one.id, exitMs(one, moment)])
+  return {
+    ...record,
+    observed: fingerprint(containers),
+    ...(pod === undefined ? {} : { pod }),
+    ...(starts ? { activeSinceMs: moment.nowMs } : {}),
+    exits: new Map([...record.exits, ...exits].filter(([id]) => ids.has(id))),
+    // The next container of an image is pulled again where its policy is Always.
+    pullsRequestedAtMs: ended.reduce((requested, { image }) => withoutKey(requested, image), record.pullsRequestedAtMs),
+    terminationMessages: present(record.terminationMessages, ids),
+    removalRetryAtMs: present(record.removalRetryAtMs, ids),
+    podIP: containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip,
+    failedPostStarts: presentOf(record.failedPostStarts, ids),
+    preStops: presentOf(record.preStops, ids),
+    replacing: presentOf(record.replacing, ids),
+  }
+}
+
+/** On the monotonic clock. The date may have jumped since: it ended now at the latest. */
+function exitMs({ finishedAt, createdAt }: RuntimeContainer, { nowMs, nowWallMs }: Moment): number {
+  const agoMs = nowWallMs - Date.parse(finishedAt ?? createdAt)
+  return nowMs - Math.max(0, Number.isNaN(agoMs) ? 0 : agoMs)
+}
+
+function present<Value>(byID: ReadonlyMap<string, Value>, ids: ReadonlySet<string>): ReadonlyMap<string, Value> {
+  return byID.size === 0 ? byID : new Map([...byID].filter(([id]) => ids.has(id)))
+}
+
+function presentOf(set: ReadonlySet<string>, ids: ReadonlySet<string>): ReadonlySet<string> {
+  return set.size === 0 ? set : new Set([...set].filter((id) => ids.has(id)))
+}
+
+function withEntry<Value>(map: ReadonlyMap<string, Value>, key: string, value: Value): ReadonlyMap<string, Value> {
+  return new Map(map).set(key, value)
+}
+
+function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
+  if (!map.has(key)) return map
+  const rest = new Map(map)
+  rest.delete(key)
+  return rest
+}
+
+/** The container could not be created. It is not tried again for `forMs`. */
+export function onNotCreated(
+  record: PodRecord,
+  containerName: string,
+  why: Waiting,
+  forMs: number,
+  nowMs: number,
+): PodRecord {
+  const problem = { ...why, retryAtMs: nowMs + forMs }
+  return { ...record, startProblems: withEntry(record.startProblems, containerName, problem) }
+}
+
+/** The container was created; `previous`: the container it replaces, if there was one. */
+export function onCreated(
+  record: PodRecord,
+  container: Container,
+  previous: RuntimeContainer | undefined,
+  nowMs: number,
+): PodRecord {
+  const created = {
+    ...onWaitingChanged(record, container.name),
+    startProblems: withoutKey(record.startProblems, container.name),
+  }
+  if (previous === undefined) return created
+  const key = backoffKey(container)
+  const backoff = afterRestart(record.backoffs.get(key), record.exits.get(previous.id) ?? nowMs, nowMs)
+  return { ...created, backoffs: withEntry(record.backoffs, key, backoff) }
+}
+
+export function onSandboxStarted(record: PodRecord): PodRecord {
+  return { ...record, sandboxFailures: 0, sandboxProblem: '' }
+}
+
+export function onSandboxFailed(record: PodRecord, problem: string, nowMs: number): PodRecord {
+  const waitMs = backoffMs(record.sandboxFailures, sandboxRetry, () => 1)
+  return {
+    ...record,
+    sandboxFailures: record.sandboxFailures + 1,
+    sandboxRetryAtMs: nowMs + waitMs,
+    sandboxProblem: problem,
+  }
+}
+
+export function onPostStarting(record: PodRecord, id: string): PodRecord {
+  return { ...record, postStarts: new Set([...record.postStarts, id]) }
+}
+
+export function onPostStartEnded(record: PodRecord, id: string, failed: boolean): PodRecord {
+  return {
+    ...record,
+    postStarts: new Set([...record.postStarts].filter((one) => one !== id)),
+    failedPostStarts: failed ? new Set([...record.failedPostStarts, id]) : record.failedPostStarts,
+  }
+}
+
+/** `untilMs`: the end of its grace period. */
+export function onStopping(
+  record: PodRecord,
+  { target, leaving, replace }: { readonly target: RuntimeContainer; readonly leaving?: true; readonly replace?: true },
+  untilMs: number,
+): PodRecord {
+  return {
+    ...record,
+    leavingUntilMs: leaving ? Math.min(record.leavingUntilMs ?? untilMs, untilMs) : record.leavingUntilMs,
+    stopping: withEntry(record.stopping, target.id, untilMs),
+    replacing: replace ? new Set([...record.replacing, target.id]) : record.replacing,
+  }
+}
+
+/** Its preStop hook starts, and does not run twice. */
+export function onPreStop(record: PodRecord, id: string): PodRecord {
+  return { ...record, preStops: new Set([...record.preStops, id]) }
+}
+
+/** The stop that was to end at `untilMs` has ended or failed; a later one goes on. */
+export function onStopEnded(record: PodRecord, id: string, untilMs: number): PodRecord {
+  return record.stopping.get(id) === untilMs ? { ...record, stopping: withoutKey(record.stopping, id) } : record
+}
+
+/** Results of the pod's probes. */
+export function onProbed(record: PodRecord, probes: Vitals): PodRecord {
+  return { ...record, probes }
+}
+
+/** Results of probes and postStart hooks of all containers that have them. */
+export function vitalsOf({ probes, postStarts, failedPostStarts }: PodRecord): Vitals {
+  if (postStarts.size === 0 && failedPostStarts.size === 0) return probes
+  const starting: Vital = { started: false, ready: false }
+  const failed: Vital = { ...starting, failed: { why: 'FailedPostStartHook' } }
+  return new Map([
+    ...probes,
+    ...[...postStarts].map((id): [string, Vital] => [id, starting]),
+    ...[...failedPostStarts].map((id): [string, Vital] => [id, failed]),
+  ])
+}
+
+/** The images must be looked for again. */
+export function withoutImages(record: PodRecord): PodRecord {
+  return { ...record, images: newRecord.images }
+}
+
+export function onImageFound(record: PodRecord, name: string, found: FoundImage): PodRecord {
+  return { ...record, images: withEntry(record.images, name, found) }
+}
+
+export function onPullStarted(record: PodRecord, { spec }: Pod, image: string, nowMs: number): PodRecord {
+  const names = spec.containers.filter((one) => one.image === image).map(({ name }) => name)
+  const requestedAtMs = record.pullsRequestedAtMs.get(image) ?? nowMs
+  return {
+    ...record,
+    images: withoutKey(record.images, image),
+    pullsRequestedAtMs: withEntry(record.pullsRequestedAtMs, image, requestedAtMs),
+    waitingRecorded: names.reduce(withoutKey, record.waitingRecorded),
+  }
+}
+
+export function onTerminationMessage(record: PodRecord, id: string, message: string): PodRecord {
+  return { ...record, terminationMessages: withEntry(record.terminationMessages, id, message) }
+}
+
+/** `waitingRecorded`: by container name. */
+export function onWaitingRecorded(record: PodRecord, waitingRecorded: ReadonlyMap<string, string>): PodRecord {
+  return { ...record, waitingRecorded }
+}
+
+/** Something was done for this container: the next reason that it waits for is recorded, also if it is the same. */
+export function onWaitingChanged(record: PodRecord, containerName: string): PodRecord {
+  return { ...record, waitingRecorded: withoutKey(record.waitingRecorded, containerName) }
+}
+
+export function onUnenforcedRecorded(record: PodRecord, reason: string): PodRecord {
+  return { ...record, unenforcedRecorded: new Set([...record.unenforcedRecorded, reason]) }
+}
+
+export function onVolumesWritten(record: PodRecord, volumesFrom: readonly unknown[]): PodRecord {
+  return { ...record, volumesFrom }
+}
+
+export function onRemoved(record: PodRecord, id: string): PodRecord {
+  return { ...record, removalRetryAtMs: withoutKey(record.removalRetryAtMs, id) }
+}
+
+export function onNotRemoved(record: PodRecord, id: string, nowMs: number): PodRecord {
+  return { ...record, removalRetryAtMs: withEntry(record.removalRetryAtMs, id, nowMs + removalRetryMs) }
+}
+
+/** The desired pod, or what it refers to, changed: problems may be solved, so waiting times end. */
+export function onDesiredChanged(record: PodRecord): PodRecord {
+  return { ...record, startProblems: newRecord.startProblems, sandboxRetryAtMs: undefined }
+}
+
+/** Its containers were here when this agent started. */
+export function onAdopted(record: PodRecord, path: string): PodRecord {
+  return { ...record, admitted: true, path }
+}
+
+export function onAdmitted(record: PodRecord): PodRecord {
+  return { ...record, admitted: true }
+}
+
+/** `text`: the whole report. */
+export function onReported(record: PodRecord, status: PodStatus, text: string): PodRecord {
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status
+  const counts = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
+    .filter(({ containerID }) => containerID !== undefined)
+    .map(({ name, restartCount }): [string, number] => [name, restartCount])
+  return { ...record, status, reported: text, restartCounts: new Map([...record.restartCounts, ...counts]) }
+}
+
+/** The pod has ended, by itself or by a decision; `graceSeconds`: of that decision. */
+export function onEnded(record: PodRecord, ended: PodStatus, graceSeconds?: number): PodRecord {
+  return { ...record, ended, ...(graceSeconds === undefined ? {} : { graceSeconds }) }
+}
+
+/** Read from the checkpoint: the pod ended before this agent started. */
+export function onEndRestored(record: PodRecord, ended: PodStatus): PodRecord {
+  return { ...record, ended, status: ended }
+}
+
+export function onCleared(record: PodRecord): PodRecord {
+  return { ...record, cleared: true }
+}
+
+/** The start of the time that activeDeadlineSeconds limits. */
+export function onActiveSince(record: PodRecord, activeSinceMs: number, dateUnknown: boolean): PodRecord {
+  return { ...record, activeSinceMs, dateUnknown }
+}
+
+/** The results of containers were removed from the status: they run again. */
+export function onStatusReset(record: PodRecord, status: PodStatus): PodRecord {
+  return { ...record, status }
+}
+
+/** The shutdown that `ended` the pod is over or cancelled: the pod continues. */
+export function onResumed(record: PodRecord, ended: PodStatus): PodRecord {
+  const { ended: _, cleared, activeSinceMs, dateUnknown, graceSeconds, interruptedAt: __, ...kept } = record
+  const interruptedAt = ended.conditions?.find(({ type }) => type === 'DisruptionTarget')?.lastTransitionTime
+  return {
+    ...kept,
+    // A pod rejected during the shutdown was never admitted.
+    admitted: record.admitted && interruptedAt !== undefined,
+    status: withoutShutdown(ended),
+    leavingUntilMs: undefined,
+    ...(interruptedAt === undefined ? {} : { interruptedAt }),
+  }
+}
+
+/** Equal while no container was created, started, stopped or removed. */
+export function fingerprint(containers: readonly RuntimeContainer[]): string {
+  return containers
+    .map(({ id, state, startedAt }) => `${id} ${state} ${startedAt}`)
+    .sort()
+    .join('\n')
+}
+
+/** Its deletion was requested. */
+export function isLeaving({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined
+}
+
+/** The pod has ended, by a decision of this agent or by the status that the control plane stores. */
+export function isOver(pod: Pod, { ended }: Pick<PodRecord, 'ended'>): boolean {
+  return ended !== undefined || isEnd(pod)
+}
+
+/** Whether the status is final. One that a shutdown of the machine set is final only until the machine is up again. */
+export function isEnd(pod: Pod, status: PodStatus | undefined = pod.status): boolean {
+  return isFinal(status?.phase) && !comesBack(pod, status)
+}
+
+/** Key of the crash back-off of one container: a changed specification starts a new one. */
+export function backoffKey(container: Container): string {
+  return `${container.name}/${containerHash(container)}`
+}

@@ -1,0 +1,163 @@
+/** Loop: for each static pod a mirror in the API, so that kubectl shows it; for none, none. */
+
+import type { Desired } from '../../../api/desired.ts'
+import type { OwnerReference } from '../../../api/meta.ts'
+import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import { mirroredHash } from '../../../api/static-pod.ts'
+import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../../daemon/api-client.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import type { ControlPlaneListener } from '../../node/control-plane.ts'
+import { isNews, mirrorsIn, pathOf, withKnown } from '../wanted/desired-pods.ts'
+
+export type MirrorManagerNeeds = {
+  readonly api: Pick<ApiClient, 'get' | 'post' | 'delete'>
+  /** Is something of this static pod still on the machine? */
+  readonly isHere: (uid: string) => boolean
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+export interface MirrorManager extends Loop, ControlPlaneListener {
+  /** All static pods; undefined while they are not known. */
+  staticPods(pods: readonly Pod[] | undefined): void
+}
+
+export type MirrorStep = 'none' | 'create' | 'replace' | 'delete' | 'wait'
+
+/** `isHere`: of what the mirror shows something is left. */
+export function mirrorStep(pod: Pod | undefined, mirror: Pod | undefined, isHere: boolean): MirrorStep {
+  if (pod === undefined) return mirror === undefined ? 'none' : isHere ? 'wait' : 'delete'
+  if (mirror === undefined) return 'create'
+  const isRight = mirroredHash(mirror) === pod.metadata.uid && mirror.metadata.deletionTimestamp === undefined
+  return isRight ? 'none' : 'replace'
+}
+
+/** The copy that the API is given. The Node owns it: it goes when the node goes. */
+function mirrorOf({ apiVersion, kind, metadata, spec }: Pod, node: Pick<OwnerReference, 'name' | 'uid'>): Pod {
+  const { name, namespace, labels, annotations, uid = '' } = metadata
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      ...(name !== undefined && { name }),
+      ...(namespace !== undefined && { namespace }),
+      ...(labels && { labels }),
+      annotations: { ...annotations, [mirrorAnnotation]: uid },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', ...node, controller: true }],
+    },
+    spec,
+  }
+}
+
+/** What was made shows in what is wanted here; should it not, it is asked for again. */
+const lookAgainMs = 30_000
+const waitForEndMs = 1_000
+
+export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonly nodeName: string }): MirrorManager {
+  const { api, isHere, clock, random, log } = needs
+  const queue = workQueue(clock, random)
+  let desired: Desired | undefined
+  let mirrors: ReadonlyMap<string, Pod> = new Map()
+  let own: ReadonlyMap<string, Pod> | undefined
+  const told = new Map<string, string>()
+
+  const stepFor = (key: string): MirrorStep => {
+    const mirror = mirrors.get(key)
+    // Without news of the control plane, or of the files, nobody knows what is missing.
+    if (desired === undefined || own === undefined) return 'none'
+    return mirrorStep(own.get(key), mirror, mirror !== undefined && isHere(mirroredHash(mirror) ?? ''))
+  }
+
+  const lookAtAll = () => {
+    for (const key of new Set([...(own?.keys() ?? []), ...mirrors.keys()])) if (stepFor(key) !== 'none') queue.add(key)
+  }
+
+  const create = async (pod: Pod, signal: AbortSignal) => {
+    const node = await api.get(`/api/v1/nodes/${nodeName}`, signal)
+    const { uid, deletionTimestamp } = metadataIn(node)
+    if (uid === undefined || deletionTimestamp !== undefined) throw new MirrorRefused('There is no Node yet', node)
+    const { namespace = '', name = '' } = pod.metadata
+    const made = await api.post(`/api/v1/namespaces/${namespace}/pods`, mirrorOf(pod, { name: nodeName, uid }), signal)
+    if (made.status === 201) return log.info('Mirror pod made', { pod: pathOf(pod) })
+    if (made.status !== 409) throw new MirrorRefused('Mirror pod refused', made)
+    const there = await api.get(podPath(namespace, name), signal)
+    const annotations = metadataIn(there).annotations ?? {}
+    if (annotations[mirrorAnnotation] === pod.metadata.uid) return
+    throw new MirrorRefused('Another pod of this name is in the API: rename one of the two', made)
+  }
+
+  const remove = async ({ metadata }: Pod, signal: AbortSignal) => {
+    const { namespace = '', name = '', uid } = metadata
+    const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
+    const gone = await api.delete(podPath(namespace, name), signal, options)
+    // Another one of its name, or none, or one that is not ours any more: what there is will be told.
+    if ([200, 202, 403, 404, 409].includes(gone.status)) return
+    throw new MirrorRefused('Mirror pod not removed', gone)
+  }
+
+  const reconcile = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
+    const step = stepFor(key)
+    const mirror = mirrors.get(key)
+    if (step === 'none') return undefined
+    if (step === 'wait') return waitForEndMs
+    if (step !== 'create' && mirror !== undefined) await remove(mirror, signal)
+    const pod = own?.get(key)
+    if (step !== 'delete' && pod !== undefined) await create(pod, signal)
+    told.delete(key)
+    return lookAgainMs
+  }
+
+  /** Each reason once: it is tried again for as long as it takes. */
+  const tellFailure = (key: string, error: unknown, retryInMs: number) => {
+    const reason = error instanceof Error ? error.message : String(error)
+    const isNew = told.get(key) !== reason && !(error instanceof ApiUnreachable)
+    told.set(key, reason)
+    if (isNew) log.warn('Static pod has no right mirror in the API', { pod: key, retryInMs, error })
+    else log.debug('Static pod has no right mirror in the API yet', { pod: key, retryInMs, error })
+  }
+
+  return {
+    name: 'mirror-pods',
+    desired(message) {
+      if (!isNews(desired, message)) return
+      desired = withKnown(message, desired)
+      mirrors = new Map(mirrorsIn(desired).map((pod) => [pathOf(pod), pod]))
+      lookAtAll()
+    },
+    staticPods(pods) {
+      own = pods && new Map(pods.map((pod) => [pathOf(pod), pod]))
+      lookAtAll()
+    },
+    async run(signal) {
+      for await (const key of queue.keys(signal)) {
+        try {
+          queue.done(key, await reconcile(key, signal))
+        } catch (error) {
+          const retryInMs = queue.failed(key)
+          if (!signal.aborted) tellFailure(key, error, retryInMs)
+        }
+      }
+    },
+  }
+}
+
+/** The API answered, and the answer is no. */
+class MirrorRefused extends Error {
+  override readonly name = 'MirrorRefused'
+
+  constructor(what: string, { status, body }: ApiAnswer) {
+    super(`${what}: ${status} ${statusMessage(body) ?? ''}`.trim())
+  }
+}
+
+function podPath(namespace: string, name: string): string {
+  return `/api/v1/namespaces/${namespace}/pods/${name}`
+}
+
+function metadataIn({ status, body }: ApiAnswer): Partial<Pod['metadata']> {
+  return status === 200 ? ((body as Partial<Pod>).metadata ?? {}) : {}
+}

@@ -1,0 +1,69 @@
+/** What is said of static pods: the control plane knows each by its mirror, and nothing of it while there is none. */
+import type { Event } from '../../../api/event.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { mirroredHash } from '../../../api/static-pod.ts'
+import type { PodMessage } from '../../../api/topics.ts'
+import type { ControlPlane } from '../../node/control-plane.ts'
+
+type Reports = Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
+
+export interface MirrorReports extends Reports {
+  /** All UIDs of the machine's own pods, those that something is left of included. */
+  own(uids: ReadonlySet<string>): void
+  /** All mirrors that there are now. */
+  mirrors(pods: readonly Pod[]): void
+}
+
+/** Of each pod that has no mirror yet. */
+const mostEvents = 20
+
+export function mirrorReports(controlPlane: Reports): MirrorReports {
+  /** By UID of the static pod: what was said of it last. */
+  const own = new Map<string, { readonly message?: PodMessage; readonly events: readonly Event[] }>()
+  let mirrors: ReadonlyMap<string, Pod['metadata']> = new Map()
+
+  const sayPod = (message: PodMessage) => {
+    const { uid, resourceVersion = '' } = mirrors.get(message.uid) ?? {}
+    if (uid !== undefined) controlPlane.reportPod({ ...message, uid, observedResourceVersion: resourceVersion })
+  }
+
+  return {
+    own(uids) {
+      for (const uid of own.keys()) if (!uids.has(uid)) own.delete(uid)
+      for (const uid of uids) if (!own.has(uid)) own.set(uid, { events: [] })
+    },
+    reportPod(message) {
+      const said = own.get(message.uid)
+      if (said === undefined) return controlPlane.reportPod(message)
+      own.set(message.uid, { ...said, message })
+      sayPod(message)
+    },
+    reportPodGone(uid) {
+      if (!own.delete(uid)) return controlPlane.reportPodGone(uid)
+      const mirror = mirrors.get(uid)?.uid
+      if (mirror !== undefined) controlPlane.reportPodGone(mirror)
+    },
+    reportEvent(event) {
+      const uid = event.involvedObject.uid ?? ''
+      const said = own.get(uid)
+      // An event of a pod that nobody knows is not taken: it waits for the mirror.
+      if (said === undefined || mirrors.has(uid)) return controlPlane.reportEvent(event)
+      own.set(uid, { ...said, events: [...said.events, event].slice(-mostEvents) })
+    },
+    mirrors(pods) {
+      const before = mirrors
+      mirrors = new Map(pods.flatMap((pod) => [[mirroredHash(pod) ?? '', pod.metadata] as const]))
+      const uids = new Set([...mirrors.values()].map(({ uid }) => uid))
+      for (const { uid } of before.values()) {
+        if (uid !== undefined && !uids.has(uid)) controlPlane.reportPodGone(uid)
+      }
+      for (const [hash, { uid }] of mirrors) {
+        const said = own.get(hash)
+        if (said === undefined || before.get(hash)?.uid === uid) continue
+        for (const event of said.events) controlPlane.reportEvent(event)
+        own.set(hash, { ...said, events: [] })
+        if (said.message !== undefined) sayPod(said.message)
+      }
+    },
+  }
+}

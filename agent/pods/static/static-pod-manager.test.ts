@@ -1,0 +1,128 @@
+import { type Test, test } from 'tap'
+import type { Pod } from '../../../api/pod.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { type ManifestFile, staticPodManager } from './static-pod-manager.ts'
+
+/** A folder that the test fills. */
+function aFolder(t: Test) {
+  const files = new Map<string, ManifestFile>()
+  const told: (readonly (string | undefined)[] | undefined)[] = []
+  const warned: string[] = []
+  let newest: readonly Pod[] = []
+  let changed: () => void = () => undefined
+  let broken: Error | undefined
+  const clock = fakeClock()
+  const log = quietLog(t)
+  const manager = staticPodManager(
+    {
+      folder: {
+        read: async () => {
+          if (broken !== undefined) throw broken
+          return [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
+        },
+        watch: (tell, signal) =>
+          new Promise((resolve) => {
+            changed = tell
+            signal.addEventListener('abort', () => resolve(), { once: true })
+          }),
+      },
+      tell(pods) {
+        told.push(pods?.map(({ metadata }) => metadata.name))
+        newest = pods ?? []
+      },
+      warn: (reason, message) => warned.push(`${reason}: ${message}`),
+      clock,
+      log,
+    },
+    { nodeName: 'pi-01', fileCheckMs: 20_000 },
+  )
+  const stopping = new AbortController()
+  t.teardown(() => stopping.abort())
+  return {
+    files,
+    told,
+    warned,
+    clock,
+    log,
+    manager,
+    pods: () => newest,
+    put(path: string, name: string, image = 'busybox:1') {
+      const content = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name },
+        spec: { containers: [{ name: 'main', image }] },
+      }
+      files.set(path, { path, content })
+    },
+    spoil: (error: Error | undefined) => {
+      broken = error
+    },
+    nudge: () => changed(),
+    start: () => void manager.run(stopping.signal),
+  }
+}
+
+test('files are followed: at once when the kernel tells, else when it is time', async (t) => {
+  const { put, told, clock, nudge, start, files, pods } = aFolder(t)
+  put('/m/a.yaml', 'a')
+  start()
+  await clock.advance(0)
+  put('/m/b.yaml', 'b')
+  nudge()
+  await clock.advance(200)
+  const [first] = pods()
+  files.delete('/m/b.yaml')
+  put('/m/c.yaml', 'c')
+  await clock.advance(20_000)
+  t.same(told, [['a-pi-01'], ['a-pi-01', 'b-pi-01'], ['a-pi-01', 'c-pi-01']])
+  t.equal(pods()[0], first, 'what did not change is the same pod')
+  await clock.advance(60_000)
+  t.equal(told.length, 3, 'no news is not told')
+})
+
+test('a bad file is told of once, stops no other, and ends nothing that runs', async (t) => {
+  const { put, files, told, warned, log, manager } = aFolder(t)
+  put('/m/a.yaml', 'a')
+  put('/m/b.yaml', 'b')
+  files.set('/m/c.yaml', { path: '/m/c.yaml', problem: 'it is not YAML: line 1' })
+  await manager.look()
+  files.set('/m/a.yaml', { path: '/m/a.yaml', problem: 'it is not YAML: line 3' })
+  await manager.look()
+  await manager.look()
+  t.same(told, [['a-pi-01', 'b-pi-01']])
+  t.same(log.messages('warn').length, 2)
+  t.match(warned, [
+    'InvalidStaticPod: Static pod file /m/c.yaml is not used: it is not YAML: line 1. To mend it, correct the file',
+    '/m/a.yaml',
+  ])
+  put('/m/a.yaml', 'a', 'busybox:2')
+  files.delete('/m/b.yaml')
+  await manager.look()
+  t.same(told.at(-1), ['a-pi-01'])
+})
+
+test('of two files with a pod of one name the first counts', async (t) => {
+  const { put, told, warned, manager } = aFolder(t)
+  put('/m/1.yaml', 'web')
+  put('/m/2.yaml', 'web')
+  await manager.look()
+  t.same(told, [['web-pi-01']])
+  t.match(warned, ['/m/2.yaml is not used: /m/1.yaml holds a pod of the same name'])
+})
+
+test('a folder that cannot be read leaves everything as it is', async (t) => {
+  const { put, told, spoil, manager, log } = aFolder(t)
+  spoil(new Error('EIO'))
+  await manager.look()
+  t.same(told, [undefined], 'nobody knows what is wanted')
+  spoil(undefined)
+  put('/m/a.yaml', 'a')
+  await manager.look()
+  spoil(new Error('EIO'))
+  await manager.look()
+  await manager.look()
+  t.same(told, [undefined, ['a-pi-01']])
+  t.equal(log.messages('warn').length, 2)
+})

@@ -1,0 +1,139 @@
+/** Loop: the folder of manifests → the pods that this machine runs of its own accord. A bad file stops no other. */
+import type { Pod } from '../../../api/pod.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { pathOf } from '../wanted/desired-pods.ts'
+import { staticPod } from './static-pods.ts'
+
+export type ManifestFile = { readonly path: string } & (
+  | { readonly content: unknown }
+  /** It cannot be read, or is neither YAML nor JSON. */
+  | { readonly problem: string }
+)
+
+export interface ManifestFolder {
+  /** Every manifest that is there; none when there is no folder. Rejects when the folder cannot be read. */
+  read(): Promise<readonly ManifestFile[]>
+  /** Tells of changes until `signal` aborts. Resolves early when the folder cannot be watched. */
+  watch(changed: () => void, signal: AbortSignal): Promise<void>
+}
+
+export type StaticPodNeeds = {
+  readonly folder: ManifestFolder
+  /** Told the whole of what the files want, each time it changes; undefined while it is not known. */
+  readonly tell: (pods: readonly Pod[] | undefined) => void
+  /** For whoever runs `kubectl describe node`. */
+  readonly warn: (reason: string, message: string) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type StaticPodSettings = { readonly nodeName: string; readonly fileCheckMs: number }
+
+export interface StaticPodManager extends Loop {
+  /** Reads the folder once, so that what it says is known before anything is decided. Never rejects. */
+  look(): Promise<void>
+}
+
+/** An editor writes in several goes: it is read once it is quiet. */
+const quietMs = 150
+
+export function staticPodManager(
+  needs: StaticPodNeeds,
+  { nodeName, fileCheckMs }: StaticPodSettings,
+): StaticPodManager {
+  const { folder, tell, warn, clock, log } = needs
+  /** By file: the last good pod it held. */
+  let pods: ReadonlyMap<string, Pod> | undefined
+  /** By file: what is wrong with it. */
+  let problems: ReadonlyMap<string, string> = new Map()
+  let folderProblem: string | undefined
+
+  const take = (files: readonly ManifestFile[]) => {
+    const before = pods ?? new Map<string, Pod>()
+    const now = new Map<string, Pod>()
+    const wrong = new Map<string, string>()
+    const names = new Map<string, string>()
+    for (const file of files) {
+      const { path } = file
+      const last = before.get(path)
+      const read = 'content' in file ? podIn(path, file.content, last) : { ok: false as const, because: file.problem }
+      if (!read.ok) wrong.set(path, read.because)
+      // A slip of the pen ends nothing that runs.
+      const pod = read.ok ? read.pod : last
+      if (pod === undefined) continue
+      const twin = names.get(pathOf(pod))
+      if (twin === undefined) now.set(path, pod)
+      else wrong.set(path, `${twin} holds a pod of the same name`)
+      names.set(pathOf(pod), twin ?? path)
+    }
+    tellNews(before, now)
+    tellProblems(wrong)
+    problems = wrong
+    const same =
+      pods !== undefined && now.size === before.size && [...now].every(([path, pod]) => before.get(path) === pod)
+    pods = now
+    if (!same) tell([...now.values()])
+  }
+
+  const podIn = (path: string, content: unknown, last: Pod | undefined) => {
+    const made = staticPod(content, { path, nodeName, nowWallMs: clock.wallMs() })
+    if (!made.ok) return { ok: false as const, because: made.problems.join('; ') }
+    return { ok: true as const, pod: last?.metadata.uid === made.pod.metadata.uid ? last : made.pod }
+  }
+
+  const tellNews = (before: ReadonlyMap<string, Pod>, now: ReadonlyMap<string, Pod>) => {
+    for (const [path, pod] of now) {
+      if (before.get(path) !== pod) log.info('Static pod wanted', { file: path, pod: pathOf(pod) })
+    }
+    for (const [path, pod] of before) {
+      if (!now.has(path)) log.info('Static pod not wanted any more', { file: path, pod: pathOf(pod) })
+    }
+  }
+
+  const tellProblems = (wrong: ReadonlyMap<string, string>) => {
+    for (const [path, because] of wrong) {
+      if (problems.get(path) === because) continue
+      const remedy = 'correct the file or take it away: it is read again by itself'
+      log.warn('Static pod file not used', { file: path, because, remedy })
+      warn('InvalidStaticPod', `Static pod file ${path} is not used: ${because}. To mend it, ${remedy}`)
+    }
+  }
+
+  const look = async () => {
+    try {
+      take(await folder.read())
+      folderProblem = undefined
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      if (folderProblem !== message) log.warn('Static pod folder not read, its pods stay as they are', { error })
+      folderProblem = message
+      if (pods === undefined) tell(undefined)
+    }
+  }
+
+  return {
+    name: 'static-pods',
+    look,
+    async run(signal) {
+      while (!signal.aborted) {
+        const round = new AbortController()
+        const news = alarm(clock)
+        let isNews = false
+        const changed = () => {
+          isNews = true
+          news.ring()
+        }
+        // Armed anew in every round: the folder may have come to be, or be another one of the same name.
+        const watching = folder.watch(changed, round.signal)
+        await look()
+        await news.sleep(fileCheckMs, signal)
+        if (isNews) await clock.sleep(quietMs, signal)
+        round.abort()
+        await watching
+      }
+    },
+  }
+}

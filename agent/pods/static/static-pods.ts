@@ -1,0 +1,93 @@
+/** A manifest in a file → the pod that this machine runs of its own accord, or everything that is wrong with it. */
+import { createHash } from 'node:crypto'
+import { decode } from '../../../api/decode.ts'
+import { isObject } from '../../../api/json.ts'
+import { type Pod, PodSchema } from '../../../api/pod.ts'
+import { claimsOf, configMapsOf, secretsOf } from '../../../api/pod-references.ts'
+import { forbidden, type Problem, problemText } from '../../../api/problem.ts'
+import { resources } from '../../../api/resources.ts'
+import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation } from '../../../api/static-pod.ts'
+import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
+import { metadataProblems } from '../../../api/validation/metadata-validation.ts'
+import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
+import { podProblems } from '../../../api/validation/pod-validation.ts'
+import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+
+export type StaticPod =
+  | { readonly ok: true; readonly pod: Pod }
+  /** One sentence each, with the field. */
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+export type ManifestFacts = { readonly path: string; readonly nodeName: string; readonly nowWallMs: number }
+
+/** As the kubelet makes it: the node's name at the end of its own, known by a hash of what is written and where. */
+export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
+  const { apiVersion, kind } = isObject(content) ? content : {}
+  if (apiVersion !== 'v1' || kind !== 'Pod') {
+    const found = kind === undefined ? 'nothing that names its kind' : `a ${kind} of ${apiVersion}`
+    return { ok: false, problems: [`it holds ${found}: a file holds one Pod of v1`] }
+  }
+  const decoded = decode(PodSchema, content)
+  const unknown = decoded.unknownFields.map((field) => `${field}: Unknown field`)
+  if (!decoded.ok) return { ok: false, problems: [...decoded.problems.map(problemText), ...unknown] }
+  const pod = made(decoded.value, hashOf(content, facts), facts)
+  const problems = [
+    ...metadataProblems(resources.pods, pod.metadata),
+    ...podProblems(pod),
+    ...earlyProblems('spec', pod.spec),
+    ...unsupportedFields('spec', pod.spec),
+    ...dependencies(pod),
+  ].map(problemText)
+  return problems.length + unknown.length === 0 ? { ok: true, pod } : { ok: false, problems: [...problems, ...unknown] }
+}
+
+function made({ apiVersion, kind, metadata, spec }: Pod, hash: string, { nodeName, nowWallMs }: ManifestFacts): Pod {
+  const { name = '', namespace, labels, annotations } = metadata
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      // Without a name of its own it has none: the node's alone names nothing.
+      name: name === '' ? '' : `${name}-${nodeName}`,
+      namespace: namespace || 'default',
+      uid: hash,
+      ...(labels && { labels }),
+      annotations: {
+        ...annotations,
+        [configSourceAnnotation]: 'file',
+        [configHashAnnotation]: hash,
+        [configSeenAnnotation]: rfc3339(nowWallMs),
+      },
+    },
+    spec: withPodDefaults({
+      ...spec,
+      nodeName,
+      // Nobody may drive it away: it comes from the machine and stays as long as its file.
+      tolerations: [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }],
+    }),
+  }
+}
+
+/** It must run with no API to ask. */
+function dependencies(pod: Pod): readonly Problem[] {
+  const because = (what: string) =>
+    forbidden('spec', `names ${what}: a static pod runs without the API, so give it what it needs by hostPath or env`)
+  const { serviceAccountName = '' } = pod.spec
+  return [
+    ...[...secretsOf(pod)].map((name) => because(`the Secret ${name}`)),
+    ...[...configMapsOf(pod)].map((name) => because(`the ConfigMap ${name}`)),
+    ...(serviceAccountName === '' ? [] : [because(`the ServiceAccount ${serviceAccountName}`)]),
+    ...claimsOf(pod).map(because),
+  ]
+}
+
+/** Of what is written, not of what we make of it: an agent with other defaults finds the same pod. */
+function hashOf(content: unknown, { path, nodeName }: ManifestFacts): string {
+  const written = JSON.stringify(content, (_, value) => (isObject(value) ? inOrder(value) : value))
+  return createHash('sha256').update(`${written}\n${nodeName}\n${path}`).digest('hex').slice(0, 32)
+}
+
+function inOrder(object: { readonly [name: string]: unknown }): unknown {
+  return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,64 @@
+/** What a pod's status says that was refused, ended by a decision, or begins again. */
+import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../api/pod.ts'
+import { qosClassOf } from '../../../api/qos-class.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+
+/** The pod may not run here: as the kubelet says it, without containers. */
+export function refusedStatus(
+  pod: Pod,
+  { reason, message }: { readonly reason: string; readonly message: string },
+  nowWallMs: number,
+): PodStatus {
+  return {
+    phase: 'Failed',
+    reason,
+    message: `Pod was rejected: ${message}`,
+    startTime: rfc3339(nowWallMs),
+    qosClass: qosClassOf(pod.spec),
+  }
+}
+
+/**
+ * The pod is over by a decision, or was before: in the decision's words, which are kept whatever its containers say.
+ * Its phase is final only once nothing of it runs.
+ */
+export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
+  const { phase = 'Failed', reason, message } = ending
+  const { containerStatuses = [], ephemeralContainerStatuses = [] } = found
+  const running = [...containerStatuses, ...ephemeralContainerStatuses].some(
+    ({ state }) => state?.running !== undefined,
+  )
+  const disruption = ending.conditions?.filter(({ type }) => type === 'DisruptionTarget') ?? []
+  return {
+    ...found,
+    phase: running ? 'Running' : phase,
+    conditions: [...(found.conditions ?? []), ...disruption],
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+  }
+}
+
+/** That it is not the pod's own doing that it ends: its owner may have another in its place. */
+export function withDisruption(
+  conditions: readonly PodCondition[],
+  message: string | undefined,
+  nowWallMs: number,
+): readonly PodCondition[] {
+  if (message === undefined) return conditions
+  const others = conditions.filter(({ type }) => type !== 'DisruptionTarget')
+  const lastTransitionTime = rfc3339(nowWallMs)
+  return [
+    ...others,
+    { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message, lastTransitionTime },
+  ]
+}
+
+/** The status as if these containers had never been: what they came to does not count. */
+export function begunAgain(status: PodStatus, names: readonly string[]): PodStatus {
+  const others = (of: readonly ContainerStatus[] = []) => of.filter(({ name }) => !names.includes(name))
+  return {
+    ...status,
+    containerStatuses: others(status.containerStatuses),
+    initContainerStatuses: others(status.initContainerStatuses),
+  }
+}

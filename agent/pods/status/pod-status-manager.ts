@@ -1,0 +1,55 @@
+/** Reports the status of pods to the control plane, each only when it changed (pkg/kubelet/status/status_manager.go). */
+import type { Pod, PodStatus } from '../../../api/pod.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { ControlPlane } from '../../node/control-plane.ts'
+import { onReported } from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import { pathOf } from '../wanted/desired-pods.ts'
+
+export interface PodStatusManager {
+  /** Reports the status unless it was reported already. */
+  report(uid: string, pod: Pod, status: PodStatus): void
+  /** Nothing of the pod is left: drops its record. While the pod is `desired`, reported once until `resendGone`. */
+  reportGone(uid: string, desired: boolean): void
+  /** The control plane still desires these pods (left out: all): their next `reportGone` is sent again. */
+  resendGone(uids?: readonly string[]): void
+}
+
+export type PodStatusManagerNeeds = {
+  readonly records: PodRecords
+  readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone'>
+  readonly log: Log
+}
+
+export function podStatusManager({ records, controlPlane, log }: PodStatusManagerNeeds): PodStatusManager {
+  /** UIDs without a record. */
+  const goneReported = new Set<string>()
+
+  return {
+    report(uid, pod, status) {
+      const { name = '', namespace = 'default', resourceVersion = '' } = pod.metadata
+      const message = { namespace, name, uid, observedResourceVersion: resourceVersion, status }
+      const text = JSON.stringify(message)
+      const before = records.of(uid)
+      if (before.reported === text) return
+      const { phase, reason } = status
+      if (before.status?.phase !== phase)
+        log.info('Pod changed', { pod: pathOf(pod), phase, ...(reason ? { reason } : {}) })
+      records.update(uid, (record) => onReported(record, status, text))
+      controlPlane.reportPod(message)
+    },
+    reportGone(uid, desired) {
+      const { observed = '', reported, pod } = records.get(uid) ?? {}
+      const existed = reported !== undefined || observed !== ''
+      records.delete(uid)
+      if (!existed && (!desired || goneReported.has(uid))) return
+      if (desired) goneReported.add(uid)
+      controlPlane.reportPodGone(uid)
+      if (existed && pod !== undefined) log.info('Pod gone', { pod: pathOf(pod) })
+    },
+    resendGone(uids) {
+      if (uids === undefined) goneReported.clear()
+      else for (const uid of uids) goneReported.delete(uid)
+    },
+  }
+}

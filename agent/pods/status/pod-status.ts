@@ -1,0 +1,67 @@
+/** What the engine has of a pod, and what holds it up → the status that kubectl shows. */
+import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
+import { qosClassOf } from '../../../api/qos-class.ts'
+import { rfc3339, wholeSeconds } from '../../../daemon/clock.ts'
+import { isRunning, sortContainers } from '../record/pod-containers.ts'
+import { isFinal, phaseOf } from '../record/pod-phase.ts'
+import { withinPod } from '../record/termination-messages.ts'
+import type { RuntimeContainer } from '../runtime/runtime.ts'
+import { type ContainerFacts, containerStatus, ephemeralStatus, initStatus } from './container-status.ts'
+import { conditionsOf } from './pod-conditions.ts'
+
+export type StatusFacts = ContainerFacts & {
+  readonly containers: readonly RuntimeContainer[]
+  readonly hostIP: string | undefined
+  readonly nowWallMs: number
+}
+
+export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
+  const found = sortContainers(facts.containers)
+  const inits = pod.spec.initContainers ?? []
+  const statusOf = (container: Container) =>
+    containerStatus(container, inits.length > 0 ? 'PodInitializing' : 'ContainerCreating', found, facts)
+  const most = pod.spec.containers.length + inits.length
+  const containerStatuses = withinPod(pod.spec.containers.map(statusOf), most)
+  const initStatuses = withinPod(
+    inits.map((container) => initStatus(container, statusOf(container))),
+    most,
+  )
+  const added = (pod.spec.ephemeralContainers ?? []).map((container) =>
+    ephemeralStatus(containerStatus(container, 'ContainerCreating', found, facts)),
+  )
+  const decided = phaseOf(pod, containerStatuses, initStatuses)
+  // Who waits to run again has not ended for good, whatever the restart policy says.
+  const goesOn = isFinal(decided) && containerStatuses.some(({ name }) => facts.waiting.has(name))
+  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : goesOn ? 'Running' : decided
+  const { sandbox } = found
+  const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip
+  // One that is over keeps telling the address it had.
+  const podIP = sandbox !== undefined && isRunning(sandbox) ? ownIP : isFinal(phase) ? facts.last?.podIP : undefined
+  const startTime = facts.last?.startTime ?? startOf(facts)
+  return {
+    phase: phase ?? 'Pending',
+    conditions: conditionsOf({
+      pod,
+      phase,
+      sandbox,
+      containerStatuses,
+      initStatuses,
+      startTime,
+      last: facts.last?.conditions,
+      nowWallMs: facts.nowWallMs,
+    }),
+    ...(facts.hostIP === undefined ? {} : { hostIP: facts.hostIP, hostIPs: [{ ip: facts.hostIP }] }),
+    ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
+    startTime,
+    ...(inits.length === 0 ? {} : { initContainerStatuses: initStatuses }),
+    containerStatuses,
+    ...(added.length === 0 ? {} : { ephemeralContainerStatuses: added }),
+    qosClass: qosClassOf(pod.spec),
+  }
+}
+
+/** The first thing we made for it, or now: so that an agent that starts again says the same. */
+function startOf({ containers, nowWallMs }: StatusFacts): string {
+  const [first] = containers.map(({ createdAt }) => createdAt).sort()
+  return wholeSeconds(first) ?? rfc3339(nowWallMs)
+}

@@ -1,0 +1,293 @@
+/** One visit to one pod: look, plan, act, and look again until the plan is empty. */
+import { isDeepStrictEqual } from 'node:util'
+import { comesBack } from '../../../api/node-shutdown.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Hold, StartGate } from '../admission/start-gate.ts'
+import type { OptionSources } from '../containers/container-start.ts'
+import type { ExecuteStep } from '../containers/step-executors.ts'
+import { readTerminationMessages } from '../containers/termination-message-reader.ts'
+import type { ImageFacts } from '../images/image-decision.ts'
+import type { PodImages } from '../images/pod-images.ts'
+import { planEnding, planPod, planRemoval } from '../plan/pod-plan.ts'
+import type { PodPlan } from '../plan/pod-steps.ts'
+import type { Prober } from '../probes/prober.ts'
+import { containersOf, exitCodeOf, hasEnded, isRunning } from '../record/pod-containers.ts'
+import type { PodNews } from '../record/pod-events.ts'
+import { isFinal } from '../record/pod-phase.ts'
+import {
+  isLeaving,
+  isOver,
+  newRecord,
+  onActiveSince,
+  onCleared,
+  onEnded,
+  onObserved,
+  onProbed,
+  onStatusReset,
+  onVolumesWritten,
+  onWaitingRecorded,
+  type PodRecord,
+  vitalsOf,
+  withoutImages,
+} from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import { restartPolicyOf } from '../record/restarts.ts'
+import { agoByDate, type DateSource } from '../record/trusted-time.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
+import { begunAgain, endedStatus } from '../status/pod-endings.ts'
+import { podStatus } from '../status/pod-status.ts'
+import type { PodStatusManager } from '../status/pod-status-manager.ts'
+import { waitingEvents } from '../status/waiting-events.ts'
+import { refreshFiles } from '../volumes/container-mounts.ts'
+import type { VolumeStore } from '../volumes/volume-store.ts'
+import { pathOf } from '../wanted/desired-pods.ts'
+
+export type VisitNeeds = {
+  readonly runtime: Pick<ContainerRuntime, 'listContainers' | 'logTail'>
+  readonly volumes: VolumeStore
+  readonly records: PodRecords
+  readonly statuses: PodStatusManager
+  readonly images: Pick<PodImages, 'factsOf'>
+  readonly execute: ExecuteStep
+  readonly sources: () => OptionSources
+  readonly prober: Pick<Prober, 'observe' | 'forget' | 'vitals' | 'unknownForMs'>
+  /** The pod as it is wanted now. */
+  readonly wanted: (uid: string) => Pod | undefined
+  /** What is wanted was not heard as a whole, or stands in a copy that may be old. */
+  readonly mayBeOld: () => boolean
+  /** The pod is over, or gone: worth remembering. */
+  readonly ended: () => void
+  readonly hostIP: () => string | undefined
+  readonly gate: StartGate
+  readonly date: DateSource
+  readonly keptDead: number
+  readonly event: (pod: Pod, news: PodNews) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A plan is followed this many rounds in one visit: more than any pod needs. */
+const maxRounds = 12
+/** A pod that does not settle is left alone this long. */
+const unsettledMs = 30_000
+
+/** While the date is not known a deadline is looked at this often. */
+const undatedMs = 60_000
+
+/** Gives when time will change the plan; undefined when only news will. */
+export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSignal): Promise<number | undefined> {
+  const { runtime, records, clock, log } = needs
+  records.of(uid)
+  records.update(uid, withoutImages)
+  for (let round = 0; round < maxRounds && !signal.aborted; round++) {
+    const containers = await runtime.listContainers(uid)
+    const pod = needs.wanted(uid)
+    if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
+      needs.prober.forget(uid)
+      await needs.volumes.remove(uid, signal)
+      needs.statuses.reportGone(uid, pod !== undefined)
+      needs.ended()
+      return undefined
+    }
+    const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
+    const known = records.update(uid, (record) => onObserved(record, pod, containers, moment)) ?? records.of(uid)
+    const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
+    if (cut.length > 0) {
+      for (const target of cut) await needs.execute(uid, pod, { step: 'remove', target })
+      const names = cut.map(({ identity }) => identity.containerName)
+      records.update(uid, (record) => onStatusReset(record, begunAgain(record.status ?? {}, names)))
+      continue
+    }
+    observeProbes(uid, pod, containers, needs)
+    if (pod !== undefined) await readTerminationMessages(needs, pod, containers)
+    const unknownMs = needs.prober.unknownForMs(uid)
+    const runs = containers.some(isRunning)
+    if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await refreshVolumes(uid, pod, needs)
+    // Ended by a decision while we read, or that was called off: nothing above holds.
+    if (records.of(uid).ended !== known.ended) continue
+    const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(pod)
+    if (pod !== undefined && hold?.isNews) {
+      needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
+    }
+    const plan = hold && pod ? heldPlan(pod, hold) : planFor(pod, records.of(uid), containers, needs)
+    if (pod !== undefined) {
+      recordWaiting(uid, pod, plan, needs)
+      if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
+    }
+    const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs, runs)
+    if (pod !== undefined && leftMs !== undefined && leftMs <= 0) {
+      endForDeadline(uid, pod, needs)
+      continue
+    }
+    if (plan.steps.length === 0) {
+      // What has ended needs its volumes no longer, memory least of all.
+      if (!runs && pod !== undefined && isOver(pod, known)) {
+        if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid, signal)
+        records.update(uid, onCleared)
+      }
+      return earliest(plan.againInMs, leftMs, unknownMs || undefined)
+    }
+    if (pod !== undefined && plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(pod)
+    for (const step of plan.steps) {
+      if (!signal.aborted) await needs.execute(uid, pod ?? known.pod, step)
+    }
+  }
+  if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
+  return unsettledMs
+}
+
+/**
+ * Asked to stop when the machine went down, they said that they were done, and were not: they are begun again. Those that
+ * failed, or are started again whatever they say, need no help.
+ */
+function cutShort(
+  { spec }: Pod,
+  { interruptedAt }: PodRecord,
+  containers: readonly RuntimeContainer[],
+): readonly RuntimeContainer[] {
+  if (interruptedAt === undefined || restartPolicyOf(spec.restartPolicy) !== 'OnFailure') return []
+  const sinceMs = Date.parse(interruptedAt)
+  return containers.filter(
+    (one) =>
+      one.identity.kind === 'container' &&
+      hasEnded(one) &&
+      exitCodeOf(one) === 0 &&
+      // Told in whole seconds: it may have begun within that one.
+      Date.parse(one.startedAt ?? one.createdAt) < sinceMs + 1_000 &&
+      Date.parse(one.finishedAt ?? one.createdAt) >= sinceMs,
+  )
+}
+
+function heldPlan(pod: Pod, { reason, message, againInMs }: Hold): PodPlan {
+  return { steps: [], waiting: new Map(containersOf(pod).map(({ name }) => [name, { reason, message }])), againInMs }
+}
+
+function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.flatMap((time) => time ?? [])
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+/**
+ * Until its deadline, on the monotonic clock: from its first container, or by dates where that was before us. It did not
+ * start before it was made, whatever the clock said.
+ */
+function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): number | undefined {
+  const { records, clock } = needs
+  const { activeDeadlineSeconds } = pod.spec
+  const known = records.of(uid)
+  const startTime = known.status?.startTime
+  if (activeDeadlineSeconds === undefined || startTime === undefined || isOver(pod, known) || isLeaving(pod)) {
+    return undefined
+  }
+  const nowMs = clock.monotonicMs()
+  const { creationTimestamp = '' } = pod.metadata
+  const sinceTime = [startTime, creationTimestamp].sort().at(-1) ?? startTime
+  const agoMs = agoByDate(sinceTime, needs.date, runs)
+  // Until the date is known its time runs from when it was first seen.
+  const activeSinceMs = known.activeSinceMs ?? nowMs - (agoMs ?? 0)
+  if (known.activeSinceMs === undefined || (known.dateUnknown && agoMs !== undefined)) {
+    records.update(uid, (record) => onActiveSince(record, nowMs - (agoMs ?? 0), agoMs === undefined))
+  }
+  const leftMs = activeSinceMs + activeDeadlineSeconds * 1000 - nowMs
+  return agoMs === undefined ? Math.min(leftMs, undatedMs) : leftMs
+}
+
+function endForDeadline(uid: string, pod: Pod, { records, event, ended }: VisitNeeds): void {
+  const reason = 'DeadlineExceeded'
+  const message = 'Pod was active on the node longer than the specified deadline'
+  event(pod, { type: 'Normal', reason, message })
+  records.update(uid, (record) => onEnded(record, { ...record.status, phase: 'Failed', reason, message }))
+  ended()
+}
+
+function observeProbes(
+  uid: string,
+  pod: Pod | undefined,
+  containers: readonly RuntimeContainer[],
+  { prober, records, hostIP }: VisitNeeds,
+): void {
+  if (pod === undefined || isOver(pod, records.of(uid))) {
+    prober.forget(uid)
+    records.update(uid, (record) => onProbed(record, newRecord.probes))
+    return
+  }
+  const ownIP = containers.find(({ ip }) => ip !== undefined)?.ip
+  const podIP = pod.spec.hostNetwork ? hostIP() : ownIP
+  prober.observe(uid, { pod, containers, podIP, leaving: isLeaving(pod) })
+  records.update(uid, (record) => onProbed(record, prober.vitals(uid)))
+}
+
+/** Writes the files of its volumes again if the pod or its ConfigMaps or Secrets changed. */
+async function refreshVolumes(uid: string, pod: Pod, needs: VisitNeeds): Promise<void> {
+  const sources = needs.sources()
+  const from = [pod, sources.configMaps, sources.secrets]
+  if (from.every((value, index) => value === needs.records.get(uid)?.volumesFrom[index])) return
+  try {
+    await refreshFiles(pod, { ...sources, podIP: undefined }, needs.volumes)
+    needs.records.update(uid, (record) => onVolumesWritten(record, from))
+  } catch (error) {
+    needs.log.warn('Files of a volume not renewed', { pod: pathOf(pod), error })
+  }
+}
+
+function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, event }: VisitNeeds): void {
+  const { events, recorded } = waitingEvents(pod, plan, records.of(uid).waitingRecorded)
+  if (events.length === 0) return
+  records.update(uid, (record) => onWaitingRecorded(record, recorded))
+  for (const one of events) event(pod, one)
+}
+
+function planFor(
+  pod: Pod | undefined,
+  known: PodRecord,
+  containers: readonly RuntimeContainer[],
+  needs: Pick<VisitNeeds, 'images' | 'clock' | 'keptDead' | 'mayBeOld'>,
+): PodPlan {
+  const { graceSeconds } = known
+  const images = pod === undefined ? new Map<string, ImageFacts>() : needs.images.factsOf(pod, known)
+  const facts = {
+    mayBeOld: needs.mayBeOld(),
+    containers,
+    images,
+    record: known,
+    nowMs: needs.clock.monotonicMs(),
+    keptDead: needs.keptDead,
+  }
+  // Who was evicted left no room: what is on the disk of it goes, too.
+  const isEvicted = pod !== undefined && isOver(pod, known) && (known.ended ?? pod.status)?.reason === 'Evicted'
+  if (pod === undefined || isLeaving(pod) || isEvicted) return planRemoval(pod ?? known.pod, facts, graceSeconds)
+  return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
+}
+
+function tellStatus(
+  uid: string,
+  pod: Pod,
+  containers: readonly RuntimeContainer[],
+  { waiting }: PodPlan,
+  { records, statuses, hostIP, clock, date, ended }: VisitNeeds,
+): void {
+  const known = records.of(uid)
+  const over = isOver(pod, known)
+  if (over && containers.length === 0) {
+    // Nothing is left to be looked at but the words. Those of the control plane itself it need not be told.
+    if (known.ended !== undefined) statuses.report(uid, pod, known.ended)
+    return
+  }
+  const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
+  const found = podStatus(pod, {
+    containers,
+    waiting,
+    vitals: vitalsOf(known),
+    messages: known.terminationMessages,
+    last,
+    hostIP: hostIP(),
+    nowWallMs: date.nowMs() ?? clock.wallMs(),
+  })
+  const status = over ? endedStatus(found, last ?? {}) : found
+  statuses.report(uid, pod, status)
+  if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return
+  records.update(uid, (record) => onEnded(record, status))
+  ended()
+}

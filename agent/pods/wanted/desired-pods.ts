@@ -1,0 +1,92 @@
+/** What the control plane wants on this node, as last heard. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Desired, Misread } from '../../../api/desired.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../../api/static-pod.ts'
+
+/**
+ * A message is the whole of what is wanted. Within one epoch of the controller an older one is late and counts for
+ * nothing; a new epoch is always news, even when it wants nothing: the controller may have been set up anew.
+ */
+export function isNews(known: Desired | undefined, message: Desired): boolean {
+  return known === undefined || known.epoch !== message.epoch || known.version < message.version
+}
+
+/** What is not understood of it stays as it was wanted before: nothing is ended for words that are not known. */
+export function withKnown(message: Desired, before: Desired | undefined): Desired {
+  if (message.misread === undefined || before === undefined) return message
+  const uids = (kind: Misread['kind']) =>
+    new Set(message.misread?.flatMap((one) => (one.kind === kind ? [one.uid] : [])))
+  const [pods, configMaps, secrets] = [uids('Pod'), uids('ConfigMap'), uids('Secret')]
+  return {
+    ...message,
+    pods: [...message.pods, ...before.pods.filter(({ metadata }) => pods.has(metadata.uid ?? ''))],
+    configMaps: [
+      ...(message.configMaps ?? []),
+      ...(before.configMaps ?? []).filter(({ metadata }) => configMaps.has(metadata.uid ?? '')),
+    ],
+    secrets: [
+      ...(message.secrets ?? []),
+      ...(before.secrets ?? []).filter(({ metadata }) => secrets.has(metadata.uid ?? '')),
+    ],
+  }
+}
+
+/** The pods to run, by UID. One without a UID or a name cannot be run; a mirror shows what runs already. */
+function podsByUID({ pods }: Desired): ReadonlyMap<string, Pod> {
+  return new Map(
+    pods.flatMap((pod) => {
+      const { uid, name } = pod.metadata
+      return uid && name && !isMirrorPod(pod) ? [[uid, notOwn(pod)]] : []
+    }),
+  )
+}
+
+/** What others say of a static pod's readiness they write on its mirror. */
+function withGates(pod: Pod, desired: Desired | undefined): Pod {
+  if ((pod.spec.readinessGates ?? []).length === 0) return pod
+  const status = desired?.pods.find((one) => mirroredHash(one) === pod.metadata.uid)?.status
+  return status === undefined ? pod : { ...pod, status }
+}
+
+/** Nobody makes a pod more than it is by writing on it that it comes from a file. */
+function notOwn(pod: Pod): Pod {
+  if (!isStaticPod(pod)) return pod
+  const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: 'api' }
+  return { ...pod, metadata: { ...pod.metadata, annotations } }
+}
+
+export function mirrorsIn({ pods }: Desired): readonly Pod[] {
+  return pods.filter(isMirrorPod)
+}
+
+/**
+ * All that is wanted here. A static pod waits for the last one of its name to be gone, so that a changed file never has
+ * two of it running. `here`: what there is on the machine, by UID, with its namespace and name.
+ */
+export function wantedHere(
+  desired: Desired | undefined,
+  own: readonly Pod[],
+  here: ReadonlyMap<string, string>,
+): ReadonlyMap<string, Pod> {
+  const placed: ReadonlyMap<string, Pod> = desired === undefined ? new Map() : podsByUID(desired)
+  const isInTheWay = (pod: Pod) =>
+    [...here].some(([uid, path]) => uid !== pod.metadata.uid && path === pathOf(pod) && !placed.has(uid))
+  const free = own.filter((pod) => !isInTheWay(pod))
+  return new Map([...placed, ...free.map((pod): [string, Pod] => [pod.metadata.uid ?? '', withGates(pod, desired)])])
+}
+
+export function pathOf({ metadata }: Pod): string {
+  return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
+}
+
+/** UIDs of the pods for which the two want something else, what they name included. */
+export function changedPods(before: Desired | undefined, after: Desired): readonly string[] {
+  if (before === undefined) return [...podsByUID(after).keys()]
+  const [old, now] = [podsByUID(before), podsByUID(after)]
+  const all = [...new Set([...old.keys(), ...now.keys()])]
+  const sameData =
+    isDeepStrictEqual(before.configMaps ?? [], after.configMaps ?? []) &&
+    isDeepStrictEqual(before.secrets ?? [], after.secrets ?? [])
+  return sameData ? all.filter((uid) => !isDeepStrictEqual(old.get(uid), now.get(uid))) : all
+}
