@@ -18,10 +18,12 @@ export function withDeadline<T>(
   what = 'Not done',
 ): Promise<T> {
   return withOwnSignal(signal, async (own) => {
-    const late = tooLate(ms, what)
+    // Made when it is needed: an error costs as much as the rest, for its stack.
+    let late: TooLate | undefined
     let timer: NodeJS.Timeout | undefined
     const deadline = new Promise<never>((_, reject) => {
       const giveUp = () => {
+        late = tooLate(ms, what)
         reject(late)
         own.abort(late)
       }
@@ -30,7 +32,7 @@ export function withDeadline<T>(
     try {
       return await Promise.race([work(own.signal), deadline])
     } catch (error) {
-      throw own.signal.reason === late ? late : error
+      throw late !== undefined && own.signal.reason === late ? late : error
     } finally {
       clearTimeout(timer)
     }
@@ -56,7 +58,7 @@ export async function withinOr<T, O>(
   try {
     return await Promise.race([work, clock.sleep(ms, over.signal).then(() => otherwise)])
   } finally {
-    over.abort()
+    over.abort('done')
   }
 }
 
