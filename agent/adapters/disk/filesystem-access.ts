@@ -14,17 +14,29 @@ export function filesystemAccess(root: string, dataDirectory: string): Filesyste
   const countersOf = new Map<string, string>()
   const query = onceAtATime((path) => failureOf(statfs(path)))
   const write = onceAtATime((path) => failureOf(writeAndRemove(join(path, '.write-probe'))))
+  let last: { readonly mountinfo: string; readonly mounts: Mounts } | undefined
+  /** Parsed only after a change: a machine with many containers has hundreds of mounts, and they seldom change. */
+  const currentMounts = (): Mounts => {
+    const mountinfo = readFileSync(join(root, 'proc/self/mountinfo'), 'utf8')
+    if (last?.mountinfo !== mountinfo) {
+      const table = mountinfo.split('\n')
+      const dataPath = realpathOf(dataDirectory)
+      last = {
+        mountinfo,
+        mounts: { dataPath, dataMount: mountOf(table, dataPath), rootMount: mountOf(table, '/') },
+      }
+    }
+    return last.mounts
+  }
+
   return {
     async mounts() {
-      const table = readFileSync(join(root, 'proc/self/mountinfo'), 'utf8').split('\n')
-      const dataPath = realpathOf(dataDirectory)
-      const read = async (path: string): Promise<MountReading | undefined> => {
-        const mount = mountOf(table, path)
-        return mount && { ...mount, errors: await errorsOf(root, mount, countersOf) }
-      }
+      const { dataPath, dataMount, rootMount } = currentMounts()
+      const read = async (mount: Mount | undefined): Promise<MountReading | undefined> =>
+        mount && { ...mount, errors: await errorsOf(root, mount, countersOf) }
       return {
-        data: await read(dataPath),
-        root: await read('/'),
+        data: await read(dataMount),
+        root: await read(rootMount),
         dataPath,
         fstab: textOf(join(root, 'etc/fstab')) ?? '',
       }
@@ -55,6 +67,13 @@ async function writeAndRemove(path: string): Promise<void> {
     await file.close()
   }
   await unlink(path)
+}
+
+type Mounts = {
+  /** The data directory without links. */
+  readonly dataPath: string
+  readonly dataMount: Mount | undefined
+  readonly rootMount: Mount | undefined
 }
 
 type Mount = Omit<MountReading, 'errors'> & { readonly type: string }
