@@ -17,15 +17,17 @@ type Program = {
 }
 
 /**
- * What others would load and we never come to: of Docker's client ssh:// addresses and BuildKit sessions; of the message bus its X11
+ * What others would load and we never come to: of Docker's client ssh:// addresses, BuildKit sessions and build contexts; of the message bus its X11
  * address and the writing of XML; of the MQTT client the timers of browsers; of systeminformation all but board and processor.
  * The text of a program stays in memory, what is never called too.
  */
 const neverUsed = {
-  packages: /^(ssh2|cpu-features|@grpc\/grpc-js|@grpc\/proto-loader|protobufjs|x11|xmlbuilder|worker-timers)$/,
+  packages:
+    /^(ssh2|cpu-features|@grpc\/grpc-js|@grpc\/proto-loader|protobufjs|x11|xmlbuilder|worker-timers|tar-fs|@balena\/dockerignore)$/,
   ofSystemInformation:
     /^\.\/(audio|battery|bluetooth|docker|filesystem|graphics|internet|network|printer|processes|usb|users|virtualbox|wifi)$/,
 }
+const dockerode = /node_modules\/dockerode\/lib\/util\.js$/
 const systemInformation = /node_modules\/systeminformation\/lib\/index\.js$/
 
 /** Copies of what Node.js has itself, for the programs that are to stay small. */
@@ -56,6 +58,10 @@ const leaveOut: Plugin = {
     onResolve({ filter: neverUsed.packages }, ({ path }) => ({ path, namespace: 'never-used' }))
     onResolve({ filter: neverUsed.ofSystemInformation }, ({ path, importer }) =>
       systemInformation.test(importer) ? { path, namespace: 'never-used' } : undefined,
+    )
+    // It packs build contexts, and Node.js keeps 2 MB for it.
+    onResolve({ filter: /^zlib$/ }, ({ path, importer }) =>
+      dockerode.test(importer) ? { path, namespace: 'never-used' } : undefined,
     )
     onLoad({ filter: /.*/, namespace: 'never-used' }, () => ({ contents: 'module.exports = {}' }))
   },
