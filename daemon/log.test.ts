@@ -39,6 +39,19 @@ test('for the journal a line has its priority, no time, and no line breaks', asy
   t.same(lines, ['<3>Loop failed error=one | two\n', '<6>Pod stopped pod=default/web tookMs=8\n'])
 })
 
+test('a fact that JSON has no form for does not end the program, and levels below the chosen one are silent', async (t) => {
+  const circle: { name: string; self?: unknown } = { name: 'pi-01' }
+  circle.self = circle
+  const lines = linesOf('json', (log) => {
+    log.info('Circle', { circle, bytes: 5n, nothing: undefined, text: 'as it is' })
+    log.with({ pod: 'web' }).debug('Not wanted')
+    log.with({ pod: 'web' }).with({ container: 'main' }).error('Both')
+  })
+  t.equal(lines.length, 2)
+  t.match(JSON.parse(lines[0] ?? ''), { circle: /pi-01.*Circular/s, bytes: '5', text: 'as it is' })
+  t.match(JSON.parse(lines[1] ?? ''), { pod: 'web', container: 'main', message: 'Both' })
+})
+
 test('an error of our own making keeps its stack', async (t) => {
   t.match(storyOf(new TypeError('x is not a function')), /x is not a function\n\s+at /)
   t.equal(storyOf('text'), 'text')

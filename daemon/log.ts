@@ -2,7 +2,7 @@
  * A log line is constant words plus facts: one JSON object a line, or readable text on a terminal, or the same text for
  * systemd's journal, which adds the time itself and takes the priority in the form of sd-daemon(3).
  */
-import { pino } from 'pino'
+import { inspect } from 'node:util'
 
 export type Facts = { readonly [name: string]: unknown }
 
@@ -31,33 +31,41 @@ export type LogSettings = {
 
 /** A log that writes to `settings.write`, one call a line, each with its ending. Errors are written with their causes. */
 export function openLog(settings: LogSettings): Log {
-  const { format } = settings
-  const shown = format === 'text' ? readable : forJournal
-  const write = format === 'json' ? settings.write : (line: string) => settings.write(shown(line))
-  const logger = pino(
-    {
-      level: settings.level,
-      base: null,
-      timestamp: () => `,"time":"${new Date().toISOString()}"`,
-      messageKey: 'message',
-      formatters: { level: (level) => ({ level }) },
-    },
-    { write },
-  )
-  return faceOf(logger)
+  const { write } = settings
+  const shown = { json: (line: string) => `${line}\n`, text: readable, journal: forJournal }[settings.format]
+  const isShown = (level: LogLevel) => levels.indexOf(level) <= levels.indexOf(settings.level)
+  const withFacts = (bound: Facts): Log => {
+    const writer =
+      (level: LogLevel) =>
+      (message: string, facts: Facts = {}) => {
+        if (!isShown(level)) return
+        write(shown(serialized({ level, time: new Date().toISOString(), ...bound, ...withStories(facts), message })))
+      }
+    return {
+      error: writer('error'),
+      warn: writer('warn'),
+      info: writer('info'),
+      debug: writer('debug'),
+      with: (facts) => withFacts({ ...bound, ...withStories(facts) }),
+    }
+  }
+  return withFacts({})
 }
 
-type Writer = {
-  [Level in LogLevel]: (facts: object, message: string) => void
-} & { child(facts: object): Writer }
+/** A level shows itself and those before it. */
+const levels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug']
 
-function faceOf(logger: Writer): Log {
-  return {
-    error: (message, facts = {}) => logger.error(withStories(facts), message),
-    warn: (message, facts = {}) => logger.warn(withStories(facts), message),
-    info: (message, facts = {}) => logger.info(withStories(facts), message),
-    debug: (message, facts = {}) => logger.debug(withStories(facts), message),
-    with: (facts) => faceOf(logger.child(facts)),
+/** Never throws: a fact that JSON has no form for, such as an object that contains itself, is written as Node.js prints it. */
+function serialized(record: Facts): string {
+  const plain = (_: string, fact: unknown) => (typeof fact === 'bigint' ? String(fact) : fact)
+  try {
+    return JSON.stringify(record, plain)
+  } catch {
+    const printed = Object.entries(record).map(([name, fact]) => [
+      name,
+      typeof fact === 'object' ? inspect(fact, { depth: 2 }) : fact,
+    ])
+    return JSON.stringify(Object.fromEntries(printed), plain)
   }
 }
 

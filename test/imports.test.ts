@@ -19,7 +19,7 @@ const nodeParts = '(node|eviction|pods|shutdown|health|usage)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },
-  { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|pino$|yaml$|unix-dgram$)/, why: 'daemon/ imports api/ and Node' },
+  { from: /^daemon\//, to: /^(?!daemon\/|api\/|node:|yaml$|unix-dgram$)/, why: 'daemon/ imports api/ and Node' },
   {
     from: /^certs\//,
     to: /^(?!certs\/|api\/|node:|node-forge(\/|$))/,
@@ -82,7 +82,6 @@ const wrong: readonly Wrong[] = [
 const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^tap$/, at: /\.test\.ts$|\/testing\/|^test\// },
   { name: /^typebox/, at: /^api\// },
-  { name: /^pino$/, at: /^daemon\/log\.ts$/ },
   {
     name: /^yaml$/,
     at: /^daemon\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/wire\/yaml-body)\.ts$|^scripts\//,
