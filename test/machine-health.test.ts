@@ -70,7 +70,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
       t.ok(unready <= 15, 'not Ready within 15 s of the disk')
       t.ok(hangs <= 30, 'and Docker is missed within 30 s')
       const { message = '' } = (await conditionsOf(controller)).get('Ready') ?? {}
-      t.match(message, /the filesystem of .* is read-only: save what you can/, 'why it is not Ready')
+      t.match(message, /The filesystem of .* is read-only. Save what you can/, 'why it is not Ready')
     } finally {
       process.kill(docker.pid ?? 0, 'SIGCONT')
       await run('mount', ['-o', 'remount,bind,rw', dataDir])

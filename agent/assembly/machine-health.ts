@@ -4,14 +4,14 @@ import type { Log } from '../../daemon/log.ts'
 import type { LoopWatch } from '../../daemon/loop-watch.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
-import { recordStart } from '../adapters/disk/start-record.ts'
+import { recordStart, startsPath } from '../adapters/disk/start-record.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
 import { systemdServices } from '../adapters/systemd/systemd-services.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { bootLastsMs } from '../health/boot-loop.ts'
 import type { BootRecord } from '../health/boot-record.ts'
-import { sensorChecks, serviceChecks } from '../health/checks.ts'
+import { scheduledChecks } from '../health/checks.ts'
 import type { ControllerTime } from '../health/clock.ts'
 import { dockerKeeper } from '../health/docker-keeper.ts'
 import { filesystemWatch } from '../health/filesystem-watch.ts'
@@ -47,7 +47,7 @@ export type MachineHealth = { readonly conditions: HealthManager; readonly loops
 export async function assembleMachineHealth(parts: MachineHealthParts): Promise<MachineHealth> {
   const { request, configuration, kernel, sensors, health, boot, knownTime, theirTime, watch, clock, log, tell } = parts
   const { dataDir, root } = request
-  const starts = await recordStart(`${parts.memoryDirectory}.starts`, sensors.time().uptimeMs)
+  const starts = await recordStart(startsPath(parts.memoryDirectory), sensors.time().uptimeMs)
   const dockerStarts = startCounter(
     () => ({
       pid: isSystemDocker(request) ? sensors.dockerPid() : undefined,
@@ -56,12 +56,13 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
     clock,
   )
   const conditions = healthManager({
-    checks: [
-      ...serviceChecks({
+    checks: scheduledChecks(
+      {
+        ...sensors,
         filesystems: filesystemWatch({ access: filesystemAccess(root, dataDir), kernel, clock }),
         docker: () => ({ version: health.info()?.version, silence: health.silence() }),
         podNetworkProblem: parts.podNetworkProblem,
-        kernel: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),
+        kernelTroubles: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),
         clock: () => ({
           ...sensors.time(),
           controller: theirTime.difference(),
@@ -77,9 +78,9 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
             shortBoots: uptimeMs < bootLastsMs ? boot.shortBoots : 0,
           }
         },
-      }),
-      ...sensorChecks(sensors, configuration),
-    ],
+      },
+      configuration,
+    ),
     clock: watch.clockFor('machine-health'),
     log,
     tell,

@@ -1,5 +1,5 @@
 /** The agent's own files: are they there, for it alone, and of use? */
-import { type Finding, type Fix, ok, problem, warning } from './finding.ts'
+import { type DoctorFinding, type Fix, ok, problem, warning } from './doctor-finding.ts'
 
 export type FileReading = { readonly path: string; readonly mode: number }
 
@@ -15,7 +15,12 @@ export type AgentFiles = {
 /** Nobody but the owner. */
 const others = 0o077
 
-export function agentFilesFindings({ dataDirectory, isWritable, identity, dataPath }: AgentFiles): readonly Finding[] {
+export function agentFilesFindings({
+  dataDirectory,
+  isWritable,
+  identity,
+  dataPath,
+}: AgentFiles): readonly DoctorFinding[] {
   if (dataDirectory === undefined) {
     return [ok('data-directory', `There is no ${dataPath} yet; joining makes it`)]
   }
@@ -27,7 +32,7 @@ export function agentFilesFindings({ dataDirectory, isWritable, identity, dataPa
   return identity === undefined ? findings : [...findings, rights('identity-file', identity, 0o600)]
 }
 
-function rights(check: string, { path, mode }: FileReading, wanted: number): Finding {
+function rights(check: string, { path, mode }: FileReading, wanted: number): DoctorFinding {
   if ((mode & others) === 0) return ok(check, `${path} is for its owner alone`)
   const told = wanted.toString(8)
   const fix: Fix = {
@@ -42,7 +47,7 @@ function rights(check: string, { path, mode }: FileReading, wanted: number): Fin
 }
 
 /** `trouble`: what is wrong with it, as starting the agent would say. */
-export function configurationFinding(path: string | undefined, trouble: string | undefined): Finding {
+export function configurationFinding(path: string | undefined, trouble: string | undefined): DoctorFinding {
   const check = 'configuration'
   if (trouble !== undefined) return problem(check, trouble, 'Mend the file: docs/configuration.md lists every field')
   return path === undefined

@@ -1,9 +1,9 @@
 /** Are pods held back because the machine went down with them? */
 import { heldMs, releaseCommand } from '../health/boot-loop-hold.ts'
-import { type Finding, ok, warning } from './finding.ts'
+import { type DoctorFinding, ok, warning } from './doctor-finding.ts'
 
 /** `held`: each as `namespace/name`, or its UID where no more is known. */
-export function bootLoopFinding(held: readonly string[], uptimeMs: number): Finding {
+export function bootLoopFinding(held: readonly string[], uptimeMs: number): DoctorFinding {
   const check = 'boot-loop'
   if (held.length === 0) return ok(check, 'No pod is held back')
   const minutes = Math.ceil((heldMs - uptimeMs) / 60_000)

@@ -1,15 +1,21 @@
 /** The checks that need few words, on facts made by hand. */
 import { test } from 'tap'
+import { clockCheck, clockSynchronized } from '../health/clock.ts'
 import { verdicts } from '../testing/verdicts.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { bootLoopFinding } from './boot-loop.ts'
+import { healthFinding } from './health.ts'
 import { agentPort, askedPort } from './ports.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
 import { clockFinding, controllerClock } from './time.ts'
 
 test('the clock', async (t) => {
   const reading = { nowMs: Date.UTC(2026, 1), uptimeMs: 3_600_000, service: 'systemd-timesyncd', synchronized: true }
-  const of = (changes: Partial<Parameters<typeof clockFinding>[0]>) => clockFinding({ ...reading, ...changes })
+  const of = (changes: Partial<Parameters<typeof clockFinding>[1] & { uptimeMs: number }>) => {
+    const { uptimeMs, ...time } = { ...reading, ...changes }
+    const condition = clockSynchronized({ synchronized: time.synchronized, uptimeMs, controller: undefined })
+    return clockFinding(healthFinding(clockCheck, condition), time)
+  }
   t.match(of({}), { verdict: 'ok', found: /systemd-timesyncd/ })
   t.match(of({ synchronized: false }), { verdict: 'problem', remedy: /port 123/ })
   t.match(of({ synchronized: false, uptimeMs: 60_000 }), { verdict: 'ok' }, 'just started')

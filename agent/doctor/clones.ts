@@ -1,6 +1,6 @@
 /** Does this machine have marks of its own, or those of the card it was copied from? */
 import { dnsSubdomainProblem } from '../../api/names.ts'
-import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type MarksReading = {
   /** Undefined: nobody knows. */
@@ -13,7 +13,7 @@ export type MarksReading = {
 
 const images = /^(raspberrypi|debian|ubuntu|localhost(\..*)?|dietpi|armbian|orangepi\w*|bananapi\w*|rock(-\w+)?)$/
 
-export function marksFindings({ hostname, machineID, nodeName }: MarksReading): readonly Finding[] {
+export function marksFindings({ hostname, machineID, nodeName }: MarksReading): readonly DoctorFinding[] {
   const name =
     hostname === undefined
       ? unknown('hostname', 'The hostname is not saved here')
@@ -21,7 +21,7 @@ export function marksFindings({ hostname, machineID, nodeName }: MarksReading): 
   return [name, machineIdFinding(machineID?.trim())]
 }
 
-function nameFinding(name: string, nodeName: string | undefined): Finding {
+function nameFinding(name: string, nodeName: string | undefined): DoctorFinding {
   const check = 'hostname'
   if (nodeName !== undefined) {
     if (name === nodeName) return ok(check, `The machine and its node are called ${name}`)
@@ -41,7 +41,7 @@ function nameFinding(name: string, nodeName: string | undefined): Finding {
   return ok(check, `The machine is called ${name}`)
 }
 
-function machineIdFinding(id: string | undefined): Finding {
+function machineIdFinding(id: string | undefined): DoctorFinding {
   const check = 'machine-id'
   if (id !== undefined && /^[0-9a-f]{32}$/.test(id) && !/^(.)\1*$/.test(id)) {
     return ok(check, `The machine-id is ${id}; copied cards share it`)

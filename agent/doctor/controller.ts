@@ -1,6 +1,6 @@
 /** Is the controller there, is it ours, does it know us, and does it still mean this machine? One step after the other. */
 import { describeHardware, type HardwareIdentity, sameMachine } from '../../api/hardware-identity.ts'
-import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { controllerClock } from './time.ts'
 
 export type Failure = { readonly error: string; readonly remedy: string }
@@ -29,7 +29,7 @@ export type ApiSaid = {
   readonly aheadMs: number | undefined
 }
 
-export function controllerFindings(reading: ControllerReading): readonly Finding[] {
+export function controllerFindings(reading: ControllerReading): readonly DoctorFinding[] {
   const { apiHost, mqttHost, port, api, mqtt } = reading
   const reached =
     port === 'open'
@@ -47,11 +47,11 @@ export function controllerFindings(reading: ControllerReading): readonly Finding
   return [reached, ...answered(reading, api), broker]
 }
 
-function failed(check: string, what: string, { error, remedy }: Failure): Finding {
+function failed(check: string, what: string, { error, remedy }: Failure): DoctorFinding {
   return problem(check, `${what}: ${error}`, remedy)
 }
 
-function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiSaid): readonly Finding[] {
+function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiSaid): readonly DoctorFinding[] {
   const { status, message, nodeHardware, aheadMs } = api
   const check = 'controller-api'
   const clock = controllerClock(aheadMs)
@@ -87,7 +87,7 @@ function ownHardware(
   nodeName: string,
   ours: HardwareIdentity,
   theirs: HardwareIdentity | undefined,
-): readonly Finding[] {
+): readonly DoctorFinding[] {
   const check = 'hardware'
   if (theirs === undefined) return [unknown(check, `Node ${nodeName} does not say which machine it is`)]
   if (sameMachine(ours, theirs)) return [ok(check, `Node ${nodeName} is this machine: ${describeHardware(ours)}`)]

@@ -1,7 +1,8 @@
 import { test } from 'tap'
+import { dockerCheck, dockerHealth } from '../health/docker.ts'
 import { verdicts } from '../testing/verdicts.ts'
-import { type DockerFacts, dockerFindings } from './docker.ts'
-import { dockerFinding } from './health.ts'
+import { type DockerFacts, type DockerSilent, dockerFinding, dockerSettings } from './docker.ts'
+import { healthFinding } from './health.ts'
 
 const engine: DockerFacts = {
   version: '26.1.5',
@@ -13,8 +14,18 @@ const engine: DockerFacts = {
 }
 
 test('Docker: there, well set up, or what is missing', async (t) => {
-  const at = (answer: Parameters<typeof dockerFindings>[0]['answer']) =>
-    dockerFindings({ socket: '/run/docker.sock', answer, isSystemdHere: true })
+  const at = (answer: DockerFacts | DockerSilent) => {
+    const silence =
+      typeof answer === 'string'
+        ? ({ kind: answer === 'hangs' ? 'hangs' : 'refuses', sinceMs: Number.POSITIVE_INFINITY } as const)
+        : undefined
+    const version = typeof answer === 'string' ? undefined : answer.version
+    const found = healthFinding(dockerCheck, dockerHealth({ version, silence }))
+    return [
+      dockerFinding(found, '/run/docker.sock', answer),
+      ...(typeof answer === 'string' ? [] : dockerSettings(answer, true)),
+    ]
+  }
   t.same(verdicts(at(engine)), {
     docker: 'ok',
     'docker-storage': 'ok',
@@ -35,5 +46,5 @@ test('Docker: there, well set up, or what is missing', async (t) => {
   t.match(at('refuses'), [{ verdict: 'problem', found: /not running/ }])
   t.match(at('hangs'), [{ verdict: 'problem', found: /does not answer/ }])
   t.match(at('denied'), [{ verdict: 'unknown', remedy: /sudo/ }])
-  t.equal(dockerFinding('unheard of', undefined).verdict, 'unknown')
+  t.equal(at({ ...engine, version: 'unknown' })[0]?.verdict, 'unknown')
 })

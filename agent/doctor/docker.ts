@@ -1,6 +1,5 @@
 /** Is Docker set up as pods need it? */
-import { type Finding, ok, problem, unknown, warning } from './finding.ts'
-import { dockerFinding } from './health.ts'
+import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type DockerFacts = {
   readonly version: string
@@ -15,35 +14,25 @@ export type DockerFacts = {
 /** `denied`: we may not open its socket. */
 export type DockerSilent = 'absent' | 'refuses' | 'hangs' | 'denied'
 
-export type DockerState = {
-  readonly socket: string
-  readonly answer: DockerFacts | DockerSilent
-  readonly isSystemdHere: boolean
-}
-
-export function dockerFindings({ socket, answer, isSystemdHere }: DockerState): readonly Finding[] {
-  if (typeof answer === 'string') return [silent(socket, answer)]
-  return [
-    dockerFinding(answer.version, undefined),
-    storageDriver(answer),
-    cgroupDriver(answer, isSystemdHere),
-    restore(answer),
-  ]
-}
-
-function silent(socket: string, how: DockerSilent): Finding {
-  if (how === 'denied') {
-    return unknown('docker', `${socket} may not be opened by this user`, 'Run it with sudo')
+/** `found`: what health finds of this answer. */
+export function dockerFinding(found: DoctorFinding, socket: string, answer: DockerFacts | DockerSilent): DoctorFinding {
+  if (answer === 'denied') {
+    return unknown(found.check, `${socket} may not be opened by this user`, 'Run it with sudo')
   }
-  if (how === 'absent') {
+  if (answer === 'absent') {
     const remedy =
       "Install Docker (apt-get install docker.io), or see 'systemctl status docker'; --docker-socket names another"
-    return problem('docker', `Docker is not running: there is no ${socket}`, remedy)
+    return problem(found.check, `Docker is not running: there is no ${socket}`, remedy)
   }
-  return dockerFinding(undefined, how)
+  return found
 }
 
-function storageDriver({ storageDriver: driver, rootDirectory }: DockerFacts): Finding {
+/** How it is set up. */
+export function dockerSettings(facts: DockerFacts, isSystemdHere: boolean): readonly DoctorFinding[] {
+  return [storageDriver(facts), cgroupDriver(facts, isSystemdHere), restore(facts)]
+}
+
+function storageDriver({ storageDriver: driver, rootDirectory }: DockerFacts): DoctorFinding {
   const check = 'docker-storage'
   if (driver === 'vfs') {
     const found = `Docker copies every layer of an image whole (storage driver vfs), which fills and wears the disk`
@@ -64,7 +53,7 @@ function storageDriver({ storageDriver: driver, rootDirectory }: DockerFacts): F
   return ok(check, `Docker keeps images with ${driver} in ${rootDirectory}`)
 }
 
-function cgroupDriver({ cgroupDriver: driver, cgroupVersion }: DockerFacts, isSystemdHere: boolean): Finding {
+function cgroupDriver({ cgroupDriver: driver, cgroupVersion }: DockerFacts, isSystemdHere: boolean): DoctorFinding {
   const check = 'docker-cgroups'
   if (driver === 'none') {
     const found = 'Docker runs without control groups, so no pod can be limited or measured'
@@ -81,7 +70,7 @@ function cgroupDriver({ cgroupDriver: driver, cgroupVersion }: DockerFacts, isSy
   return ok(check, `Docker makes control groups (v${cgroupVersion}) with ${driver}`)
 }
 
-function restore({ liveRestore }: DockerFacts): Finding {
+function restore({ liveRestore }: DockerFacts): DoctorFinding {
   const check = 'docker-live-restore'
   if (liveRestore) return ok(check, 'Containers go on while Docker is restarted or upgraded (live-restore)')
   return warning(

@@ -3,8 +3,8 @@ import { describeHardware } from '../../api/hardware-identity.ts'
 import { exitCode } from '../../daemon/exit-code.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { readOptions } from '../../daemon/options.ts'
+import type { DoctorFinding } from './doctor-finding.ts'
 import { examine, type Wishes } from './examine.ts'
-import type { Finding } from './finding.ts'
 import { type Done, doctorReport, exitStatusOf } from './report.ts'
 import type { DoctorSources } from './sources.ts'
 import { reportText } from './text.ts'
@@ -49,7 +49,7 @@ export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds)
 }
 
 async function putRight(
-  findings: readonly Finding[],
+  findings: readonly DoctorFinding[],
   sources: DoctorSources,
   { ask, stderr }: DoctorNeeds,
   yes: boolean,

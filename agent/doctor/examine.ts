@@ -1,4 +1,5 @@
 /** Every check at once, each within its time: sources → findings. */
+import type { HealthConditionType } from '../../api/node.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import { isDenied } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
@@ -8,14 +9,14 @@ import { aptSettings } from './apt-settings.ts'
 import { bootLoopFinding } from './boot-loop.ts'
 import { marksFindings } from './clones.ts'
 import { controllerFindings } from './controller.ts'
-import { dockerFindings } from './docker.ts'
-import { type Finding, unknown } from './finding.ts'
-import { filesystemFinding, sensorFindings } from './health.ts'
+import { dockerFinding, dockerSettings } from './docker.ts'
+import { type DoctorFinding, unknown } from './doctor-finding.ts'
+import { healthLooks } from './health.ts'
 import { identityFindings } from './identity.ts'
 import { memoryCgroupFinding } from './kernel.ts'
 import { agentPort, askedPort } from './ports.ts'
 import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
-import type { DoctorSources, MachineFiles } from './sources.ts'
+import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
 import { assignmentsOf, inOrder, settingFolders } from './systemd-settings.ts'
 import { clockFinding } from './time.ts'
@@ -26,19 +27,17 @@ export type Wishes = {
   readonly ports: readonly number[]
 }
 
-type Look = { readonly about: string; readonly look: () => Promise<readonly Finding[]> }
+type Look = { readonly about: string; readonly look: () => Promise<readonly DoctorFinding[]> }
 
 /** With every call's own deadline below it the whole takes less than five seconds. */
 const lookMs = 4_000
 
-const notSaved = 'Only saved files are looked at here, and they do not tell'
-
-export async function examine(sources: DoctorSources, wishes: Wishes): Promise<readonly Finding[]> {
-  const looks = [...machineLooks(sources), ...agentLooks(sources, wishes)]
+export async function examine(sources: DoctorSources, wishes: Wishes): Promise<readonly DoctorFinding[]> {
+  const looks = [...conditionLooks(sources), ...machineLooks(sources), ...agentLooks(sources, wishes)]
   return (await Promise.all(looks.map(inTime))).flat()
 }
 
-async function inTime({ about, look }: Look): Promise<readonly Finding[]> {
+async function inTime({ about, look }: Look): Promise<readonly DoctorFinding[]> {
   try {
     return await withinOr(lookMs, [unknown(about, `No answer within ${lookMs / 1000} s`)], look())
   } catch (error) {
@@ -46,20 +45,37 @@ async function inTime({ about, look }: Look): Promise<readonly Finding[]> {
   }
 }
 
-function machineLooks({ machine, live, agent, configuration, nowMs }: DoctorSources): readonly Look[] {
+/** The conditions of the node. */
+function conditionLooks(sources: DoctorSources): readonly Look[] {
+  return healthLooks(sources.machine.health).map(({ check: { name, type }, look }) => ({
+    about: name,
+    look: async () => [(await refinements[type]?.(look, sources)) ?? (await look())],
+  }))
+}
+
+type Refinement = (look: () => Promise<DoctorFinding>, sources: DoctorSources) => Promise<DoctorFinding>
+
+/** What a person at the machine is shown beyond the condition: a fix, or a cause that only this machine shows. */
+const refinements: { readonly [Type in HealthConditionType]?: Refinement } = {
+  MemoryCgroupDisabled: async (look, { machine }) => {
+    const path = (await machine.health()).memoryCgroup()?.file
+    const file = path?.endsWith('cmdline.txt') ? await machine.commandLineFile(path) : undefined
+    return memoryCgroupFinding(await look(), file)
+  },
+  DockerUnhealthy: async (look, { live, agent }) => {
+    const found = await look()
+    return live === undefined ? found : dockerFinding(found, agent.dockerSocket, await live.docker())
+  },
+  ClockUnsynchronized: async (look, { machine, live, nowMs }) => {
+    const [service, synchronized] = await Promise.all([timeService(machine.files), machine.timeSynchronized()])
+    if (live === undefined && service === undefined) return unknown('clock', notSaved)
+    return clockFinding(await look(), { nowMs: nowMs(), service, synchronized })
+  },
+}
+
+function machineLooks({ machine, live, agent, configuration }: DoctorSources): readonly Look[] {
   const { files } = machine
   return [
-    {
-      about: 'memory-cgroup',
-      look: async () => {
-        const reading = machine.memoryCgroup()
-        const path = reading?.file
-        const file = path?.endsWith('cmdline.txt') ? await machine.commandLineFile(path) : undefined
-        return [memoryCgroupFinding(reading, file)]
-      },
-    },
-    { about: 'supply-voltage', look: async () => sensorFindings(await machine.sensors()) },
-    { about: 'filesystems', look: async () => [filesystemFinding(await machine.filesystems())] },
     {
       about: 'disk-space',
       look: async () => {
@@ -80,14 +96,6 @@ function machineLooks({ machine, live, agent, configuration, nowMs }: DoctorSour
           card: await machine.cardOf('/var/log'),
         }),
       ],
-    },
-    {
-      about: 'clock',
-      look: async () => {
-        const [service, synchronized] = await Promise.all([timeService(files), machine.timeSynchronized()])
-        if (live === undefined && service === undefined) return [unknown('clock', notSaved)]
-        return [clockFinding({ nowMs: nowMs(), uptimeMs: machine.uptimeMs(), service, synchronized })]
-      },
     },
     {
       about: 'shutdown-delay',
@@ -112,11 +120,11 @@ function machineLooks({ machine, live, agent, configuration, nowMs }: DoctorSour
       },
     },
     {
-      about: 'docker',
+      about: 'docker-settings',
       look: async () => {
-        if (live === undefined) return [unknown('docker', notSaved)]
-        const isSystemdHere = await files.has('/run/systemd/system')
-        return dockerFindings({ socket: agent.dockerSocket, answer: await live.docker(), isSystemdHere })
+        const answer = await live?.docker()
+        if (answer === undefined || typeof answer === 'string') return []
+        return dockerSettings(answer, await files.has('/run/systemd/system'))
       },
     },
   ]

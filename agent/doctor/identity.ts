@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { certificatesIn } from '../../api/pem.ts'
 import type { Identity } from '../join/identity.ts'
-import { type Finding, ok, problem, warning } from './finding.ts'
+import { type DoctorFinding, ok, problem, warning } from './doctor-finding.ts'
 
 const day = 86_400_000
 const joinAgain =
@@ -12,7 +12,7 @@ const renewal =
   "The agent renews it long before: see 'journalctl -u bramble-agent' why it did not, and that it reaches the controller"
 
 /** Undefined: it has not joined. */
-export function identityFindings(identity: Identity | undefined, nowMs: number): readonly Finding[] {
+export function identityFindings(identity: Identity | undefined, nowMs: number): readonly DoctorFinding[] {
   if (identity === undefined) {
     const remedy =
       "On the controller, 'bramble-controller token create --print-join-command' prints the line to run here"
@@ -35,7 +35,7 @@ export function identityFindings(identity: Identity | undefined, nowMs: number):
   ]
 }
 
-function names({ nodeName, apiUrl }: Identity, certificate: X509Certificate, isKeyOurs: boolean): Finding {
+function names({ nodeName, apiUrl }: Identity, certificate: X509Certificate, isKeyOurs: boolean): DoctorFinding {
   const subject = certificate.subject.split('\n')
   if (!subject.includes(`CN=system:node:${nodeName}`)) {
     return problem(
@@ -48,7 +48,11 @@ function names({ nodeName, apiUrl }: Identity, certificate: X509Certificate, isK
   return ok('identity', `This machine joined ${apiUrl} as node ${nodeName}`)
 }
 
-function ofCertificate(certificate: X509Certificate, authorities: readonly X509Certificate[], nowMs: number): Finding {
+function ofCertificate(
+  certificate: X509Certificate,
+  authorities: readonly X509Certificate[],
+  nowMs: number,
+): DoctorFinding {
   const check = 'node-certificate'
   if (!authorities.some((authority) => certificate.verify(authority.publicKey))) {
     return problem(check, "The node's certificate was not made by the fleet's authority in identity.json", joinAgain)
@@ -65,7 +69,7 @@ function ofCertificate(certificate: X509Certificate, authorities: readonly X509C
   return (toMs - nowMs) / (toMs - fromMs) < 0.1 ? warning(check, found, renewal) : ok(check, found)
 }
 
-function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): Finding {
+function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): DoctorFinding {
   const check = 'authority'
   const times = authorities.map(timesOf)
   const lastMs = Math.max(...times.map(({ toMs }) => toMs))
@@ -87,7 +91,7 @@ function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): 
   )
 }
 
-function clockBehind(check: string, what: string, fromMs: number, nowMs: number): Finding {
+function clockBehind(check: string, what: string, fromMs: number, nowMs: number): DoctorFinding {
   const found = `${what} begins on ${date(fromMs)}, but the clock of this machine says ${date(nowMs)}: it is behind`
   return problem(check, found, "Let the machine reach a time server ('timedatectl'), or set the clock with 'date -s'")
 }

@@ -1,5 +1,10 @@
 import { test } from 'tap'
-import { memoryCgroupFinding, withMemoryCgroup } from './kernel.ts'
+import { type MemoryCgroupReading, memoryCgroup, memoryCgroupCheck } from '../health/memory-cgroup.ts'
+import { healthFinding } from './health.ts'
+import { type CommandLineFile, memoryCgroupFinding, withMemoryCgroup } from './kernel.ts'
+
+const findingOf = (reading: MemoryCgroupReading | undefined, file: CommandLineFile | undefined) =>
+  memoryCgroupFinding(healthFinding(memoryCgroupCheck, memoryCgroup(reading)), file)
 
 test('the line for the kernel stays one line, and has the words once', async (t) => {
   const words = 'cgroup_enable=memory cgroup_memory=1'
@@ -19,7 +24,7 @@ test('the line for the kernel stays one line, and has the words once', async (t)
 test('memory limits that are off are put right in the file of this release, and then a restart is missing', async (t) => {
   const path = '/boot/firmware/cmdline.txt'
   const reading = { isEnabled: false, commandLine: 'a cgroup_disable=memory', file: path }
-  const found = memoryCgroupFinding(reading, { path, content: 'a\n', mode: 0o755 })
+  const found = findingOf(reading, { path, content: 'a\n', mode: 0o755 })
   t.match(found, {
     verdict: 'problem',
     remedy: /cmdline\.txt, then restart/,
@@ -37,16 +42,16 @@ test('memory limits that are off are put right in the file of this release, and 
       ],
     },
   })
-  const after = memoryCgroupFinding(reading, { path, content: 'a cgroup_enable=memory cgroup_memory=1\n', mode: 0o755 })
+  const after = findingOf(reading, { path, content: 'a cgroup_enable=memory cgroup_memory=1\n', mode: 0o755 })
   t.match(after, { verdict: 'warning', remedy: /^Restart the machine/, fix: undefined })
-  t.match(memoryCgroupFinding({ ...reading, file: '/etc/default/grub' }, undefined), {
+  t.match(findingOf({ ...reading, file: '/etc/default/grub' }, undefined), {
     verdict: 'problem',
     fix: undefined,
   })
-  t.match(memoryCgroupFinding(reading, { path, content: 'a\nb\n', mode: 0o755 }), {
+  t.match(findingOf(reading, { path, content: 'a\nb\n', mode: 0o755 }), {
     verdict: 'problem',
     fix: undefined,
   })
-  t.equal(memoryCgroupFinding({ ...reading, isEnabled: true }, undefined).verdict, 'ok')
-  t.equal(memoryCgroupFinding(undefined, undefined).verdict, 'unknown')
+  t.equal(findingOf({ ...reading, isEnabled: true }, undefined).verdict, 'ok')
+  t.equal(findingOf(undefined, undefined).verdict, 'unknown')
 })

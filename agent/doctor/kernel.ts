@@ -1,24 +1,19 @@
-/** Was the kernel started so that memory can be limited and counted, and if not, in which file is that put right? */
-import { type MemoryCgroupReading, memoryCgroup } from '../health/memory-cgroup.ts'
-import { type Finding, type Fix, warning } from './finding.ts'
-import { findingOf } from './health.ts'
+/** The file in which the kernel's command line is corrected so that memory can be limited and counted. */
+import { type DoctorFinding, type Fix, warning } from './doctor-finding.ts'
 
 /** `/boot/firmware/cmdline.txt`: one line, for the kernel. */
 export type CommandLineFile = { readonly path: string; readonly content: string; readonly mode: number }
 
 const wanted = ['cgroup_enable=memory', 'cgroup_memory=1']
 
-export function memoryCgroupFinding(
-  reading: MemoryCgroupReading | undefined,
-  file: CommandLineFile | undefined,
-): Finding {
-  const found = findingOf('memory-cgroup', memoryCgroup(reading), 'No control groups to look at')
+/** `found`: what health finds. With a fix where the file of this machine is known. */
+export function memoryCgroupFinding(found: DoctorFinding, file: CommandLineFile | undefined): DoctorFinding {
   if (found.verdict !== 'problem' || file === undefined) return found
   const content = withMemoryCgroup(file.content)
   if (content === undefined) return found
   if (content === file.content) {
     return warning(
-      'memory-cgroup',
+      found.check,
       `Memory limits of pods have no effect yet: ${file.path} asks for them, but the kernel was started before that`,
       'Restart the machine. If it stays so, the machine starts with another file, or with a kernel that cannot',
     )

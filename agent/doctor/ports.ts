@@ -1,5 +1,5 @@
 /** Are the ports free that are needed here? */
-import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type Listener = {
   readonly port: number
@@ -16,7 +16,7 @@ export type AgentDoor = {
   readonly answer: { readonly status: number; readonly text: string } | undefined
 }
 
-export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): Finding {
+export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): DoctorFinding {
   const check = 'healthz-port'
   const taken = listeners?.find((listener) => listener.port === port)
   if (listeners === undefined) return unknown(check, 'The ports of this machine are not shown')
@@ -39,7 +39,7 @@ export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): Fin
 }
 
 /** Of a port that somebody asked for, for a pod. */
-export function askedPort(port: number, listeners: readonly Listener[] | undefined): Finding {
+export function askedPort(port: number, listeners: readonly Listener[] | undefined): DoctorFinding {
   const check = `port-${port}`
   if (listeners === undefined) return unknown(check, 'The ports of this machine are not shown')
   const taken = listeners.find((listener) => listener.port === port)

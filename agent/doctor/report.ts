@@ -1,6 +1,6 @@
 /** All findings together: what a program reads, and what the exit status says. */
 import { bool, type Described, integer, list, object, oneOf, optional, text } from '../../api/schema.ts'
-import type { Finding, Verdict } from './finding.ts'
+import type { DoctorFinding, Verdict } from './doctor-finding.ts'
 
 /** What `-o json` prints. */
 export const DoctorReportSchema = object({
@@ -40,7 +40,7 @@ export type Done = {
 
 export type About = Pick<DoctorReport, 'time' | 'agentVersion' | 'hostname' | 'machine' | 'root'>
 
-export function doctorReport(about: About, findings: readonly Finding[], done: readonly Done[]): DoctorReport {
+export function doctorReport(about: About, findings: readonly DoctorFinding[], done: readonly Done[]): DoctorReport {
   const count = (verdict: Verdict) => findings.filter((one) => one.verdict === verdict).length
   return {
     apiVersion: 'bramble.dev/v1alpha1',

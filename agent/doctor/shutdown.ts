@@ -1,6 +1,6 @@
 /** How long may pods take to end when the machine goes down, who says so, and does it go down by itself? */
 import { type AptSettings, isTrue } from './apt-settings.ts'
-import { type Finding, type Fix, ok, problem, unknown, warning } from './finding.ts'
+import { type DoctorFinding, type Fix, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { type Assignment, spanSeconds } from './systemd-settings.ts'
 
 export type ShutdownReading = {
@@ -19,7 +19,12 @@ export const delayDropIn = '/etc/systemd/logind.conf.d/zz-bramble.conf'
 /** The agent's, for `shutdownGracePeriod`; written anew at its start. */
 const agentDropIn = '/etc/systemd/logind.conf.d/zzz-bramble.conf'
 
-export function shutdownDelay({ hasLogind, assignments, grantedSeconds, wantedSeconds }: ShutdownReading): Finding {
+export function shutdownDelay({
+  hasLogind,
+  assignments,
+  grantedSeconds,
+  wantedSeconds,
+}: ShutdownReading): DoctorFinding {
   const check = 'shutdown-delay'
   if (!hasLogind) return unknown(check, 'systemd-logind is not installed, so pods are not waited for at shutdown')
   const valid = assignments.filter(({ value }) => spanSeconds(value) !== undefined)
@@ -83,7 +88,7 @@ function dropInFix(winner: Assignment | undefined, all: readonly Assignment[], s
 }
 
 /** unattended-upgrades. Undefined settings: there is no apt here. */
-export function automaticRestart(settings: AptSettings | undefined): Finding {
+export function automaticRestart(settings: AptSettings | undefined): DoctorFinding {
   const check = 'automatic-restart'
   if (settings === undefined) return unknown(check, 'There is no apt here')
   const option = (name: string) => settings.get(`unattended-upgrade::${name}`)
@@ -116,7 +121,7 @@ export function agentUnit(
   unit: UnitReading | undefined,
   hasJoined: boolean,
   pid: number | undefined,
-): readonly Finding[] {
+): readonly DoctorFinding[] {
   const check = 'agent-service'
   if (unit === undefined) {
     return [
@@ -139,7 +144,7 @@ export function agentUnit(
 
 const restarting = 'Install the package bramble-agent, or the unit in systemd/, so that the agent comes back by itself'
 
-function agentState(check: string, { active, file }: UnitReading, hasJoined: boolean): Finding {
+function agentState(check: string, { active, file }: UnitReading, hasJoined: boolean): DoctorFinding {
   if (hasJoined && active !== 'active' && active !== 'activating') {
     const remedy = "See 'journalctl -u bramble-agent', then run 'systemctl start bramble-agent'"
     return problem(check, `The unit bramble-agent is ${active}, so this machine is not a node now`, remedy)
@@ -156,7 +161,7 @@ function agentState(check: string, { active, file }: UnitReading, hasJoined: boo
   return ok(check, `The unit bramble-agent is enabled and ${active}`)
 }
 
-function watchdogOf({ watchdogSeconds }: UnitReading): Finding {
+function watchdogOf({ watchdogSeconds }: UnitReading): DoctorFinding {
   const check = 'agent-watchdog'
   return watchdogSeconds > 0
     ? ok(check, `An agent that hangs is restarted after ${watchdogSeconds} s`)

@@ -1,17 +1,18 @@
 /** What the doctor needs to be told of the machine, the network and the agent. Every call ends within seconds. */
 import type { HardwareIdentity } from '../../api/hardware-identity.ts'
-import type { FilesystemState } from '../health/filesystem.ts'
-import type { MemoryCgroupReading } from '../health/memory-cgroup.ts'
+import type { HealthSource } from '../health/checks.ts'
 import type { Identity } from '../join/identity.ts'
 import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
 import type { DockerFacts, DockerSilent } from './docker.ts'
-import type { Fix } from './finding.ts'
-import type { SensorReadings } from './health.ts'
+import type { Fix } from './doctor-finding.ts'
 import type { CommandLineFile } from './kernel.ts'
 import type { Listener } from './ports.ts'
 import type { UnitReading } from './shutdown.ts'
 import type { SpaceReading } from './storage.ts'
+
+/** Why a saved tree has no answer. */
+export const notSaved = 'Only saved files are inspected here, and they do not show it'
 
 /** Paths are the machine's own, whatever folder it is looked at in. A file that may not be read: throws. */
 export interface MachineFiles {
@@ -25,13 +26,12 @@ export interface MachineFiles {
 
 export interface Machine {
   readonly files: MachineFiles
-  sensors(): Promise<SensorReadings>
-  memoryCgroup(): MemoryCgroupReading | undefined
+  /** What the checks of health read. A reading that cannot be had rejects, saying why. */
+  health(): Promise<HealthSource>
   commandLineFile(path: string): Promise<CommandLineFile | undefined>
   hardware(): Promise<HardwareIdentity>
   uptimeMs(): number
   timeSynchronized(): Promise<boolean | undefined>
-  filesystems(): Promise<readonly FilesystemState[]>
   /** `mmcblk0` when that is where the root filesystem, or what holds this path, is. */
   cardOf(path: string): Promise<string | undefined>
   /** Undefined: it was not saved. */

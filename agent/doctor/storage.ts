@@ -1,5 +1,5 @@
 /** Is there room, and what wears the card? */
-import { type Finding, ok, problem, unknown, warning } from './finding.ts'
+import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import type { Assignment } from './systemd-settings.ts'
 
 export type SpaceReading = {
@@ -16,7 +16,7 @@ export type SpaceReading = {
 const space = { evict: 10, short: 15 }
 const inodes = { evict: 5, short: 10 }
 
-export function spaceFindings(readings: readonly SpaceReading[]): readonly Finding[] {
+export function spaceFindings(readings: readonly SpaceReading[]): readonly DoctorFinding[] {
   const of = (left: (one: SpaceReading) => number, words: (one: SpaceReading) => string, limits: typeof space) =>
     readings.flatMap((one) => (left(one) < limits.short ? [{ percent: left(one), text: words(one) }] : []))
   const bySpace = of(
@@ -46,7 +46,7 @@ function shortage(
   check: string,
   short: readonly { percent: number; text: string }[],
   evict: number,
-): Finding | undefined {
+): DoctorFinding | undefined {
   if (short.length === 0) return undefined
   const found = short.map(({ text }) => text).join('; ')
   return short.some(({ percent: left }) => left < evict)
@@ -74,7 +74,7 @@ export type JournalReading = {
   readonly card: string | undefined
 }
 
-export function journalFinding({ hasJournal, assignments, hasFolder, card }: JournalReading): Finding {
+export function journalFinding({ hasJournal, assignments, hasFolder, card }: JournalReading): DoctorFinding {
   const check = 'journal'
   if (!hasJournal) return unknown(check, 'systemd-journald is not installed here')
   const winner = assignments.findLast(({ value }) => /^(auto|volatile|persistent|none)$/.test(value))

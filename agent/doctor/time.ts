@@ -1,44 +1,45 @@
-/** Who sets this machine's clock, and does it? */
+/** The clock of this machine, and what sets it. */
 import { clockSynchronized } from '../health/clock.ts'
-import { type Finding, problem, unknown, warning } from './finding.ts'
-import { findingOf } from './health.ts'
+import { type DoctorFinding, problem, unknown, warning } from './doctor-finding.ts'
+import { healthFinding } from './health.ts'
 
 export type TimeReading = {
   readonly nowMs: number
-  readonly uptimeMs: number
-  /** `systemd-timesyncd`, `chrony` …, as far as it runs. */
+  /** `systemd-timesyncd`, `chrony` …, if it runs. */
   readonly service: string | undefined
-  /** Undefined: nobody who would know can be asked. */
+  /** Undefined: there is no source for it. */
   readonly synchronized: boolean | undefined
 }
 
 /** No clock that is right shows an earlier one. */
 const earliestMs = Date.UTC(2024, 0)
 
-export function clockFinding({ nowMs, uptimeMs, service, synchronized }: TimeReading): Finding {
-  const check = 'clock'
+/** `found`: what health finds. */
+export function clockFinding(found: DoctorFinding, { nowMs, service, synchronized }: TimeReading): DoctorFinding {
+  const { check } = found
   if (nowMs < earliestMs) {
-    const found = `The clock says ${new Date(nowMs).toISOString().slice(0, 10)}, which is long over: certificates are judged by the last time known`
     return problem(
       check,
-      found,
+      `The clock shows ${new Date(nowMs).toISOString().slice(0, 10)}, which is in the past: certificates are judged by the last known time`,
       "Let the machine reach a time server ('timedatectl set-ntp true'), or set it with 'date -s'",
     )
   }
   if (service === undefined && synchronized !== true) {
-    const found = 'Nothing sets the clock of this machine'
-    return warning(check, found, 'Install systemd-timesyncd or chrony: a board without a battery wakes up in the past')
+    return warning(
+      check,
+      'Nothing sets the clock of this machine',
+      'Install systemd-timesyncd or chrony: a board without a battery starts in the past',
+    )
   }
   if (synchronized === undefined)
-    return unknown(check, `${service} runs; whether it has heard a time server is not shown`)
-  const found = findingOf(check, clockSynchronized({ synchronized, uptimeMs, controller: undefined }), '')
+    return unknown(check, `${service} runs; it does not show whether a time server answered`)
   return service === undefined ? found : { ...found, found: `${found.found} (${service})` }
 }
 
-/** `aheadMs`: of the controller's clock, by whole seconds; undefined when it did not say. */
-export function controllerClock(aheadMs: number | undefined): Finding {
+/** `aheadMs`: of the controller's clock, by whole seconds; undefined where it sent none. */
+export function controllerClock(aheadMs: number | undefined): DoctorFinding {
   const check = 'controller-clock'
   const controller = aheadMs === undefined ? undefined : { aheadMs, isExact: true }
   const condition = clockSynchronized({ synchronized: undefined, uptimeMs: 0, controller })
-  return findingOf(check, condition, 'The controller did not say what time it is')
+  return healthFinding({ name: check, unknown: 'The controller did not send its time' }, condition)
 }

@@ -1,123 +1,70 @@
-/** What is looked at, how often, and how long it must stay away to be over. */
-import { type ClockReading, clockSynchronized } from './clock.ts'
-import { type DockerReading, dockerHealth } from './docker.ts'
-import { type FilesystemState, readOnlyFilesystem } from './filesystem.ts'
-import type { Finding, HealthCheck } from './finding.ts'
-import { type MemoryCgroupReading, memoryCgroup } from './memory-cgroup.ts'
-import { podNetworkUnavailable } from './pod-network.ts'
-import { type PowerReading, thermalThrottling, underVoltage } from './power.ts'
-import { frequentRestarts, type RestartReading } from './restarts.ts'
-import { type FlashDevice, storageWear } from './storage.ts'
-import { highTemperature, type TemperatureReading } from './temperature.ts'
-import { type RadioLink, weakWifi } from './wifi.ts'
+/**
+ * All checks of the machine's health, in the order in which the node shows its conditions. The node and `bramble-agent doctor`
+ * run the same list. A condition type without a check does not compile.
+ */
+import type { HealthConditionType } from '../../api/node.ts'
+import { clockCheck } from './clock.ts'
+import type { ConditionCheck, HealthSettings } from './condition-check.ts'
+import { dockerCheck } from './docker.ts'
+import { filesystemCheck } from './filesystem.ts'
+import type { HealthCheck } from './health-manager.ts'
+import { kernelDeadlockCheck } from './kernel-trouble.ts'
+import { memoryCgroupCheck } from './memory-cgroup.ts'
+import { podNetworkCheck } from './pod-network.ts'
+import { type PowerReading, thermalThrottlingCheck, underVoltageCheck } from './power.ts'
+import { restartsCheck } from './restarts.ts'
+import { storageWearCheck } from './storage.ts'
+import { temperatureCheck } from './temperature.ts'
+import { wifiCheck } from './wifi.ts'
 
-/** What the checks need to be told of the machine. */
-export interface SensorSource {
-  power(): PowerReading
-  temperature(): TemperatureReading
-  flash(): readonly FlashDevice[]
-  radio(): readonly RadioLink[]
-  memoryCgroup(): MemoryCgroupReading | undefined
+const checksByType = {
+  ReadOnlyFilesystem: filesystemCheck,
+  DockerUnhealthy: dockerCheck,
+  PodNetworkUnavailable: podNetworkCheck,
+  KernelDeadlock: kernelDeadlockCheck,
+  ClockUnsynchronized: clockCheck,
+  FrequentRestarts: restartsCheck,
+  UnderVoltage: underVoltageCheck,
+  ThermalThrottling: thermalThrottlingCheck,
+  HighTemperature: temperatureCheck,
+  StorageWear: storageWearCheck,
+  WeakWifi: wifiCheck,
+  MemoryCgroupDisabled: memoryCgroupCheck,
+} satisfies { readonly [Type in HealthConditionType]: ConditionCheck<never> }
+
+type AnyCheck = (typeof checksByType)[HealthConditionType]
+
+/** What all checks together read of the machine: the sources of each. */
+export type HealthSource = AnyCheck extends ConditionCheck<infer Source> ? Source : never
+
+export const healthChecks: readonly ConditionCheck<HealthSource>[] = Object.values(checksByType)
+
+/** The checks as the node's loop runs them, each with what it found before. */
+export function scheduledChecks(source: HealthSource, settings: HealthSettings): readonly HealthCheck[] {
+  const shared = { ...source, power: sharedReading(() => source.power()) }
+  return healthChecks.map(({ look, ...check }) => {
+    let wasWrong = false
+    return {
+      ...check,
+      look: async () => {
+        const finding = await look(shared, { settings, wasWrong })
+        wasWrong = finding?.status === 'True'
+        return finding
+      },
+    }
+  })
 }
 
-export type SensorSettings = {
-  /** For every thermal zone, in the place of the hardware's own limits. */
-  readonly highTemperatureCelsius: number | undefined
-}
-
-const seconds = 1_000
-const minutes = 60 * seconds
-
-export function sensorChecks(sensors: SensorSource, settings: SensorSettings): readonly HealthCheck[] {
-  // One reading serves both: they are due in the same moment.
-  let power: PowerReading | undefined
-  const powerNow = () => {
-    power = sensors.power()
-    return power
-  }
-  return [
-    { type: 'UnderVoltage', periodMs: 10 * seconds, holdMs: minutes, look: () => underVoltage(powerNow()) },
-    {
-      type: 'ThermalThrottling',
-      periodMs: 10 * seconds,
-      holdMs: minutes,
-      look: () => thermalThrottling(power ?? powerNow()),
-    },
-    {
-      type: 'HighTemperature',
-      periodMs: 10 * seconds,
-      riseMs: 20 * seconds,
-      holdMs: minutes,
-      look: remembering((was) => highTemperature(sensors.temperature(), settings.highTemperatureCelsius, was)),
-    },
-    { type: 'StorageWear', periodMs: 60 * minutes, holdMs: 0, look: () => storageWear(sensors.flash()) },
-    {
-      type: 'WeakWifi',
-      periodMs: 10 * seconds,
-      riseMs: minutes,
-      holdMs: 2 * minutes,
-      look: remembering((was) => weakWifi(sensors.radio(), was)),
-    },
-    {
-      type: 'MemoryCgroupDisabled',
-      periodMs: 10 * minutes,
-      holdMs: 0,
-      look: () => memoryCgroup(sensors.memoryCgroup()),
-    },
-  ]
-}
-
-export interface ServiceSource {
-  filesystems(): Promise<readonly FilesystemState[]>
-  docker(): DockerReading
-  /** Why pods get no network; asked again where there was a problem. */
-  podNetworkProblem(): Promise<string | undefined>
-  /** See `kernelTroubles`. */
-  kernel(): Finding | undefined
-  clock(): ClockReading
-  restarts(): RestartReading
-}
-
-export function serviceChecks(source: ServiceSource): readonly HealthCheck[] {
-  const { filesystems, docker, podNetworkProblem, kernel, clock, restarts } = source
-  return [
-    {
-      type: 'ReadOnlyFilesystem',
-      periodMs: 5 * seconds,
-      holdMs: 10 * seconds,
-      unfit: true,
-      look: async () => readOnlyFilesystem(await filesystems()),
-    },
-    { type: 'DockerUnhealthy', periodMs: 5 * seconds, holdMs: 5 * seconds, look: () => dockerHealth(docker()) },
-    {
-      type: 'PodNetworkUnavailable',
-      periodMs: 10 * seconds,
-      holdMs: 0,
-      look: async () => podNetworkUnavailable(await podNetworkProblem()),
-    },
-    { type: 'KernelDeadlock', periodMs: 5 * seconds, holdMs: minutes, look: kernel },
-    {
-      type: 'ClockUnsynchronized',
-      periodMs: 10 * seconds,
-      riseMs: 20 * seconds,
-      holdMs: 20 * seconds,
-      look: () => clockSynchronized(clock()),
-    },
-    {
-      type: 'FrequentRestarts',
-      periodMs: 5 * seconds,
-      holdMs: 5 * minutes,
-      look: () => frequentRestarts(restarts()),
-    },
-  ]
-}
-
-/** Where it takes more to be well again than it took to be ill. */
-function remembering(decide: (wasWrong: boolean) => Finding | undefined): () => Finding | undefined {
-  let wasWrong = false
+/** Reads once for all checks that are due in the same moment: the reading compares with the one before it. */
+export function sharedReading(read: () => PowerReading): () => PowerReading {
+  let latest: PowerReading | undefined
   return () => {
-    const finding = decide(wasWrong)
-    wasWrong = finding?.status === 'True'
-    return finding
+    if (latest === undefined) {
+      setImmediate(() => {
+        latest = undefined
+      })
+    }
+    latest ??= read()
+    return latest
   }
 }

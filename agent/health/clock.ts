@@ -1,5 +1,5 @@
 /** Is this machine's clock right? A board without a battery wakes up in the past. */
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
 /** Who sets clocks beside systemd-timesyncd, and what below the root shows that it runs. */
 export const timeServices = [
@@ -10,7 +10,7 @@ export const timeServices = [
 ] as const
 
 export type ClockReading = {
-  /** What systemd-timesyncd says of itself, or of another service the kernel; undefined: nobody tells. */
+  /** As systemd-timesyncd reports it, or for another service the kernel; undefined: neither does. */
   readonly synchronized: boolean | undefined
   readonly uptimeMs: number
   readonly controller: Difference | undefined
@@ -31,35 +31,37 @@ export function clockSynchronized({
   uptimeMs,
   controller,
   behindKnownMs = 0,
-}: ClockReading): Finding | undefined {
+}: ClockReading): HealthFinding | undefined {
   const behind = controller !== undefined && controller.aheadMs < -tolerableMs
   const ahead = controller?.isExact === true && controller.aheadMs > tolerableMs
   if (behind || ahead) {
     const far = inWords(Math.abs(controller.aheadMs))
-    const remedy = "see 'timedatectl' on both, and that each reaches a time server"
     return wrong(
       behind ? 'ClockBehindController' : 'ClockAheadOfController',
-      `This machine's clock is more than ${far} ${behind ? 'behind' : 'ahead of'} the controller's: ${remedy}`,
+      `This machine's clock is more than ${far} ${behind ? 'behind' : 'ahead of'} the controller's`,
+      "See 'timedatectl' on both, and check that each reaches a time server",
     )
   }
   if (behindKnownMs > tolerableMs) {
     return wrong(
       'ClockBehindKnownTime',
-      `This machine's clock is more than ${inWords(behindKnownMs)} behind the last time it knew: see 'timedatectl', and that a time server can be reached`,
+      `This machine's clock is more than ${inWords(behindKnownMs)} behind the last known time`,
+      "See 'timedatectl', and check that a time server can be reached",
     )
   }
   if (synchronized === false && uptimeMs >= patienceMs) {
     return wrong(
       'ClockNotSynchronized',
-      "No time server has been heard since the machine was started: see 'timedatectl timesync-status', let UDP port 123 through, or name a server in /etc/systemd/timesyncd.conf",
+      'No time server has answered since the machine was started',
+      "See 'timedatectl timesync-status', open UDP port 123, or set a server in /etc/systemd/timesyncd.conf",
     )
   }
   if (synchronized === true) return fine('ClockSynchronized', 'The clock follows a time server')
-  if (synchronized === false) return fine('ClockNotSynchronizedYet', 'No time server has been heard yet')
+  if (synchronized === false) return fine('ClockNotSynchronizedYet', 'No time server has answered yet')
   return controller?.isExact ? fine('ClockAgreesWithController', "The clock agrees with the controller's") : undefined
 }
 
-/** In steps, so that a clock that drifts is not told of all day. */
+/** In steps, so that a clock that drifts does not change its message all day. */
 function inWords(ms: number): string {
   const steps = [
     [365 * 86_400_000, 'a year'],
@@ -68,6 +70,16 @@ function inWords(ms: number): string {
     [60_000, 'a minute'],
   ] as const
   return steps.find(([least]) => ms >= least)?.[1] ?? '30 seconds'
+}
+
+export const clockCheck: ConditionCheck<{ clock(): ClockReading | Promise<ClockReading> }> = {
+  type: 'ClockUnsynchronized',
+  name: 'clock',
+  unknown: 'Nothing on this machine shows whether its clock is right',
+  periodMs: 10 * seconds,
+  riseMs: 20 * seconds,
+  holdMs: 20 * seconds,
+  look: async (source) => clockSynchronized(await source.clock()),
 }
 
 export type DateFacts = Pick<ClockReading, 'synchronized' | 'controller'> & {
@@ -79,7 +91,7 @@ export type DateFacts = Pick<ClockReading, 'synchronized' | 'controller'> & {
 /** Longer than any machine is off that has no time server; less than what a wrong date of years is. */
 const plausibleMs = 400 * 86_400_000
 
-/** The date, by whoever knows it best; undefined while nobody can tell. */
+/** The date by the best source; undefined without one. */
 export function likelyDate({ wallMs, earliestMs, synchronized, controller }: DateFacts): number | undefined {
   if (synchronized === true) return wallMs
   if (controller?.isExact) return wallMs - controller.aheadMs

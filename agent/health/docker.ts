@@ -1,8 +1,8 @@
 /** Does Docker answer, and can it be worked with? */
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
 export type DockerReading = {
-  /** `docker://20.10.24`, as it last said; undefined when it never answered. */
+  /** `docker://20.10.24`, as it last reported; undefined when it never answered. */
   readonly version: string | undefined
   /** Undefined: it answered when it was last asked. */
   readonly silence: DockerSilence | undefined
@@ -10,7 +10,7 @@ export type DockerReading = {
 
 export type DockerSilence = {
   readonly sinceMs: number
-  /** `refuses`: nobody listens. `hangs`: somebody takes the question, and does not answer. */
+  /** `refuses`: nothing listens. `hangs`: the request is accepted, and not answered. */
   readonly kind: 'refuses' | 'hangs'
 }
 
@@ -19,20 +19,30 @@ const patienceMs = { refuses: 5_000, hangs: 8_000 }
 /** The first that knows cgroup v2, which everything but old Raspberry Pi OS has. */
 const oldest = { major: 20, minor: 10 }
 
-export function dockerHealth({ version, silence }: DockerReading): Finding | undefined {
+export function dockerHealth({ version, silence }: DockerReading): HealthFinding | undefined {
   if (silence !== undefined && silence.sinceMs >= patienceMs[silence.kind]) {
     return silence.kind === 'hangs'
       ? wrong(
           'DockerHangs',
-          "Docker takes questions and does not answer: see 'journalctl -u docker'; 'systemctl restart docker' helps if the disk is well",
+          'Docker accepts requests and does not answer',
+          "See 'journalctl -u docker'; 'systemctl restart docker' helps if the disk is well",
         )
-      : wrong('DockerDown', "Docker is not running: see 'systemctl status docker' and 'journalctl -u docker'")
+      : wrong('DockerDown', 'Docker is not running', "See 'systemctl status docker' and 'journalctl -u docker'")
   }
   const [written = '', ...numbers] = /(\d+)\.(\d+)/.exec(version ?? '') ?? []
   const [major, minor] = numbers.map(Number)
   if (major === undefined || minor === undefined) return undefined
   if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
-    return wrong('DockerTooOld', `Docker ${written} is too old: install ${oldest.major}.${oldest.minor} or newer`)
+    return wrong('DockerTooOld', `Docker ${written} is too old`, `Install ${oldest.major}.${oldest.minor} or newer`)
   }
-  return fine('DockerAnswers', 'Docker answers')
+  return fine('DockerAnswers', `Docker ${written} answers`)
+}
+
+export const dockerCheck: ConditionCheck<{ docker(): DockerReading | Promise<DockerReading> }> = {
+  type: 'DockerUnhealthy',
+  name: 'docker',
+  unknown: 'Docker does not report its version',
+  periodMs: 5 * seconds,
+  holdMs: 5 * seconds,
+  look: async (source) => dockerHealth(await source.docker()),
 }

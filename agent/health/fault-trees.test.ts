@@ -15,7 +15,7 @@ import { clockSynchronized } from './clock.ts'
 import { dockerHealth } from './docker.ts'
 import { readOnlyFilesystem } from './filesystem.ts'
 import { filesystemWatch } from './filesystem-watch.ts'
-import { kernelTroubles } from './kernel-trouble.ts'
+import { kernelDeadlock, kernelTroubles } from './kernel-trouble.ts'
 import { frequentRestarts } from './restarts.ts'
 
 function copyOf(t: Test, tree: string): string {
@@ -50,11 +50,11 @@ test('a disk that does not answer its kernel', async (t) => {
   const told = async (uptimeMs: number) => {
     const clock = fakeClock()
     const kernel = kernelLog({ root, clock, log: quietLog(t), uptimeMs: () => uptimeMs })
-    const look = kernelTroubles({ kernel, isStuck: machineSensors({ root }).isStuck, clock })
+    const read = kernelTroubles({ kernel, isStuck: machineSensors({ root }).isStuck, clock })
     const stopping = new AbortController()
     const done = kernel.run(stopping.signal)
     await clock.advance(1)
-    const finding = look()
+    const finding = kernelDeadlock(read())
     stopping.abort()
     await done
     return finding

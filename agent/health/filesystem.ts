@@ -1,5 +1,5 @@
 /** Can the machine still write where it must? */
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
 export type FilesystemState = {
   /** What it holds. */
@@ -16,14 +16,20 @@ export type FilesystemState = {
   readonly failure: string | undefined
 }
 
-const cardRemedy = 'save what you can; check the card or disk and its supply, run fsck, or replace it'
+const cardRemedy = 'Save what you can; check the card or disk and its supply, run fsck, or replace it'
 
-export function readOnlyFilesystem(readings: readonly FilesystemState[]): Finding | undefined {
+export function readOnlyFilesystem(readings: readonly FilesystemState[]): HealthFinding | undefined {
   if (readings.length === 0) return undefined
   const bad = readings.flatMap(trouble)
   const [first] = bad
-  if (first === undefined) return fine('FilesystemsWritable', 'What must be written to can be written to')
-  return wrong(first.reason, `${bad.map(({ text }) => text).join('; ')}: ${cardRemedy}`)
+  if (first !== undefined) return wrong(first.reason, sentence(bad.map(({ text }) => text).join('; ')), cardRemedy)
+  const isRootReadOnly = readings.some(({ role, isReadOnly, isMeantSo }) => role === 'root' && isReadOnly && isMeantSo)
+  return fine(
+    'FilesystemsWritable',
+    isRootReadOnly
+      ? 'The root filesystem is read-only by configuration; the data directory can be written to'
+      : 'The filesystems that the agent and the system write to are writable',
+  )
 }
 
 function trouble(reading: FilesystemState): readonly { readonly reason: string; readonly text: string }[] {
@@ -33,6 +39,20 @@ function trouble(reading: FilesystemState): readonly { readonly reason: string; 
   if (!isReadOnly || isMeantSo) return []
   const counted = errors !== undefined && errors > 0 ? ` after ${errors} ${errors === 1 ? 'error' : 'errors'}` : ''
   return [{ reason: 'FilesystemReadOnly', text: `${name} (${device}) is read-only${counted}` }]
+}
+
+function sentence(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}
+
+export const filesystemCheck: ConditionCheck<{ filesystems(): Promise<readonly FilesystemState[]> }> = {
+  type: 'ReadOnlyFilesystem',
+  name: 'filesystems',
+  unknown: 'This machine shows no mounts',
+  periodMs: 5 * seconds,
+  holdMs: 10 * seconds,
+  unfit: true,
+  look: async (source) => readOnlyFilesystem(await source.filesystems()),
 }
 
 /** A line of the kernel's log that is a reason to check whether a write still arrives. */

@@ -2,15 +2,16 @@ import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
-import { type Finding, fine, type HealthCheck, wrong } from './finding.ts'
-import { healthManager } from './health-manager.ts'
+import { fine, type HealthFinding, wrong } from './condition-check.ts'
+import { type HealthCheck, healthManager } from './health-manager.ts'
 import { type Settled, settle } from './settling.ts'
 
 const ill = wrong('TooHot', 'It is too hot')
 const well = fine('TemperatureFine', 'It is cool')
+const shown = ({ status, reason, message }: HealthFinding) => ({ status, reason, message })
 
 /** What is shown after each of these looks, one a second. */
-function course(patience: { riseMs?: number; holdMs: number }, ...found: (Finding | undefined)[]) {
+function course(patience: { riseMs?: number; holdMs: number }, ...found: (HealthFinding | undefined)[]) {
   let state: Settled | undefined
   return found.map((finding, second) => {
     state = settle(state, finding, second * 1_000, patience)
@@ -42,7 +43,13 @@ test('a source that goes away takes its condition along, after its time', async 
 
 function machine(t: Test, ...more: readonly HealthCheck[]) {
   const [clock, log] = [fakeClock(), quietLog(t)]
-  const world = { heat: well as Finding | undefined, looks: 0, fails: false, changes: 0, events: [] as NodeEvent[] }
+  const world = {
+    heat: well as HealthFinding | undefined,
+    looks: 0,
+    fails: false,
+    changes: 0,
+    events: [] as NodeEvent[],
+  }
   const look = async () => {
     world.looks++
     if (world.fails) throw new Error('No answer of the sensor')
@@ -69,11 +76,11 @@ test('a change is shown, told as an event once, and makes an unfit machine unrea
   const { world, manager, clock } = machine(t)
   t.equal(manager.conditions(), undefined)
   await clock.settle()
-  t.same(manager.conditions(), [{ type: 'HighTemperature', ...well }])
+  t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(well) }])
   t.same(world.events, [], 'that a machine is well is no news')
   world.heat = ill
   await clock.advance(10_000)
-  t.same(manager.conditions(), [{ type: 'HighTemperature', ...ill }])
+  t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(ill) }])
   t.same(manager.problems(), ['It is too hot'])
   await clock.advance(60_000)
   t.same(world.events, [{ type: 'Warning', reason: 'TooHot', message: 'HighTemperature: It is too hot' }])
@@ -93,7 +100,7 @@ test('each side is looked at in its own time, and one that cannot be told keeps 
   t.equal(world.looks, 6)
   world.fails = true
   await clock.advance(30_000)
-  t.same(manager.conditions(), [{ type: 'HighTemperature', ...well }])
+  t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(well) }])
   t.same(log.messages('warn'), ['Health cannot be told'], 'told once')
 })
 

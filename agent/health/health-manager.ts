@@ -1,12 +1,22 @@
-/** Loop: looks at the machine's health, each side of it in its own time, and tells what changed. */
+/** Loop: runs the checks of the machine's health, each at its own interval, and records what changed. */
+
+import type { HealthConditionType } from '../../api/node.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { MachineCondition } from '../node/conditions.ts'
 import type { NodeEvent } from '../node/node-event.ts'
-import type { Finding, HealthCheck } from './finding.ts'
+import type { CheckResult, CheckTiming, HealthFinding } from './condition-check.ts'
 import { type Settled, settle } from './settling.ts'
+
+/** A check as this loop runs it. */
+export type HealthCheck = CheckTiming & {
+  readonly type: HealthConditionType
+  /** While it is True the node is not Ready. */
+  readonly unfit?: true
+  readonly look: () => CheckResult
+}
 
 export type HealthNeeds = {
   readonly checks: readonly HealthCheck[]
@@ -27,7 +37,7 @@ export interface HealthManager {
 
 /** All checks are woken together, so that an idle machine sleeps on. */
 const healthTickMs = 5_000
-/** Whoever has not answered by then is looked at again when it has; the others are not kept waiting. */
+/** A check that has not answered by then is run again when it has; the others do not wait for it. */
 const patienceMs = 4_000
 
 type Progress = { readonly settled: Settled | undefined; readonly dueMs: number; readonly isLooking: boolean }
@@ -38,7 +48,7 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
   let hasLooked = false
   let shown = ''
 
-  const shownBy = (check: HealthCheck): Finding | undefined => progress.get(check)?.settled?.shown
+  const shownBy = (check: HealthCheck): HealthFinding | undefined => progress.get(check)?.settled?.shown
 
   const look = async (check: HealthCheck) => {
     const before = progress.get(check)
@@ -51,22 +61,22 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
       troubles.delete(check.type)
     } catch (error) {
       const trouble = String(error)
-      if (troubles.get(check.type) !== trouble) log.warn('Health cannot be told', { condition: check.type, error })
+      if (troubles.get(check.type) !== trouble) log.warn('Health check failed', { condition: check.type, error })
       troubles.set(check.type, trouble)
     }
     progress.set(check, { settled, dueMs, isLooking: false })
-    tellChange(check, before?.settled?.shown, settled?.shown)
+    recordChange(check, before?.settled?.shown, settled?.shown)
   }
 
-  const tellChange = (check: HealthCheck, before: Finding | undefined, after: Finding | undefined) => {
-    const isNews = before?.status !== after?.status || before?.reason !== after?.reason
-    if (!isNews || after === undefined) return
+  const recordChange = (check: HealthCheck, before: HealthFinding | undefined, after: HealthFinding | undefined) => {
+    const isChanged = before?.status !== after?.status || before?.reason !== after?.reason
+    if (!isChanged || after === undefined) return
     const facts = { condition: check.type, reason: after.reason, because: after.message }
     if (after.status === 'True') {
-      log.warn('Machine is not well', facts)
+      log.warn('Machine is unhealthy', facts)
       tell({ type: 'Warning', reason: after.reason, message: `${check.type}: ${after.message}` })
     } else if (before?.status === 'True') {
-      log.info('Machine is well again', facts)
+      log.info('Machine is healthy again', facts)
       tell({ type: 'Normal', reason: after.reason, message: `${check.type} is over: ${after.message}` })
     }
   }
@@ -92,7 +102,9 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
   const conditions = (): readonly MachineCondition[] =>
     checks.flatMap((check) => {
       const finding = shownBy(check)
-      return finding === undefined ? [] : [{ type: check.type, ...finding }]
+      if (finding === undefined) return []
+      const { status, reason, message } = finding
+      return [{ type: check.type, status, reason, message }]
     })
 
   return {

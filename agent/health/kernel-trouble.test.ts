@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { KernelLine } from './kernel-log.ts'
-import { kernelTrouble, kernelTroubles } from './kernel-trouble.ts'
+import { kernelDeadlock, kernelTrouble, kernelTroubles } from './kernel-trouble.ts'
 
 const hung = 'INFO: task dockerd:812 blocked for more than 120 seconds.'
 
@@ -23,7 +23,8 @@ test('a hung task is told as long as the kernel repeats itself or the task still
   const stuck = new Set([812])
   const hear: ((line: KernelLine) => void)[] = []
   const kernel = { subscribe: (listener: (line: KernelLine) => void) => void hear.push(listener), readable: () => true }
-  const look = kernelTroubles({ kernel, isStuck: (pid) => stuck.has(pid), clock })
+  const read = kernelTroubles({ kernel, isStuck: (pid) => stuck.has(pid), clock })
+  const look = () => kernelDeadlock(read())
   const say = (text: string, ageMs = 0) => {
     for (const listener of hear) listener({ text, ageMs })
   }
@@ -45,5 +46,5 @@ test('a hung task is told as long as the kernel repeats itself or the task still
 
 test('a machine whose kernel we may not listen to has no such condition', async (t) => {
   const kernel = { subscribe: () => undefined, readable: () => false }
-  t.equal(kernelTroubles({ kernel, isStuck: () => false, clock: fakeClock() })(), undefined)
+  t.equal(kernelDeadlock(kernelTroubles({ kernel, isStuck: () => false, clock: fakeClock() })()), undefined)
 })

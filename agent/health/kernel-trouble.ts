@@ -1,6 +1,6 @@
-/** What in the kernel's log means that a part of it, or what waits for it, is stuck? */
+/** Lines of the kernel's log that mean that a part of it, or a task that waits for it, is stuck. */
 import type { Clock } from '../../daemon/clock.ts'
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 import type { KernelLine, KernelLog } from './kernel-log.ts'
 
 export type KernelTrouble = {
@@ -23,7 +23,7 @@ export function kernelTrouble(text: string): KernelTrouble | undefined {
   return { reason: 'NetworkDeviceStuck', what: `network device ${device[1]} cannot be removed`, pid: undefined }
 }
 
-/** So long after its last line something that cannot be looked at counts as over: the kernel repeats itself sooner. */
+/** So long after its last line a trouble without a process counts as over: the kernel repeats itself sooner. */
 const rememberedMs = 5 * 60_000
 
 type Remembered = KernelTrouble & { readonly atMs: number }
@@ -35,8 +35,36 @@ export type KernelTroubleNeeds = {
   readonly clock: Clock
 }
 
-/** The look of a check. */
-export function kernelTroubles({ kernel, isStuck, clock }: KernelTroubleNeeds): () => Finding | undefined {
+export type KernelTroubleReading = {
+  /** The newest last. */
+  readonly troubles: readonly KernelTrouble[]
+  /** False: this machine does not let the agent read the kernel's log. */
+  readonly isReadable: boolean
+}
+
+export function kernelDeadlock({ troubles, isReadable }: KernelTroubleReading): HealthFinding | undefined {
+  const newest = troubles.at(-1)
+  if (newest !== undefined) {
+    return wrong(
+      newest.reason,
+      `${troubles.map(({ what }) => what).join('; ')}: a disk, network disk or driver does not answer`,
+      "See 'dmesg'; if it stays so, restart the machine",
+    )
+  }
+  return isReadable ? fine('KernelHasNoDeadlock', 'The kernel reports nothing that is stuck') : undefined
+}
+
+export const kernelDeadlockCheck: ConditionCheck<{ kernelTroubles(): KernelTroubleReading }> = {
+  type: 'KernelDeadlock',
+  name: 'kernel',
+  unknown: "The kernel's log cannot be read",
+  periodMs: 5 * seconds,
+  holdMs: minutes,
+  look: (source) => kernelDeadlock(source.kernelTroubles()),
+}
+
+/** Remembers what the kernel's log reports. Gives what is not over. */
+export function kernelTroubles({ kernel, isStuck, clock }: KernelTroubleNeeds): () => KernelTroubleReading {
   let remembered: readonly Remembered[] = []
   kernel.subscribe(({ text, ageMs }: KernelLine) => {
     const trouble = kernelTrouble(text)
@@ -46,19 +74,11 @@ export function kernelTroubles({ kernel, isStuck, clock }: KernelTroubleNeeds): 
   })
   return () => {
     const nowMs = clock.monotonicMs()
-    // The kernel stops telling of hung tasks after ten lines; the task itself can still be looked at.
+    // The kernel stops reporting hung tasks after ten lines; the task itself can still be inspected.
     remembered = remembered.filter(
       ({ atMs, pid }) => nowMs - atMs < rememberedMs || (pid !== undefined && isStuck(pid)),
     )
-    const newest = remembered.at(-1)
-    if (newest !== undefined) {
-      const what = remembered.map((trouble) => trouble.what).join('; ')
-      return wrong(
-        newest.reason,
-        `${what}: a disk, network disk or driver does not answer. See 'dmesg'; if it stays so, restart the machine`,
-      )
-    }
-    return kernel.readable() ? fine('KernelHasNoDeadlock', 'The kernel tells of nothing that is stuck') : undefined
+    return { troubles: remembered, isReadable: kernel.readable() }
   }
 }
 

@@ -1,57 +1,80 @@
 /** Is the power supply strong enough, and is the processor held back? Now, and since the machine was started. */
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
 export type PowerReading = {
-  /** Undefined: nothing on this machine watches its supply. */
+  /** Undefined: nothing on this machine monitors its supply. */
   readonly underVoltage: Seen | undefined
-  /** Undefined: nothing on this machine tells when it is slowed down. */
+  /** Undefined: nothing on this machine shows whether it is slowed down. */
   readonly throttling: (Seen & { readonly by: readonly string[] }) | undefined
 }
 
 export type Seen = {
   readonly now: boolean
-  /** Since boot, as far as anybody remembers. */
+  /** Since boot, as far as that is recorded. */
   readonly before: boolean
 }
 
 const supplyRemedy =
-  'use the supply made for this board, a short thick cable, and a powered hub for USB disks and modems'
+  'Use the supply made for this board, a short thick cable, and a powered hub for USB disks and modems'
 
 /** 4.63 V: below it the board reports under-voltage and slows itself down. */
-export function underVoltage({ underVoltage: seen }: PowerReading): Finding | undefined {
+export function underVoltage({ underVoltage: seen }: PowerReading): HealthFinding | undefined {
   if (seen === undefined) return undefined
   if (seen.now) {
     return wrong(
       'SupplyTooWeak',
-      `The supply voltage is below what the board needs; it slows down and may lose data: ${supplyRemedy}`,
+      'The supply voltage is below what the board needs; it slows down and may lose data',
+      supplyRemedy,
     )
   }
   if (seen.before) {
     return fine(
       'SupplyWasTooWeak',
-      `The supply voltage is enough now, but was too low since the machine was started: ${supplyRemedy}`,
+      'The supply voltage is enough now, but was too low since the machine was started',
+      supplyRemedy,
     )
   }
   return fine('SupplyIsEnough', 'The supply voltage is enough, and was since the machine was started')
 }
 
-const heatRemedy = 'give it a heat sink, a fan or a cooler place, and look at its supply'
+const heatRemedy = 'Give it a heat sink, a fan or a cooler place, and check its supply'
 
-export function thermalThrottling({ throttling: seen }: PowerReading): Finding | undefined {
+export function thermalThrottling({ throttling: seen }: PowerReading): HealthFinding | undefined {
   if (seen === undefined) return undefined
   if (seen.now) {
-    return wrong('ProcessorSlowedDown', `The processor is slowed down now (${seen.by.join(', ')}): ${heatRemedy}`)
+    return wrong('ProcessorSlowedDown', `The processor is slowed down now (${seen.by.join(', ')})`, heatRemedy)
   }
   if (seen.before) {
     return fine(
       'ProcessorWasSlowedDown',
-      `The processor runs at full speed now, but was slowed down since the machine was started: ${heatRemedy}`,
+      'The processor runs at full speed now, but was slowed down since the machine was started',
+      heatRemedy,
     )
   }
   return fine('ProcessorNotSlowedDown', 'The processor was not slowed down since the machine was started')
 }
 
-/** What the firmware of a Raspberry Pi says in one number: bits 0 to 3 now, 16 to 19 since they were last cleared. */
+export type PowerSource = { power(): PowerReading }
+
+export const underVoltageCheck: ConditionCheck<PowerSource> = {
+  type: 'UnderVoltage',
+  name: 'supply-voltage',
+  unknown: 'Nothing on this machine monitors its supply',
+  periodMs: 10 * seconds,
+  holdMs: minutes,
+  look: (source) => underVoltage(source.power()),
+}
+
+export const thermalThrottlingCheck: ConditionCheck<PowerSource> = {
+  type: 'ThermalThrottling',
+  name: 'throttling',
+  unknown: 'Nothing on this machine shows whether it is slowed down',
+  periodMs: 10 * seconds,
+  holdMs: minutes,
+  look: (source) => thermalThrottling(source.power()),
+}
+
+/** What the firmware of a Raspberry Pi reports in one number: bits 0 to 3 now, 16 to 19 since they were last cleared. */
 export type FirmwareFlags = {
   readonly underVoltage: Seen
   readonly throttling: Seen & { readonly by: readonly string[] }
@@ -75,7 +98,7 @@ export function firmwareFlags(value: number): FirmwareFlags {
   }
 }
 
-/** The kernel driver of a Raspberry Pi's supply says so when it happens. */
-export function tellsOfUnderVoltage(kernelLine: string): boolean {
+/** A line of the driver of a Raspberry Pi's supply (raspberrypi-hwmon). */
+export function isUnderVoltageLine(kernelLine: string): boolean {
   return /^(?:hwmon hwmon\d+: |rpi_firmware.*: )?Under-?voltage detected!/i.test(kernelLine)
 }

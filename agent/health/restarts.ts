@@ -1,10 +1,10 @@
 /** Does something here start again and again? */
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
 export type RestartReading = {
-  /** How long ago the agent was started, each time since boot; undefined where nobody can remember it. */
+  /** How long ago the agent was started, each time since boot; undefined where that is not recorded. */
   readonly agentStartsAgoMs: readonly number[] | undefined
-  /** The same of Docker, as far as we saw it. */
+  /** The same of Docker, as far as the agent saw it. */
   readonly dockerStartsAgoMs: readonly number[]
   /** How many boots before this one ended within ten minutes, in a row. */
   readonly shortBoots: number
@@ -15,27 +15,30 @@ const windowMs = 20 * 60_000
 const many = 5
 const manyBoots = 3
 
-export function frequentRestarts({ agentStartsAgoMs, dockerStartsAgoMs, shortBoots }: RestartReading): Finding {
+export function frequentRestarts({ agentStartsAgoMs, dockerStartsAgoMs, shortBoots }: RestartReading): HealthFinding {
   const recent = (ago: readonly number[]) => ago.filter((ms) => ms < windowMs).length
   if (shortBoots >= manyBoots) {
     return wrong(
       'FrequentReboots',
-      'The machine was restarted several times in a row, within ten minutes each: look at its supply, its temperature and its watchdog',
+      'The machine was restarted several times in a row, within ten minutes each',
+      'Check its supply, its temperature and its watchdog',
     )
   }
   if (recent(dockerStartsAgoMs) >= many) {
     return wrong(
       'FrequentDockerRestarts',
-      "Docker was started five times in twenty minutes: see 'journalctl -u docker'",
+      'Docker was started five times in twenty minutes',
+      "See 'journalctl -u docker'",
     )
   }
   if (recent(agentStartsAgoMs ?? []) >= many) {
     return wrong(
       'FrequentAgentRestarts',
-      "The agent was started five times in twenty minutes: see 'journalctl -u bramble-agent'",
+      'The agent was started five times in twenty minutes',
+      "See 'journalctl -u bramble-agent'",
     )
   }
-  return fine('NoFrequentRestarts', 'Nothing is started again and again')
+  return fine('NoFrequentRestarts', 'The machine, Docker and the agent are not restarted often')
 }
 
 export interface StartCounter {
@@ -64,4 +67,13 @@ export function startCounter(
       return starts.map((startMs) => nowMs - startMs)
     },
   }
+}
+
+export const restartsCheck: ConditionCheck<{ restarts(): RestartReading | Promise<RestartReading> }> = {
+  type: 'FrequentRestarts',
+  name: 'restarts',
+  unknown: 'No starts are recorded',
+  periodMs: 5 * seconds,
+  holdMs: 5 * minutes,
+  look: async (source) => frequentRestarts(await source.restarts()),
 }

@@ -1,8 +1,8 @@
 /** Evidence over time → a condition that does not flap. */
-import type { Finding } from './finding.ts'
+import { fine, type HealthFinding } from './condition-check.ts'
 
 export type Settled = {
-  readonly shown: Finding
+  readonly shown: HealthFinding
   /** Since when there is evidence without a break, and when there last was any; on the monotonic clock. */
   readonly wrongSinceMs: number | undefined
   readonly lastWrongMs: number | undefined
@@ -10,10 +10,10 @@ export type Settled = {
 
 export type Patience = { readonly riseMs?: number; readonly holdMs: number }
 
-/** Undefined: nothing is shown, for nothing can be told. What was wrong stays shown for its time even then. */
+/** Undefined: nothing is shown, since there is no source. What was wrong stays shown for its time even then. */
 export function settle(
   before: Settled | undefined,
-  found: Finding | undefined,
+  found: HealthFinding | undefined,
   nowMs: number,
   { riseMs = 0, holdMs }: Patience,
 ): Settled | undefined {
@@ -29,6 +29,6 @@ export function settle(
   return found && { shown: found, wrongSinceMs: undefined, lastWrongMs: undefined }
 }
 
-function notYet({ reason }: Finding): Finding {
-  return { status: 'False', reason: `${reason}NotProven`, message: 'There are signs of it, not for long enough yet' }
+function notYet({ reason }: HealthFinding): HealthFinding {
+  return fine(`${reason}NotProven`, 'There are signs of it, not for long enough yet')
 }

@@ -1,5 +1,5 @@
 /** Is the machine too hot? By its own limits, or by the one it was given. */
-import { type Finding, fine, wrong } from './finding.ts'
+import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
 export type ThermalZone = {
   /** As the kernel calls it: `cpu-thermal`. */
@@ -27,7 +27,7 @@ export function highTemperature(
   { zones, board }: TemperatureReading,
   configured: number | undefined,
   wasHot: boolean,
-): Finding | undefined {
+): HealthFinding | undefined {
   const limited = zones.flatMap((zone) => {
     const limit = configured ?? limitOf(zone, board)
     return limit === undefined ? [] : [{ ...zone, limit }]
@@ -36,7 +36,7 @@ export function highTemperature(
   const hot = limited.filter(({ celsius, limit }) => celsius >= (wasHot ? limit - hysteresis : limit))
   if (hot.length > 0) {
     const where = hot.map(({ name, limit }) => `${name} (limit ${Math.round(limit)} °C)`).join(', ')
-    return wrong('TooHot', `Too hot: ${where}. Give the machine air, a heat sink or a fan, or less to do`)
+    return wrong('TooHot', `Too hot: ${where}`, 'Give the machine air, a heat sink or a fan, or less to do')
   }
   return fine('TemperatureFine', 'All temperatures are below their limits')
 }
@@ -46,4 +46,15 @@ function limitOf({ trips }: ThermalZone, board: string | undefined): number | un
   const own = Math.min(lowest('hot'), lowest('critical') - beforeCritical)
   const limit = board?.startsWith('Raspberry Pi') ? Math.min(own, raspberryCelsius) : own
   return Number.isFinite(limit) ? limit : undefined
+}
+
+export const temperatureCheck: ConditionCheck<{ temperature(): TemperatureReading }> = {
+  type: 'HighTemperature',
+  name: 'temperature',
+  unknown: 'No sensor with a limit',
+  periodMs: 10 * seconds,
+  riseMs: 20 * seconds,
+  holdMs: minutes,
+  look: (source, { settings, wasWrong }) =>
+    highTemperature(source.temperature(), settings.highTemperatureCelsius, wasWrong),
 }

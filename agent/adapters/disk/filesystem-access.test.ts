@@ -53,7 +53,7 @@ test('a root that became read-only is told, with its device, and when it is well
   t.match(await pi.finding(), {
     status: 'True',
     reason: 'FilesystemReadOnly',
-    message: /the root filesystem \(\/dev\/mmcblk0p2\) is read-only after 3 errors: save what you can/,
+    message: /The root filesystem \(\/dev\/mmcblk0p2\) is read-only after 3 errors. Save what you can/,
   })
   pi.mounts(rootAt('rw'))
   t.match(await pi.finding(), { status: 'False' })
@@ -71,7 +71,7 @@ test('a root that is meant to be read-only is well, a data directory that is can
   pi.mounts(rootAt('ro'), data('rw'))
   t.match(await pi.finding(), { status: 'False' })
   pi.mounts(rootAt('ro'), data('ro'))
-  t.match(await pi.finding(), { status: 'True', message: /the filesystem of .*data \(tmpfs\) is read-only/ })
+  t.match(await pi.finding(), { status: 'True', message: /The filesystem of .*data \(tmpfs\) is read-only/ })
   pi.mounts(rootAt('ro'))
   t.match(await pi.finding(), { status: 'True' }, 'the data directory is on the root')
 })

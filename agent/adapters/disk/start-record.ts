@@ -4,12 +4,22 @@ import { dirname } from 'node:path'
 
 const kept = 10
 
-/** Puts this start on record. Gives all of them as milliseconds since boot; undefined where that cannot be remembered. */
+/** Beside the folder in memory that an agent has for itself. */
+export function startsPath(memoryDirectory: string): string {
+  return `${memoryDirectory}.starts`
+}
+
+/** As milliseconds since boot; none where nothing is recorded. */
+export async function readStarts(path: string): Promise<readonly number[]> {
+  const lines = (await readFile(path, 'utf8').catch(() => '')).split('\n')
+  return lines.filter((line) => /^\d+$/.test(line)).map(Number)
+}
+
+/** Records this start. Gives all of them as milliseconds since boot; undefined where nothing can be written. */
 export async function recordStart(path: string, uptimeMs: number): Promise<readonly number[] | undefined> {
   try {
     await mkdir(dirname(path), { mode: 0o700 }).catch(() => undefined)
-    const before = (await readFile(path, 'utf8').catch(() => '')).split('\n').filter((line) => /^\d+$/.test(line))
-    const starts = [...before.map(Number), Math.round(uptimeMs)].slice(-kept)
+    const starts = [...(await readStarts(path)), Math.round(uptimeMs)].slice(-kept)
     await writeFile(path, `${starts.join('\n')}\n`)
     return starts
   } catch {

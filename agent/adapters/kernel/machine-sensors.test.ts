@@ -1,8 +1,9 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { sensorChecks } from '../../health/checks.ts'
+import { scheduledChecks } from '../../health/checks.ts'
 import type { KernelLine } from '../../health/kernel-log.ts'
+import { sourceOf } from '../../testing/health-source.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { machineSensors } from './machine-sensors.ts'
 
@@ -10,8 +11,10 @@ const noLimit = { highTemperatureCelsius: undefined }
 
 /** What is wrong, and what is well, by one look at a machine. */
 async function seen(root: string, settings: { readonly highTemperatureCelsius: number | undefined } = noLimit) {
-  const checks = sensorChecks(machineSensors({ root }), settings)
-  const findings = await Promise.all(checks.map(async ({ type, look }) => [type, await look()] as const))
+  const checks = scheduledChecks(sourceOf(machineSensors({ root })), settings)
+  const findings = await Promise.all(
+    checks.map(async ({ type, look }) => [type, await Promise.resolve(look()).catch(() => undefined)] as const),
+  )
   const by = (status: string) => findings.filter(([, found]) => found?.status === status)
   return {
     wrong: by('True').map(([type, found]) => `${type} ${found?.reason}`),
@@ -35,7 +38,7 @@ test('a weak supply is told, and that the board slows down for it', async (t) =>
   const { wrong, well, said } = await seen(savedTree('pi-4-weak-supply'))
   t.same(wrong, ['UnderVoltage SupplyTooWeak', 'ThermalThrottling ProcessorSlowedDown'])
   t.same(well, ['HighTemperature TemperatureFine'], 'and a card does not tell how worn it is')
-  t.match(said('UnderVoltage'), /use the supply made for this board/)
+  t.match(said('UnderVoltage'), /Use the supply made for this board/)
   t.match(said('ThermalThrottling'), /slowed down now \(throttled\)/, 'the fan is not what slows it')
 })
 
@@ -63,7 +66,9 @@ test('a Raspberry Pi is hot where its firmware begins to slow it down, and cool 
   const root = copyOf(t, 'pi-5-hot')
   t.same((await seen(root)).wrong, ['ThermalThrottling ProcessorSlowedDown', 'HighTemperature TooHot'])
   t.same((await seen(root, { highTemperatureCelsius: 90 })).wrong, ['ThermalThrottling ProcessorSlowedDown'])
-  const heat = sensorChecks(machineSensors({ root }), noLimit).find(({ type }) => type === 'HighTemperature')
+  const heat = scheduledChecks(sourceOf(machineSensors({ root })), noLimit).find(
+    ({ type }) => type === 'HighTemperature',
+  )
   t.match(await heat?.look(), { status: 'True', message: /cpu-thermal \(limit 80 °C\)/ })
   for (const [milli, status] of [
     ['78000', 'True'],
@@ -109,7 +114,7 @@ test('flash memory that tells its age is told of when it is old', async (t) => {
 
 test('a weak Wi-Fi signal is told, and must become clearly better', async (t) => {
   const root = copyOf(t, 'pi-zero-2-weak-wifi')
-  const wifi = sensorChecks(machineSensors({ root }), noLimit).find(({ type }) => type === 'WeakWifi')
+  const wifi = scheduledChecks(sourceOf(machineSensors({ root })), noLimit).find(({ type }) => type === 'WeakWifi')
   t.match(await wifi?.look(), { status: 'True', message: /wlan0 is below -80 dBm/ })
   const at = (dbm: number) => writeFileSync(join(root, 'proc/net/wireless'), ` wlan0: 0000   26.  ${dbm}.  -256 0\n`)
   at(-78)

@@ -11,9 +11,9 @@ import type { MemoryCgroupReading } from '../../health/memory-cgroup.ts'
 import {
   type FirmwareFlags,
   firmwareFlags,
+  isUnderVoltageLine,
   type PowerReading,
   type Seen,
-  tellsOfUnderVoltage,
 } from '../../health/power.ts'
 import type { FlashDevice } from '../../health/storage.ts'
 import type { TemperatureReading, ThermalZone } from '../../health/temperature.ts'
@@ -48,7 +48,7 @@ export function machineSensors({ root, kernel, otherTimeService }: MachineSensor
   let throttlingSeen = false
   let throttles: number | undefined
   kernel?.subscribe(({ text }) => {
-    underVoltageSeen ||= tellsOfUnderVoltage(text)
+    underVoltageSeen ||= isUnderVoltageLine(text)
   })
 
   return {

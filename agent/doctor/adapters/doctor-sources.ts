@@ -7,21 +7,26 @@ import { systemClock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
-import { filesystemAccess } from '../../adapters/disk/filesystem-access.ts'
 import { agentOn } from '../../adapters/disk/single-instance.ts'
 import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
-import { kernelLog } from '../../adapters/kernel/kernel-log.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
-import { filesystemWatch } from '../../health/filesystem-watch.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
 import { openKnownTime } from '../../node/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 import type { DoctorRequest } from '../doctor-command.ts'
-import type { AgentState, ConfigurationReading, DoctorSources, LiveMachine, Machine } from '../sources.ts'
+import {
+  type AgentState,
+  type ConfigurationReading,
+  type DoctorSources,
+  type LiveMachine,
+  type Machine,
+  notSaved,
+} from '../sources.ts'
 import type { SpaceReading } from '../storage.ts'
 import { lookAtController } from './controller-probe.ts'
 import { askDocker } from './engine.ts'
+import { doctorHealthSource } from './health-source.ts'
 import { listeningPorts } from './listening-ports.ts'
 import { fixFiles, machineFiles, modeOf } from './machine-files.ts'
 import { doctorSystemd } from './systemd.ts'
@@ -46,10 +51,18 @@ export function doctorSources({ request, defaults, readConfiguration }: DoctorSe
   const systemd = doctorSystemd(root)
   const agent = agentState({ dataDir, dataPath, dockerSocket, isLive })
   const nowMs = () => systemClock.wallMs()
-  const machine = machineBelow(root, dataDir, systemd.timeSynchronized)
+  const docker = once<DockerFacts | DockerSilent>(() =>
+    isLive ? askDocker(dockerSocket) : Promise.reject(new Error(notSaved)),
+  )
+  const machine = machineBelow({
+    root,
+    dataDirectory: dataDir,
+    timeSynchronized: systemd.timeSynchronized,
+    docker,
+  })
   return {
     machine,
-    live: isLive ? liveMachine({ dataDir, dockerSocket, systemd, isClockRight: machine.timeSynchronized }) : undefined,
+    live: isLive ? liveMachine({ dataDir, docker, systemd, isClockRight: machine.timeSynchronized }) : undefined,
     agent,
     configuration: once(readConfiguration),
     nowMs,
@@ -62,45 +75,27 @@ export function doctorSources({ request, defaults, readConfiguration }: DoctorSe
   }
 }
 
-function machineBelow(
-  root: string,
-  dataDirectory: string,
-  timeSynchronized: () => Promise<boolean | undefined>,
-): Machine {
+type MachineNeeds = {
+  readonly root: string
+  readonly dataDirectory: string
+  readonly timeSynchronized: () => Promise<boolean | undefined>
+  readonly docker: () => Promise<DockerFacts | DockerSilent>
+}
+
+function machineBelow({ root, dataDirectory, timeSynchronized, docker }: MachineNeeds): Machine {
   const files = machineFiles(root)
   const plain = machineSensors({ root })
+  const isSynchronized = async () => plain.time().synchronized ?? (await timeSynchronized())
   return {
     files,
-    async sensors() {
-      const over = new AbortController()
-      // Read to its end, and no further: the first wait is the end.
-      const sleep = async (ms: number) => {
-        if (ms > 0) over.abort()
-        await new Promise((resolve) => setImmediate(resolve))
-      }
-      const kernel = kernelLog({ root, clock: { ...systemClock, sleep }, log: silent })
-      const sensors = machineSensors({ root, kernel })
-      await kernel.run(over.signal)
-      return {
-        power: sensors.power(),
-        temperature: sensors.temperature(),
-        flash: sensors.flash(),
-        radio: sensors.radio(),
-      }
-    },
-    memoryCgroup: plain.memoryCgroup,
+    health: once(() => doctorHealthSource({ root, dataDirectory, files, timeSynchronized: isSynchronized, docker })),
     async commandLineFile(path) {
       const [content, mode] = await Promise.all([files.text(path), files.mode(path)])
       return content === undefined || mode === undefined ? undefined : { path, content, mode }
     },
     hardware: () => readHardwareIdentity(root),
     uptimeMs: () => plain.time().uptimeMs,
-    timeSynchronized: async () => plain.time().synchronized ?? (await timeSynchronized()),
-    async filesystems() {
-      if (!(await files.has('/proc/self/mountinfo'))) return []
-      const kernel = { subscribe: () => undefined } // so that nothing is written to find out
-      return filesystemWatch({ access: filesystemAccess(root, dataDirectory), kernel, clock: systemClock })()
-    },
+    timeSynchronized: isSynchronized,
     async cardOf(path) {
       const device = deviceOf((await files.text('/proc/self/mountinfo')) ?? '', path)
       const link = device && (await readlink(join(root, 'sys/dev/block', device)).catch(() => undefined))
@@ -129,13 +124,13 @@ const silent = openLog({ level: 'error', format: 'json', write: () => undefined 
 
 type LiveNeeds = {
   readonly dataDir: string
-  readonly dockerSocket: string
+  readonly docker: () => Promise<DockerFacts | DockerSilent>
   readonly systemd: ReturnType<typeof doctorSystemd>
   /** Undefined: nobody can tell. */
   readonly isClockRight: () => Promise<boolean | undefined>
 }
 
-function liveMachine({ dataDir, dockerSocket, systemd, isClockRight }: LiveNeeds): LiveMachine {
+function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): LiveMachine {
   return {
     space: async (paths) => {
       const readings = await Promise.all(paths.map((path) => spaceOf(path)))
@@ -146,7 +141,7 @@ function liveMachine({ dataDir, dockerSocket, systemd, isClockRight }: LiveNeeds
         return [one.space]
       })
     },
-    docker: once<DockerFacts | DockerSilent>(() => askDocker(dockerSocket)),
+    docker,
     unit: systemd.unit,
     logindDelaySeconds: systemd.logindDelaySeconds,
     agentPid: () => agentOn(dataDir),

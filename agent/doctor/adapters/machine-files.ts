@@ -2,7 +2,7 @@
 import { access, chmod, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { replaceFile } from '../../../daemon/durable-file.ts'
-import type { FixStep } from '../finding.ts'
+import type { FixStep } from '../doctor-finding.ts'
 import type { MachineFiles } from '../sources.ts'
 
 export function machineFiles(root: string): MachineFiles {

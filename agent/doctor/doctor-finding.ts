@@ -3,7 +3,7 @@
 /** `unknown`: it could not be looked at, or nothing on this machine can tell. */
 export type Verdict = 'ok' | 'warning' | 'problem' | 'unknown'
 
-export type Finding = {
+export type DoctorFinding = {
   /** `memory-cgroup` */
   readonly check: string
   readonly verdict: Verdict
@@ -40,18 +40,18 @@ export type FixStep =
 
 type More = { readonly remedy?: string; readonly fix?: Fix }
 
-export function ok(check: string, found: string): Finding {
+export function ok(check: string, found: string): DoctorFinding {
   return { check, verdict: 'ok', found }
 }
 
-export function warning(check: string, found: string, remedy: string, more: More = {}): Finding {
+export function warning(check: string, found: string, remedy: string, more: More = {}): DoctorFinding {
   return { check, verdict: 'warning', found, remedy, ...more }
 }
 
-export function problem(check: string, found: string, remedy: string, more: More = {}): Finding {
+export function problem(check: string, found: string, remedy: string, more: More = {}): DoctorFinding {
   return { check, verdict: 'problem', found, remedy, ...more }
 }
 
-export function unknown(check: string, found: string, remedy?: string): Finding {
+export function unknown(check: string, found: string, remedy?: string): DoctorFinding {
   return { check, verdict: 'unknown', found, ...(remedy === undefined ? {} : { remedy }) }
 }

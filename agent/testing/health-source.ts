@@ -1,0 +1,18 @@
+/** A machine of which only its sensors are known: the rest of what the checks of health read has nothing to show. */
+import type { HealthSource } from '../health/checks.ts'
+
+type Sensors = Pick<HealthSource, 'power' | 'temperature' | 'flash' | 'radio' | 'memoryCgroup'>
+
+/** `more`: in the place of what has nothing to show. */
+export function sourceOf(sensors: Sensors, more: Partial<HealthSource> = {}): HealthSource {
+  return {
+    ...sensors,
+    filesystems: async () => [],
+    docker: () => ({ version: undefined, silence: undefined }),
+    podNetworkProblem: () => Promise.reject(new Error('Nothing is known of the network of pods')),
+    kernelTroubles: () => ({ troubles: [], isReadable: false }),
+    clock: () => ({ synchronized: undefined, uptimeMs: 0, controller: undefined }),
+    restarts: () => Promise.reject(new Error('No starts are recorded')),
+    ...more,
+  }
+}
