@@ -1,6 +1,7 @@
 /** The objects in memory, and the changes of late: what get, list and watch are answered from. */
 import type { ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { type BoundPods, boundPods } from './bound-pods.ts'
 import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
 import type { Change, KeptObject } from './changes.ts'
 import type { ChangeCursor, ObjectKey } from './store.ts'
@@ -9,6 +10,8 @@ export interface ObjectImage {
   get(resource: ResourceName, key: ObjectKey): KeptObject | undefined
   /** By namespace and name, in the order of their code points. */
   list(resource: ResourceName, namespace?: string): readonly KeptObject[]
+  /** The pods that are bound to this node, in no order. */
+  podsOf: BoundPods['of']
   /** Puts in an object of before; nobody is told. */
   load(resource: ResourceName, object: KeptObject): void
   /** Makes a change so, and wakes who watches. */
@@ -55,6 +58,7 @@ export function objectImage({
     resources.all.map(({ id }) => [id, { shelf: shelf(), history: changeHistory(historyLength, startVersion, clock) }]),
   )
   const histories: readonly ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
+  const bound = boundPods()
   let sweptMs = clock.monotonicMs()
   const kind = (resource: ResourceName) => {
     const found = kinds.get(resource)
@@ -64,10 +68,16 @@ export function objectImage({
   return {
     get: (resource, key) => kind(resource).shelf.get(key),
     list: (resource, namespace) => kind(resource).shelf.list(namespace),
-    load: (resource, object) => kind(resource).shelf.put(object),
+    podsOf: bound.of,
+    load(resource, object) {
+      kind(resource).shelf.put(object)
+      bound.change(object, undefined)
+    },
     apply(resource, change) {
       const { shelf, history } = kind(resource)
-      if (change.type === 'DELETED') shelf.remove(change.object)
+      const isGone = change.type === 'DELETED'
+      bound.change(isGone ? undefined : change.object, change.previous ?? (isGone ? change.object : undefined))
+      if (isGone) shelf.remove(change.object)
       else shelf.put(change.object)
       history.add(change)
       forgetBeyond(historyBytes, histories)

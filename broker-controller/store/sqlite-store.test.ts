@@ -41,6 +41,17 @@ test('what was written is there after closing and opening, and versions go on', 
   t.ok(Number((await second.create('pods', aPod('more'))).metadata.resourceVersion) > Number(version))
 })
 
+test('the pods of a node are found after closing and opening', async (t) => {
+  const path = aPath()
+  const first = await openSqliteStore({ path, clock, log })
+  const pod = aPod('web')
+  const made = await first.create('pods', { ...pod, spec: { ...pod.spec, nodeName: 'pi-1' } })
+  await first.close()
+  const second = await openSqliteStore({ path, clock, log })
+  t.teardown(() => second.close())
+  t.same(await second.podsOfNode('pi-1'), [made])
+})
+
 test('a new heartbeat in the status of a node is kept in memory, and written with the next change of it', async (t) => {
   const path = aPath()
   const store = await openSqliteStore({ path, clock, log, statusDelayMs: 1 })

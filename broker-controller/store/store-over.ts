@@ -78,6 +78,7 @@ export function storeOver({ resources, image, keeper, clock, random }: FaceNeeds
       const items = image.list(resource, namespace) as readonly StoredObject<R>[]
       return { items, resourceVersion: String(keeper.visibleVersion(resource)) }
     },
+    podsOfNode: async (nodeName) => image.podsOf(nodeName) as readonly StoredObject<'pods'>[],
     async create(resource, object) {
       const row = rowOf(resource)
       const key = keyOf(row, object.metadata)

@@ -72,6 +72,8 @@ export type StoreOrigin = {
 export interface Store {
   get<R extends ResourceName>(resource: R, key: ObjectKey): Promise<StoredObject<R> | undefined>
   list<R extends ResourceName>(resource: R, namespace?: string): Promise<ObjectList<R>>
+  /** The pods that are bound to this node, in no order: at the cost of those, not of all pods. */
+  podsOfNode(nodeName: string): Promise<readonly StoredObject<'pods'>[]>
   create<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
   update<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
   updateStatus<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>

@@ -246,6 +246,30 @@ export function storeContract(open: OpenStore): void {
     )
   })
 
+  test('the pods of a node are found by it, also after they were bound, moved in, changed and deleted', async (t) => {
+    const store = await opened(t)
+    const pod = (name: string, nodeName?: string): Pod => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'default' },
+      spec: { containers: [{ name: 'main', image: 'image:1' }], ...(nodeName !== undefined && { nodeName }) },
+    })
+    const of = async (node: string) => (await store.podsOfNode(node)).map(({ metadata }) => metadata.name).sort()
+    await store.create('pods', pod('a', 'pi-1'))
+    const waiting = await store.create('pods', pod('b'))
+    await store.create('pods', pod('c', 'pi-2'))
+    t.same([await of('pi-1'), await of('pi-2'), await of('pi-3')], [['a'], ['c'], []])
+    await store.update('pods', { ...waiting, spec: { ...waiting.spec, nodeName: 'pi-1' } })
+    const written = await store.updateStatus('pods', { ...pod('a', 'pi-1'), status: { phase: 'Running' } })
+    t.same(await of('pi-1'), ['a', 'b'])
+    t.equal(
+      (await store.podsOfNode('pi-1')).find(({ metadata }) => metadata.name === 'a'),
+      written,
+    )
+    await store.delete('pods', { namespace: 'default', name: 'a' })
+    t.same(await of('pi-1'), ['b'])
+  })
+
   test('list and watch miss nothing while statuses and leases are written between', async (t) => {
     const store = await opened(t)
     await store.create('pods', aPod('web'))

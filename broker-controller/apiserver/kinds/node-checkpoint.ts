@@ -66,7 +66,7 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
     else refused.push(problem)
   }
   await reportRefused(route.name, refused, needs)
-  const bound = (await needs.store.list('pods')).items.filter(({ spec }) => spec.nodeName === route.name)
+  const bound = await needs.store.podsOfNode(route.name)
   const assigned = bound.filter(isAssigned)
   const take = async (resource: 'configmaps' | 'secrets', objects: readonly (ConfigMap | Secret)[]) => {
     if (objects.length === 0) return
@@ -132,10 +132,8 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
 
 /** The pods that came with the node's checkpoint. */
 async function learntPods(node: string, { store }: ResourceNeeds): Promise<Set<string>> {
-  const { items } = await store.list('pods')
-  const learnt = items.filter(
-    ({ metadata, spec }) => spec.nodeName === node && metadata.annotations?.[learntFromAnnotation] !== undefined,
-  )
+  const bound = await store.podsOfNode(node)
+  const learnt = bound.filter(({ metadata }) => metadata.annotations?.[learntFromAnnotation] !== undefined)
   return new Set(learnt.map(({ metadata }) => keyText(metadata)))
 }
 

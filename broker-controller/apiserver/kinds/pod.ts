@@ -67,7 +67,7 @@ export const podStrategy: KindStrategy<Pod> = {
   nodeRestriction: {
     async facts(node, _, { store }) {
       const author = await store.get('nodes', { namespace: '', name: node })
-      const pods = (await store.list('pods')).items.filter(({ spec }) => spec.nodeName === node)
+      const pods = await store.podsOfNode(node)
       const count = pods.filter(({ metadata }) => metadata.annotations?.[mirrorAnnotation] !== undefined).length
       return { nodeUid: author?.metadata.uid, mirrors: { count, most: mostMirrors(author) } }
     },

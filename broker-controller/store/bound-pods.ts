@@ -1,0 +1,37 @@
+/** The pods of the store by the node that they are bound to: a request for one node must not cost all pods of the fleet. */
+import type { KeptObject } from './changes.ts'
+
+export interface BoundPods {
+  /** What was `previous` is this now; undefined: there was, or is, none. Objects of other kinds are left out. */
+  change(present: KeptObject | undefined, previous: KeptObject | undefined): void
+  /** In no order. */
+  of(nodeName: string): readonly KeptObject[]
+}
+
+export function boundPods(): BoundPods {
+  const byNode = new Map<string, Map<string, KeptObject>>()
+  return {
+    change(present, previous) {
+      const [from, to] = [nodeOf(previous), nodeOf(present)]
+      if (previous !== undefined && from !== undefined && from !== to) {
+        const pods = byNode.get(from)
+        pods?.delete(nameOf(previous))
+        if (pods?.size === 0) byNode.delete(from)
+      }
+      if (present === undefined || to === undefined) return
+      const pods = byNode.get(to) ?? new Map<string, KeptObject>()
+      byNode.set(to, pods.set(nameOf(present), present))
+    },
+    of: (nodeName) => [...(byNode.get(nodeName)?.values() ?? [])],
+  }
+}
+
+function nodeOf(object: KeptObject | undefined): string | undefined {
+  if (object?.kind !== 'Pod' || typeof object.spec !== 'object' || object.spec === null) return undefined
+  const { spec } = object
+  return 'nodeName' in spec && typeof spec.nodeName === 'string' && spec.nodeName !== '' ? spec.nodeName : undefined
+}
+
+function nameOf({ metadata }: KeptObject): string {
+  return `${metadata.namespace}/${metadata.name}`
+}
