@@ -1,5 +1,4 @@
 /** What a node says → what the store should hold. The controller's clock stamps it; the node's own is not trusted. */
-import { isDeepStrictEqual } from 'node:util'
 import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectReference, OwnerReference, Stored } from '../../api/meta.ts'
@@ -16,6 +15,7 @@ import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-del
 import { mirroredHash } from '../../api/static-pod.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+import { equalJSON } from '../store/equal-json.ts'
 import { nodeReference } from '../store/references.ts'
 import type { Peer } from './broker.ts'
 
@@ -177,7 +177,7 @@ export function isStanding(before: NodeStatus | undefined, after: NodeStatus, no
   return (
     known.length === conditions.length &&
     conditions.every((condition, i) => isSameButHeartbeat(condition, known[i], nowMs)) &&
-    isDeepStrictEqual(restAfter, rest)
+    equalJSON(restAfter, rest)
   )
 }
 
@@ -189,7 +189,7 @@ function isSameButHeartbeat(after: NodeCondition, before: NodeCondition | undefi
   if (!(ageMs >= 0 && ageMs < restampMs)) return false
   const { lastHeartbeatTime: _, ...rest } = { ...before }
   const { lastHeartbeatTime: __, ...restAfter } = after
-  return isDeepStrictEqual(restAfter, rest)
+  return equalJSON(restAfter, rest)
 }
 
 /** Of controllers and node-problem detectors that write through the API. */

@@ -1,8 +1,8 @@
 /** What a write makes of an object: every store decides it here, so they cannot differ. */
-import { isDeepStrictEqual } from 'node:util'
 import { ApiError, alreadyExists, conflict, notFound } from '../../api/api-error.ts'
 import type { AnyObject, ObjectMeta, Stored } from '../../api/meta.ts'
 import type { Resource } from '../../api/resources.ts'
+import { equalJSON } from './equal-json.ts'
 import { frozenCopy } from './frozen-copy.ts'
 import type { ObjectKey, Preconditions } from './store.ts'
 
@@ -46,8 +46,8 @@ export function updated(
   const kept = { uid, resourceVersion, creationTimestamp, ...(generation !== undefined && { generation }) }
   const { generation: _, ...metadata } = object.metadata
   const wanted = frozenCopy({ ...object, metadata: { ...metadata, name: before.metadata.name, ...kept } })
-  if (isDeepStrictEqual(wanted, before)) return undefined
-  const counts = resource.counted && !isDeepStrictEqual(wanted.spec, before.spec)
+  if (equalJSON(wanted, before)) return undefined
+  const counts = resource.counted && !equalJSON(wanted.spec, before.spec)
   return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted, stamp)
 }
 
@@ -60,7 +60,7 @@ export function statusUpdated(
 ): Change | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
   const status = frozenCopy(object.status)
-  if (isDeepStrictEqual(status, before.status)) return undefined
+  if (equalJSON(status, before.status)) return undefined
   return modified(before, { ...before, status }, stamp)
 }
 
