@@ -1,35 +1,55 @@
 /** certificates.k8s.io/v1 CertificateSigningRequest. */
 import { ObjectMetaSchema } from './meta.ts'
-import { bytes, type Described, integer, list, listBy, mapOf, object, oneOf, optional, text, time } from './schema.ts'
+import {
+  bytes,
+  type Described,
+  field,
+  integer,
+  list,
+  listBy,
+  mapOf,
+  object,
+  oneOf,
+  optional,
+  pointer,
+  text,
+  time,
+} from './schema.ts'
 
 const CertificateSigningRequestConditionSchema = object({
-  type: text,
-  status: text,
-  reason: optional(text),
-  message: optional(text),
-  lastUpdateTime: optional(time),
-  lastTransitionTime: optional(time),
+  type: field(1, text),
+  status: field(6, text),
+  reason: field(2, optional(text)),
+  message: field(3, optional(text)),
+  lastUpdateTime: field(4, optional(time)),
+  lastTransitionTime: field(5, optional(time)),
 })
 
 export const CertificateSigningRequestSchema = object({
   apiVersion: oneOf('certificates.k8s.io/v1'),
   kind: oneOf('CertificateSigningRequest'),
-  metadata: ObjectMetaSchema,
-  spec: object({
-    request: bytes,
-    signerName: text,
-    usages: optional(list(text)),
-    expirationSeconds: optional(integer),
-    username: optional(text),
-    uid: optional(text),
-    groups: optional(list(text)),
-    extra: optional(mapOf(list(text))),
-  }),
-  status: optional(
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(
+    2,
     object({
-      conditions: optional(listBy('type', CertificateSigningRequestConditionSchema)),
-      certificate: optional(bytes),
+      request: field(1, bytes),
+      signerName: field(7, text),
+      usages: field(5, optional(list(text))),
+      expirationSeconds: pointer(8, optional(integer)),
+      username: field(2, optional(text)),
+      uid: field(3, optional(text)),
+      groups: field(4, optional(list(text))),
+      extra: field(6, optional(mapOf(list(text)))),
     }),
+  ),
+  status: field(
+    3,
+    optional(
+      object({
+        conditions: field(1, optional(listBy('type', CertificateSigningRequestConditionSchema))),
+        certificate: field(2, optional(bytes)),
+      }),
+    ),
   ),
 })
 export type CertificateSigningRequest = Described<typeof CertificateSigningRequestSchema>

@@ -1,25 +1,28 @@
 /** core/v1 Event: something happened to an object, for whoever runs `kubectl describe`. */
 import { ObjectMetaSchema, ObjectReferenceSchema } from './meta.ts'
-import { type Described, integer, microTime, object, oneOf, optional, text, time } from './schema.ts'
+import { type Described, field, integer, microTime, object, oneOf, optional, text, time } from './schema.ts'
 
 export const EventSchema = object({
   apiVersion: oneOf('v1'),
   kind: oneOf('Event'),
-  metadata: ObjectMetaSchema,
-  involvedObject: ObjectReferenceSchema,
-  reason: optional(text),
-  message: optional(text),
-  source: optional(object({ component: optional(text), host: optional(text) })),
-  firstTimestamp: optional(time),
-  lastTimestamp: optional(time),
-  count: optional(integer),
-  type: optional(text),
-  eventTime: optional(microTime),
-  series: optional(object({ count: optional(integer), lastObservedTime: optional(microTime) })),
-  action: optional(text),
-  related: optional(ObjectReferenceSchema),
-  reportingComponent: optional(text),
-  reportingInstance: optional(text),
+  metadata: field(1, ObjectMetaSchema),
+  involvedObject: field(2, ObjectReferenceSchema),
+  reason: field(3, optional(text)),
+  message: field(4, optional(text)),
+  source: field(5, optional(object({ component: field(1, optional(text)), host: field(2, optional(text)) }))),
+  firstTimestamp: field(6, optional(time)),
+  lastTimestamp: field(7, optional(time)),
+  count: field(8, optional(integer)),
+  type: field(9, optional(text)),
+  eventTime: field(10, optional(microTime)),
+  series: field(
+    11,
+    optional(object({ count: field(1, optional(integer)), lastObservedTime: field(2, optional(microTime)) })),
+  ),
+  action: field(12, optional(text)),
+  related: field(13, optional(ObjectReferenceSchema)),
+  reportingComponent: field(14, optional(text)),
+  reportingInstance: field(15, optional(text)),
 })
 export type Event = Described<typeof EventSchema>
 

@@ -1,21 +1,24 @@
 /** coordination.k8s.io/v1 Lease: a node's heartbeat. */
 import { ObjectMetaSchema } from './meta.ts'
-import { type Described, integer, microTime, object, oneOf, optional, text } from './schema.ts'
+import { type Described, field, integer, microTime, object, oneOf, optional, pointer, text } from './schema.ts'
 
 export const LeaseSchema = object({
   apiVersion: oneOf('coordination.k8s.io/v1'),
   kind: oneOf('Lease'),
-  metadata: ObjectMetaSchema,
-  spec: optional(
-    object({
-      holderIdentity: optional(text),
-      leaseDurationSeconds: optional(integer),
-      acquireTime: optional(microTime),
-      renewTime: optional(microTime),
-      leaseTransitions: optional(integer),
-      strategy: optional(text),
-      preferredHolder: optional(text),
-    }),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(
+    2,
+    optional(
+      object({
+        holderIdentity: pointer(1, optional(text)),
+        leaseDurationSeconds: pointer(2, optional(integer)),
+        acquireTime: field(3, optional(microTime)),
+        renewTime: field(4, optional(microTime)),
+        leaseTransitions: pointer(5, optional(integer)),
+        strategy: pointer(6, optional(text)),
+        preferredHolder: pointer(7, optional(text)),
+      }),
+    ),
   ),
 })
 export type Lease = Described<typeof LeaseSchema>

@@ -1,13 +1,27 @@
 /** What every object carries: apimachinery's meta/v1, field for field. */
-import { bool, type Described, integer, list, listBy, mapOf, object, optional, setOf, text, time } from './schema.ts'
+import {
+  bool,
+  type Described,
+  field,
+  integer,
+  list,
+  listBy,
+  mapOf,
+  object,
+  optional,
+  pointer,
+  setOf,
+  text,
+  time,
+} from './schema.ts'
 
 const OwnerReferenceSchema = object({
-  apiVersion: text,
-  kind: text,
-  name: text,
-  uid: text,
-  controller: optional(bool),
-  blockOwnerDeletion: optional(bool),
+  apiVersion: field(5, text),
+  kind: field(1, text),
+  name: field(3, text),
+  uid: field(4, text),
+  controller: pointer(6, optional(bool)),
+  blockOwnerDeletion: pointer(7, optional(bool)),
 })
 export type OwnerReference = Described<typeof OwnerReferenceSchema>
 
@@ -21,19 +35,19 @@ const managedFieldsEntry = object({
 })
 
 export const ObjectMetaSchema = object({
-  name: optional(text),
-  generateName: optional(text),
-  namespace: optional(text),
-  uid: optional(text),
-  resourceVersion: optional(text),
-  generation: optional(integer),
-  creationTimestamp: optional(time),
-  deletionTimestamp: optional(time),
-  deletionGracePeriodSeconds: optional(integer),
-  labels: optional(mapOf(text)),
-  annotations: optional(mapOf(text)),
-  ownerReferences: optional(listBy('uid', OwnerReferenceSchema)),
-  finalizers: optional(setOf(text)),
+  name: field(1, optional(text)),
+  generateName: field(2, optional(text)),
+  namespace: field(3, optional(text)),
+  uid: field(5, optional(text)),
+  resourceVersion: field(6, optional(text)),
+  generation: field(7, optional(integer)),
+  creationTimestamp: field(8, optional(time)),
+  deletionTimestamp: field(9, optional(time)),
+  deletionGracePeriodSeconds: pointer(10, optional(integer)),
+  labels: field(11, optional(mapOf(text))),
+  annotations: field(12, optional(mapOf(text))),
+  ownerReferences: field(13, optional(listBy('uid', OwnerReferenceSchema))),
+  finalizers: field(14, optional(setOf(text))),
   managedFields: optional(list(managedFieldsEntry)),
   selfLink: optional(text),
 })
@@ -61,21 +75,24 @@ export type AnyObject = KubeObject & { readonly spec?: unknown; readonly status?
 /** An object as it comes out of the store. */
 export type Stored<T extends KubeObject = KubeObject> = Omit<T, 'metadata'> & { readonly metadata: StoredMeta }
 
-export const LocalObjectReferenceSchema = object({ name: optional(text) })
+export const LocalObjectReferenceSchema = object({ name: field(1, optional(text)) })
 
 export const ObjectReferenceSchema = object({
-  kind: optional(text),
-  namespace: optional(text),
-  name: optional(text),
-  uid: optional(text),
-  apiVersion: optional(text),
-  resourceVersion: optional(text),
-  fieldPath: optional(text),
+  kind: field(1, optional(text)),
+  namespace: field(2, optional(text)),
+  name: field(3, optional(text)),
+  uid: field(4, optional(text)),
+  apiVersion: field(5, optional(text)),
+  resourceVersion: field(6, optional(text)),
+  fieldPath: field(7, optional(text)),
 })
 export type ObjectReference = Described<typeof ObjectReferenceSchema>
 
 export const LabelSelectorSchema = object({
-  matchLabels: optional(mapOf(text)),
-  matchExpressions: optional(list(object({ key: text, operator: text, values: optional(list(text)) }))),
+  matchLabels: field(1, optional(mapOf(text))),
+  matchExpressions: field(
+    2,
+    optional(list(object({ key: field(1, text), operator: field(2, text), values: field(3, optional(list(text))) }))),
+  ),
 })
 export type LabelSelector = Described<typeof LabelSelectorSchema>

@@ -1,12 +1,12 @@
 /** core/v1 Namespace. */
 import { ObjectMetaSchema } from './meta.ts'
-import { type Described, list, object, oneOf, optional, text, time } from './schema.ts'
+import { type Described, field, list, object, oneOf, optional, text, time } from './schema.ts'
 
 export const NamespaceSchema = object({
   apiVersion: oneOf('v1'),
   kind: oneOf('Namespace'),
-  metadata: ObjectMetaSchema,
-  spec: optional(object({ finalizers: optional(list(text)) })),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(2, optional(object({ finalizers: field(1, optional(list(text))) }))),
   status: optional(
     object({
       phase: optional(text),

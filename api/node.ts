@@ -3,6 +3,7 @@ import { ObjectMetaSchema, ObjectReferenceSchema } from './meta.ts'
 import {
   bool,
   type Described,
+  field,
   integer,
   list,
   listBy,
@@ -17,10 +18,10 @@ import {
 } from './schema.ts'
 
 export const TaintSchema = object({
-  key: text,
-  value: optional(text),
-  effect: oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute'),
-  timeAdded: optional(time),
+  key: field(1, text),
+  value: field(2, optional(text)),
+  effect: field(3, oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute')),
+  timeAdded: field(4, optional(time)),
 })
 export type Taint = Described<typeof TaintSchema>
 
@@ -69,12 +70,12 @@ export const NodeStatusSchema = object({
 export type NodeStatus = Described<typeof NodeStatusSchema>
 
 const NodeSpecSchema = object({
-  podCIDR: optional(text),
-  podCIDRs: optional(setOf(text)),
-  providerID: optional(text),
-  unschedulable: optional(bool),
-  taints: optional(list(TaintSchema)),
-  externalID: optional(text),
+  podCIDR: field(1, optional(text)),
+  podCIDRs: field(7, optional(setOf(text))),
+  providerID: field(3, optional(text)),
+  unschedulable: field(4, optional(bool)),
+  taints: field(5, optional(list(TaintSchema))),
+  externalID: field(2, optional(text)),
   configSource: optional(object({ configMap: optional(ObjectReferenceSchema) })),
 })
 export type NodeSpec = Described<typeof NodeSpecSchema>
@@ -82,8 +83,8 @@ export type NodeSpec = Described<typeof NodeSpecSchema>
 export const NodeSchema = object({
   apiVersion: oneOf('v1'),
   kind: oneOf('Node'),
-  metadata: ObjectMetaSchema,
-  spec: optional(NodeSpecSchema),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(2, optional(NodeSpecSchema)),
   status: optional(NodeStatusSchema),
 })
 export type Node = Described<typeof NodeSchema>

@@ -1,13 +1,26 @@
 /** policy/v1 PodDisruptionBudget, and the Eviction it is asked about. */
 import { DeleteOptionsSchema } from './delete-options.ts'
 import { LabelSelectorSchema, ObjectMetaSchema } from './meta.ts'
-import { type Described, integer, intOrString, listBy, mapOf, object, oneOf, optional, text, time } from './schema.ts'
+import {
+  type Described,
+  field,
+  integer,
+  intOrString,
+  listBy,
+  mapOf,
+  object,
+  oneOf,
+  optional,
+  pointer,
+  text,
+  time,
+} from './schema.ts'
 
 export const EvictionSchema = object({
   apiVersion: oneOf('policy/v1'),
   kind: oneOf('Eviction'),
-  metadata: ObjectMetaSchema,
-  deleteOptions: optional(DeleteOptionsSchema),
+  metadata: field(1, ObjectMetaSchema),
+  deleteOptions: field(2, optional(DeleteOptionsSchema)),
 })
 export type Eviction = Described<typeof EvictionSchema>
 
@@ -38,15 +51,18 @@ export type PodDisruptionBudgetStatus = Described<typeof PodDisruptionBudgetStat
 export const PodDisruptionBudgetSchema = object({
   apiVersion: oneOf('policy/v1'),
   kind: oneOf('PodDisruptionBudget'),
-  metadata: ObjectMetaSchema,
-  spec: optional(
-    object({
-      minAvailable: optional(intOrString),
-      maxUnavailable: optional(intOrString),
-      /** Absent: no pod; empty: every pod of the namespace. */
-      selector: optional(LabelSelectorSchema),
-      unhealthyPodEvictionPolicy: optional(oneOf('IfHealthyBudget', 'AlwaysAllow')),
-    }),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(
+    2,
+    optional(
+      object({
+        minAvailable: pointer(1, optional(intOrString)),
+        maxUnavailable: pointer(3, optional(intOrString)),
+        /** Absent: no pod; empty: every pod of the namespace. */
+        selector: field(2, optional(LabelSelectorSchema)),
+        unhealthyPodEvictionPolicy: pointer(4, optional(oneOf('IfHealthyBudget', 'AlwaysAllow'))),
+      }),
+    ),
   ),
   status: optional(PodDisruptionBudgetStatusSchema),
 })

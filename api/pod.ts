@@ -7,6 +7,8 @@ import {
   anything,
   bool,
   type Described,
+  field,
+  inside,
   integer,
   intOrString,
   list,
@@ -15,359 +17,436 @@ import {
   object,
   oneOf,
   optional,
+  pointer,
   quantity,
   text,
   time,
 } from './schema.ts'
 
 const TolerationSchema = object({
-  key: optional(text),
-  operator: optional(text),
-  value: optional(text),
-  effect: optional(text),
-  tolerationSeconds: optional(integer),
+  key: field(1, optional(text)),
+  operator: field(2, optional(text)),
+  value: field(3, optional(text)),
+  effect: field(4, optional(text)),
+  tolerationSeconds: pointer(5, optional(integer)),
 })
 export type Toleration = Described<typeof TolerationSchema>
 
 const ResourceRequirementsSchema = object({
-  limits: optional(mapOf(quantity)),
-  requests: optional(mapOf(quantity)),
-  claims: optional(listBy('name', object({ name: text, request: optional(text) }))),
+  limits: field(1, optional(mapOf(quantity))),
+  requests: field(2, optional(mapOf(quantity))),
+  claims: field(3, optional(listBy('name', object({ name: field(1, text), request: field(2, optional(text)) })))),
 })
 export type ResourceRequirements = Described<typeof ResourceRequirementsSchema>
 
-const keySelector = object({ name: optional(text), key: text, optional: optional(bool) })
-const fieldRef = object({ apiVersion: optional(text), fieldPath: text })
-const resourceFieldRef = object({ containerName: optional(text), resource: text, divisor: optional(quantity) })
+const keySelector = object({
+  name: field([1, 1], optional(text)),
+  key: field(2, text),
+  optional: pointer(3, optional(bool)),
+})
+const fieldRef = object({ apiVersion: field(1, optional(text)), fieldPath: field(2, text) })
+const resourceFieldRef = object({
+  containerName: field(1, optional(text)),
+  resource: field(2, text),
+  divisor: field(3, optional(quantity)),
+})
 
 const EnvVarSchema = object({
-  name: text,
-  value: optional(text),
-  valueFrom: optional(
-    object({
-      fieldRef: optional(fieldRef),
-      resourceFieldRef: optional(resourceFieldRef),
-      configMapKeyRef: optional(keySelector),
-      secretKeyRef: optional(keySelector),
-    }),
+  name: field(1, text),
+  value: field(2, optional(text)),
+  valueFrom: field(
+    3,
+    optional(
+      object({
+        fieldRef: field(1, optional(fieldRef)),
+        resourceFieldRef: field(2, optional(resourceFieldRef)),
+        configMapKeyRef: field(3, optional(keySelector)),
+        secretKeyRef: field(4, optional(keySelector)),
+      }),
+    ),
   ),
 })
 export type EnvVar = Described<typeof EnvVarSchema>
 
 const envFromSource = object({
-  prefix: optional(text),
-  configMapRef: optional(object({ name: optional(text), optional: optional(bool) })),
-  secretRef: optional(object({ name: optional(text), optional: optional(bool) })),
+  prefix: field(1, optional(text)),
+  configMapRef: field(
+    2,
+    optional(object({ name: field([1, 1], optional(text)), optional: pointer(2, optional(bool)) })),
+  ),
+  secretRef: field(3, optional(object({ name: field([1, 1], optional(text)), optional: pointer(2, optional(bool)) }))),
 })
 
 const ContainerPortSchema = object({
-  name: optional(text),
-  hostPort: optional(integer),
-  containerPort: integer,
-  protocol: optional(text),
-  hostIP: optional(text),
+  name: field(1, optional(text)),
+  hostPort: field(2, optional(integer)),
+  containerPort: field(3, integer),
+  protocol: field(4, optional(text)),
+  hostIP: field(5, optional(text)),
 })
 export type ContainerPort = Described<typeof ContainerPortSchema>
 
 const volumeMount = object({
-  name: text,
-  readOnly: optional(bool),
-  mountPath: text,
-  subPath: optional(text),
-  mountPropagation: optional(text),
-  subPathExpr: optional(text),
-  recursiveReadOnly: optional(text),
+  name: field(1, text),
+  readOnly: field(2, optional(bool)),
+  mountPath: field(3, text),
+  subPath: field(4, optional(text)),
+  mountPropagation: pointer(5, optional(text)),
+  subPathExpr: field(6, optional(text)),
+  recursiveReadOnly: pointer(7, optional(text)),
 })
 
-const httpHeader = object({ name: text, value: text })
-const execAction = object({ command: optional(list(text)) })
+const httpHeader = object({ name: field(1, text), value: field(2, text) })
+const execAction = object({ command: field(1, optional(list(text))) })
 const httpGetAction = object({
-  path: optional(text),
-  port: intOrString,
-  host: optional(text),
-  scheme: optional(text),
-  httpHeaders: optional(list(httpHeader)),
+  path: field(1, optional(text)),
+  port: field(2, intOrString),
+  host: field(3, optional(text)),
+  scheme: field(4, optional(text)),
+  httpHeaders: field(5, optional(list(httpHeader))),
 })
-const tcpSocketAction = object({ port: intOrString, host: optional(text) })
+const tcpSocketAction = object({ port: field(1, intOrString), host: field(2, optional(text)) })
 
 const ProbeSchema = object({
-  exec: optional(execAction),
-  httpGet: optional(httpGetAction),
-  tcpSocket: optional(tcpSocketAction),
-  grpc: optional(object({ port: integer, service: optional(text) })),
-  initialDelaySeconds: optional(integer),
-  timeoutSeconds: optional(integer),
-  periodSeconds: optional(integer),
-  successThreshold: optional(integer),
-  failureThreshold: optional(integer),
-  terminationGracePeriodSeconds: optional(integer),
+  exec: field([1, 1], optional(execAction)),
+  httpGet: field([1, 2], optional(httpGetAction)),
+  tcpSocket: field([1, 3], optional(tcpSocketAction)),
+  grpc: field([1, 4], optional(object({ port: field(1, integer), service: pointer(2, optional(text)) }))),
+  initialDelaySeconds: field(2, optional(integer)),
+  timeoutSeconds: field(3, optional(integer)),
+  periodSeconds: field(4, optional(integer)),
+  successThreshold: field(5, optional(integer)),
+  failureThreshold: field(6, optional(integer)),
+  terminationGracePeriodSeconds: pointer(7, optional(integer)),
 })
 export type Probe = Described<typeof ProbeSchema>
 
 const lifecycleHandler = object({
-  exec: optional(execAction),
-  httpGet: optional(httpGetAction),
-  tcpSocket: optional(tcpSocketAction),
-  sleep: optional(object({ seconds: integer })),
+  exec: field(1, optional(execAction)),
+  httpGet: field(2, optional(httpGetAction)),
+  tcpSocket: field(3, optional(tcpSocketAction)),
+  sleep: field(4, optional(object({ seconds: field(1, integer) }))),
 })
-const lifecycle = object({ postStart: optional(lifecycleHandler), preStop: optional(lifecycleHandler) })
+const lifecycle = object({
+  postStart: field(1, optional(lifecycleHandler)),
+  preStop: field(2, optional(lifecycleHandler)),
+})
 
 const seLinuxOptions = object({
-  user: optional(text),
-  role: optional(text),
-  type: optional(text),
-  level: optional(text),
+  user: field(1, optional(text)),
+  role: field(2, optional(text)),
+  type: field(3, optional(text)),
+  level: field(4, optional(text)),
 })
 const windowsOptions = object({
-  gmsaCredentialSpecName: optional(text),
-  gmsaCredentialSpec: optional(text),
-  runAsUserName: optional(text),
-  hostProcess: optional(bool),
+  gmsaCredentialSpecName: pointer(1, optional(text)),
+  gmsaCredentialSpec: pointer(2, optional(text)),
+  runAsUserName: pointer(3, optional(text)),
+  hostProcess: pointer(4, optional(bool)),
 })
-const profile = object({ type: text, localhostProfile: optional(text) })
+const profile = object({ type: field(1, text), localhostProfile: pointer(2, optional(text)) })
 
 const SecurityContextSchema = object({
-  capabilities: optional(object({ add: optional(list(text)), drop: optional(list(text)) })),
-  privileged: optional(bool),
-  seLinuxOptions: optional(seLinuxOptions),
-  windowsOptions: optional(windowsOptions),
-  runAsUser: optional(integer),
-  runAsGroup: optional(integer),
-  runAsNonRoot: optional(bool),
-  readOnlyRootFilesystem: optional(bool),
-  allowPrivilegeEscalation: optional(bool),
-  procMount: optional(text),
-  seccompProfile: optional(profile),
-  appArmorProfile: optional(profile),
+  capabilities: field(
+    1,
+    optional(object({ add: field(1, optional(list(text))), drop: field(2, optional(list(text))) })),
+  ),
+  privileged: pointer(2, optional(bool)),
+  seLinuxOptions: field(3, optional(seLinuxOptions)),
+  windowsOptions: field(10, optional(windowsOptions)),
+  runAsUser: pointer(4, optional(integer)),
+  runAsGroup: pointer(8, optional(integer)),
+  runAsNonRoot: pointer(5, optional(bool)),
+  readOnlyRootFilesystem: pointer(6, optional(bool)),
+  allowPrivilegeEscalation: pointer(7, optional(bool)),
+  procMount: pointer(9, optional(text)),
+  seccompProfile: field(11, optional(profile)),
+  appArmorProfile: field(12, optional(profile)),
 })
 export type SecurityContext = Described<typeof SecurityContextSchema>
 
 const containerFields = {
-  name: text,
-  image: optional(text),
-  command: optional(list(text)),
-  args: optional(list(text)),
-  workingDir: optional(text),
-  ports: optional(listBy('containerPort', ContainerPortSchema)),
-  envFrom: optional(list(envFromSource)),
-  env: optional(listBy('name', EnvVarSchema)),
-  resources: optional(ResourceRequirementsSchema),
-  resizePolicy: optional(list(object({ resourceName: text, restartPolicy: text }))),
-  restartPolicy: optional(text),
-  volumeMounts: optional(listBy('mountPath', volumeMount)),
-  volumeDevices: optional(listBy('devicePath', object({ name: text, devicePath: text }))),
-  livenessProbe: optional(ProbeSchema),
-  readinessProbe: optional(ProbeSchema),
-  startupProbe: optional(ProbeSchema),
-  lifecycle: optional(lifecycle),
-  terminationMessagePath: optional(text),
-  terminationMessagePolicy: optional(text),
-  imagePullPolicy: optional(text),
-  securityContext: optional(SecurityContextSchema),
-  stdin: optional(bool),
-  stdinOnce: optional(bool),
-  tty: optional(bool),
+  name: field(1, text),
+  image: field(2, optional(text)),
+  command: field(3, optional(list(text))),
+  args: field(4, optional(list(text))),
+  workingDir: field(5, optional(text)),
+  ports: field(6, optional(listBy('containerPort', ContainerPortSchema))),
+  envFrom: field(19, optional(list(envFromSource))),
+  env: field(7, optional(listBy('name', EnvVarSchema))),
+  resources: field(8, optional(ResourceRequirementsSchema)),
+  resizePolicy: field(23, optional(list(object({ resourceName: field(1, text), restartPolicy: field(2, text) })))),
+  restartPolicy: pointer(24, optional(text)),
+  volumeMounts: field(9, optional(listBy('mountPath', volumeMount))),
+  volumeDevices: field(
+    21,
+    optional(listBy('devicePath', object({ name: field(1, text), devicePath: field(2, text) }))),
+  ),
+  livenessProbe: field(10, optional(ProbeSchema)),
+  readinessProbe: field(11, optional(ProbeSchema)),
+  startupProbe: field(22, optional(ProbeSchema)),
+  lifecycle: field(12, optional(lifecycle)),
+  terminationMessagePath: field(13, optional(text)),
+  terminationMessagePolicy: field(20, optional(text)),
+  imagePullPolicy: field(14, optional(text)),
+  securityContext: field(15, optional(SecurityContextSchema)),
+  stdin: field(16, optional(bool)),
+  stdinOnce: field(17, optional(bool)),
+  tty: field(18, optional(bool)),
 }
 const ContainerSchema = object(containerFields)
 export type Container = Described<typeof ContainerSchema>
-const EphemeralContainerSchema = object({ ...containerFields, targetContainerName: optional(text) })
+const EphemeralContainerSchema = object({
+  ...inside(1, containerFields),
+  targetContainerName: field(2, optional(text)),
+})
 export type EphemeralContainer = Described<typeof EphemeralContainerSchema>
 
-const keyToPath = object({ key: text, path: text, mode: optional(integer) })
+const keyToPath = object({ key: field(1, text), path: field(2, text), mode: pointer(3, optional(integer)) })
 const downwardFile = object({
-  path: text,
-  fieldRef: optional(fieldRef),
-  resourceFieldRef: optional(resourceFieldRef),
-  mode: optional(integer),
+  path: field(1, text),
+  fieldRef: field(2, optional(fieldRef)),
+  resourceFieldRef: field(3, optional(resourceFieldRef)),
+  mode: pointer(4, optional(integer)),
 })
 const projection = object({
-  name: optional(text),
-  items: optional(list(keyToPath)),
-  optional: optional(bool),
+  name: field([1, 1], optional(text)),
+  items: field(2, optional(list(keyToPath))),
+  optional: pointer(4, optional(bool)),
 })
 
 const VolumeSchema = object({
-  name: text,
-  hostPath: optional(object({ path: text, type: optional(text) })),
-  emptyDir: optional(object({ medium: optional(text), sizeLimit: optional(quantity) })),
-  secret: optional(
-    object({
-      secretName: optional(text),
-      items: optional(list(keyToPath)),
-      defaultMode: optional(integer),
-      optional: optional(bool),
-    }),
+  name: field(1, text),
+  hostPath: field([2, 1], optional(object({ path: field(1, text), type: pointer(2, optional(text)) }))),
+  emptyDir: field(
+    [2, 2],
+    optional(object({ medium: field(1, optional(text)), sizeLimit: field(2, optional(quantity)) })),
   ),
-  configMap: optional(
-    object({
-      name: optional(text),
-      items: optional(list(keyToPath)),
-      defaultMode: optional(integer),
-      optional: optional(bool),
-    }),
+  secret: field(
+    [2, 6],
+    optional(
+      object({
+        secretName: field(1, optional(text)),
+        items: field(2, optional(list(keyToPath))),
+        defaultMode: pointer(3, optional(integer)),
+        optional: pointer(4, optional(bool)),
+      }),
+    ),
   ),
-  downwardAPI: optional(object({ items: optional(list(downwardFile)), defaultMode: optional(integer) })),
-  projected: optional(
-    object({
-      sources: optional(
-        list(
-          object({
-            secret: optional(projection),
-            configMap: optional(projection),
-            downwardAPI: optional(object({ items: optional(list(downwardFile)) })),
-            serviceAccountToken: optional(
-              object({ audience: optional(text), expirationSeconds: optional(integer), path: text }),
+  configMap: field(
+    [2, 19],
+    optional(
+      object({
+        name: field([1, 1], optional(text)),
+        items: field(2, optional(list(keyToPath))),
+        defaultMode: pointer(3, optional(integer)),
+        optional: pointer(4, optional(bool)),
+      }),
+    ),
+  ),
+  downwardAPI: field(
+    [2, 16],
+    optional(object({ items: field(1, optional(list(downwardFile))), defaultMode: pointer(2, optional(integer)) })),
+  ),
+  projected: field(
+    [2, 26],
+    optional(
+      object({
+        sources: field(
+          1,
+          optional(
+            list(
+              object({
+                secret: field(1, optional(projection)),
+                configMap: field(3, optional(projection)),
+                downwardAPI: field(2, optional(object({ items: field(1, optional(list(downwardFile))) }))),
+                serviceAccountToken: field(
+                  4,
+                  optional(
+                    object({
+                      audience: field(1, optional(text)),
+                      expirationSeconds: pointer(2, optional(integer)),
+                      path: field(3, text),
+                    }),
+                  ),
+                ),
+                clusterTrustBundle: field(5, optional(anything)),
+              }),
             ),
-            clusterTrustBundle: optional(anything),
-          }),
+          ),
         ),
-      ),
-      defaultMode: optional(integer),
-    }),
+        defaultMode: pointer(2, optional(integer)),
+      }),
+    ),
   ),
-  persistentVolumeClaim: optional(object({ claimName: text, readOnly: optional(bool) })),
-  nfs: optional(anything),
-  iscsi: optional(anything),
-  csi: optional(anything),
-  ephemeral: optional(anything),
-  image: optional(anything),
+  persistentVolumeClaim: field(
+    [2, 10],
+    optional(object({ claimName: field(1, text), readOnly: field(2, optional(bool)) })),
+  ),
+  nfs: pointer([2, 7], optional(anything)),
+  iscsi: pointer([2, 8], optional(anything)),
+  csi: pointer([2, 28], optional(anything)),
+  ephemeral: pointer([2, 29], optional(anything)),
+  image: pointer([2, 30], optional(anything)),
   // Known so that they are refused: what is not known here is dropped, and a volume without a source is an emptyDir.
-  awsElasticBlockStore: optional(anything),
-  azureDisk: optional(anything),
-  azureFile: optional(anything),
-  cephfs: optional(anything),
-  cinder: optional(anything),
-  fc: optional(anything),
-  flexVolume: optional(anything),
-  flocker: optional(anything),
-  gcePersistentDisk: optional(anything),
-  gitRepo: optional(anything),
-  glusterfs: optional(anything),
-  photonPersistentDisk: optional(anything),
-  portworxVolume: optional(anything),
-  quobyte: optional(anything),
-  rbd: optional(anything),
-  scaleIO: optional(anything),
-  storageos: optional(anything),
-  vsphereVolume: optional(anything),
+  awsElasticBlockStore: pointer([2, 4], optional(anything)),
+  azureDisk: pointer([2, 22], optional(anything)),
+  azureFile: pointer([2, 18], optional(anything)),
+  cephfs: pointer([2, 14], optional(anything)),
+  cinder: pointer([2, 13], optional(anything)),
+  fc: pointer([2, 17], optional(anything)),
+  flexVolume: pointer([2, 12], optional(anything)),
+  flocker: pointer([2, 15], optional(anything)),
+  gcePersistentDisk: pointer([2, 3], optional(anything)),
+  gitRepo: pointer([2, 5], optional(anything)),
+  glusterfs: pointer([2, 9], optional(anything)),
+  photonPersistentDisk: pointer([2, 23], optional(anything)),
+  portworxVolume: pointer([2, 24], optional(anything)),
+  quobyte: pointer([2, 21], optional(anything)),
+  rbd: pointer([2, 11], optional(anything)),
+  scaleIO: pointer([2, 25], optional(anything)),
+  storageos: pointer([2, 27], optional(anything)),
+  vsphereVolume: pointer([2, 20], optional(anything)),
 })
 export type Volume = Described<typeof VolumeSchema>
 
-const NodeSelectorRequirementSchema = object({ key: text, operator: text, values: optional(list(text)) })
+const NodeSelectorRequirementSchema = object({
+  key: field(1, text),
+  operator: field(2, text),
+  values: field(3, optional(list(text))),
+})
 const NodeSelectorTermSchema = object({
-  matchExpressions: optional(list(NodeSelectorRequirementSchema)),
-  matchFields: optional(list(NodeSelectorRequirementSchema)),
+  matchExpressions: field(1, optional(list(NodeSelectorRequirementSchema))),
+  matchFields: field(2, optional(list(NodeSelectorRequirementSchema))),
 })
 export type NodeSelectorTerm = Described<typeof NodeSelectorTermSchema>
 
 const PodAffinityTermSchema = object({
-  labelSelector: optional(LabelSelectorSchema),
-  namespaces: optional(list(text)),
-  topologyKey: text,
-  namespaceSelector: optional(LabelSelectorSchema),
-  matchLabelKeys: optional(list(text)),
-  mismatchLabelKeys: optional(list(text)),
+  labelSelector: field(1, optional(LabelSelectorSchema)),
+  namespaces: field(2, optional(list(text))),
+  topologyKey: field(3, text),
+  namespaceSelector: field(4, optional(LabelSelectorSchema)),
+  matchLabelKeys: field(5, optional(list(text))),
+  mismatchLabelKeys: field(6, optional(list(text))),
 })
 export type PodAffinityTerm = Described<typeof PodAffinityTermSchema>
 
 const podAffinity = object({
-  requiredDuringSchedulingIgnoredDuringExecution: optional(list(PodAffinityTermSchema)),
-  preferredDuringSchedulingIgnoredDuringExecution: optional(
-    list(object({ weight: integer, podAffinityTerm: PodAffinityTermSchema })),
+  requiredDuringSchedulingIgnoredDuringExecution: field(1, optional(list(PodAffinityTermSchema))),
+  preferredDuringSchedulingIgnoredDuringExecution: field(
+    2,
+    optional(list(object({ weight: field(1, integer), podAffinityTerm: field(2, PodAffinityTermSchema) }))),
   ),
 })
 
 const AffinitySchema = object({
-  nodeAffinity: optional(
-    object({
-      requiredDuringSchedulingIgnoredDuringExecution: optional(
-        object({ nodeSelectorTerms: list(NodeSelectorTermSchema) }),
-      ),
-      preferredDuringSchedulingIgnoredDuringExecution: optional(
-        list(object({ weight: integer, preference: NodeSelectorTermSchema })),
-      ),
-    }),
+  nodeAffinity: field(
+    1,
+    optional(
+      object({
+        requiredDuringSchedulingIgnoredDuringExecution: field(
+          1,
+          optional(object({ nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) })),
+        ),
+        preferredDuringSchedulingIgnoredDuringExecution: field(
+          2,
+          optional(list(object({ weight: field(1, integer), preference: field(2, NodeSelectorTermSchema) }))),
+        ),
+      }),
+    ),
   ),
-  podAffinity: optional(podAffinity),
-  podAntiAffinity: optional(podAffinity),
+  podAffinity: field(2, optional(podAffinity)),
+  podAntiAffinity: field(3, optional(podAffinity)),
 })
 export type Affinity = Described<typeof AffinitySchema>
 
 const TopologySpreadConstraintSchema = object({
-  maxSkew: integer,
-  topologyKey: text,
-  whenUnsatisfiable: text,
-  labelSelector: optional(LabelSelectorSchema),
-  minDomains: optional(integer),
-  nodeAffinityPolicy: optional(text),
-  nodeTaintsPolicy: optional(text),
-  matchLabelKeys: optional(list(text)),
+  maxSkew: field(1, integer),
+  topologyKey: field(2, text),
+  whenUnsatisfiable: field(3, text),
+  labelSelector: field(4, optional(LabelSelectorSchema)),
+  minDomains: pointer(5, optional(integer)),
+  nodeAffinityPolicy: pointer(6, optional(text)),
+  nodeTaintsPolicy: pointer(7, optional(text)),
+  matchLabelKeys: field(8, optional(list(text))),
 })
 export type TopologySpreadConstraint = Described<typeof TopologySpreadConstraintSchema>
 
 const PodSpecSchema = object({
-  volumes: optional(listBy('name', VolumeSchema)),
-  initContainers: optional(listBy('name', ContainerSchema)),
-  containers: listBy('name', ContainerSchema),
-  ephemeralContainers: optional(listBy('name', EphemeralContainerSchema)),
-  restartPolicy: optional(text),
-  terminationGracePeriodSeconds: optional(integer),
-  activeDeadlineSeconds: optional(integer),
-  dnsPolicy: optional(text),
-  nodeSelector: optional(mapOf(text)),
-  serviceAccountName: optional(text),
-  serviceAccount: optional(text),
-  automountServiceAccountToken: optional(bool),
-  nodeName: optional(text),
-  hostNetwork: optional(bool),
-  hostPID: optional(bool),
-  hostIPC: optional(bool),
-  hostUsers: optional(bool),
-  shareProcessNamespace: optional(bool),
-  securityContext: optional(
-    object({
-      seLinuxOptions: optional(seLinuxOptions),
-      windowsOptions: optional(windowsOptions),
-      runAsUser: optional(integer),
-      runAsGroup: optional(integer),
-      runAsNonRoot: optional(bool),
-      supplementalGroups: optional(list(integer)),
-      supplementalGroupsPolicy: optional(text),
-      fsGroup: optional(integer),
-      fsGroupChangePolicy: optional(text),
-      sysctls: optional(list(object({ name: text, value: text }))),
-      seccompProfile: optional(profile),
-      appArmorProfile: optional(profile),
-      seLinuxChangePolicy: optional(text),
-    }),
+  volumes: field(1, optional(listBy('name', VolumeSchema))),
+  initContainers: field(20, optional(listBy('name', ContainerSchema))),
+  containers: field(2, listBy('name', ContainerSchema)),
+  ephemeralContainers: field(34, optional(listBy('name', EphemeralContainerSchema))),
+  restartPolicy: field(3, optional(text)),
+  terminationGracePeriodSeconds: pointer(4, optional(integer)),
+  activeDeadlineSeconds: pointer(5, optional(integer)),
+  dnsPolicy: field(6, optional(text)),
+  nodeSelector: field(7, optional(mapOf(text))),
+  serviceAccountName: field(8, optional(text)),
+  serviceAccount: field(9, optional(text)),
+  automountServiceAccountToken: pointer(21, optional(bool)),
+  nodeName: field(10, optional(text)),
+  hostNetwork: field(11, optional(bool)),
+  hostPID: field(12, optional(bool)),
+  hostIPC: field(13, optional(bool)),
+  hostUsers: pointer(37, optional(bool)),
+  shareProcessNamespace: pointer(27, optional(bool)),
+  securityContext: field(
+    14,
+    optional(
+      object({
+        seLinuxOptions: field(1, optional(seLinuxOptions)),
+        windowsOptions: field(8, optional(windowsOptions)),
+        runAsUser: pointer(2, optional(integer)),
+        runAsGroup: pointer(6, optional(integer)),
+        runAsNonRoot: pointer(3, optional(bool)),
+        supplementalGroups: field(4, optional(list(integer))),
+        supplementalGroupsPolicy: pointer(12, optional(text)),
+        fsGroup: pointer(5, optional(integer)),
+        fsGroupChangePolicy: pointer(9, optional(text)),
+        sysctls: field(7, optional(list(object({ name: field(1, text), value: field(2, text) })))),
+        seccompProfile: field(10, optional(profile)),
+        appArmorProfile: field(11, optional(profile)),
+        seLinuxChangePolicy: pointer(13, optional(text)),
+      }),
+    ),
   ),
-  imagePullSecrets: optional(listBy('name', LocalObjectReferenceSchema)),
-  hostname: optional(text),
-  subdomain: optional(text),
-  setHostnameAsFQDN: optional(bool),
-  affinity: optional(AffinitySchema),
-  schedulerName: optional(text),
-  tolerations: optional(list(TolerationSchema)),
-  hostAliases: optional(listBy('ip', object({ ip: text, hostnames: optional(list(text)) }))),
-  priorityClassName: optional(text),
-  priority: optional(integer),
-  preemptionPolicy: optional(text),
-  dnsConfig: optional(
-    object({
-      nameservers: optional(list(text)),
-      searches: optional(list(text)),
-      options: optional(list(object({ name: optional(text), value: optional(text) }))),
-    }),
+  imagePullSecrets: field(15, optional(listBy('name', LocalObjectReferenceSchema))),
+  hostname: field(16, optional(text)),
+  subdomain: field(17, optional(text)),
+  setHostnameAsFQDN: pointer(35, optional(bool)),
+  affinity: field(18, optional(AffinitySchema)),
+  schedulerName: field(19, optional(text)),
+  tolerations: field(22, optional(list(TolerationSchema))),
+  hostAliases: field(
+    23,
+    optional(listBy('ip', object({ ip: field(1, text), hostnames: field(2, optional(list(text))) }))),
   ),
-  readinessGates: optional(list(object({ conditionType: text }))),
-  runtimeClassName: optional(text),
-  enableServiceLinks: optional(bool),
-  overhead: optional(mapOf(quantity)),
-  topologySpreadConstraints: optional(listBy('topologyKey', TopologySpreadConstraintSchema)),
-  os: optional(object({ name: text })),
-  schedulingGates: optional(listBy('name', object({ name: text }))),
+  priorityClassName: field(24, optional(text)),
+  priority: pointer(25, optional(integer)),
+  preemptionPolicy: pointer(31, optional(text)),
+  dnsConfig: field(
+    26,
+    optional(
+      object({
+        nameservers: field(1, optional(list(text))),
+        searches: field(2, optional(list(text))),
+        options: field(
+          3,
+          optional(list(object({ name: field(1, optional(text)), value: pointer(2, optional(text)) }))),
+        ),
+      }),
+    ),
+  ),
+  readinessGates: field(28, optional(list(object({ conditionType: field(1, text) })))),
+  runtimeClassName: pointer(29, optional(text)),
+  enableServiceLinks: pointer(30, optional(bool)),
+  overhead: field(32, optional(mapOf(quantity))),
+  topologySpreadConstraints: field(33, optional(listBy('topologyKey', TopologySpreadConstraintSchema))),
+  os: field(36, optional(object({ name: field(1, text) }))),
+  schedulingGates: field(38, optional(listBy('name', object({ name: field(1, text) })))),
   resourceClaims: optional(listBy('name', anything)),
-  resources: optional(ResourceRequirementsSchema),
+  resources: field(40, optional(ResourceRequirementsSchema)),
 })
 export type PodSpec = Described<typeof PodSpecSchema>
 
@@ -440,12 +519,15 @@ export type PodStatus = Described<typeof PodStatusSchema>
 export const PodSchema = object({
   apiVersion: oneOf('v1'),
   kind: oneOf('Pod'),
-  metadata: ObjectMetaSchema,
-  spec: PodSpecSchema,
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(2, PodSpecSchema),
   status: optional(PodStatusSchema),
 })
 export type Pod = Described<typeof PodSchema>
 
 /** The pods that a workload creates: PodTemplateSpec. */
-export const PodTemplateSchema = object({ metadata: optional(ObjectMetaSchema), spec: PodSpecSchema })
+export const PodTemplateSchema = object({
+  metadata: field(1, optional(ObjectMetaSchema)),
+  spec: field(2, PodSpecSchema),
+})
 export type PodTemplate = Described<typeof PodTemplateSchema>

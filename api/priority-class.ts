@@ -1,15 +1,15 @@
 /** scheduling.k8s.io/v1 PriorityClass: how much a pod matters, by name. */
 import { ObjectMetaSchema } from './meta.ts'
-import { bool, type Described, integer, object, oneOf, optional, text } from './schema.ts'
+import { bool, type Described, field, integer, object, oneOf, optional, pointer, text } from './schema.ts'
 
 export const PriorityClassSchema = object({
   apiVersion: oneOf('scheduling.k8s.io/v1'),
   kind: oneOf('PriorityClass'),
-  metadata: ObjectMetaSchema,
-  value: integer,
-  globalDefault: optional(bool),
-  description: optional(text),
-  preemptionPolicy: optional(text),
+  metadata: field(1, ObjectMetaSchema),
+  value: pointer(2, integer),
+  globalDefault: field(3, optional(bool)),
+  description: field(4, optional(text)),
+  preemptionPolicy: pointer(5, optional(text)),
 })
 export type PriorityClass = Described<typeof PriorityClassSchema>
 

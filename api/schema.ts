@@ -54,7 +54,51 @@ export const bytes = StringType({ format: 'byte' })
 export const optional = Optional
 
 export function object<const P extends TProperties>(properties: P) {
-  return _Object_(properties)
+  const plain: { [name: string]: TSchema } = {}
+  const numbers: { [name: string]: FieldNumber } = {}
+  for (const [name, schema] of Object.entries<TSchema | Numbered>(properties)) {
+    const isNumbered = numberOf in schema
+    plain[name] = isNumbered ? schema.schema : schema
+    if (isNumbered) numbers[name] = schema[numberOf]
+  }
+  return _Object_(plain as P, Object.keys(numbers).length === 0 ? {} : { 'x-bramble-field-numbers': numbers })
+}
+
+/** Where a field stands in the protobuf message of its object: its number in the generated.proto of its group. */
+export type FieldNumber = {
+  /** More than one where protobuf has a message around fields that JSON has inline (`json:",inline"`), as VolumeSource. */
+  readonly path: readonly number[]
+  /** A pointer in Go, which is sent only when it is set: its zero is kept. */
+  readonly pointer: boolean
+}
+
+const numberOf = Symbol('field number')
+type Numbered = { readonly [numberOf]: FieldNumber; readonly schema: TSchema }
+
+/** A field of an object with its number. Without a number it cannot be sent as protobuf. */
+export function field<S extends TSchema>(number: number | readonly number[], schema: S): S {
+  return numbered({ path: [number].flat(), pointer: false }, schema)
+}
+
+/** A field that is a pointer in Go. */
+export function pointer<S extends TSchema>(number: number | readonly number[], schema: S): S {
+  return numbered({ path: [number].flat(), pointer: true }, schema)
+}
+
+/** Fields that stand in a message of that number, which JSON has inline. */
+export function inside<P extends TProperties>(number: number, properties: P): P {
+  const moved = Object.entries<TSchema | Numbered>(properties).map(([name, schema]) => {
+    if (!(numberOf in schema)) return [name, schema]
+    const { path, pointer } = schema[numberOf]
+    return [name, { ...schema, [numberOf]: { path: [number, ...path], pointer } }]
+  })
+  return Object.fromEntries(moved)
+}
+
+/** The wrapper is taken off by `object`, so a schema without numbers can be shared. */
+function numbered<S extends TSchema>(number: FieldNumber, schema: S): S {
+  const wrapper: Numbered = { [numberOf]: number, schema }
+  return wrapper as unknown as S
 }
 
 /** A list without identity: patches replace it whole. */
@@ -102,9 +146,11 @@ export type Keywords = {
   readonly pattern?: string
   readonly minLength?: number
   readonly 'x-kubernetes-quantity'?: boolean
+  readonly 'x-kubernetes-int-or-string'?: boolean
   readonly 'x-kubernetes-patch-merge-key'?: string
   readonly 'x-kubernetes-patch-strategy'?: string
   readonly 'x-bramble-time'?: 'seconds' | 'micro'
+  readonly 'x-bramble-field-numbers'?: { readonly [name: string]: FieldNumber }
 }
 
 export function keywordsOf(schema: TSchema): Keywords {

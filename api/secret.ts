@@ -1,14 +1,14 @@
 /** core/v1 Secret. */
 import { ObjectMetaSchema } from './meta.ts'
-import { bool, bytes, type Described, mapOf, object, oneOf, optional, text } from './schema.ts'
+import { bool, bytes, type Described, field, mapOf, object, oneOf, optional, pointer, text } from './schema.ts'
 
 export const SecretSchema = object({
   apiVersion: oneOf('v1'),
   kind: oneOf('Secret'),
-  metadata: ObjectMetaSchema,
-  type: optional(text),
-  data: optional(mapOf(bytes)),
-  stringData: optional(mapOf(text)),
-  immutable: optional(bool),
+  metadata: field(1, ObjectMetaSchema),
+  type: field(3, optional(text)),
+  data: field(2, optional(mapOf(bytes))),
+  stringData: field(4, optional(mapOf(text))),
+  immutable: pointer(5, optional(bool)),
 })
 export type Secret = Described<typeof SecretSchema>

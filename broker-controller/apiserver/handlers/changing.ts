@@ -59,7 +59,7 @@ async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds):
   const { route, query, contentType } = request
   // Of protobuf we do not read every status, and half a status would take the other half away.
   if (route.subresource === 'status' && bodyForm(contentType) === 'protobuf') throw unsupportedBody()
-  const input = parseBody(await request.readBody(), request, parseYaml)
+  const input = parseBody(await request.readBody(), request, route.resource.schema, parseYaml)
   const read = readObject(route.resource, input, fieldValidation(query))
   return () => read
 }

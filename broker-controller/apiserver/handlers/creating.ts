@@ -17,7 +17,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   if (subresource?.access === 'create') return subresource.create(request, needs)
   const wish = wishOf(request, needs)
   const dryRun = isDryRun(query)
-  const input = parseBody(await request.readBody(), request, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)
   const { value, warnings } = readObject(kind, input, fieldValidation(query))
   const placed = inNamespace(value, route.namespace)
   await refuseClosedNamespace(request, placed, needs)

@@ -42,7 +42,7 @@ const mostPods = 500
  */
 export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, identity } = request
-  const input = parseBody(await request.readBody(), request, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, NodeCheckpointSchema, needs.parseYaml)
   const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
   const node = await presentObject(request, needs)
   const because = refusal(told.store, node.metadata, needs)

@@ -3,7 +3,7 @@ import { ApiError, conflict, notFound } from '../../../api/api-error.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../../api/meta.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { boundPod } from '../../../api/pod-conditions.ts'
-import { object, optional, text } from '../../../api/schema.ts'
+import { field, object, optional, text } from '../../../api/schema.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { keyOf } from '../handlers/resource-request.ts'
@@ -15,15 +15,15 @@ import { successStatus } from '../wire/status-errors.ts'
 const BindingSchema = object({
   apiVersion: optional(text),
   kind: optional(text),
-  metadata: ObjectMetaSchema,
-  target: ObjectReferenceSchema,
+  metadata: field(1, ObjectMetaSchema),
+  target: field(2, ObjectReferenceSchema),
 })
 
 /** A pod is bound once and for good. */
 export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
   const { route, query } = request
   const dryRun = isDryRun(query)
-  const input = parseBody(await request.readBody(), request, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, BindingSchema, needs.parseYaml)
   const { metadata, target } = readAs(BindingSchema, 'Binding', input)
   const node = target.name ?? ''
   if (node === '' || (target.kind ?? 'Node') !== 'Node') {

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { bootstrappersGroup, type Identity, nodeIdentity } from '../../../api/identity.ts'
+import { PodSchema } from '../../../api/pod.ts'
 import { growth, linearAtMost } from '../../../daemon/testing/growth.ts'
 import { anApi, patchTypes } from '../../testing/api-in-memory.ts'
 import { refusal } from '../../testing/refusal.ts'
@@ -93,11 +94,11 @@ test('protobuf is bounded in its values: an empty item takes two bytes', async (
   }
   const containers = (count: number) => envelope('Pod', field(2, Buffer.alloc(2 * count, Buffer.from([0x12, 0]))))
   t.match(
-    refusal(() => readProtobuf(containers(10))),
+    refusal(() => readProtobuf(containers(10), PodSchema)),
     /no refusal/,
   )
   t.equal(
-    refusal(() => readProtobuf(containers(mostValues))),
+    refusal(() => readProtobuf(containers(mostValues), PodSchema)),
     'RequestEntityTooLarge',
   )
 })

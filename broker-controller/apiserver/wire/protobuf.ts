@@ -1,80 +1,163 @@
-/** Bodies in protobuf, as kubectl sends them since 1.32: read into the objects that JSON would have given. */
+/**
+ * Bodies in protobuf, as kubectl sends them since 1.32: read into the objects that JSON would have given. The messages are
+ * derived from the schemas, whose fields carry their numbers.
+ */
+import { isObject, type JsonObject } from '../../../api/json.ts'
+import { keywordsOf, type TSchema } from '../../../api/schema.ts'
 import { mostValues, tooManyValues } from './body-limits.ts'
-import { protobufMessages } from './protobuf-messages.ts'
 
-/** What was sent is no object that we know, or no protobuf. */
+/** The body is no protobuf, or no object that can be read from it. */
 export class ProtobufError extends Error {
   override readonly name = 'ProtobufError'
 }
 
-type JsonObject = { readonly [field: string]: unknown }
-
 const magic = Buffer.from('k8s\0')
 
-/** The object in Kubernetes' envelope, with its apiVersion and kind. Throws ProtobufError, and ApiError for too many values. */
-export function readProtobuf(bytes: Buffer): JsonObject {
+/**
+ * The object in Kubernetes' envelope (apimachinery, runtime.Unknown), with its apiVersion and kind. An object of another
+ * kind than `schema` describes has nothing else. Throws ProtobufError, and ApiError for too many values.
+ */
+export function readProtobuf(bytes: Buffer, schema: TSchema): JsonObject {
   const budget: Budget = { left: mostValues }
-  if (!bytes.subarray(0, magic.length).equals(magic)) throw new ProtobufError('It does not begin as an object does')
+  if (!bytes.subarray(0, magic.length).equals(magic)) throw new ProtobufError('The body does not begin with k8s')
   const envelope = readMessage(bytes.subarray(magic.length), envelopeMessage, budget)
   const { apiVersion, kind } = isObject(envelope['typeMeta']) ? envelope['typeMeta'] : {}
   const { raw } = envelope
-  if (typeof apiVersion !== 'string' || typeof kind !== 'string') throw new ProtobufError('It does not say what it is')
-  if (envelope['contentEncoding'] !== undefined) throw new ProtobufError('It is packed once more')
-  const message = messages().get(messageName(apiVersion, kind))
-  if (message === undefined) throw new ProtobufError(`${apiVersion} ${kind} is not known`)
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string') throw new ProtobufError('It names no kind')
+  if (envelope['contentEncoding'] !== undefined) throw new ProtobufError('It has a content encoding')
+  const message = messageOf(schema)
+  if (message.size === 0) throw new ProtobufError(`${apiVersion} ${kind} has no field numbers`)
+  const { properties = {} } = keywordsOf(schema)
+  if (!mayBe(properties['apiVersion'], apiVersion) || !mayBe(properties['kind'], kind)) return { apiVersion, kind }
   return { apiVersion, kind, ...readMessage(Buffer.isBuffer(raw) ? raw : Buffer.alloc(0), message, budget) }
 }
 
-/** `certificates.k8s.io/v1` CertificateSigningRequest is `certificates.v1.CertificateSigningRequest`. */
-function messageName(apiVersion: string, kind: string): string {
-  if (kind === 'DeleteOptions') return 'meta.DeleteOptions'
-  const [group = '', version] = apiVersion.split('/')
-  return version === undefined ? kind : `${group.split('.')[0]}.${version}.${kind}`
+/** Does a schema of one or more words, or of any text, allow this one? */
+function mayBe(schema: TSchema | undefined, word: string): boolean {
+  const { anyOf = [] } = schema === undefined ? {} : keywordsOf(schema)
+  return anyOf.length === 0 || anyOf.some((choice) => keywordsOf(choice).const === word)
 }
+
+/** A value of the wire as JSON has it; undefined: there is nothing. */
+type ReadValue = (value: WireValue, budget: Budget) => unknown
 
 type Field = {
   readonly name: string
-  readonly type: string
-  readonly shape: 'one' | 'list' | 'map'
-  /** Written only when it is set: its zero is kept. */
+  /** `inline`: its fields belong to the message around it. */
+  readonly shape: 'one' | 'list' | 'map' | 'inline'
+  /** Its zero is kept. */
   readonly pointer: boolean
+  readonly inline?: Map<number, Field>
+  readonly read: ReadValue
 }
 type Message = ReadonlyMap<number, Field>
 
-const envelopeMessage = messageFrom('1 typeMeta:TypeMeta, 2 raw:raw, 3 contentEncoding:s')
-const typeMetaMessage = messageFrom('1 apiVersion:s, 2 kind:s')
+const messages = new WeakMap<object, Message>()
 
-let known: ReadonlyMap<string, Message> | undefined
-
-/** Read from their text when the first body in protobuf comes. */
-function messages(): ReadonlyMap<string, Message> {
-  known ??= new Map(
-    protobufMessages
-      .trim()
-      .split('\n')
-      .map((line) => {
-        const at = line.indexOf(': ')
-        return [line.slice(0, at), messageFrom(line.slice(at + 2))] as const
-      }),
-  )
-  return known
+/** Derived when the first body of the schema comes. Empty where no field has a number. */
+function messageOf(schema: TSchema): Message {
+  const known = messages.get(schema)
+  if (known !== undefined) return known
+  const message = new Map<number, Field>()
+  messages.set(schema, message)
+  const { properties = {}, 'x-bramble-field-numbers': numbers = {} } = keywordsOf(schema)
+  for (const [name, { path, pointer }] of Object.entries(numbers)) {
+    const field = properties[name]
+    if (field !== undefined) place(message, path, { name, pointer, ...shapeOf(field) })
+  }
+  return message
 }
 
-function messageFrom(text: string): Message {
-  return new Map(
-    text.split(', ').map((field) => {
-      const [, number, name = '', type = ''] = /^(\d+) ([^:]+):(.+)$/.exec(field) ?? []
-      return [Number(number), { name, ...typeFrom(type) }]
-    }),
-  )
+/** Puts the field where its path leads. */
+function place(message: Map<number, Field>, [number = 0, ...further]: readonly number[], field: Field): void {
+  if (further.length === 0) {
+    message.set(number, field)
+    return
+  }
+  const present = message.get(number)
+  const inline = present?.inline ?? new Map<number, Field>()
+  if (present === undefined) {
+    const read: ReadValue = (value, budget) => readMessage(asBytes(value), inline, budget)
+    message.set(number, { name: '', shape: 'inline', pointer: false, inline, read })
+  }
+  place(inline, further, field)
 }
 
-function typeFrom(text: string): Omit<Field, 'name'> {
-  if (text.startsWith('{')) return { type: text.slice(1, -1), shape: 'map', pointer: false }
-  const [last, plain] = [text.at(-1), text.slice(0, -1)]
-  if (last === '*') return { type: plain, shape: 'list', pointer: false }
-  return last === '?' ? { type: plain, shape: 'one', pointer: true } : { type: text, shape: 'one', pointer: false }
+function shapeOf(schema: TSchema): Pick<Field, 'shape' | 'read'> {
+  const { type, items, patternProperties } = keywordsOf(schema)
+  if (type === 'array' && items !== undefined) return { shape: 'list', read: readerOf(items) }
+  if (patternProperties === undefined) return { shape: 'one', read: readerOf(schema) }
+  const values = Object.values(patternProperties)[0]
+  return { shape: 'map', read: values === undefined ? readBytes : readerOf(values) }
 }
+
+function readerOf(schema: TSchema): ReadValue {
+  const keywords = keywordsOf(schema)
+  if (keywords['x-kubernetes-quantity']) return readQuantity
+  if (keywords['x-kubernetes-int-or-string']) return readIntOrString
+  if (keywords['x-bramble-time'] !== undefined) return timeReader(keywords['x-bramble-time'] === 'seconds' ? 0 : 6)
+  if (keywords.format === 'byte') return readBytes
+  switch (keywords.type) {
+    case 'integer':
+      return readInteger
+    case 'boolean':
+      return readBoolean
+    case 'array':
+      return readTexts
+    case 'object':
+      return (value, budget) => readMessage(asBytes(value), messageOf(schema), budget)
+    case 'string':
+      return readText
+    default:
+      // A choice of words is text; of a value of any shape (a volume source that is refused) its presence is enough.
+      return keywords.anyOf === undefined && keywords.const === undefined ? readBytes : readText
+  }
+}
+
+const readText: ReadValue = (value) => asBytes(value).toString('utf8')
+const readBytes: ReadValue = (value) => asBytes(value).toString('base64')
+const readInteger: ReadValue = (value) => Number(BigInt.asIntN(64, asNumber(value)))
+const readBoolean: ReadValue = (value) => asNumber(value) !== 0n
+/** ExtraValue: a list as a message of its own. */
+const readTexts: ReadValue = (value, budget) => readMessage(asBytes(value), textsMessage, budget)['items'] ?? []
+const readQuantity: ReadValue = (value, budget) => readMessage(asBytes(value), quantityMessage, budget)['text'] ?? '0'
+const readIntOrString: ReadValue = (value, budget) => {
+  const { type, number, text } = readMessage(asBytes(value), intOrStringMessage, budget)
+  return type === 1 ? (text ?? '') : (number ?? 0)
+}
+
+function timeReader(digits: 0 | 6): ReadValue {
+  return (value, budget) => {
+    const { seconds, nanos = 0 } = readMessage(asBytes(value), timeMessage, budget)
+    if (typeof seconds !== 'number') return undefined
+    const time = new Date(seconds * 1000)
+    if (Number.isNaN(time.getTime())) throw new ProtobufError('A time is out of range')
+    const whole = time.toISOString().slice(0, 19)
+    return digits === 0 ? `${whole}Z` : `${whole}.${String(Math.trunc(Number(nanos) / 1000)).padStart(6, '0')}Z`
+  }
+}
+
+const one = (name: string, read: ReadValue, pointer = false): Field => ({ name, read, pointer, shape: 'one' })
+const quantityMessage: Message = new Map([[1, one('text', readText)]])
+const textsMessage: Message = new Map([[1, { ...one('items', readText), shape: 'list' }]])
+const intOrStringMessage: Message = new Map([
+  [1, one('type', readInteger)],
+  [2, one('number', readInteger)],
+  [3, one('text', readText)],
+])
+const timeMessage: Message = new Map([
+  [1, one('seconds', readInteger, true)],
+  [2, one('nanos', readInteger)],
+])
+const typeMetaMessage: Message = new Map([
+  [1, one('apiVersion', readText)],
+  [2, one('kind', readText)],
+])
+const envelopeMessage: Message = new Map([
+  [1, one('typeMeta', (value, budget) => readMessage(asBytes(value), typeMetaMessage, budget))],
+  [2, one('raw', asBytes)],
+  [3, one('contentEncoding', readText)],
+])
 
 function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObject {
   const result: { [field: string]: unknown } = {}
@@ -82,14 +165,14 @@ function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObjec
   const maps = new Map<string, [string, unknown][]>()
   for (const { number, value } of wireFields(bytes, budget)) {
     const field = message.get(number)
-    if (field === undefined) continue // newer than we are, or a status that is not the client's to say
-    const { name, type, shape } = field
-    if (shape === 'map') added(maps, name, entryOf(asBytes(value), type, budget))
-    else if (shape === 'list') added(lists, name, readValue(value, type, budget))
-    else if (name === '...') Object.assign(result, readMessage(asBytes(value), messageOf(type), budget))
+    if (field === undefined) continue // newer than this table, or a status, which is not the client's to set
+    const { name, shape, pointer, read } = field
+    if (shape === 'map') added(maps, name, entryOf(asBytes(value), read, budget))
+    else if (shape === 'list') added(lists, name, read(value, budget))
+    else if (shape === 'inline') Object.assign(result, read(value, budget))
     else {
-      const read = readValue(value, type, budget)
-      if (field.pointer || !isEmpty(read)) result[name] = read
+      const found = read(value, budget)
+      if (pointer || !isEmpty(found)) result[name] = found
     }
   }
   for (const [name, list] of lists) result[name] = list
@@ -103,66 +186,14 @@ function added<T>(lists: Map<string, T[]>, name: string, item: T): void {
   else list.push(item)
 }
 
-function entryOf(bytes: Buffer, type: string, budget: Budget): [string, unknown] {
+function entryOf(bytes: Buffer, read: ReadValue, budget: Budget): [string, unknown] {
   const fields = [...wireFields(bytes, budget)]
   const key = fields.findLast(({ number }) => number === 1)?.value ?? Buffer.alloc(0)
   const value = fields.findLast(({ number }) => number === 2)?.value ?? Buffer.alloc(0)
-  return [asBytes(key).toString('utf8'), readValue(value, type, budget)]
+  return [asBytes(key).toString('utf8'), read(value, budget)]
 }
 
-/** undefined: there is nothing to say. */
-function readValue(value: WireValue, type: string, budget: Budget): unknown {
-  switch (type) {
-    case 's':
-      return asBytes(value).toString('utf8')
-    case 'y':
-      return asBytes(value).toString('base64')
-    case 'raw':
-      return asBytes(value)
-    case 'i':
-      return Number(BigInt.asIntN(64, asNumber(value)))
-    case 'b':
-      return asNumber(value) !== 0n
-    case 'Time':
-      return timeOf(asBytes(value), 0, budget)
-    case 'MicroTime':
-      return timeOf(asBytes(value), 6, budget)
-    case 'Quantity':
-      return readMessage(asBytes(value), quantityMessage, budget)['text'] ?? '0'
-    case 'IntOrString': {
-      const { type: kind, number, text } = readMessage(asBytes(value), intOrStringMessage, budget)
-      return kind === 1 ? (text ?? '') : (number ?? 0)
-    }
-    case 'ExtraValue':
-      return readMessage(asBytes(value), itemsMessage, budget)['items'] ?? []
-    case 'TypeMeta':
-      return readMessage(asBytes(value), typeMetaMessage, budget)
-    default:
-      return readMessage(asBytes(value), messageOf(type), budget)
-  }
-}
-
-const quantityMessage = messageFrom('1 text:s')
-const intOrStringMessage = messageFrom('1 type:i, 2 number:i, 3 text:s')
-const itemsMessage = messageFrom('1 items:s*')
-const timeMessage = messageFrom('1 seconds:i?, 2 nanos:i')
-
-function timeOf(bytes: Buffer, digits: 0 | 6, budget: Budget): string | undefined {
-  const { seconds, nanos = 0 } = readMessage(bytes, timeMessage, budget)
-  if (typeof seconds !== 'number') return undefined
-  const time = new Date(seconds * 1000)
-  if (Number.isNaN(time.getTime())) throw new ProtobufError('A time is out of range')
-  const whole = time.toISOString().slice(0, 19)
-  return digits === 0 ? `${whole}Z` : `${whole}.${String(Math.trunc(Number(nanos) / 1000)).padStart(6, '0')}Z`
-}
-
-function messageOf(type: string): Message {
-  const message = messages().get(type)
-  if (message === undefined) throw new ProtobufError(`${type} is not known`)
-  return message
-}
-
-/** Go writes plain fields whether they say something or not. An empty object does say something: `emptyDir: {}`. */
+/** Go writes plain fields whether they are set or not. An empty object is set: `emptyDir: {}`. */
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === '' || value === 0 || value === false
 }
@@ -172,7 +203,7 @@ type WireValue = bigint | Buffer
 /** How many more values may be read. */
 type Budget = { left: number }
 
-/** What the bytes themselves say: numbered values, each a number or a piece of the bytes. */
+/** The bytes as numbered values, each a number or a piece of the bytes. */
 function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number: number; readonly value: WireValue }> {
   let at = 0
   const varint = () => {
@@ -208,7 +239,7 @@ function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number
         yield { number, value: piece(4) }
         break
       default:
-        throw new ProtobufError('It is no protobuf')
+        throw new ProtobufError('It is not protobuf')
     }
   }
 }
@@ -221,8 +252,4 @@ function asBytes(value: WireValue): Buffer {
 function asNumber(value: WireValue): bigint {
   if (typeof value !== 'bigint') throw new ProtobufError('A field should be a number')
   return value
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null
 }

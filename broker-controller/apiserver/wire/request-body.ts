@@ -35,12 +35,13 @@ export function isDryRun(query: URLSearchParams, more: readonly string[] = []): 
 type Sender = { readonly identity: Identity; readonly contentType: string | undefined }
 
 /**
- * JSON, or YAML or protobuf where the client says so. Throws BadRequest where it cannot be read, UnsupportedMediaType
+ * JSON, or YAML or protobuf where the client states it; protobuf is read as an object of `schema`. Throws BadRequest where it cannot be read, UnsupportedMediaType
  * where this client may not use that form, RequestEntityTooLarge where it is too long or has too many values.
  */
 export function parseBody(
   body: Buffer,
   { identity, contentType }: Sender,
+  schema: TSchema,
   parseYaml: (text: string) => unknown,
 ): unknown {
   refuseLongBody(body, identity)
@@ -51,7 +52,7 @@ export function parseBody(
       refuseYaml(body, identity)
       return parsed(body, parseYaml)
     case 'protobuf':
-      return parsedProtobuf(body)
+      return parsedProtobuf(body, schema)
   }
 }
 
@@ -61,9 +62,9 @@ export function parseJson(body: Buffer, most?: number): unknown {
   return parsed(body, JSON.parse)
 }
 
-function parsedProtobuf(body: Buffer): unknown {
+function parsedProtobuf(body: Buffer, schema: TSchema): unknown {
   try {
-    return readProtobuf(body)
+    return readProtobuf(body, schema)
   } catch (error) {
     if (error instanceof ProtobufError) throw unsupportedBody(error)
     throw error
