@@ -101,7 +101,7 @@ test('each side is looked at in its own time, and one that cannot be told keeps 
   world.fails = true
   await clock.advance(30_000)
   t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(well) }])
-  t.same(log.messages('warn'), ['Health cannot be told'], 'told once')
+  t.same(log.messages('warn'), ['Health check failed'], 'logged once')
 })
 
 test('a look that does not end keeps nobody else waiting', async (t) => {
