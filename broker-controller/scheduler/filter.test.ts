@@ -135,3 +135,11 @@ test('a pod that asks for nodes by name is tried on these alone', async (t) => {
   )
   t.equal(place(asking(['a', 'b'])), '0/3 nodes are available: pod affinity terms conflict.')
 })
+
+test('pods that ask for the same share one record of it, and others do not', async (t) => {
+  const [one, other] = [aPod({ name: 'a', requests: { cpu: '1' } }), aPod({ name: 'b', requests: { cpu: '1000m' } })]
+  t.equal(podNeeds(one).requests, podNeeds(other).requests)
+  const more = podNeeds(aPod({ name: 'c', requests: { cpu: '2' } }))
+  t.not(more.requests, podNeeds(one).requests)
+  t.same([...more.requests], [['cpu', 2000]])
+})

@@ -29,67 +29,82 @@ export interface NodeLedger extends NodeUsage {
   remove(key: string): void
 }
 
-export function nodeLedger(first: StoredObject<'nodes'>): NodeLedger {
-  const pods = new Map<string, StoredObject<'pods'>>()
-  const requested = new Map<string, number>()
-  const scored = new Map<string, number>()
-  const priorities = new Map<number, number>()
-  let node = first
-  let allocatable = amountsOf(first.status?.allocatable)
+export function nodeLedger(node: StoredObject<'nodes'>): NodeLedger {
+  return new Ledger(node)
+}
 
-  const count = (pod: StoredObject<'pods'>, sign: 1 | -1) => {
-    const { requests, scored: assumed } = podNeeds(pod)
-    addTo(priorities, pod.spec.priority ?? 0, sign)
-    for (const [name, amount] of requests) requested.set(name, (requested.get(name) ?? 0) + sign * amount)
-    for (const [name, amount] of assumed) scored.set(name, (scored.get(name) ?? 0) + sign * amount)
+/** A class: of a fleet's nodes each would else have closures of its own, 2 kB of them. */
+class Ledger implements NodeLedger {
+  readonly name: string
+  readonly pods = new Map<string, StoredObject<'pods'>>()
+  node: StoredObject<'nodes'>
+  allocatable: Amounts
+  private readonly requests = new Map<string, number>()
+  private readonly assumed = new Map<string, number>()
+  private readonly priorities = new Map<number, number>()
+
+  constructor(node: StoredObject<'nodes'>) {
+    this.name = node.metadata.name
+    this.node = node
+    this.allocatable = amountsOf(node.status?.allocatable)
   }
 
-  const remove = (key: string) => {
-    const pod = pods.get(key)
+  get labels(): Labels {
+    return this.node.metadata.labels ?? noLabels
+  }
+
+  get taints(): readonly Taint[] {
+    return this.node.spec?.taints ?? noTaints
+  }
+
+  get podCount(): number {
+    return this.pods.size
+  }
+
+  hasPodBelow(priority: number): boolean {
+    for (const present of this.priorities.keys()) if (present < priority) return true
+    return false
+  }
+
+  requested(resource: string): number {
+    return this.requests.get(resource) ?? 0
+  }
+
+  scored(resource: string): number {
+    return this.assumed.get(resource) ?? 0
+  }
+
+  hasConflict(ports: readonly HostPort[]): boolean {
+    if (ports.length === 0) return false
+    const taken = [...this.pods.values()].flatMap((pod) => podNeeds(pod).ports)
+    return ports.some((port) => taken.some((other) => meets(port, other)))
+  }
+
+  become(next: StoredObject<'nodes'>): void {
+    if (next.status?.allocatable !== this.node.status?.allocatable) {
+      this.allocatable = amountsOf(next.status?.allocatable)
+    }
+    this.node = next
+  }
+
+  add(key: string, pod: StoredObject<'pods'>): void {
+    this.remove(key)
+    this.pods.set(key, pod)
+    this.count(pod, 1)
+  }
+
+  remove(key: string): void {
+    const pod = this.pods.get(key)
     if (pod === undefined) return
-    pods.delete(key)
-    count(pod, -1)
+    this.pods.delete(key)
+    this.count(pod, -1)
   }
 
-  return {
-    name: first.metadata.name,
-    pods,
-    get node() {
-      return node
-    },
-    get labels() {
-      return node.metadata.labels ?? noLabels
-    },
-    get taints() {
-      return node.spec?.taints ?? noTaints
-    },
-    get allocatable() {
-      return allocatable
-    },
-    get podCount() {
-      return pods.size
-    },
-    hasPodBelow(priority) {
-      for (const present of priorities.keys()) if (present < priority) return true
-      return false
-    },
-    requested: (resource) => requested.get(resource) ?? 0,
-    scored: (resource) => scored.get(resource) ?? 0,
-    hasConflict(ports) {
-      if (ports.length === 0) return false
-      const taken = [...pods.values()].flatMap((pod) => podNeeds(pod).ports)
-      return ports.some((port) => taken.some((other) => meets(port, other)))
-    },
-    become(next) {
-      if (next.status?.allocatable !== node.status?.allocatable) allocatable = amountsOf(next.status?.allocatable)
-      node = next
-    },
-    add(key, pod) {
-      remove(key)
-      pods.set(key, pod)
-      count(pod, 1)
-    },
-    remove,
+  private count(pod: StoredObject<'pods'>, sign: 1 | -1): void {
+    const { requests, scored } = podNeeds(pod)
+    addTo(this.priorities, pod.spec.priority ?? 0, sign)
+    for (const [name, amount] of requests) this.requests.set(name, this.requested(name) + sign * amount)
+    for (const [name, amount] of scored) this.assumed.set(name, this.scored(name) + sign * amount)
   }
 }
 

@@ -26,7 +26,11 @@ const known = new WeakMap<PodSpec, PodNeeds>()
 export function podNeeds({ spec }: Pod): PodNeeds {
   const before = known.get(spec)
   if (before !== undefined) return before
-  const needs = { requests: total(spec, nothing), scored: total(spec, assumed), ports: hostPorts(spec) }
+  const needs = {
+    requests: shared(total(spec, nothing)),
+    scored: shared(total(spec, assumed)),
+    ports: hostPorts(spec),
+  }
   known.set(spec, needs)
   return needs
 }
@@ -38,6 +42,19 @@ export function amountsOf(quantities: { readonly [resource: string]: string | nu
       name === 'cpu' ? milliValue(quantity) : quantityToNumber(quantity),
     ]),
   )
+}
+
+/** Most pods of a fleet ask for one of a few amounts: those are held once. */
+const sharedAmounts = new Map<string, Amounts>()
+const mostShared = 1000
+
+function shared(amounts: Amounts): Amounts {
+  const text = [...amounts].map(([name, amount]) => `${name}=${amount}`).join()
+  const before = sharedAmounts.get(text)
+  if (before !== undefined) return before
+  if (sharedAmounts.size >= mostShared) sharedAmounts.clear()
+  sharedAmounts.set(text, amounts)
+  return amounts
 }
 
 /** Kubernetes' rule: the sum of the containers and sidecars, or the most that an init step needs at its time. */
