@@ -50,10 +50,30 @@ test('watches that show one version share the bytes of its event', async (t) => 
 })
 
 test('what is kept is bounded', async (t) => {
-  const values = recentlyUsed<string>(100)
+  const values = recentlyUsed<string>(100, 30_000)
   const keys = Array.from({ length: 20 }, (_, i) => ({ i }))
   for (const key of keys) values.set(key, `${key.i}`, 10)
   const kept = keys.filter((key) => values.get(key) !== undefined)
   t.ok(kept.length >= 5 && kept.length <= 10, `${kept.length} of 20 are kept`)
   t.equal(values.get(keys.at(-1) ?? {}), '19')
+})
+
+test('what is kept is dropped some time after its last burst', async (t) => {
+  const planned: { readonly ms: number; readonly act: () => void }[] = []
+  const values = recentlyUsed<string>(100, 30_000, (ms, act) => void planned.push({ ms, act }))
+  const [first, second] = [{}, {}]
+  values.set(first, 'first', 10)
+  values.set(second, 'second', 10)
+  t.same(
+    planned.map(({ ms }) => ms),
+    [30_000],
+    'one turn for all of them',
+  )
+  planned.shift()?.act()
+  t.equal(values.get(first), 'first', 'until the second turn')
+  planned.shift()?.act()
+  t.equal(values.get(first), undefined)
+  t.equal(planned.length, 0, 'nothing is planned where nothing is kept')
+  values.set(first, 'again', 10)
+  t.equal(planned.length, 1)
 })

@@ -5,11 +5,16 @@
  * what is not kept is made again.
  */
 const keptTextLength = 8 * 1024 * 1024
+/**
+ * A text is used again within moments, by the disk and by watches, or by lists that are repeated every few seconds. Those of a
+ * burst are dropped between one and two of these times after it.
+ */
+const keptForMs = 30_000
 /** Bytes of watch events that are kept: those that the watches are receiving now. */
 const keptEventBytes = 1024 * 1024
 
-const texts = recentlyUsed<string>(keptTextLength)
-const events = recentlyUsed<{ readonly type: string; readonly bytes: Buffer }>(keptEventBytes)
+const texts = recentlyUsed<string>(keptTextLength, keptForMs)
+const events = recentlyUsed<{ readonly type: string; readonly bytes: Buffer }>(keptEventBytes, keptForMs)
 
 /** Of an object that is frozen throughout, as the store hands them out: its text never changes. */
 export function jsonOf(object: object): string {
@@ -67,24 +72,41 @@ export function eventLine(type: string, object: unknown): Buffer {
 
 /**
  * Values by object, as long as the object lives and at most so many (by the sizes given) as the limit: of two
- * generations the older one is dropped when the younger one has half of it.
+ * generations the older one is dropped when the younger one has half of it, or when `forMs` have passed.
  */
-export function recentlyUsed<Value extends string | object>(limit: number) {
+export function recentlyUsed<Value extends string | object>(limit: number, forMs: number, later = laterWithoutWaiting) {
   let young = new WeakMap<object, Value>()
   let old = young
   let size = 0
+  /** A turn by time is planned as long as there is something to drop. */
+  let isPlanned = false
+  const turn = () => {
+    old = young
+    young = new WeakMap()
+    size = 0
+  }
+  const turnInTime = () => {
+    const hasYounger = size > 0
+    turn()
+    isPlanned = hasYounger
+    if (hasYounger) later(forMs, turnInTime)
+  }
   return {
     get: (object: object) => young.get(object) ?? old.get(object),
     set(object: object, value: Value, valueSize: number) {
-      if (size + valueSize > limit / 2) {
-        old = young
-        young = new WeakMap()
-        size = 0
-      }
+      if (size + valueSize > limit / 2) turn()
       size += valueSize
       young.set(object, value)
+      if (isPlanned) return
+      isPlanned = true
+      later(forMs, turnInTime)
     },
   }
+}
+
+/** Does not keep the process alive. */
+function laterWithoutWaiting(ms: number, act: () => void): void {
+  setTimeout(act, ms).unref()
 }
 
 function isFrozenObject(value: unknown): value is object {
