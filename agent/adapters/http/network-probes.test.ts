@@ -1,8 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server, type Http2Server } from 'node:http2'
+import { createServer as createSecureServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { openAuthority } from '../../../certs/authority.ts'
+import { issueServer } from '../../../certs/issue.ts'
 import { networkProbes } from './network-probes.ts'
 
 const never = new AbortController().signal
@@ -37,6 +41,21 @@ test('an HTTP probe says who asks, with its own headers, and takes 200 to 399 fo
   t.match(await get('/elsewhere'), { result: 'success' }, 'not followed to another')
   t.match(await get('/silent', 50), { result: 'failure', message: /no answer within 0.05s/ })
   t.match(seen[0], { url: '/well', agent: 'kube-probe/1.32', own: 'yes' })
+})
+
+test('a probe over TLS does not verify the certificate, and reads as much of a long answer as the kubelet', async (t) => {
+  const folder = t.testdir({})
+  const authority = await openAuthority(join(folder, 'authority'), Date.now())
+  const { certificate, key } = issueServer(authority, { names: ['elsewhere'], nowMs: Date.now() })
+  const server = createSecureServer({ cert: certificate, key }, (request, response) => {
+    response.statusCode = request.url === '/ill' ? 500 : 200
+    response.end('x'.repeat(100_000))
+  })
+  const port = await opened(t, server)
+  const get = (path: string) =>
+    ask({ kind: 'http', scheme: 'https', host: '127.0.0.1', port, path, headers: [] }, 2000, never)
+  t.same(await get('/'), { result: 'success', message: '' })
+  t.match(await get('/ill'), { result: 'failure', message: 'HTTP probe failed with statuscode: 500' })
 })
 
 test('a header that would begin another line, or another request, is not sent', async (t) => {
