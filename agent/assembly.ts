@@ -116,7 +116,7 @@ export async function runAgent(
   const signals = hostSignals({ root, dataDirectory: dataDir, imageDirectory: () => health.info()?.rootDirectory })
   const evictable: EvictablePods = {
     active: () => pods.active(),
-    holds: (uid) => pods.holds(uid),
+    stopped: (uid, signal) => pods.stopped(uid, signal),
     endPod: (uid, ending) => pods.endPod(uid, ending),
   }
   const eviction = evictionManager(
@@ -171,7 +171,7 @@ export async function runAgent(
     settings: configuration.shutdown,
     controlPlane,
     sensors,
-    pods: { ...evictable, goOn: () => pods.goOn() },
+    pods: { ...evictable, holds: (uid) => pods.holds(uid), resume: () => pods.resume() },
     watch,
     clock: systemClock,
     random,

@@ -114,7 +114,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   const teller = checkpointTeller({
     api,
     nodeName,
-    remembered: pods.remembered,
+    remembered: pods.lastDesired,
     desired(message) {
       pods.desired(message)
       mirrors.desired(message)

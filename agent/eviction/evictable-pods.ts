@@ -19,8 +19,8 @@ export type Ending = {
 export interface EvictablePods {
   /** Those that are not over: they run, or are to run. */
   active(): readonly Pod[]
-  /** Something of the pod may run still, or its volumes may be there. */
-  holds(uid: string): boolean
+  /** Resolves when no container of the pod runs and its volumes are removed, or when `signal` aborts. */
+  stopped(uid: string, signal: AbortSignal): Promise<void>
   /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
   endPod(uid: string, ending: Ending): void
 }

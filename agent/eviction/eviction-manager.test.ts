@@ -37,9 +37,9 @@ function machine(
       event: ({ reason, message }) => events.push(`${reason}: ${message}`),
       pods: {
         active: () => [...here].filter(([uid]) => !ended.has(uid)).map(([, { pod }]) => pod),
-        holds: (uid) => {
-          const end = ended.get(uid)
-          return end === undefined || clock.monotonicMs() < end.atMs + (here.get(uid)?.endsAfterMs ?? 1_000)
+        async stopped(uid, signal) {
+          const { atMs = 0 } = ended.get(uid) ?? {}
+          await clock.sleep(atMs + (here.get(uid)?.endsAfterMs ?? 1_000) - clock.monotonicMs(), signal)
         },
         endPod(uid, ending) {
           ended.set(uid, { ...ending, atMs: clock.monotonicMs() })

@@ -5,6 +5,7 @@
 import { isCriticalPod } from '../../api/critical-pod.ts'
 import type { PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
+import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -52,7 +53,6 @@ const periodMs = 10_000 // as the kubelet
 /** Where a threshold is near, ten seconds are long. */
 const nearPeriodMs = 1_000
 const cleanupMs = 30_000
-const cleanupLookMs = 200
 const reclaimMs = 60_000
 /** Trying goes on; that it goes on is told this often. */
 const tellAgainMs = 60_000
@@ -157,11 +157,12 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
 
   /** One at a time: what it held must be free before anybody can tell whether another has to go. */
   const gone = async (uid: string, signal: AbortSignal) => {
-    const untilMs = clock.monotonicMs() + cleanupMs
-    while (pods.holds(uid) && !signal.aborted) {
-      if (clock.monotonicMs() >= untilMs) return log.warn('Evicted pod does not end', { podUID: uid })
-      await clock.sleep(cleanupLookMs, signal)
-    }
+    const hasStopped = await withOwnSignal(signal, async (own) => {
+      const stopped = pods.stopped(uid, own.signal).then(() => true)
+      const late = clock.sleep(cleanupMs, own.signal).then(() => false)
+      return await Promise.race([stopped, late]).finally(() => own.abort())
+    })
+    if (!hasStopped && !signal.aborted) log.warn('Evicted pod does not end', { podUID: uid })
   }
 
   const pass = async (signal: AbortSignal): Promise<number> => {

@@ -158,7 +158,7 @@ test('a machine that was given another name does not take over what it ran under
   const { clock, log, runtime } = nodeInMemory(t, { checkpoint: memoryCheckpoint({ desired: before, endings: {} }) })
   await clock.advance(60_000)
   t.same(runtime.containers, [])
-  t.same(log.messages('warn'), ['Wanted pods of another node not taken over'])
+  t.same(log.messages('warn'), ['Checkpoint ignored: it has pods of another node'])
 })
 
 test('a disk that refuses to be written holds up no pod', async (t) => {

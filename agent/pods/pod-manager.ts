@@ -1,18 +1,14 @@
-/**
- * Makes the machine run what is wanted of it. Woken by news of what is wanted, by the engine's events and by time: news
- * decide who may run, and who is visited.
- */
+/** Runs the desired pods of this node. Builds the parts and connects them; the loops are in `sync/`, `images/` and `probes/`. */
 
 import type { Desired } from '../../api/desired.ts'
-import { comesBack, shutdownRefusal } from '../../api/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
-import type { EvictablePods } from '../eviction/evictable-pods.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/control-plane.ts'
-import { type Host, podVerdicts } from './admission/pod-admission.ts'
-import type { StartGate } from './admission/start-gate.ts'
+import { type Host, podAdmission } from './admission/pod-admission.ts'
+import { type PodTermination, podTermination } from './admission/pod-termination.ts'
+import { openGate, type StartGate } from './admission/start-gate.ts'
 import { deviceAllocator, type MachineDevices } from './containers/devices.ts'
 import { stepExecutors } from './containers/step-executors.ts'
 import type { PodNeed } from './garbage/dead-containers.ts'
@@ -21,50 +17,41 @@ import { podImages } from './images/pod-images.ts'
 import type { Resolver } from './options/pod-dns.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
-import { notUnderstood, type PodNews, podEvent } from './record/pod-events.ts'
-import {
-  fingerprint,
-  isEnd,
-  isLeaving,
-  isOver,
-  onAdopted,
-  onDesiredChanged,
-  onEndRestored,
-  onProbed,
-  onResumed,
-} from './record/pod-record.ts'
-import { podRecords } from './record/pod-records.ts'
+import { type PodNews, podEvent } from './record/pod-events.ts'
+import { isEnd, onProbed } from './record/pod-record.ts'
+import { type PodRecords, podRecords } from './record/pod-records.ts'
 import { type DateSource, dateOf } from './record/trusted-time.ts'
 import type { Platform } from './runtime/platforms.ts'
-import type { ContainerRuntime, RuntimeContainer } from './runtime/runtime.ts'
+import type { ContainerRuntime } from './runtime/runtime.ts'
 import { mirrorReports } from './static/mirror-reports.ts'
 import { podStatusManager } from './status/pod-status-manager.ts'
 import { engineWatch } from './sync/engine-watch.ts'
-import { visits } from './sync/pod-workers.ts'
-import { type VisitNeeds, visitPod } from './sync/sync-pod.ts'
+import { checkpointOf, podUpdates } from './sync/pod-updates.ts'
+import { podWorkers } from './sync/pod-workers.ts'
+import { relist } from './sync/relist.ts'
+import { syncPod } from './sync/sync-pod.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
-import { changedPods, isNews, mirrorsIn, withKnown } from './wanted/desired-pods.ts'
 import { keeper, type PodCheckpoint } from './wanted/pod-checkpoint.ts'
-import { wantedPods } from './wanted/pod-config.ts'
+import { type WantedPods, wantedPods } from './wanted/pod-config.ts'
 
 export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
   readonly hostResolver: () => Promise<Resolver>
-  /** Declared in the configuration, as they are plugged in now. */
+  /** Of the configuration, and plugged in now. */
   readonly devices: () => Promise<MachineDevices>
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
-  /** Left out: the clock is right. */
+  /** Default: the system clock is right. */
   readonly date?: DateSource
-  /** Left out: every pod may start. */
+  /** Default: every pod may start. */
   readonly gate?: StartGate
   /** Why an image of this platform does not run here. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
-  /** This machine, as it is now. */
+  /** This machine as it is now. */
   readonly node: Host & {
-    /** It was looked at once: what is not known of it is not there. */
+    /** It was inspected once: what is unknown of it does not exist. */
     isKnown(): boolean
     hostIP(): string | undefined
     memoryCapacityBytes(): number
@@ -76,9 +63,9 @@ export type PodManagerNeeds = {
 
 export type PodManagerSettings = {
   readonly nodeName: string
-  /** How often everything is looked at without being told. */
+  /** Interval of the list of all containers. */
   readonly resyncMs: number
-  /** Visits at once. */
+  /** Syncs at once. */
   readonly parallelPods: number
   readonly pulls: ImagePullerSettings
   /** Processes and threads of one container; 0: no limit. */
@@ -87,7 +74,7 @@ export type PodManagerSettings = {
   readonly keptDead: number
 }
 
-/** The kubelet's minute; the rest for a small machine. */
+/** `resyncMs` is the kubelet's syncFrequency; the others suit a small machine. */
 export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   resyncMs: 60_000,
   parallelPods: 4,
@@ -96,269 +83,107 @@ export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   keptDead: 1,
 }
 
-export interface PodManager extends Loop, ControlPlaneListener, EvictablePods {
-  /** What was last wanted here, in this life or the one before; undefined: nothing was. */
-  remembered(): Promise<Desired | undefined>
-  /** The pods wanted here, with the status last found. */
+export interface PodManager extends Loop, ControlPlaneListener, PodTermination {
+  /** The last desired state, received or from the checkpoint; undefined: there is none. */
+  lastDesired(): Promise<Desired | undefined>
+  /** The desired pods, with the status last reported. */
   pods(): readonly Pod[]
-  /** What this machine runs of its own accord; undefined while that is not known: then nothing unknown is removed. */
+  /** The static pods of this machine; undefined while they are not known: no unknown container is removed then. */
   staticPods(pods: readonly Pod[] | undefined): void
-  /** Is something of this pod on the machine, or about to be? */
+  /** The pod is desired, or something of it is on this machine. */
   isHere(uid: string): boolean
-  /** The shutdown is called off: what it ended, or refused, is to run again. */
-  goOn(): void
-  /** Whether what has ended of a pod may be removed. */
+  /** Whether the stopped containers of a pod may be removed. */
   needOf(uid: string): PodNeed
 }
 
 const nothing: readonly never[] = []
-const unknownPod = { spec: { containers: nothing } }
-/** A machine that cannot even be looked at keeps no pod waiting for longer. */
+/** Pods that need the node's address wait for its first inspection no longer than this. */
 const nodeKnownMs = 10_000
-const openGate: StartGate = { hold: () => undefined, starting: async () => undefined, wanted: () => undefined }
 
 export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings): PodManager {
-  const { runtime, volumes, node, checkpoint, clock, random, log } = needs
+  const { runtime, node, clock, log } = needs
+  const { nodeName, parallelPods: parallel, resyncMs } = settings
   const date = needs.date ?? dateOf(clock)
-  const bornMs = clock.monotonicMs()
-  const devices = deviceAllocator({ runtime, devices: needs.devices })
-  const puller = imagePuller({ runtime, clock, log }, settings.pulls)
+  const gate = needs.gate ?? openGate
+  const records = podRecords()
+  const wanted = wantedPods(records.paths)
   const reports = mirrorReports(needs.controlPlane)
-  /** What came before the checkpoint was read. */
-  let early: Desired | undefined
-  let loaded = false
-  let haveLoaded: () => void = () => undefined
-  const loading = new Promise<void>((resolve) => {
-    haveLoaded = resolve
-  })
-  /** Until everything was looked at once, nobody knows what is here already: nothing is decided. */
-  let surveyed = false
+  const statuses = podStatusManager({ records, controlPlane: reports, log })
+  const workers = podWorkers({ ...needs, parallel })
+  const engine = engineWatch({ ...needs, resyncMs })
+  const checkpoints = keeper(needs, () => checkpointOf(wanted, records.endings()))
+  const sources = optionSources(needs, settings, wanted)
   let events = 0
+  const event = (pod: Pick<Pod, 'metadata'>, news: PodNews) =>
+    reports.reportEvent(podEvent(pod, news, nodeName, clock.wallMs(), events++))
+  const again = (uid: string, afterMs = 0) => workers.addAfter(uid, afterMs)
 
-  const event = (pod: Pick<Pod, 'metadata'>, news: PodNews) => {
-    reports.reportEvent(podEvent(pod, news, settings.nodeName, clock.wallMs(), events++))
-  }
-  const rounds = visits({
-    visit: async (uid, signal) => (surveyed && wanted.isDecided(uid) ? visitPod(uid, visitNeeds, signal) : undefined),
-    parallel: settings.parallelPods,
-    clock,
-    random,
-    log,
-  })
-  const again = (uid: string, afterMs = 0) => rounds.addAfter(uid, afterMs)
-  const probed = (uid: string) => {
+  const changed = (uid: string) => {
     records.update(uid, (record) => onProbed(record, probes.vitals(uid)))
     again(uid)
   }
-  const probes = prober({ ...needs, date, event, changed: probed })
-  const sources = () => ({
-    isNodeKnown: node.isKnown() || clock.monotonicMs() >= bornMs + nodeKnownMs,
+  const probes = prober({ ...needs, date, event, changed })
+  const puller = imagePuller(needs, settings.pulls)
+  const images = podImages({ ...needs, records, puller, event, again, sources })
+  const devices = deviceAllocator({ runtime, devices: needs.devices })
+  const execute = stepExecutors({ ...needs, records, devices, images, hostIP: node.hostIP, event, again, sources })
+
+  const shared = { ...needs, records, wanted, statuses, workers, event, save: checkpoints.wake }
+  const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
+  const admission = podAdmission({ ...shared, termination })
+  const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
+  const parts = { ...shared, images, execute, sources, prober: probes, gate, date, updates }
+  const sync = syncPod({ ...parts, hostIP: node.hostIP, keptDead: settings.keptDead })
+  const listener = {
+    relist: () => relist(parts),
+    changed: (uid: string) => workers.add([uid]),
+    // Retries after failures need not wait any longer.
+    opened: () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()])),
+  }
+
+  return {
+    ...termination,
+    ...podQueries(records, wanted),
+    name: 'pods',
+    async run(signal) {
+      await updates.load()
+      await Promise.all([
+        workers.run(sync, signal),
+        puller.run(signal),
+        probes.run(signal),
+        engine.run(listener, signal),
+        checkpoints.run(signal),
+      ])
+    },
+    lastDesired: updates.desired,
+    desired: updates.update,
+    staticPods: updates.updateStatic,
+    resume() {
+      termination.resume()
+      updates.dispatchAll()
+      checkpoints.wake()
+    },
+  }
+}
+
+/** The current inputs of container options, and of image pull secrets. */
+function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodManagerSettings, wanted: WantedPods) {
+  const startedMs = clock.monotonicMs()
+  return () => ({
+    isNodeKnown: node.isKnown() || clock.monotonicMs() >= startedMs + nodeKnownMs,
     hostIP: node.hostIP(),
     memoryCapacityBytes: node.memoryCapacityBytes(),
     allocatable: node.allocatable(),
     kernelLimits: node.kernelLimits(),
-    podPidsLimit: settings.podPidsLimit,
+    podPidsLimit,
     podCIDR: wanted.desired?.podCIDR,
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
   })
-  const records = podRecords()
-  const statuses = podStatusManager({ records, controlPlane: reports, log })
-  const images = podImages({ ...needs, records, puller, event, again, sources })
-  const execute = stepExecutors({ ...needs, records, devices, images, hostIP: node.hostIP, event, again, sources })
-  const wanted = wantedPods(records.paths)
-  const gate = needs.gate ?? openGate
-  const keeping = keeper(needs, () => {
-    const { desired, isWhole } = wanted
-    return desired === undefined || !isWhole ? undefined : { desired, endings: endings() }
-  })
-  const verdicts = podVerdicts({
-    wanted,
-    records,
-    statuses,
-    node,
-    event,
-    ended: keeping.wake,
-    visit: (uid) => rounds.add([uid]),
-    clock,
-  })
-  const visitNeeds: VisitNeeds = {
-    runtime,
-    volumes,
-    records,
-    statuses,
-    images,
-    execute,
-    sources,
-    event,
-    prober: probes,
-    clock,
-    log,
-    hostIP: node.hostIP,
-    gate,
-    date,
-    keptDead: settings.keptDead,
-    wanted: (uid) => wanted.all.get(uid),
-    mayBeOld: () => !wanted.isWhole,
-    ended() {
-      keeping.wake()
-      if ((wanted.own ?? nothing).some(({ metadata }) => !wanted.all.has(metadata.uid ?? ''))) {
-        decide(wanted.lookAgain())
-      }
-    },
-  }
-  const engine = engineWatch(
-    { runtime, clock, random, log, resyncMs: settings.resyncMs },
-    {
-      survey: () => survey(),
-      changed: (podUID) => rounds.add([podUID]),
-      // What failed while it was away need not wait any longer.
-      opened: () => visit([...wanted.all.keys(), ...records.entries.keys()]),
-    },
-  )
+}
 
-  /**
-   * A static pod that was refused is judged again by the next agent, as the kubelet does: nobody else can replace it. So is
-   * who was refused because the machine went down.
-   */
-  const endings = () =>
-    Object.fromEntries(
-      Object.entries(records.endings()).filter(
-        ([uid, { containerStatuses, reason }]) =>
-          reason !== shutdownRefusal.reason && (containerStatuses || !wanted.ownUIDs.has(uid)),
-      ),
-    )
-
-  const visit = (uids: Iterable<string>) => rounds.add(wanted.oldestFirst(uids))
-
-  /** Of these something else is wanted: who is new among them is judged first. */
-  const decide = (uids: readonly string[]) => {
-    if (surveyed) verdicts.admitNew()
-    visit(uids)
-  }
-
-  const take = (said: Desired) => {
-    if (wanted.isWhole && !isNews(wanted.desired, said)) {
-      log.debug('Old news ignored', { epoch: said.epoch, version: said.version })
-      return
-    }
-    tellMisread(said, wanted.desired)
-    const message = withKnown(said, wanted.desired)
-    // What an old copy names was not held to it.
-    const unsure = wanted.isWhole ? nothing : wanted.all.keys()
-    const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.misread]
-    // Until now nobody knew what to do with what is here.
-    if (!wanted.isWhole) engine.wake()
-    reports.mirrors(mirrorsIn(message))
-    const turned = wanted.hear(message)
-    const leaving = [...wanted.all].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
-    statuses.resendGone(leaving)
-    for (const uid of changed) records.update(uid, onDesiredChanged)
-    decide([...changed, ...leaving, ...turned])
-    keeping.wake()
-    updateGate()
-  }
-
-  /** Nothing is forgotten for a pod that may only be unknown yet. */
-  const updateGate = () => {
-    if (wanted.isWhole && wanted.own !== undefined)
-      gate.wanted(new Set([...wanted.all.keys(), ...wanted.ownUIDs, ...wanted.misread]))
-  }
-
-  const takeOwn = (pods: readonly Pod[] | undefined) => {
-    // Until now nobody knew what to do with what is here.
-    if (wanted.own === undefined) engine.wake()
-    const turned = wanted.hearOwn(pods)
-    reports.own(wanted.ownUIDs)
-    decide(turned)
-    updateGate()
-  }
-
-  /** Each once, and again when something else is wrong with it. */
-  const tellMisread = ({ misread = nothing }: Desired, before: Desired | undefined) => {
-    for (const { kind, namespace, name, uid, why } of misread) {
-      if (before?.misread?.some((one) => one.uid === uid && one.why === why)) continue
-      log.warn('Wanted, but not understood: it stays as it is', { kind, namespace, name, why })
-      if (kind === 'Pod') event({ metadata: { namespace, name, uid } }, notUnderstood(why))
-    }
-  }
-
-  /** Everything of ours at one look: what differs from what was last seen is visited. */
-  const survey = async () => {
-    const byPod = new Map<string, RuntimeContainer[]>()
-    for (const container of await runtime.listContainers()) {
-      const { podUID } = container.identity
-      byPod.set(podUID, [...(byPod.get(podUID) ?? []), container])
-    }
-    const uids = [...byPod.keys(), ...wanted.all.keys(), ...records.entries.keys()]
-    const differs = (uid: string) => records.get(uid)?.observed !== fingerprint(byPod.get(uid) ?? [])
-    statuses.resendGone()
-    if (surveyed) return visit(uids.filter(differs))
-    surveyed = true
-    for (const [uid, [first]] of byPod) {
-      const { podNamespace, podName } = first?.identity ?? {}
-      records.of(uid)
-      records.update(uid, (record) => onAdopted(record, `${podNamespace}/${podName}`))
-    }
-    wanted.lookAgain()
-    await forgetVolumes(new Set([...uids, ...wanted.misread]))
-    decide(uids)
-  }
-
-  /** Of pods that went while no agent was there. */
-  const forgetVolumes = async (known: ReadonlySet<string>) => {
-    for (const uid of await volumes.podUIDs()) {
-      if (known.has(uid)) continue
-      await volumes.remove(uid).catch((error) => log.warn('Volumes not removed', { podUID: uid, error }))
-    }
-  }
-
-  const load = async () => {
-    const remembered = await checkpoint.load()
-    loaded = true
-    const foreign = remembered?.desired.pods.find(
-      ({ spec }) => (spec.nodeName ?? settings.nodeName) !== settings.nodeName,
-    )
-    if (foreign !== undefined) {
-      log.warn('Wanted pods of another node not taken over', { node: foreign.spec.nodeName })
-    } else if (remembered !== undefined) {
-      tellMisread(remembered.desired, undefined)
-      reports.mirrors(mirrorsIn(remembered.desired))
-      wanted.hear(remembered.desired, !remembered.mayBeOld)
-      for (const [uid, status] of Object.entries(remembered.endings)) {
-        const pod = wanted.all.get(uid) ?? wanted.own?.find(({ metadata }) => metadata.uid === uid)
-        // The machine went down in the life of another agent, and is up.
-        const reduce = comesBack(pod ?? unknownPod, status) ? onResumed : onEndRestored
-        records.of(uid)
-        records.update(uid, (record) => reduce(record, status))
-      }
-      log.info('Wanted pods known from before', { pods: wanted.all.size })
-    }
-    if (early !== undefined) take(early)
-    haveLoaded()
-  }
-
+function podQueries(records: PodRecords, wanted: WantedPods): Pick<PodManager, 'pods' | 'isHere' | 'needOf'> {
   return {
-    name: 'pods',
-    async run(signal) {
-      await load()
-      await Promise.all([
-        rounds.run(signal),
-        puller.run(signal),
-        probes.run(signal),
-        engine.run(signal),
-        keeping.run(signal),
-      ])
-    },
-    async remembered() {
-      await loading
-      return wanted.desired
-    },
-    desired(message) {
-      if (loaded) take(message)
-      else if (isNews(early, message)) early = message
-    },
-    staticPods: takeOwn,
     isHere: (uid) => records.get(uid) !== undefined || wanted.all.has(uid),
     pods: () =>
       [...wanted.all].map(([uid, pod]) => {
@@ -366,27 +191,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
         return status === undefined ? pod : { ...pod, status }
       }),
     needOf(uid) {
-      // Until all is known nothing counts as unneeded.
-      if (!wanted.isWhole || wanted.own === undefined || !surveyed) return 'needed'
+      // While desired pods or containers may be missing, every container counts as needed.
+      if (!wanted.isWhole || wanted.own === undefined || !records.isComplete) return 'needed'
       if (wanted.misread.has(uid)) return 'needed'
       const pod = wanted.all.get(uid)
       if (pod === undefined) return 'gone'
       return isEnd(pod, records.get(uid)?.status ?? pod.status) ? 'over' : 'needed'
-    },
-    active: () =>
-      [...wanted.all].flatMap(([uid, pod]) => {
-        const known = records.get(uid)
-        return known?.admitted && !isOver(pod, known) ? [pod] : []
-      }),
-    holds(uid) {
-      const known = records.get(uid)
-      return known !== undefined && !known.cleared
-    },
-    endPod: verdicts.endPod,
-    goOn() {
-      verdicts.goOn()
-      decide([...wanted.all.keys(), ...records.entries.keys()])
-      keeping.wake()
     },
   }
 }

@@ -1,6 +1,7 @@
 /** The machine goes down: its pods stop in order, each group within its share, and the control plane is told. Until it is called off. */
 import { shutdownEnding } from '../../api/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
+import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
@@ -10,8 +11,10 @@ import { ownMs, type Share, type StopGroup, stopGroups, totalMs } from './shutdo
 export interface StoppablePods {
   /** Those that are not over: they run, or are to run. */
   active(): readonly Pod[]
-  /** Something of the pod may run still. */
+  /** Containers of the pod may run. */
   holds(uid: string): boolean
+  /** Resolves when no container of the pod runs, or when `signal` aborts. */
+  stopped(uid: string, signal: AbortSignal): Promise<void>
   endPod(
     uid: string,
     ending: {
@@ -21,8 +24,8 @@ export interface StoppablePods {
       readonly disruption: string
     },
   ): void
-  /** The shutdown is called off. */
-  goOn(): void
+  /** The shutdown is cancelled. */
+  resume(): void
 }
 
 export type GoingDown = {
@@ -58,7 +61,6 @@ export interface Departure {
 
 /** A container that is killed at the end of its time is gone a moment later. */
 const killMs = 500
-const stepMs = 50
 /** A link may be slow. No machine stays on for one that is dead. */
 const lastWordsMs = { least: 500, most: 3_000 }
 
@@ -88,9 +90,11 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
     for (const { uid, gracePeriodSeconds } of group) {
       pods.endPod(uid, { ...shutdownEnding, gracePeriodSeconds, disruption: shutdownEnding.message })
     }
-    while (!off.aborted && clock.monotonicMs() < untilMs && group.some(({ uid }) => pods.holds(uid))) {
-      await clock.sleep(stepMs, off)
-    }
+    await withOwnSignal(off, async (own) => {
+      const stopped = Promise.all(group.map(({ uid }) => pods.stopped(uid, own.signal)))
+      const late = clock.sleep(untilMs - clock.monotonicMs(), own.signal)
+      await Promise.race([stopped, late]).finally(() => own.abort())
+    })
   }
 
   const stopAll = async (shares: readonly Share[], off: AbortSignal) => {
@@ -130,7 +134,7 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
       log.info('Machine does not go down after all', { action: current.action })
       current.off.abort()
       current = undefined
-      pods.goOn()
+      pods.resume()
       tellLeaving()
       const message = 'The shutdown was called off: pods run again'
       needs.tell({ type: 'Normal', reason: 'ShutdownCancelled', message })

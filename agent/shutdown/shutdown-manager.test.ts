@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import { aPod } from '../../api/testing/builders.ts'
+import { aborted } from '../../daemon/aborted.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { type FakeInhibitor, fakeInhibitor } from '../testing/fake-inhibitor.ts'
@@ -22,12 +23,13 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
       pods: {
         active: () => active,
         holds: (uid) => !gone.has(uid),
+        stopped: (uid, signal) => (gone.has(uid) ? Promise.resolve() : aborted(signal)),
         endPod(uid, { gracePeriodSeconds, reason }) {
           told.push(`${uid} ${reason} ${gracePeriodSeconds}`)
           asked.set(uid, clock.monotonicMs())
           if (uid !== 'uid-of-deaf') gone.add(uid)
         },
-        goOn: () => void told.push('go on'),
+        resume: () => void told.push('go on'),
       },
       async leaving(goingDown) {
         if (sayingMs > 0) await clock.sleep(sayingMs)

@@ -149,7 +149,13 @@ test('a reboot that logind announces is one in the goodbye', { skip: noDBus }, a
   const manager = shutdownManager(
     {
       inhibitor,
-      pods: { active: () => [], holds: () => false, endPod: () => undefined, goOn: () => undefined },
+      pods: {
+        active: () => [],
+        holds: () => false,
+        stopped: async () => undefined,
+        endPod: () => undefined,
+        resume: () => undefined,
+      },
       async leaving(goingDown) {
         if (goingDown === undefined) return void words.push('stays')
         words.push(goodbyeFor({ jobs: [], goingDown, isUpgrading: false, bootMs: 30_000 }).reason)

@@ -1,52 +1,47 @@
-/** Who of the wanted pods may run here: lets in, refuses, ends by decision, and takes back what a shutdown decided. */
+/** Admits new pods on this node or rejects them (canAdmitPod and rejectPod in pkg/kubelet/kubelet.go). */
 import type { PressureType } from '../../../api/node.ts'
-import { comesBack } from '../../../api/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Ending } from '../../eviction/evictable-pods.ts'
 import { appArmorRefusal } from '../options/kernel-limits.ts'
 import type { PodNews } from '../record/pod-events.ts'
-import { isLeaving, isOver, onAdmitted, onEnded, onResumed } from '../record/pod-record.ts'
+import { isLeaving, isOver, onAdmitted, onEnded } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { KernelLimits } from '../runtime/runtime.ts'
-import { refusedStatus, withDisruption } from '../status/pod-endings.ts'
+import { refusedStatus } from '../status/pod-endings.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
 import { type Allocatable, admit } from './admit.ts'
+import type { PodTermination } from './pod-termination.ts'
 
-/** What the verdicts ask of the machine, as it is now. */
+/** The node as it is now. */
 export type Host = {
   allocatable(): Allocatable
-  /** What it is short of. */
   pressures(): readonly PressureType[]
   /** It takes no new pods. */
   isShuttingDown(): boolean
-  /** What its kernel can hold containers to; undefined until the engine said so. */
+  /** Limits that the kernel can enforce; undefined until the engine has reported them. */
   kernelLimits(): KernelLimits | undefined
 }
 
-export type VerdictNeeds = {
+export type PodAdmissionNeeds = {
   readonly wanted: Pick<WantedPods, 'all' | 'oldestFirst'>
   readonly records: PodRecords
-  readonly statuses: PodStatusManager
+  readonly statuses: Pick<PodStatusManager, 'report'>
+  readonly termination: Pick<PodTermination, 'endPod'>
   readonly node: Host
   readonly event: (pod: Pod, news: PodNews) => void
-  /** A pod is over: worth remembering. */
-  readonly ended: () => void
-  readonly visit: (uid: string) => void
+  /** The checkpoint's content changed. */
+  readonly save: () => void
   readonly clock: Clock
 }
 
-export interface PodVerdicts {
-  /** Who comes new is let in, or refused: over before it began. */
+export interface PodAdmission {
+  /** Admits or rejects each desired pod that was not admitted yet, oldest first. A rejected pod has ended. */
   admitNew(): void
-  /** Stops the pod for good. Nothing happens when it is over, or not wanted. */
-  endPod(uid: string, ending: Ending): void
-  /** The shutdown is called off: what it ended, or refused, is to run again. */
-  goOn(): void
 }
 
-/** As the kubelet makes room for a pod the machine needs. */
+/** As pkg/kubelet/preemption/preemption.go. */
 const preempted: Ending = {
   reason: 'Preempting',
   message: 'Preempted in order to admit critical pod',
@@ -54,65 +49,45 @@ const preempted: Ending = {
   disruption: 'Pod was preempted by Kubelet to accommodate a critical pod.',
 }
 
-export function podVerdicts(needs: VerdictNeeds): PodVerdicts {
-  const { wanted, records, node, event, ended, visit, clock } = needs
-  const admitNew = () => {
-    for (const uid of wanted.oldestFirst(wanted.all.keys())) {
-      const pod = wanted.all.get(uid)
-      const known = records.of(uid)
-      if (pod === undefined || known.admitted || isLeaving(pod) || isOver(pod, known)) continue
-      const unguarded = appArmorRefusal(pod, node.kernelLimits())
-      if (unguarded !== undefined) {
-        refuse(uid, pod, unguarded)
-        continue
-      }
-      const answer = admit(pod, running(), node.allocatable(), node.pressures(), node.isShuttingDown())
-      if (!answer.admit) {
-        refuse(uid, pod, answer)
-        continue
-      }
-      records.update(uid, onAdmitted)
-      for (const other of answer.preempt ?? []) endPod(other.metadata.uid ?? '', preempted)
-    }
-  }
+export function podAdmission(needs: PodAdmissionNeeds): PodAdmission {
+  const { wanted, records, node, clock } = needs
 
-  /** Whatever takes room here: what nobody wants any more does until it is gone. */
+  /** Pods that use resources of this node, also those no longer desired until they are gone. */
   const running = () =>
     [...records.entries]
       .filter(([, { admitted, ended }]) => admitted && ended === undefined)
       .flatMap(([uid, { pod: last }]) => wanted.all.get(uid) ?? last ?? [])
 
-  const refuse = (uid: string, pod: Pod, why: { readonly reason: string; readonly message: string }) => {
-    const { reason, message } = why
-    event(pod, { type: 'Warning', reason, message })
+  const reject = (
+    uid: string,
+    pod: Pod,
+    { reason, message }: { readonly reason: string; readonly message: string },
+  ) => {
+    needs.event(pod, { type: 'Warning', reason, message })
     const status = refusedStatus(pod, { reason, message }, clock.wallMs())
     needs.statuses.report(uid, pod, status)
     records.update(uid, (record) => onEnded(record, status))
-    ended()
-  }
-
-  const endPod: PodVerdicts['endPod'] = (uid, ending) => {
-    const pod = wanted.all.get(uid)
-    if (pod === undefined) return
-    const known = records.of(uid)
-    if (isOver(pod, known)) return
-    const { reason, message, gracePeriodSeconds, event: type } = ending
-    if (type !== undefined) event(pod, { type, reason, message })
-    const conditions = withDisruption(known.status?.conditions ?? [], ending.disruption, clock.wallMs())
-    const status = { ...known.status, phase: 'Failed', reason, message, conditions } as const
-    records.update(uid, (record) => onEnded(record, status, gracePeriodSeconds))
-    ended()
-    visit(uid)
+    needs.save()
   }
 
   return {
-    admitNew,
-    endPod,
-    goOn() {
-      for (const [uid, { ended: verdict, pod: last }] of records.entries) {
-        const pod = wanted.all.get(uid) ?? last
-        if (pod === undefined || verdict === undefined || !comesBack(pod, verdict)) continue
-        records.update(uid, (record) => onResumed(record, verdict))
+    admitNew() {
+      for (const uid of wanted.oldestFirst(wanted.all.keys())) {
+        const pod = wanted.all.get(uid)
+        const record = records.of(uid)
+        if (pod === undefined || record.admitted || isLeaving(pod) || isOver(pod, record)) continue
+        const refusal = appArmorRefusal(pod, node.kernelLimits())
+        if (refusal !== undefined) {
+          reject(uid, pod, refusal)
+          continue
+        }
+        const answer = admit(pod, running(), node.allocatable(), node.pressures(), node.isShuttingDown())
+        if (!answer.admit) {
+          reject(uid, pod, answer)
+          continue
+        }
+        records.update(uid, onAdmitted)
+        for (const other of answer.preempt ?? []) needs.termination.endPod(other.metadata.uid ?? '', preempted)
       }
     },
   }

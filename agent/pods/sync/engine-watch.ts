@@ -1,4 +1,4 @@
-/** The two loops that notice what happens in the container engine: its events, and a slow look at everything. */
+/** Two loops that observe the container engine: its events, and a list of all containers at long intervals. */
 import { alarm } from '../../../daemon/alarm.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -14,45 +14,45 @@ export type EngineWatchNeeds = {
 }
 
 export type EngineListener = {
-  /** Look at everything. When it fails it is asked again soon. */
-  survey(): Promise<void>
-  /** The engine answers (again). */
+  /** List all containers. Called again soon after a failure. */
+  relist(): Promise<void>
+  /** The engine answers, for the first time or again. */
   opened(): void
   changed(podUID: string): void
 }
 
 export interface EngineWatch {
-  /** Look at everything now. */
+  /** List all containers now. */
   wake(): void
-  run(signal: AbortSignal): Promise<void>
+  run(listener: EngineListener, signal: AbortSignal): Promise<void>
 }
 
-/** One that starts late keeps its pods waiting no longer than that; asking a socket nobody listens on costs nothing. */
+/** The longest wait of pods for an engine that starts late. A connection to a socket without a listener costs nothing. */
 const retry = { firstMs: 200, maxMs: 2_000 }
 
-export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): EngineWatch {
+export function engineWatch(needs: EngineWatchNeeds): EngineWatch {
   const { runtime, clock, random, log, resyncMs } = needs
-  const news = alarm(clock)
+  const wake = alarm(clock)
 
-  const survey = async (signal: AbortSignal) => {
+  const relist = async (listener: EngineListener, signal: AbortSignal) => {
     for (let failures = 0; !signal.aborted; ) {
       let waitMs = resyncMs
       try {
-        await listener.survey()
+        await listener.relist()
         failures = 0
       } catch (error) {
         waitMs = backoffMs(failures++, retry, random)
-        log.debug('Containers not looked at', { retryInMs: Math.round(waitMs), error })
+        log.debug('Containers not listed', { retryInMs: Math.round(waitMs), error })
       }
-      await news.sleep(waitMs, signal)
+      await wake.sleep(waitMs, signal)
     }
   }
 
-  const watch = async (signal: AbortSignal) => {
+  const watch = async (listener: EngineListener, signal: AbortSignal) => {
     let failures = 0
     const opened = () => {
       failures = 0
-      news.ring()
+      wake.ring()
       listener.opened()
     }
     while (!signal.aborted) {
@@ -60,17 +60,17 @@ export function engineWatch(needs: EngineWatchNeeds, listener: EngineListener): 
         await runtime.watch({ opened, changed: listener.changed }, signal)
       } catch (error) {
         const retryInMs = backoffMs(failures++, retry, random)
-        // That the engine is away is told once, by who asks it how it is.
-        log.debug('Container engine not watched', { retryInMs: Math.round(retryInMs), error })
+        // An unreachable engine is logged once, by `runtime-health.ts`.
+        log.debug('Container engine events not received', { retryInMs: Math.round(retryInMs), error })
         await clock.sleep(retryInMs, signal)
       }
     }
   }
 
   return {
-    wake: news.ring,
-    async run(signal) {
-      await Promise.all([watch(signal), survey(signal)])
+    wake: wake.ring,
+    async run(listener, signal) {
+      await Promise.all([watch(listener, signal), relist(listener, signal)])
     },
   }
 }

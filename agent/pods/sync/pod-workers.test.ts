@@ -1,28 +1,28 @@
 import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { visits } from './pod-workers.ts'
+import { podWorkers } from './pod-workers.ts'
 
-test('a visit that fails again for the same reason is tried again, and logged once', async (t) => {
+test('a sync that fails again for the same reason is retried and logged once', async (t) => {
   const [clock, log] = [fakeClock(), quietLog(t)]
   let reason: string | undefined = 'the volume is mounted'
   let tries = 0
-  const rounds = visits({
-    visit: async () => {
-      tries++
-      if (reason !== undefined) throw new Error(reason)
-      return undefined
-    },
+  const sync = async () => {
+    tries++
+    if (reason !== undefined) throw new Error(reason)
+    return undefined
+  }
+  const workers = podWorkers({
     parallel: 1,
     clock,
     random: () => 0.5,
     log,
   })
   const stopping = new AbortController()
-  const done = rounds.run(stopping.signal)
+  const done = workers.run(sync, stopping.signal)
   const fails = async (because: string | undefined) => {
     reason = because
-    rounds.add(['uid'])
+    workers.add(['uid'])
     await clock.advance(600_000)
     return log.messages('warn').length
   }

@@ -1,4 +1,4 @@
-/** One visit to one pod: look, plan, act, and look again until the plan is empty. */
+/** Syncs one pod: observes, plans and acts, until the plan is empty (SyncPod in pkg/kubelet/kubelet.go). */
 import { isDeepStrictEqual } from 'node:util'
 import { comesBack } from '../../../api/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -43,8 +43,11 @@ import { waitingEvents } from '../status/waiting-events.ts'
 import { refreshFiles } from '../volumes/container-mounts.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import { pathOf } from '../wanted/desired-pods.ts'
+import type { WantedPods } from '../wanted/pod-config.ts'
+import type { PodUpdates } from './pod-updates.ts'
+import type { Sync } from './pod-workers.ts'
 
-export type VisitNeeds = {
+export type SyncPodNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers' | 'logTail'>
   readonly volumes: VolumeStore
   readonly records: PodRecords
@@ -53,12 +56,8 @@ export type VisitNeeds = {
   readonly execute: ExecuteStep
   readonly sources: () => OptionSources
   readonly prober: Pick<Prober, 'observe' | 'forget' | 'vitals' | 'unknownForMs'>
-  /** The pod as it is wanted now. */
-  readonly wanted: (uid: string) => Pod | undefined
-  /** What is wanted was not heard as a whole, or stands in a copy that may be old. */
-  readonly mayBeOld: () => boolean
-  /** The pod is over, or gone: worth remembering. */
-  readonly ended: () => void
+  readonly wanted: WantedPods
+  readonly updates: Pick<PodUpdates, 'podEnded'>
   readonly hostIP: () => string | undefined
   readonly gate: StartGate
   readonly date: DateSource
@@ -77,18 +76,24 @@ const unsettledMs = 30_000
 const undatedMs = 60_000
 
 /** Gives when time will change the plan; undefined when only news will. */
-export async function visitPod(uid: string, needs: VisitNeeds, signal: AbortSignal): Promise<number | undefined> {
+export function syncPod(needs: SyncPodNeeds): Sync {
+  const { records, wanted } = needs
+  return async (uid, signal) =>
+    records.isComplete && wanted.isDecided(uid) ? await syncDecided(uid, needs, signal) : undefined
+}
+
+async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal): Promise<number | undefined> {
   const { runtime, records, clock, log } = needs
   records.of(uid)
   records.update(uid, withoutImages)
   for (let round = 0; round < maxRounds && !signal.aborted; round++) {
     const containers = await runtime.listContainers(uid)
-    const pod = needs.wanted(uid)
+    const pod = needs.wanted.all.get(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
       await needs.volumes.remove(uid, signal)
       needs.statuses.reportGone(uid, pod !== undefined)
-      needs.ended()
+      needs.updates.podEnded()
       return undefined
     }
     const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
@@ -173,7 +178,7 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
  * Until its deadline, on the monotonic clock: from its first container, or by dates where that was before us. It did not
  * start before it was made, whatever the clock said.
  */
-function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): number | undefined {
+function leftToLive(uid: string, pod: Pod, needs: SyncPodNeeds, runs: boolean): number | undefined {
   const { records, clock } = needs
   const { activeDeadlineSeconds } = pod.spec
   const known = records.of(uid)
@@ -194,19 +199,19 @@ function leftToLive(uid: string, pod: Pod, needs: VisitNeeds, runs: boolean): nu
   return agoMs === undefined ? Math.min(leftMs, undatedMs) : leftMs
 }
 
-function endForDeadline(uid: string, pod: Pod, { records, event, ended }: VisitNeeds): void {
+function endForDeadline(uid: string, pod: Pod, { records, event, updates }: SyncPodNeeds): void {
   const reason = 'DeadlineExceeded'
   const message = 'Pod was active on the node longer than the specified deadline'
   event(pod, { type: 'Normal', reason, message })
   records.update(uid, (record) => onEnded(record, { ...record.status, phase: 'Failed', reason, message }))
-  ended()
+  updates.podEnded()
 }
 
 function observeProbes(
   uid: string,
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],
-  { prober, records, hostIP }: VisitNeeds,
+  { prober, records, hostIP }: SyncPodNeeds,
 ): void {
   if (pod === undefined || isOver(pod, records.of(uid))) {
     prober.forget(uid)
@@ -220,7 +225,7 @@ function observeProbes(
 }
 
 /** Writes the files of its volumes again if the pod or its ConfigMaps or Secrets changed. */
-async function refreshVolumes(uid: string, pod: Pod, needs: VisitNeeds): Promise<void> {
+async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds): Promise<void> {
   const sources = needs.sources()
   const from = [pod, sources.configMaps, sources.secrets]
   if (from.every((value, index) => value === needs.records.get(uid)?.volumesFrom[index])) return
@@ -232,7 +237,7 @@ async function refreshVolumes(uid: string, pod: Pod, needs: VisitNeeds): Promise
   }
 }
 
-function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, event }: VisitNeeds): void {
+function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, event }: SyncPodNeeds): void {
   const { events, recorded } = waitingEvents(pod, plan, records.of(uid).waitingRecorded)
   if (events.length === 0) return
   records.update(uid, (record) => onWaitingRecorded(record, recorded))
@@ -243,12 +248,12 @@ function planFor(
   pod: Pod | undefined,
   known: PodRecord,
   containers: readonly RuntimeContainer[],
-  needs: Pick<VisitNeeds, 'images' | 'clock' | 'keptDead' | 'mayBeOld'>,
+  needs: Pick<SyncPodNeeds, 'images' | 'clock' | 'keptDead' | 'wanted'>,
 ): PodPlan {
   const { graceSeconds } = known
   const images = pod === undefined ? new Map<string, ImageFacts>() : needs.images.factsOf(pod, known)
   const facts = {
-    mayBeOld: needs.mayBeOld(),
+    mayBeOld: !needs.wanted.isWhole,
     containers,
     images,
     record: known,
@@ -266,7 +271,7 @@ function tellStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { records, statuses, hostIP, clock, date, ended }: VisitNeeds,
+  { records, statuses, hostIP, clock, date, updates }: SyncPodNeeds,
 ): void {
   const known = records.of(uid)
   const over = isOver(pod, known)
@@ -289,5 +294,5 @@ function tellStatus(
   statuses.report(uid, pod, status)
   if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return
   records.update(uid, (record) => onEnded(record, status))
-  ended()
+  updates.podEnded()
 }

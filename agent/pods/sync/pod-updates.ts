@@ -1,0 +1,184 @@
+/**
+ * Takes in what is desired of this node: from the checkpoint, the controller and the static pod files. Admits new pods and
+ * syncs those that changed (syncLoopIteration in pkg/kubelet/kubelet.go).
+ */
+import type { Desired } from '../../../api/desired.ts'
+import { comesBack, shutdownRefusal } from '../../../api/node-shutdown.ts'
+import type { Pod, PodStatus } from '../../../api/pod.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { PodAdmission } from '../admission/pod-admission.ts'
+import type { StartGate } from '../admission/start-gate.ts'
+import { notUnderstood, type PodNews } from '../record/pod-events.ts'
+import { isLeaving, onDesiredChanged, onEndRestored, onResumed } from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import type { MirrorReports } from '../static/mirror-reports.ts'
+import type { PodStatusManager } from '../status/pod-status-manager.ts'
+import { changedPods, isNews, mirrorsIn, withKnown } from '../wanted/desired-pods.ts'
+import type { PodCheckpoint, Remembered } from '../wanted/pod-checkpoint.ts'
+import type { WantedPods } from '../wanted/pod-config.ts'
+import type { PodWorkers } from './pod-workers.ts'
+
+export type PodUpdatesNeeds = {
+  readonly nodeName: string
+  readonly records: PodRecords
+  readonly wanted: WantedPods
+  readonly workers: Pick<PodWorkers, 'add'>
+  readonly statuses: Pick<PodStatusManager, 'resendGone'>
+  readonly admission: Pick<PodAdmission, 'admitNew'>
+  readonly reports: Pick<MirrorReports, 'own' | 'mirrors'>
+  readonly checkpoint: Pick<PodCheckpoint, 'load'>
+  readonly gate: Pick<StartGate, 'wanted'>
+  /** The checkpoint's content changed. */
+  readonly save: () => void
+  /** List the containers of this machine now. */
+  readonly relist: () => void
+  readonly event: (pod: Pick<Pod, 'metadata'>, news: PodNews) => void
+  readonly log: Log
+}
+
+export interface PodUpdates {
+  /** Reads the checkpoint, then takes in what the controller sent meanwhile. */
+  load(): Promise<void>
+  /** Resolves after `load`, with the desired state known then or since. */
+  desired(): Promise<Desired | undefined>
+  /** From the controller. Before `load`, the newest is kept until then. */
+  update(message: Desired): void
+  /** The static pods of this machine; undefined: not known. */
+  updateStatic(pods: readonly Pod[] | undefined): void
+  /** Admits new pods, then syncs these. */
+  dispatch(uids: readonly string[]): void
+  /** Syncs all pods. */
+  dispatchAll(): void
+  /** A pod has ended or is gone: a static pod of its name may start now. */
+  podEnded(): void
+}
+
+const nothing: readonly never[] = []
+const unknownPod = { spec: { containers: nothing } }
+
+export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
+  const { records, wanted, workers, reports, log } = needs
+  /** Received before the checkpoint was read. */
+  let early: Desired | undefined
+  let loaded = false
+  let resolveLoaded: () => void = () => undefined
+  const loading = new Promise<void>((resolve) => {
+    resolveLoaded = resolve
+  })
+
+  const dispatch = (uids: Iterable<string>) => {
+    if (records.isComplete) needs.admission.admitNew()
+    workers.add(wanted.oldestFirst(uids))
+  }
+
+  const update = (received: Desired) => {
+    if (wanted.isWhole && !isNews(wanted.desired, received)) {
+      log.debug('Outdated desired state ignored', { epoch: received.epoch, version: received.version })
+      return
+    }
+    recordUndecodable(needs, received, wanted.desired)
+    const message = withKnown(received, wanted.desired)
+    // A pod that an old copy of the checkpoint named was not held to that copy's specification.
+    const unsure = wanted.isWhole ? nothing : wanted.all.keys()
+    const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.misread]
+    // Containers of pods that are not desired can be removed from now on.
+    if (!wanted.isWhole) needs.relist()
+    reports.mirrors(mirrorsIn(message))
+    const turned = wanted.hear(message)
+    const leaving = [...wanted.all].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
+    needs.statuses.resendGone(leaving)
+    for (const uid of changed) records.update(uid, onDesiredChanged)
+    dispatch([...changed, ...leaving, ...turned])
+    needs.save()
+    updateGate(needs)
+  }
+
+  return {
+    async load() {
+      const found = await needs.checkpoint.load()
+      loaded = true
+      if (found !== undefined) restore(needs, found, !found.mayBeOld)
+      if (early !== undefined) update(early)
+      resolveLoaded()
+    },
+    async desired() {
+      await loading
+      return wanted.desired
+    },
+    update(message) {
+      if (loaded) update(message)
+      else if (isNews(early, message)) early = message
+    },
+    updateStatic(pods) {
+      // Containers of static pods without a file can be removed from now on.
+      if (wanted.own === undefined) needs.relist()
+      const turned = wanted.hearOwn(pods)
+      reports.own(wanted.ownUIDs)
+      dispatch(turned)
+      updateGate(needs)
+    },
+    dispatch,
+    dispatchAll: () => dispatch([...wanted.all.keys(), ...records.entries.keys()]),
+    podEnded() {
+      needs.save()
+      const waits = (wanted.own ?? nothing).some(({ metadata }) => !wanted.all.has(metadata.uid ?? ''))
+      if (waits) dispatch(wanted.lookAgain())
+    },
+  }
+}
+
+/**
+ * What the next start of the agent needs; undefined while the desired state is not complete. The rejection of a static pod
+ * is not kept, so that the next agent admits it again: no controller replaces it. Nor is a rejection by a shutdown.
+ */
+export function checkpointOf(
+  { desired, isWhole, ownUIDs }: WantedPods,
+  endings: { readonly [uid: string]: PodStatus },
+): Remembered | undefined {
+  if (desired === undefined || !isWhole) return undefined
+  const kept = Object.entries(endings).filter(
+    ([uid, { containerStatuses, reason }]) =>
+      reason !== shutdownRefusal.reason && (containerStatuses || !ownUIDs.has(uid)),
+  )
+  return { desired, endings: Object.fromEntries(kept) }
+}
+
+/** `isWhole`: it is the newest checkpoint, not its copy. */
+function restore(needs: PodUpdatesNeeds, { desired, endings }: Remembered, isWhole: boolean): void {
+  const { nodeName, records, wanted, log } = needs
+  const foreign = desired.pods.find(({ spec }) => (spec.nodeName ?? nodeName) !== nodeName)
+  if (foreign !== undefined) {
+    log.warn('Checkpoint ignored: it has pods of another node', { node: foreign.spec.nodeName })
+    return
+  }
+  recordUndecodable(needs, desired, undefined)
+  needs.reports.mirrors(mirrorsIn(desired))
+  wanted.hear(desired, isWhole)
+  for (const [uid, status] of Object.entries(endings)) {
+    const pod = wanted.all.get(uid) ?? wanted.own?.find(({ metadata }) => metadata.uid === uid)
+    // A shutdown ended it before this agent started, and the machine is up again.
+    const reduce = comesBack(pod ?? unknownPod, status) ? onResumed : onEndRestored
+    records.of(uid)
+    records.update(uid, (record) => reduce(record, status))
+  }
+  log.info('Desired pods restored from the checkpoint', { pods: wanted.all.size })
+}
+
+/** Nothing on record is dropped while the desired pods may be incomplete. */
+function updateGate({ wanted, gate }: PodUpdatesNeeds): void {
+  if (wanted.isWhole && wanted.own !== undefined)
+    gate.wanted(new Set([...wanted.all.keys(), ...wanted.ownUIDs, ...wanted.misread]))
+}
+
+/** Logs each object that could not be decoded once, and again for another reason. */
+function recordUndecodable(
+  { event, log }: PodUpdatesNeeds,
+  { misread = nothing }: Desired,
+  before: Desired | undefined,
+): void {
+  for (const { kind, namespace, name, uid, why } of misread) {
+    if (before?.misread?.some((one) => one.uid === uid && one.why === why)) continue
+    log.warn('Desired object could not be decoded; keeping the running version', { kind, namespace, name, why })
+    if (kind === 'Pod') event({ metadata: { namespace, name, uid } }, notUnderstood(why))
+  }
+}

@@ -1,0 +1,55 @@
+/** Lists the containers of this machine and syncs the pods whose containers changed (Relist in pkg/kubelet/pleg/generic.go). */
+import type { Log } from '../../../daemon/log.ts'
+import { fingerprint, onAdopted } from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
+import type { PodStatusManager } from '../status/pod-status-manager.ts'
+import type { VolumeStore } from '../volumes/volume-store.ts'
+import type { WantedPods } from '../wanted/pod-config.ts'
+import type { PodUpdates } from './pod-updates.ts'
+import type { PodWorkers } from './pod-workers.ts'
+
+export type RelistNeeds = {
+  readonly runtime: Pick<ContainerRuntime, 'listContainers'>
+  readonly volumes: Pick<VolumeStore, 'podUIDs' | 'remove'>
+  readonly records: PodRecords
+  readonly wanted: WantedPods
+  readonly workers: Pick<PodWorkers, 'add'>
+  readonly statuses: Pick<PodStatusManager, 'resendGone'>
+  readonly updates: Pick<PodUpdates, 'dispatch'>
+  readonly log: Log
+}
+
+/** The first call adopts the containers that an earlier agent left, and removes volumes of pods that are gone. */
+export async function relist(needs: RelistNeeds): Promise<void> {
+  const { runtime, records, wanted, statuses } = needs
+  const byPod = new Map<string, RuntimeContainer[]>()
+  for (const container of await runtime.listContainers()) {
+    const { podUID } = container.identity
+    byPod.set(podUID, [...(byPod.get(podUID) ?? []), container])
+  }
+  const uids = [...byPod.keys(), ...wanted.all.keys(), ...records.entries.keys()]
+  const differs = (uid: string) => records.get(uid)?.observed !== fingerprint(byPod.get(uid) ?? [])
+  statuses.resendGone()
+  if (records.isComplete) {
+    needs.workers.add(wanted.oldestFirst(uids.filter(differs)))
+    return
+  }
+  for (const [uid, [first]] of byPod) {
+    const { podNamespace, podName } = first?.identity ?? {}
+    records.of(uid)
+    records.update(uid, (record) => onAdopted(record, `${podNamespace}/${podName}`))
+  }
+  records.setComplete()
+  wanted.lookAgain()
+  await removeVolumes(needs, new Set([...uids, ...wanted.misread]))
+  needs.updates.dispatch(uids)
+}
+
+/** Of pods that went away while no agent was running. */
+async function removeVolumes({ volumes, log }: RelistNeeds, here: ReadonlySet<string>): Promise<void> {
+  for (const uid of await volumes.podUIDs()) {
+    if (here.has(uid)) continue
+    await volumes.remove(uid).catch((error) => log.warn('Volumes not removed', { podUID: uid, error }))
+  }
+}
