@@ -94,6 +94,18 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite-[a-z]+\.ts$/ },
 ]
 
+/** Folders of agent/pods, from the lowest floor to the highest. A folder imports from lower floors only; the pod manager is on top. */
+const podFloors: readonly (readonly string[])[] = [
+  ['runtime', 'wanted'],
+  ['record', 'static'],
+  ['options', 'probes'],
+  ['images', 'volumes'],
+  ['garbage', 'plan'],
+  ['containers', 'status'],
+  ['admission'],
+  ['sync'],
+]
+
 type Arrow = { readonly from: string; readonly to: string; readonly typesOnly: boolean }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -110,6 +122,30 @@ const arrows = files.flatMap((from) => arrowsOf(from, readFileSync(join(root, fr
 test('every import points the right way', async (t) => {
   t.ok(arrows.length > 50, `${arrows.length} imports in ${files.length} files`)
   t.same(arrows.flatMap(problemsOf), [])
+})
+
+test('imports between the folders of agent/pods run one way', async (t) => {
+  const folderOf = (path: string) => /^agent\/pods\/([\w-]+)\//.exec(path)?.[1] ?? 'pod-manager'
+  const floorOf = (path: string) => {
+    const floor = podFloors.findIndex((names) => names.includes(folderOf(path)))
+    return floor < 0 ? podFloors.length : floor
+  }
+  const within = arrows.filter(
+    ({ from, to }) => from.startsWith('agent/pods/') && to.startsWith('agent/pods/') && !isTest(from),
+  )
+  t.ok(within.length > 100, `${within.length} imports`)
+  t.same(
+    within
+      .filter(({ from, to }) => folderOf(from) !== folderOf(to) && floorOf(from) <= floorOf(to))
+      .map(({ from, to }) => `${from} → ${to}`),
+    [],
+  )
+  const folders = new Set(within.map(({ from }) => folderOf(from)))
+  t.same(
+    podFloors.flat().filter((name) => !folders.has(name) && !['runtime', 'wanted'].includes(name)),
+    [],
+    'every folder of the list exists',
+  )
 })
 
 test('a package of others is named only where it belongs', async (t) => {
