@@ -1,5 +1,9 @@
 import { test } from 'tap'
+import { growth } from '../daemon/testing/growth.ts'
 import {
+  fieldMatcher,
+  type Labels,
+  labelMatcher,
   matchesFields,
   matchesLabels,
   matchesNodeSelectorTerm,
@@ -116,4 +120,44 @@ test('field selectors look into objects', async (t) => {
       'involvedObject.namespace=,involvedObject.uid=x',
     ).ok,
   )
+})
+
+test('a matcher for many objects agrees with the requirements one by one', async (t) => {
+  const selectors = ['a=b', 'a!=b', 'a!=b,a!=c', 'a in (b,c),a notin (c)', 'a,!d', 'a notin (x,b),d=e', 'a=b,a=c', '']
+  for (const text of selectors) {
+    const parsed = parseLabelSelector(text)
+    if (!parsed.ok) return t.fail(parsed.problem)
+    const all: readonly (Labels | undefined)[] = [{}, { a: 'b' }, { a: 'c' }, { a: 'c', d: 'e' }, undefined]
+    for (const labels of all)
+      t.equal(
+        labelMatcher(parsed.value)(labels),
+        matchesLabels(parsed.value, labels),
+        `${text} of ${JSON.stringify(labels)}`,
+      )
+  }
+  const fields = parseFieldSelector(['spec.nodeName'], 'spec.nodeName!=pi-1,spec.nodeName!=pi-2,metadata.name=a')
+  if (!fields.ok) return t.fail(fields.problem)
+  const matches = fieldMatcher(fields.value)
+  const pod = (name: string, nodeName: string) => ({ metadata: { name }, spec: { nodeName } })
+  t.same([pod('a', 'pi-1'), pod('a', 'pi-2'), pod('a', 'pi-3'), pod('b', 'pi-3')].map(matches), [
+    false,
+    false,
+    true,
+    false,
+  ])
+  const never = parseFieldSelector([], 'metadata.name=a,metadata.name=b')
+  t.equal(never.ok && fieldMatcher(never.value)(pod('a', '')), false)
+})
+
+test('the cost of a long field selector does not rise with what it repeats', async (t) => {
+  const object = { metadata: { name: 'a' }, spec: { nodeName: 'pi-1' } }
+  const ratio = growth(2_000, (size) => {
+    const text = Array.from({ length: size }, () => 'spec.nodeName=pi-1').join(',')
+    const parsed = parseFieldSelector(['spec.nodeName'], text)
+    const matches = fieldMatcher(parsed.ok ? parsed.value : [])
+    return () => {
+      for (let count = 0; count < 3_000; count++) matches(object)
+    }
+  })
+  t.ok(ratio < 4, `8 times the selector took ${ratio.toFixed(1)} times as long`)
 })

@@ -103,7 +103,44 @@ export function parseFieldSelector(
 
 /** All must hold. A field that is not there is empty; `false` for the ones that are true or false. */
 export function matchesFields(requirements: readonly FieldRequirement[], object: object): boolean {
-  return requirements.every(({ field, equal, value }) => (fieldText(object, field) === value) === equal)
+  return fieldMatcher(requirements)(object)
+}
+
+/** The same for many objects: each field is read once, however often a long selector names it. */
+export function fieldMatcher(requirements: readonly FieldRequirement[]): (object: object) => boolean {
+  const byField = new Map<string, { readonly equal: Set<string>; readonly other: Set<string> }>()
+  for (const { field, equal, value } of requirements) {
+    const wanted = byField.get(field) ?? { equal: new Set(), other: new Set() }
+    byField.set(field, wanted)
+    if (equal) wanted.equal.add(value)
+    else wanted.other.add(value)
+  }
+  const fields = [...byField]
+  return (object) =>
+    fields.every(([field, { equal, other }]) => {
+      const text = fieldText(object, field)
+      return !other.has(text) && (equal.size === 0 || (equal.size === 1 && equal.has(text)))
+    })
+}
+
+/** As `matchesLabels`, for many objects: what a long selector asks several times is asked once. */
+export function labelMatcher(requirements: readonly Requirement[]): (labels: Labels | undefined) => boolean {
+  const different = [...new Map(requirements.map((one) => [JSON.stringify(one), one])).values()]
+  const excluded = new Map<string, Set<string>>()
+  for (const { key, operator, values } of different) {
+    if (operator !== 'NotIn') continue
+    const all = excluded.get(key) ?? new Set()
+    excluded.set(key, all)
+    for (const value of values) all.add(value)
+  }
+  const others = different.filter(({ operator }) => operator !== 'NotIn')
+  return (labels = {}) => {
+    for (const [key, values] of excluded) {
+      const value = own(labels, key)
+      if (value !== undefined && values.has(value)) return false
+    }
+    return matchesLabels(others, labels)
+  }
 }
 
 function fieldText(object: object, field: string): string {

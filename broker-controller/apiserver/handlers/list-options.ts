@@ -1,8 +1,8 @@
 /** Which objects does a list or a watch ask for, and from when? Everything its query says. */
 import { ApiError } from '../../../api/api-error.ts'
 import {
-  matchesFields,
-  matchesLabels,
+  fieldMatcher,
+  labelMatcher,
   type Parsed,
   parseFieldSelector,
   parseLabelSelector,
@@ -19,9 +19,10 @@ type Selectable = Pick<KindStrategy, 'selectableFields'>
 export function selectionOf({ selectableFields }: Selectable, query: URLSearchParams): Selection {
   const labels = understood(parseLabelSelector(query.get('labelSelector') ?? ''))
   const fields = understood(parseFieldSelector(selectableFields, query.get('fieldSelector') ?? ''))
+  const [hasLabels, hasFields] = [labelMatcher(labels), fieldMatcher(fields)]
   return {
     isEverything: labels.length === 0 && fields.length === 0,
-    matches: (object) => matchesLabels(labels, object.metadata.labels) && matchesFields(fields, object),
+    matches: (object) => hasLabels(object.metadata.labels) && hasFields(object),
   }
 }
 
