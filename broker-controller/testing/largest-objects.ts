@@ -28,6 +28,18 @@ export function largeObjects(resource: Resource): readonly LargeObject[] {
   })
 }
 
+/** The same for the body of a message: without the head of an object. */
+export function largeValues(schema: TSchema): readonly LargeObject[] {
+  return placesIn(schema, []).map((path) => {
+    const place = path.reduce<TSchema | undefined>(stepInto, schema) ?? schema
+    return {
+      field: path.join('.').replaceAll('.[]', '[]'),
+      object: (items, salt) =>
+        merged(requiredOf(schema, '0'), at(schema, path, filledWith(place, items, salt), '0')) as Json,
+    }
+  })
+}
+
 /** `[]` is the item of a list or the value of a map. */
 type Path = readonly string[]
 
