@@ -19,6 +19,8 @@ export type Got = {
   readonly warnings: readonly string[]
   readonly retryAfterSeconds?: number | undefined
 }
+/** The events of a watch, until `signal` aborts. */
+export type Watch = (path: string, signal: AbortSignal) => AsyncGenerator<Document>
 export type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
 type Sent = {
   readonly body?: unknown
@@ -48,7 +50,13 @@ export async function anApi(
     readonly checkpoints?: { isOpen(): boolean }
     readonly kinds?: KindRegistry
   } = {},
-): Promise<{ readonly ask: Ask; readonly store: Store; readonly clock: FakeClock; readonly usage: UsageBoard }> {
+): Promise<{
+  readonly ask: Ask
+  readonly watch: Watch
+  readonly store: Store
+  readonly clock: FakeClock
+  readonly usage: UsageBoard
+}> {
   const clock = fakeClock()
   const store = memoryStore({ clock, resources: kinds })
   for (const name of ['default', 'kube-node-lease', 'kube-system']) {
@@ -97,7 +105,15 @@ export async function anApi(
     const { warnings = [], retryAfterSeconds } = answer.kind === 'object' ? answer : {}
     return { code: answer.code, body: told, warnings, retryAfterSeconds }
   }
-  return { ask, store, clock, usage }
+  const watch: Watch = async function* (target, signal) {
+    const [path = '', query = ''] = target.split('?')
+    const certificate = { trusted: true, identity: admin, validSinceMs: 0, validUntilMs: Infinity, serialNumber: '01' }
+    const request = { method: 'GET', path, query: new URLSearchParams(query), certificate, headers: {}, signal }
+    const { answer } = await answerRequest({ ...request, readBody: async () => Buffer.alloc(0) }, needs)
+    if (answer.kind !== 'stream') throw new Error(`not a watch: ${JSON.stringify(answer)}`)
+    for await (const piece of answer.pieces) yield JSON.parse(Buffer.from(piece).toString()) as Document
+  }
+  return { ask, watch, store, clock, usage }
 }
 
 function bytesOf(body: unknown): Buffer {

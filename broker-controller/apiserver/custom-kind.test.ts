@@ -1,0 +1,180 @@
+import { setTimeout } from 'node:timers/promises'
+import { test } from 'tap'
+import { ObjectMetaSchema } from '../../api/meta.ts'
+import { PodTemplateSchema } from '../../api/pod.ts'
+import { invalid } from '../../api/problem.ts'
+import { customResource, resourceRegistry } from '../../api/resources.ts'
+import { bool, type Described, field, integer, object, oneOf, optional, pointer, text } from '../../api/schema.ts'
+import { withPodSpecDefaults } from '../../api/validation/pod-defaults.ts'
+import { podTemplateProblems } from '../../api/validation/pod-validation.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { builtInKinds } from '../control-plane.ts'
+import { garbageCollector } from '../controllers/garbage-collector.ts'
+import { anApi, patchTypes } from '../testing/api-in-memory.ts'
+import { ageOf, columns } from './handlers/cells.ts'
+import { type KindStrategy, statusSubresource } from './handlers/strategy.ts'
+import { namespaceDeletion } from './namespace-deletion.ts'
+
+/** A workload that no other file has heard of: its schema, its row and its strategy are all there is. */
+const WidgetSchema = object({
+  apiVersion: oneOf('example.com/v1'),
+  kind: oneOf('Widget'),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(
+    2,
+    object({
+      size: pointer(1, optional(integer)),
+      color: field(2, optional(text)),
+      template: field(3, optional(PodTemplateSchema)),
+    }),
+  ),
+  status: optional(object({ ready: optional(bool) })),
+})
+type Widget = Described<typeof WidgetSchema>
+
+const widgetStrategy: KindStrategy<Widget> = {
+  ...customResource('widgets', 'Widget', 'example.com', WidgetSchema, {
+    namespaced: true,
+    shortNames: ['wd'],
+    counted: true,
+  }),
+  table: {
+    columns: columns('Name', 'Size', 'Age'),
+    cells: ({ metadata, spec }, nowMs) => [
+      metadata.name ?? '',
+      spec.size ?? 0,
+      ageOf(metadata.creationTimestamp, nowMs),
+    ],
+  },
+  selectableFields: ['spec.color'],
+  subresources: { status: statusSubresource },
+  withDefaults: ({ spec, ...widget }) => {
+    const template = spec.template && { ...spec.template, spec: withPodSpecDefaults(spec.template.spec) }
+    return { ...widget, spec: { ...spec, size: spec.size ?? 1, ...(template && { template }) } }
+  },
+  prepareForCreate: ({ status: _, ...widget }) => widget,
+  validateCreate: problems,
+  validateUpdate: (_, now) => problems(now),
+}
+
+function problems({ spec: { size = 0, template } }: Widget) {
+  return [
+    ...(size < 1 ? [invalid('spec.size', size, 'must be greater than or equal to 1')] : []),
+    ...(template === undefined ? [] : podTemplateProblems('spec.template', template)),
+  ]
+}
+
+const kinds = resourceRegistry<KindStrategy>([...builtInKinds.all, widgetStrategy])
+const path = '/apis/example.com/v1/namespaces/default/widgets'
+const aWidget = (name: string, spec: object = {}, more: object = {}) => ({
+  apiVersion: 'example.com/v1',
+  kind: 'Widget',
+  metadata: { name, ...more },
+  spec,
+})
+
+test('a kind that is registered at run time is created, defaulted, validated and changed', async (t) => {
+  const { ask } = await anApi(t, { kinds })
+  const created = await ask('POST', path, { body: { ...aWidget('a', { color: 'red' }), status: { ready: true } } })
+  t.match(created, {
+    code: 201,
+    body: { metadata: { generation: 1, namespace: 'default' }, spec: { size: 1, color: 'red' }, status: undefined },
+  })
+  t.match(await ask('POST', path, { body: aWidget('b', { size: 0 }) }), {
+    code: 422,
+    body: {
+      message: 'Widget.example.com "b" is invalid: spec.size: Invalid value: 0: must be greater than or equal to 1',
+    },
+  })
+  const template = { spec: { containers: [{ name: 'main', image: '' }] } }
+  t.match(await ask('POST', path, { body: aWidget('b', { template }) }), {
+    code: 422,
+    body: { details: { causes: [{ field: 'spec.template.spec.containers[0].image' }] } },
+  })
+  t.match(await ask('POST', `${path}?fieldValidation=Strict`, { body: aWidget('b', { weight: 1 }) }), { code: 400 })
+  const patched = await ask('PATCH', `${path}/a`, { type: patchTypes.merge, body: { spec: { size: 3 }, status: {} } })
+  t.match(patched, { code: 200, body: { metadata: { generation: 2 }, spec: { size: 3, color: 'red' } } })
+  const status = { type: patchTypes.merge, body: { spec: { size: 9 }, status: { ready: true } } }
+  t.match(await ask('PATCH', `${path}/a/status`, status), {
+    body: { metadata: { generation: 2 }, spec: { size: 3 }, status: { ready: true } },
+  })
+  t.match(await ask('GET', `${path}/b`), { code: 404, body: { message: 'widgets.example.com "b" not found' } })
+})
+
+test('it is discovered, listed by field, printed as a table and watched', async (t) => {
+  const { ask, watch } = await anApi(t, { kinds })
+  t.match(await ask('GET', '/apis/example.com/v1'), {
+    body: { resources: [{ name: 'widgets', kind: 'Widget', shortNames: ['wd'] }, { name: 'widgets/status' }] },
+  })
+  await ask('POST', path, { body: aWidget('a', { color: 'red' }) })
+  await ask('POST', path, { body: aWidget('b', { color: 'blue', size: 2 }) })
+  t.match(await ask('GET', `${path}?fieldSelector=spec.color%3Dblue`), {
+    body: { kind: 'WidgetList', items: [{ metadata: { name: 'b' } }] },
+  })
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+  t.match(await ask('GET', '/apis/example.com/v1/widgets', { accept }), {
+    body: {
+      columnDefinitions: [{ name: 'Name' }, { name: 'Size' }, { name: 'Age' }],
+      rows: [{ cells: ['a', 1] }, { cells: ['b', 2] }],
+    },
+  })
+  const stopping = new AbortController()
+  const events = watch(`${path}?watch=1`, stopping.signal)
+  const next = async () => (await events.next()).value
+  t.match([await next(), await next()], [{ type: 'ADDED' }, { type: 'ADDED' }])
+  const changed = next()
+  await ask('PATCH', `${path}/a`, { type: patchTypes.merge, body: { spec: { size: 5 } } })
+  t.match(await changed, { type: 'MODIFIED', object: { metadata: { name: 'a' }, spec: { size: 5 } } })
+  const deleted = next()
+  t.match(await ask('DELETE', `${path}/a`), { body: { status: 'Success', details: { kind: 'widgets' } } })
+  t.match(await deleted, { type: 'DELETED', object: { metadata: { name: 'a' } } })
+  stopping.abort()
+})
+
+test('it is read from protobuf by the numbers of its schema', async (t) => {
+  const { ask } = await anApi(t, { kinds })
+  const value = (number: number, content: string | Buffer) => {
+    const bytes = Buffer.from(content)
+    return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes])
+  }
+  const typeMeta = Buffer.concat([value(1, 'example.com/v1'), value(2, 'Widget')])
+  const spec = Buffer.concat([Buffer.from([1 << 3, 7]), value(2, 'green')])
+  const raw = Buffer.concat([value(1, value(1, 'p')), value(2, spec)])
+  const body = Buffer.concat([Buffer.from('k8s\0'), value(1, typeMeta), value(2, raw)])
+  t.match(await ask('POST', path, { body, type: 'application/vnd.kubernetes.protobuf' }), {
+    code: 201,
+    body: { metadata: { name: 'p' }, spec: { size: 7, color: 'green' } },
+  })
+})
+
+test('it goes with its owner, and with its namespace', async (t) => {
+  const { ask, store, clock } = await anApi(t, { kinds })
+  await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } } })
+  const inTeam = path.replace('default', 'team')
+  const { body } = await ask('POST', path, { body: aWidget('owner') })
+  const { uid = '' } = body['metadata'] as { uid?: string }
+  const ownerReferences = [{ apiVersion: 'example.com/v1', kind: 'Widget', name: 'owner', uid }]
+  await ask('POST', path, { body: aWidget('owned', {}, { ownerReferences }) })
+  await ask('POST', inTeam, { body: aWidget('other') })
+  const log = quietLog(t)
+  const stopping = new AbortController()
+  const loops = [
+    garbageCollector({ store, resources: kinds, clock, log }),
+    namespaceDeletion({ store, kinds, clock, log }),
+  ]
+  const running = Promise.all(loops.map((loop) => loop.run(stopping.signal)))
+  t.teardown(async () => {
+    stopping.abort()
+    await running
+  })
+  await ask('DELETE', `${path}/owner`)
+  await ask('DELETE', '/api/v1/namespaces/team')
+  const left = async () => (await store.list('widgets.example.com')).items.map(({ metadata }) => metadata.name)
+  for (let waits = 0; (await left()).length > 0 && waits < 200; waits++) await setTimeout(10)
+  t.same(await left(), [])
+  t.equal(await store.get('namespaces', { namespace: '', name: 'team' }), undefined)
+})
+
+test('two kinds cannot share a path', async (t) => {
+  t.throws(() => resourceRegistry([widgetStrategy, widgetStrategy]), { message: /widgets\.example\.com/ })
+})
