@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { parse } from 'yaml'
 import { AgentConfigurationSchema, agentConfiguration, emptyConfiguration } from '../agent/configuration.ts'
+import { builtInResources } from '../api/resources.ts'
 import { type Topic, topicName, topicRules } from '../api/topics.ts'
 import { readCommandLine } from '../broker-controller/command-line.ts'
 import {
@@ -116,3 +117,32 @@ function anyTopic(kind: Topic['kind']): Topic {
 function byTopic(a: { readonly topic: string }, b: { readonly topic: string }): number {
   return a.topic.localeCompare(b.topic)
 }
+
+test('the lists of CONTRIBUTING name few source files, and those of a kind are true', async (t) => {
+  const sections = textOf('CONTRIBUTING.md').split(/^## /m)
+  const filesOf = (section: string) =>
+    [...section.matchAll(/^\d+\. `([^`]+\.ts)`(?: and `([^`]+\.ts)`)?/gm)].flatMap(([, ...paths]) =>
+      paths.filter(Boolean),
+    )
+  const lists = sections.filter((section) => section.startsWith('Add a '))
+  t.ok(lists.length >= 5)
+  for (const section of lists) {
+    const files = filesOf(section)
+    t.ok(files.length > 0 && files.length <= 5, `${section.slice(0, 30)}: ${files.join(', ')}`)
+    const missing = files.filter((path) => !/[A-Z]{3}/.test(path) && !existsSync(join(root, path)))
+    t.same(missing, [])
+  }
+  const kind = filesOf(lists.find((section) => section.startsWith('Add a kind')) ?? '')
+  const controller = filesOf(lists.find((section) => section.startsWith('Add a controller')) ?? '')
+  const together = new Set([...kind, ...controller])
+  t.ok(together.size <= 5, `a kind with a controller: ${[...together].join(', ')}`)
+  for (const { kind: name } of builtInResources.all) {
+    const file = name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase()
+    const own = kind.map((path = '') => path.replace('KIND', file))
+    t.same(
+      own.filter((path) => !existsSync(join(root, path))),
+      [],
+      name,
+    )
+  }
+})

@@ -148,6 +148,28 @@ test('imports between the folders of agent/pods run one way', async (t) => {
   )
 })
 
+test('the rooms of the API import one way', async (t) => {
+  const apiserver = 'broker-controller/apiserver/'
+  /** Each room imports itself and those before it; '' is the folder around them. */
+  const rooms = ['wire', 'handlers', 'access', 'kinds', 'figures', '', 'http']
+  const roomOf = (path: string) =>
+    path.slice(apiserver.length).includes('/') ? (path.slice(apiserver.length).split('/')[0] ?? '') : ''
+  const inside = arrows.filter(
+    ({ from, to }) => from.startsWith(apiserver) && to.startsWith(apiserver) && !isTest(from),
+  )
+  t.ok(inside.length > 100)
+  t.same(
+    inside
+      .filter(({ from, to }) => rooms.indexOf(roomOf(to)) > rooms.indexOf(roomOf(from)))
+      .map(({ from, to }) => `${from} → ${to}`),
+    [],
+  )
+  t.same(
+    [...new Set(inside.map(({ from }) => roomOf(from)))].filter((room) => !rooms.includes(room)),
+    [],
+  )
+})
+
 test('a package of others is named only where it belongs', async (t) => {
   t.same(
     arrows.filter(({ from, to }) => isVendor(to) && !mayName(from, to)).map(({ from, to }) => `${from} names ${to}`),

@@ -8,7 +8,6 @@ import {
   nodeOf,
 } from '../../../api/identity.ts'
 import type { Rate } from '../../../daemon/token-bucket.ts'
-import type { Route } from '../routes.ts'
 import { addressKey } from './peer-address.ts'
 
 /** Kubernetes' names where it has one; `bootstrap` is for joining machines. */
@@ -66,12 +65,21 @@ export const defaultFlowLimits: FlowLimits = {
 /** Administrators are exempt from rates and seats; only their watches are bounded, for each of them holds memory. */
 export const mostExemptWatches = 2_000
 
+/** What of a route decides about its share. */
+type Routed = {
+  readonly kind: string
+  readonly verb?: string
+  readonly resource?: string | { readonly name: string }
+}
+
 /** The share of this identity's request. `address`: the other end of its connection. */
-export function flowOf(identity: Identity, route: Route, address: string | undefined): Flow {
+export function flowOf(identity: Identity, route: Routed, address: string | undefined): Flow {
   const { user, groups } = identity
   if (groups.includes(mastersGroup)) return { level: 'exempt', key: user }
   if (nodeOf(identity) !== undefined) {
-    const isLease = route.kind === 'resource' && route.resource.name === 'leases' && route.verb !== 'watch'
+    const { kind, resource, verb } = route
+    const name = typeof resource === 'object' ? resource.name : undefined
+    const isLease = kind === 'resource' && name === 'leases' && verb !== 'watch'
     return { level: isLease ? 'leader-election' : 'system', key: user }
   }
   if (groups.includes(bootstrappersGroup)) return { level: 'bootstrap', key: `${user} ${addressKey(address)}` }
