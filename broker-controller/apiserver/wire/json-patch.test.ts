@@ -155,9 +155,6 @@ test('operations that copy many fields are refused before they take long', async
   const data = Object.fromEntries(Array.from({ length: 5000 }, (_, number) => [`k${number}`, 'v']))
   const copies = (count: number) =>
     Array.from({ length: count }, (_, number) => ({ op: 'copy', from: '/data', path: `/c${number}` }))
-  t.match(
-    refusal(() => jsonPatch({ data }, copies(21))),
-    { message: /copy more than 100000 fields and items/ },
-  )
+  t.throws(() => jsonPatch({ data }, copies(21)), { message: /copy more than 100000 fields and items/ })
   t.doesNotThrow(() => jsonPatch({ data }, copies(15)))
 })
