@@ -44,7 +44,7 @@ import type { NodeEvent } from './node/node-event.ts'
 import { nodeStatusManager } from './node/node-status-manager.ts'
 import { runtimeHealth } from './node/runtime-health.ts'
 import type { MachineDevices } from './pods/containers/devices.ts'
-import { garbageCollector } from './pods/garbage/garbage-collector.ts'
+import { podGarbageCollector } from './pods/garbage/garbage-collector.ts'
 import { defaultPodManagerSettings, podManager } from './pods/pod-manager.ts'
 import { staticPodManager } from './pods/static/static-pod-manager.ts'
 import { containerRoster } from './usage/roster.ts'
@@ -249,7 +249,7 @@ export async function runAgent(
       pulls: configuration.imagePulls,
     },
   )
-  const garbage = garbageCollector(
+  const garbage = podGarbageCollector(
     {
       runtime,
       pods,

@@ -7,7 +7,7 @@ import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import { labelsOf } from '../agent/adapters/docker/labels.ts'
 import { hostSignals } from '../agent/adapters/kernel/host-signals.ts'
 import type { PodNeed } from '../agent/pods/garbage/dead-containers.ts'
-import { garbageCollector } from '../agent/pods/garbage/garbage-collector.ts'
+import { podGarbageCollector } from '../agent/pods/garbage/garbage-collector.ts'
 import type { ImagePolicy } from '../agent/pods/garbage/unused-images.ts'
 import { sandboxImage } from '../agent/pods/images/sandbox-image.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
@@ -75,7 +75,7 @@ test('what nobody needs goes from a small disk, and nothing else', {
   t.ok(full.percent > 60, `the disk is ${full.percent} % full`)
 
   const collect = (images: ImagePolicy) => {
-    const collector = garbageCollector(
+    const collector = podGarbageCollector(
       {
         runtime,
         pods: { needOf: (uid) => needs.get(uid) ?? 'needed' },

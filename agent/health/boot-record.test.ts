@@ -90,7 +90,7 @@ test('a pod that takes the machine down is found among others, held back, and le
   t.same([...started.keys()], ['a', 'c'], 'the others run')
   t.match(gate.hold(pod('bad')), {
     reason: 'BootLoop',
-    isNews: false,
+    isNew: false,
     message:
       /held back .* up for an hour \(\d\d:\d\d UTC\)\. To start it now: 'kubectl annotate pod -n default bad bramble\.dev\/boot-loop-hold=false'/,
   })
@@ -214,7 +214,7 @@ test('an agent that is started again in the same boot goes on with its record', 
   const directory = t.testdir({})
   writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
   const first = await booted(directory, 'boot-3', quietLog(t))
-  t.match(first.gate.hold(pod('a')), { isNews: true, message: /2 times in a row/ })
+  t.match(first.gate.hold(pod('a')), { isNew: true, message: /2 times in a row/ })
   await first.record.stop()
   t.match(readFileSync(join(directory, 'boot-id'), 'utf8'), /^boot-3 ended trial=a\n/)
   const second = await booted(directory, 'boot-3', quietLog(t))

@@ -6,7 +6,7 @@
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Hold, StartGate } from '../pods/admission/start-gate.ts'
+import type { StartGate, StartHold } from '../pods/admission/start-gate.ts'
 import { heldMessage, heldMs, holdAnnotation, isExempt, trialMessage } from './boot-loop-hold.ts'
 import {
   afterRelease,
@@ -122,17 +122,17 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
 
   const ranMs = (uid: string) => clock.monotonicMs() - (startedMs.get(uid) ?? Number.POSITIVE_INFINITY)
 
-  const holdUntil = (pod: Pod, untilMs: number, message: string): Hold | undefined => {
+  const holdUntil = (pod: Pod, untilMs: number, message: string): StartHold | undefined => {
     const againInMs = untilMs - clock.monotonicMs()
     if (againInMs <= 0) return undefined
     const uid = pod.metadata.uid ?? ''
-    const isNews = !logged.has(uid)
+    const isNew = !logged.has(uid)
     logged.add(uid)
-    if (isNews) log.warn('Pod held back: the machine went down soon after its start', { pod: nameOf(pod), message })
-    return { reason: 'BootLoop', message, againInMs, isNews }
+    if (isNew) log.warn('Pod held back: the machine went down soon after its start', { pod: nameOf(pod), message })
+    return { reason: 'BootLoop', message, againInMs, isNew }
   }
 
-  const holdBack = (pod: Pod, held: HeldPod): Hold | undefined => {
+  const holdBack = (pod: Pod, held: HeldPod): StartHold | undefined => {
     if (isExempt(pod)) {
       log.info('Pod that took the machine down is released', { pod: nameOf(pod), by: holdAnnotation })
       void cell.set(afterRelease(cell.get(), [held]))

@@ -17,13 +17,13 @@ import { podImages } from './images/pod-images.ts'
 import type { Resolver } from './options/pod-dns.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
-import { type PodNews, podEvent } from './record/pod-events.ts'
+import { type PodEvent, podEvent } from './record/pod-events.ts'
 import { isEnd, onProbed } from './record/pod-record.ts'
 import { type PodRecords, podRecords } from './record/pod-records.ts'
-import { type DateSource, dateOf } from './record/trusted-time.ts'
+import { systemTime, type TrustedTime } from './record/trusted-time.ts'
 import type { Platform } from './runtime/platforms.ts'
 import type { ContainerRuntime } from './runtime/runtime.ts'
-import { mirrorReports } from './static/mirror-reports.ts'
+import { mirrorReporter } from './static/mirror-reports.ts'
 import { podStatusManager } from './status/pod-status-manager.ts'
 import { engineWatch } from './sync/engine-watch.ts'
 import { checkpointOf, podUpdates } from './sync/pod-updates.ts'
@@ -31,7 +31,7 @@ import { podWorkers } from './sync/pod-workers.ts'
 import { relist } from './sync/relist.ts'
 import { syncPod } from './sync/sync-pod.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
-import { keeper, type PodCheckpoint } from './wanted/pod-checkpoint.ts'
+import { checkpointWriter, type PodCheckpoint } from './wanted/pod-checkpoint.ts'
 import { type WantedPods, wantedPods } from './wanted/pod-config.ts'
 
 export type PodManagerNeeds = {
@@ -44,7 +44,7 @@ export type PodManagerNeeds = {
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
   /** Default: the system clock is right. */
-  readonly date?: DateSource
+  readonly date?: TrustedTime
   /** Default: every pod may start. */
   readonly gate?: StartGate
   /** Why an image of this platform does not run here. */
@@ -103,32 +103,41 @@ const nodeKnownMs = 10_000
 export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings): PodManager {
   const { runtime, node, clock, log } = needs
   const { nodeName, parallelPods: parallel, resyncMs } = settings
-  const date = needs.date ?? dateOf(clock)
+  const date = needs.date ?? systemTime(clock)
   const gate = needs.gate ?? openGate
   const records = podRecords()
   const wanted = wantedPods(records.paths)
-  const reports = mirrorReports(needs.controlPlane)
+  const reports = mirrorReporter(needs.controlPlane)
   const statuses = podStatusManager({ records, controlPlane: reports, log })
   const workers = podWorkers({ ...needs, parallel })
   const engine = engineWatch({ ...needs, resyncMs })
-  const checkpoints = keeper(needs, () => checkpointOf(wanted, records.endings()))
+  const checkpoints = checkpointWriter(needs, () => checkpointOf(wanted, records.endings()))
   const sources = optionSources(needs, settings, wanted)
   let events = 0
-  const event = (pod: Pick<Pod, 'metadata'>, news: PodNews) =>
-    reports.reportEvent(podEvent(pod, news, nodeName, clock.wallMs(), events++))
+  const recordEvent = (pod: Pick<Pod, 'metadata'>, event: PodEvent) =>
+    reports.reportEvent(podEvent(pod, event, nodeName, clock.wallMs(), events++))
   const again = (uid: string, afterMs = 0) => workers.addAfter(uid, afterMs)
 
   const changed = (uid: string) => {
     records.update(uid, (record) => onProbed(record, probes.vitals(uid)))
     again(uid)
   }
-  const probes = prober({ ...needs, date, event, changed })
+  const probes = prober({ ...needs, date, recordEvent, changed })
   const puller = imagePuller(needs, settings.pulls)
-  const images = podImages({ ...needs, records, puller, event, again, sources })
+  const images = podImages({ ...needs, records, puller, recordEvent, again, sources })
   const devices = deviceAllocator({ runtime, devices: needs.devices })
-  const execute = stepExecutors({ ...needs, records, devices, images, hostIP: node.hostIP, event, again, sources })
+  const execute = stepExecutors({
+    ...needs,
+    records,
+    devices,
+    images,
+    hostIP: node.hostIP,
+    recordEvent,
+    again,
+    sources,
+  })
 
-  const shared = { ...needs, records, wanted, statuses, workers, event, save: checkpoints.wake }
+  const shared = { ...needs, records, wanted, statuses, workers, recordEvent, save: checkpoints.wake }
   const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
@@ -192,8 +201,8 @@ function podQueries(records: PodRecords, wanted: WantedPods): Pick<PodManager, '
       }),
     needOf(uid) {
       // While desired pods or containers may be missing, every container counts as needed.
-      if (!wanted.isWhole || wanted.own === undefined || !records.isComplete) return 'needed'
-      if (wanted.misread.has(uid)) return 'needed'
+      if (!wanted.isWhole || wanted.staticPods === undefined || !records.isComplete) return 'needed'
+      if (wanted.undecodable.has(uid)) return 'needed'
       const pod = wanted.all.get(uid)
       if (pod === undefined) return 'gone'
       return isEnd(pod, records.get(uid)?.status ?? pod.status) ? 'over' : 'needed'

@@ -18,7 +18,7 @@ import {
 import type { NetworkProbes } from '../pods/probes/targets.ts'
 import type { ContainerRuntime, KernelLimits } from '../pods/runtime/runtime.ts'
 import type { VolumeStore } from '../pods/volumes/volume-store.ts'
-import type { PodCheckpoint, Remembered } from '../pods/wanted/pod-checkpoint.ts'
+import type { CheckpointData, PodCheckpoint } from '../pods/wanted/pod-checkpoint.ts'
 import { fakeVolumes } from './fake-volumes.ts'
 
 export type PodWorld = {
@@ -138,8 +138,8 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
 }
 
 export function memoryCheckpoint(
-  remembered?: Remembered,
-): PodCheckpoint & { readonly content: Remembered | undefined } {
+  remembered?: CheckpointData,
+): PodCheckpoint & { readonly content: CheckpointData | undefined } {
   let content = remembered
   return {
     get content() {

@@ -20,7 +20,7 @@ import { oomWatch } from '../../agent/eviction/oom-watch.ts'
 import { storageLimits } from '../../agent/eviction/storage-limits.ts'
 import { nodeEvents } from '../../agent/node/node-event.ts'
 import { nodeStatusManager } from '../../agent/node/node-status-manager.ts'
-import { garbageCollector } from '../../agent/pods/garbage/garbage-collector.ts'
+import { podGarbageCollector } from '../../agent/pods/garbage/garbage-collector.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
 import { fakeControlPlane } from '../../agent/testing/fake-control-plane.ts'
 import { containerRoster } from '../../agent/usage/roster.ts'
@@ -98,7 +98,7 @@ export async function smallMachine(
     log,
     pressures: () => eviction.pressures() ?? [],
   })
-  const garbage = garbageCollector(
+  const garbage = podGarbageCollector(
     { runtime, pods: node.manager, signals, event, clock: systemClock, log },
     configuration.garbage,
   )

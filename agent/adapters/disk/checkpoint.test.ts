@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import type { Remembered } from '../../pods/wanted/pod-checkpoint.ts'
+import type { CheckpointData } from '../../pods/wanted/pod-checkpoint.ts'
 import { fileCheckpoint, laterFormat, read } from './checkpoint.ts'
 
 const useless = 'Checkpoint of wanted pods cannot be used'
 
-function remembered(version = 1, name = 'web'): Remembered {
+function remembered(version = 1, name = 'web'): CheckpointData {
   const { status: _, ...pod } = aPod({ name })
   return { desired: { epoch: 'one', version, pods: [pod] }, endings: { 'uid-of-job': { phase: 'Succeeded' } } }
 }

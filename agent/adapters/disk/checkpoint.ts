@@ -11,7 +11,7 @@ import { PodStatusSchema } from '../../../api/pod.ts'
 import { mapOf } from '../../../api/schema.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { PodCheckpoint, Remembered } from '../../pods/wanted/pod-checkpoint.ts'
+import type { CheckpointData, PodCheckpoint } from '../../pods/wanted/pod-checkpoint.ts'
 
 /** What makes a format's content that of the next one: the first of these makes 2 of 1. */
 const steps: readonly Step[] = []
@@ -40,7 +40,7 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
   let written: string | undefined
 
   /** Undefined where there is no such file, or none of any use: that one is set aside. */
-  const take = async (from: string): Promise<Remembered | undefined> => {
+  const take = async (from: string): Promise<CheckpointData | undefined> => {
     let text: string
     try {
       text = await readFile(from, 'utf8')
@@ -95,7 +95,7 @@ function isAbsent(error: unknown): boolean {
 }
 
 /** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */
-export function read(text: string, upgrades: readonly Step[] = steps): Remembered {
+export function read(text: string, upgrades: readonly Step[] = steps): CheckpointData {
   const version = formatOf(text)
   if (version === undefined || version > upgrades.length + 1) {
     throw new Error(`Format ${version} is not known, up to ${upgrades.length + 1} is`)
@@ -130,7 +130,7 @@ function formatOf(text: string): number | undefined {
 }
 
 /** What is worth a write: not the number of the message that said it, but whose word it was. */
-function essence({ desired, endings }: Remembered): string {
+function essence({ desired, endings }: CheckpointData): string {
   const { pods, configMaps = [], secrets = [], podCIDR, misread = [], store } = desired
   return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread, store]))
 }

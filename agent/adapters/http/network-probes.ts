@@ -4,14 +4,14 @@ import { connect as connectSecurely, createSecureContext, type SecureContext } f
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { kubernetes } from '../../../daemon/version.ts'
-import type { Answer, NetworkProbes, Target } from '../../pods/probes/targets.ts'
+import type { NetworkProbes, ProbeAnswer, Target } from '../../pods/probes/targets.ts'
 import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
 
 type Http = Target & { kind: 'http' }
 type Tcp = Target & { kind: 'tcp' }
 type Grpc = Target & { kind: 'grpc' }
 
-const success: Answer = { result: 'success', message: '' }
+const success: ProbeAnswer = { result: 'success', message: '' }
 const mostRedirects = 10
 
 /** As the kubelet says it. */
@@ -31,7 +31,7 @@ export function networkProbes(): NetworkProbes {
   }
 }
 
-async function attempt(target: Http | Tcp | Grpc, signal: AbortSignal): Promise<Answer> {
+async function attempt(target: Http | Tcp | Grpc, signal: AbortSignal): Promise<ProbeAnswer> {
   switch (target.kind) {
     case 'tcp':
       return askTcp(target, signal)
@@ -55,7 +55,7 @@ function nameOf(target: Http | Tcp | Grpc): string {
   }
 }
 
-function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<Answer> {
+function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<ProbeAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port })
     const stop = () => socket.destroy(new Error('aborted'))
@@ -69,7 +69,7 @@ function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<Answer> {
   })
 }
 
-async function askHttp(target: Http, signal: AbortSignal): Promise<Answer> {
+async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> {
   const { scheme, host, port, path, headers } = target
   let url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
   const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
@@ -179,7 +179,7 @@ function requestText(url: URL, headers: { readonly [name: string]: string }): st
 }
 
 /** grpc.health.v1.Health/Check: one small message each way, so that no library is needed. */
-async function askGrpc(target: Grpc, signal: AbortSignal): Promise<Answer> {
+async function askGrpc(target: Grpc, signal: AbortSignal): Promise<ProbeAnswer> {
   const { host, port, service } = target
   // Loaded here: few pods are asked so, and a running agent has no other use for it.
   const { connect: http2Connect } = await import('node:http2')
@@ -232,7 +232,7 @@ function varint(number: number): Buffer {
 
 const servingStatus = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN']
 
-function grpcAnswer(status: string, frame: Buffer): Answer {
+function grpcAnswer(status: string, frame: Buffer): ProbeAnswer {
   if (status === '12') {
     return {
       result: 'failure',

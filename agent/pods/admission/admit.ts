@@ -12,7 +12,7 @@ import { isSidecar } from '../record/pod-containers.ts'
 import type { PortMapping } from '../runtime/runtime.ts'
 import { podsToPreempt } from './preemption.ts'
 
-export type Admission =
+export type AdmitResult =
   /** `preempt`: who makes room for it. */
   | { readonly admit: true; readonly preempt?: readonly Pod[] }
   | { readonly admit: false; readonly reason: string; readonly message: string }
@@ -27,7 +27,7 @@ export function admit(
   allocatable: Allocatable,
   pressures: readonly PressureType[] = [],
   isShuttingDown = false,
-): Admission {
+): AdmitResult {
   const critical = isCriticalPod(pod)
   if (!critical && !bears(pod, pressures)) {
     return { admit: false, reason: 'Evicted', message: `The node had condition: [${pressures.join(' ')}]. ` }
@@ -73,12 +73,12 @@ function insufficient(pod: Pod, others: readonly Pod[], allocatable: Allocatable
   })
 }
 
-function outOf({ resource, needed, used, capacity }: Insufficient): Admission {
+function outOf({ resource, needed, used, capacity }: Insufficient): AdmitResult {
   const message = `Node didn't have enough resource: ${resource}, requested: ${needed}, used: ${used}, capacity: ${capacity}`
   return { admit: false, reason: `OutOf${resource}`, message }
 }
 
-function makeRoom(pod: Pod, others: readonly Pod[], lacks: readonly Insufficient[]): Admission {
+function makeRoom(pod: Pod, others: readonly Pod[], lacks: readonly Insufficient[]): AdmitResult {
   const wanting = new Map(lacks.map(({ resource, needed, used, capacity }) => [resource, needed - (capacity - used)]))
   const answer = podsToPreempt(pod, others, wanting, requestOf)
   if (answer.possible) return { admit: true, preempt: answer.pods }

@@ -4,7 +4,7 @@ import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Ending } from '../../eviction/evictable-pods.ts'
 import { appArmorRefusal } from '../options/kernel-limits.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import { isLeaving, isOver, onAdmitted, onEnded } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { KernelLimits } from '../runtime/runtime.ts'
@@ -30,7 +30,7 @@ export type PodAdmissionNeeds = {
   readonly statuses: Pick<PodStatusManager, 'report'>
   readonly termination: Pick<PodTermination, 'endPod'>
   readonly node: Host
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** The checkpoint's content changed. */
   readonly save: () => void
   readonly clock: Clock
@@ -63,7 +63,7 @@ export function podAdmission(needs: PodAdmissionNeeds): PodAdmission {
     pod: Pod,
     { reason, message }: { readonly reason: string; readonly message: string },
   ) => {
-    needs.event(pod, { type: 'Warning', reason, message })
+    needs.recordEvent(pod, { type: 'Warning', reason, message })
     const status = refusedStatus(pod, { reason, message }, clock.wallMs())
     needs.statuses.report(uid, pod, status)
     records.update(uid, (record) => onEnded(record, status))

@@ -3,7 +3,7 @@ import { comesBack } from '../../../api/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { EvictablePods } from '../../eviction/evictable-pods.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import { isOver, onEnded, onResumed } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import { withDisruption } from '../status/pod-endings.ts'
@@ -12,7 +12,7 @@ import type { WantedPods } from '../wanted/pod-config.ts'
 export type PodTerminationNeeds = {
   readonly wanted: Pick<WantedPods, 'all'>
   readonly records: PodRecords
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** The checkpoint's content changed. */
   readonly save: () => void
   readonly sync: (uid: string) => void
@@ -43,7 +43,7 @@ export function podTermination(needs: PodTerminationNeeds): PodTermination {
       const pod = wanted.all.get(uid)
       if (pod === undefined || isOver(pod, records.of(uid))) return
       const { reason, message, gracePeriodSeconds, event: type, disruption } = ending
-      if (type !== undefined) needs.event(pod, { type, reason, message })
+      if (type !== undefined) needs.recordEvent(pod, { type, reason, message })
       const { status: last } = records.of(uid)
       const conditions = withDisruption(last?.conditions ?? [], disruption, clock.wallMs())
       const status = { ...last, phase: 'Failed', reason, message, conditions } as const

@@ -6,7 +6,7 @@ import { type QosClass, qosClassOf } from '../../../api/qos-class.ts'
 /** What is wanting, by resource: cpu in thousandths, the rest in units. */
 export type Wanting = ReadonlyMap<string, number>
 
-export type Preemption =
+export type PreemptionChoice =
   | { readonly possible: true; readonly pods: readonly Pod[] }
   /** What would be wanting still if everybody who can go went. */
   | { readonly possible: false; readonly wanting: Wanting }
@@ -17,7 +17,7 @@ export function podsToPreempt(
   others: readonly Pod[],
   wanting: Wanting,
   requestOf: (pod: Pod, resource: string) => number,
-): Preemption {
+): PreemptionChoice {
   const without = (needed: Wanting, gone: readonly Pod[]): Wanting =>
     new Map(
       [...needed]

@@ -1,20 +1,20 @@
 /** May a pod be started now? Asked before anything of it runs. */
 import type { Pod } from '../../../api/pod.ts'
-import type { Waiting } from '../record/pod-record.ts'
+import type { WaitingReason } from '../record/pod-record.ts'
 
 export interface StartGate {
   /** Why not, and when to ask again; undefined: it may. */
-  hold(pod: Pod): Hold | undefined
+  hold(pod: Pod): StartHold | undefined
   /** It is about to be started. On disk when it resolves, where that is worth a write; never rejects. */
   starting(pod: Pod): Promise<void>
   /** All pods that this node shall have: what is on record of others is forgotten. */
   wanted(podUIDs: ReadonlySet<string>): void
 }
 
-export type Hold = Waiting & {
+export type StartHold = WaitingReason & {
   readonly againInMs: number
   /** Worth an event. */
-  readonly isNews: boolean
+  readonly isNew: boolean
 }
 
 /** Every pod may start. */

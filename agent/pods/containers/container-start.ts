@@ -8,17 +8,17 @@ import type { PodImages } from '../images/pod-images.ts'
 import { containerOptions } from '../options/container-options.ts'
 import { asksOfNode } from '../options/downward.ts'
 import { hasHostsFile, hostsFileText, hostsMount } from '../options/hosts-file.ts'
-import { appArmorRefusal, enforceable, unenforcedNews } from '../options/kernel-limits.ts'
+import { appArmorRefusal, enforceable, unenforcedEvents } from '../options/kernel-limits.ts'
 import { asksForImageUser } from '../options/security.ts'
 import type { StepOf } from '../plan/pod-steps.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import {
   onCreated,
   onNotCreated,
   onUnenforcedRecorded,
   onWaitingChanged,
   type PodRecord,
-  type Waiting,
+  type WaitingReason,
   withoutImages,
 } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
@@ -32,7 +32,7 @@ import {
 } from '../runtime/runtime.ts'
 import { containerMounts, type Mounts } from '../volumes/container-mounts.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
 import { type PostStartNeeds, startPostStart } from './post-start.ts'
 import { terminationMessageMount } from './termination-message-reader.ts'
@@ -61,7 +61,7 @@ export type ContainerStartNeeds = PostStartNeeds & {
   readonly images: Pick<PodImages, 'pulledMessage'>
   readonly clock: Clock
   readonly log: Log
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
 }
 
 type Start = {
@@ -86,20 +86,20 @@ export async function startContainer(
   const { name } = container
   const id = await create(needs, { uid, pod, step })
   if (id === undefined) return
-  const event = (type: PodNews['type'], reason: string, message: string) =>
-    needs.event(pod, { type, reason, message, containerName: name })
+  const event = (type: PodEvent['type'], reason: string, message: string) =>
+    needs.recordEvent(pod, { type, reason, message, containerName: name })
   event('Normal', 'Created', `Created container: ${name}`)
   records.update(uid, (record) => onCreated(record, container, step.previous, needs.clock.monotonicMs()))
   try {
     await runtime.startContainer(id)
     event('Normal', 'Started', `Started container ${name}`)
     startPostStart(needs, pod, container, id)
-    log.info('Container started', { pod: pathOf(pod), container: name, attempt, id: id.slice(0, 12) })
+    log.info('Container started', { pod: podPath(pod), container: name, attempt, id: id.slice(0, 12) })
   } catch (error) {
     if (isUnreachable(error)) throw error
     // It stays `created` with the reason on it: to the next plan it is a container that ended.
     event('Warning', 'Failed', `Error: failed to start container "${name}": ${reasonOf(error)}`)
-    log.warn('Container not started', { pod: pathOf(pod), container: name, error })
+    log.warn('Container not started', { pod: podPath(pod), container: name, error })
   }
 }
 
@@ -151,11 +151,11 @@ function recordCreation(
   const { name, image = '' } = step.container
   const record = needs.records.of(uid)
   const message = needs.images.pulledMessage(pod, record, image, step.imagePulled)
-  needs.event(pod, { type: 'Normal', reason: 'Pulled', message, containerName: name })
-  for (const unenforced of unenforcedNews(limits, kernelLimits)) {
+  needs.recordEvent(pod, { type: 'Normal', reason: 'Pulled', message, containerName: name })
+  for (const unenforced of unenforcedEvents(limits, kernelLimits)) {
     const { reason } = unenforced
     if (needs.records.of(uid).unenforcedRecorded.has(reason)) continue
-    needs.event(pod, { ...unenforced, containerName: name })
+    needs.recordEvent(pod, { ...unenforced, containerName: name })
     needs.records.update(uid, (before) => onUnenforcedRecorded(before, reason))
   }
 }
@@ -188,7 +188,7 @@ async function hostsMounts(
   try {
     return [hostsMount(await volumes.hostsFile(uid, hostsFileText(pod, podIP)))]
   } catch (error) {
-    log.warn("Container has the engine's /etc/hosts", { pod: pathOf(pod), container: step.container.name, error })
+    log.warn("Container has the engine's /etc/hosts", { pod: podPath(pod), container: step.container.name, error })
     return []
   }
 }
@@ -205,7 +205,7 @@ function notMounted(
   const failed = `MountVolume.SetUp failed for volume "${volume}" : ${message}`
   const { uid, pod, step } = start
   if (needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== failed) {
-    needs.event(pod, { type: 'Warning', reason: 'FailedMount', message: failed })
+    needs.recordEvent(pod, { type: 'Warning', reason: 'FailedMount', message: failed })
   }
   problem(needs, start, 'ContainerCreating', failed)
 }
@@ -213,13 +213,13 @@ function notMounted(
 function problem(needs: ContainerStartNeeds, start: Start, reason: string, message: string): void {
   const { name } = start.step.container
   notCreated(needs, start, { reason, message }, problemMs, (record) => onWaitingChanged(record, name))
-  needs.log.warn('Container not started', { pod: pathOf(start.pod), container: name, reason, message })
+  needs.log.warn('Container not started', { pod: podPath(start.pod), container: name, reason, message })
 }
 
 function notCreated(
   { records, clock }: ContainerStartNeeds,
   { uid, step }: Start,
-  why: Waiting,
+  why: WaitingReason,
   forMs: number,
   then: (record: PodRecord) => PodRecord = (record) => record,
 ): void {

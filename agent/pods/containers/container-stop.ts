@@ -4,7 +4,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { StepOf } from '../plan/pod-steps.ts'
 import { leastGraceSeconds } from '../record/pod-containers.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import { onPreStop, onStopEnded, onStopping } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { ContainerRuntime } from '../runtime/runtime.ts'
@@ -16,7 +16,7 @@ export type ContainerStopNeeds = HookNeeds & {
   readonly hostIP: () => string | undefined
   readonly clock: Clock
   readonly log: Log
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** The stop has ended or failed: sync the pod again, at once or after this long. */
   readonly again: (uid: string, afterMs?: number) => void
 }
@@ -64,7 +64,7 @@ export function containerStop(
     const untilMs = clock.monotonicMs() + graceSeconds * 1000
     records.update(uid, (record) => onStopping(record, step, untilMs))
     if (pod !== undefined && why !== '') {
-      needs.event(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
+      needs.recordEvent(pod, { type: 'Normal', reason: 'Killing', message: why, containerName })
     }
     if (containerName !== '') log.info('Container stopping', { podUID: uid, container: containerName, graceSeconds })
     const ended = (afterMs?: number) => {

@@ -3,10 +3,10 @@ import type { Container, Pod } from '../../../api/pod.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
-import { type Answer, type NetworkProbes, targetOf } from '../probes/targets.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import { type NetworkProbes, type ProbeAnswer, targetOf } from '../probes/targets.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import type { ContainerRuntime } from '../runtime/runtime.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 
 export type Hook = NonNullable<NonNullable<Container['lifecycle']>['postStart']>
 
@@ -27,7 +27,7 @@ export type HookCall = {
 }
 
 /** Ends within its time, whatever the hook does, and never rejects. */
-export async function runHook({ runtime, network, clock }: HookNeeds, call: HookCall): Promise<Answer> {
+export async function runHook({ runtime, network, clock }: HookNeeds, call: HookCall): Promise<ProbeAnswer> {
   const { hook, container, id, podIP, timeoutMs, signal } = call
   if (hook.sleep !== undefined) {
     await clock.sleep(Math.min(hook.sleep.seconds * 1000, timeoutMs), signal)
@@ -55,15 +55,15 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
 
 /** Reports a failed hook as an Event and in the log. */
 export function hookFailed(
-  { event, log }: { readonly event: (pod: Pod, news: PodNews) => void; readonly log: Log },
+  { recordEvent, log }: { readonly recordEvent: (pod: Pod, event: PodEvent) => void; readonly log: Log },
   pod: Pod,
   { name }: Container,
   hook: 'PostStartHook' | 'PreStopHook',
   message: string,
 ): void {
   const fields = { reason: `Failed${hook}`, message: `${hook} failed: ${message}`, containerName: name }
-  event(pod, { type: 'Warning', ...fields })
-  log.warn('Hook failed', { pod: pathOf(pod), container: name, hook, message })
+  recordEvent(pod, { type: 'Warning', ...fields })
+  log.warn('Hook failed', { pod: podPath(pod), container: name, hook, message })
 }
 
 export function containerNamed({ spec }: Pod, name: string): Container | undefined {

@@ -19,7 +19,7 @@ test('thirty postStart hooks at once, one to a pod, make the process emit no war
     hostIP: () => undefined,
     clock,
     log: quietLog(t),
-    event: () => undefined,
+    recordEvent: () => undefined,
     again: (uid: string) => void ended.push(uid),
   }
   const warnings = await warningsDuring(async () => {

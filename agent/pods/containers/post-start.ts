@@ -2,7 +2,7 @@
 import type { Container, Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import { onPostStartEnded, onPostStarting } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import { type HookNeeds, hookFailed, runHook } from './hooks.ts'
@@ -12,7 +12,7 @@ export type PostStartNeeds = HookNeeds & {
   readonly hostIP: () => string | undefined
   readonly clock: Clock
   readonly log: Log
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** The hook has ended: sync the pod again. */
   readonly again: (uid: string) => void
 }
@@ -22,7 +22,7 @@ const longestHookMs = 600_000
 
 /** Starts the hook of the container with this id, if it has one. Returns at once. */
 export function startPostStart(needs: PostStartNeeds, pod: Pod, container: Container, id: string): void {
-  const { records, log } = needs
+  const { records } = needs
   const uid = pod.metadata.uid ?? ''
   const hook = container.lifecycle?.postStart
   if (hook === undefined) return
@@ -32,7 +32,7 @@ export function startPostStart(needs: PostStartNeeds, pod: Pod, container: Conta
   void runHook(needs, { hook, container, id, podIP, timeoutMs: longestHookMs, signal }).then(({ result, message }) => {
     const failed = result !== 'success'
     records.update(uid, (record) => onPostStartEnded(record, id, failed))
-    if (failed) hookFailed({ event: needs.event, log }, pod, container, 'PostStartHook', message)
+    if (failed) hookFailed(needs, pod, container, 'PostStartHook', message)
     needs.again(uid)
   })
 }

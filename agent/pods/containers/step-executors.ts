@@ -7,7 +7,7 @@ import { asksForHostResolver, type Resolver } from '../options/pod-dns.ts'
 import type { PodStep, StepName, StepOf } from '../plan/pod-steps.ts'
 import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted } from '../record/pod-record.ts'
 import { type ContainerRuntime, isUnreachable, type RuntimeContainer } from '../runtime/runtime.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 import { type ContainerStartNeeds, startContainer } from './container-start.ts'
 import { type ContainerStopNeeds, containerStop } from './container-stop.ts'
 
@@ -60,7 +60,7 @@ function ofDesired<S extends StepName>(
 async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<'runSandbox'>): Promise<void> {
   const { records, runtime, clock, log } = needs
   if (step.lost && records.get(uid)?.sandboxFailures === 0) {
-    needs.event(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
+    needs.recordEvent(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
   }
   try {
     const resolver = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
@@ -72,8 +72,8 @@ async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<
     const nowMs = clock.monotonicMs()
     const failed = records.update(uid, (record) => onSandboxFailed(record, message, nowMs))
     const retryInMs = (failed?.sandboxRetryAtMs ?? nowMs) - nowMs
-    needs.event(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
-    log.warn('Sandbox not started', { pod: pathOf(pod), retryInMs, error })
+    needs.recordEvent(pod, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
+    log.warn('Sandbox not started', { pod: podPath(pod), retryInMs, error })
   }
 }
 

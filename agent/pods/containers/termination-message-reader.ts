@@ -14,7 +14,7 @@ import {
 } from '../record/termination-messages.ts'
 import { type ContainerMount, type ContainerRuntime, isUnreachable, type RuntimeContainer } from '../runtime/runtime.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 import { containerNamed } from './hooks.ts'
 
 export type TerminationMessageNeeds = {
@@ -68,7 +68,7 @@ export async function terminationMessageMount(
     const file = await volumes.messageFile(pod.metadata.uid ?? '', container.name, attempt)
     return messageMount(container, mounts, file)
   } catch (error) {
-    log.warn('Container has no termination message', { pod: pathOf(pod), container: container.name, error })
+    log.warn('Container has no termination message', { pod: podPath(pod), container: container.name, error })
     return []
   }
 }

@@ -3,7 +3,7 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { type FakeRuntime, fakeRuntime } from '../../testing/fake-runtime.ts'
 import type { ContainerOptions } from '../runtime/runtime.ts'
-import { type GarbagePolicy, garbageCollector } from './garbage-collector.ts'
+import { type GarbagePolicy, podGarbageCollector } from './garbage-collector.ts'
 
 const policy: GarbagePolicy = {
   containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
@@ -17,7 +17,7 @@ function world(t: Test) {
   const told: string[] = []
   const disk = { availableBytes: 500, capacityBytes: 1000 }
   const sizes = new Map<string, number>()
-  const collector = garbageCollector(
+  const collector = podGarbageCollector(
     {
       runtime: {
         ...runtime,

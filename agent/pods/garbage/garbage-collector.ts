@@ -22,7 +22,7 @@ import {
   usedPercent,
 } from './unused-images.ts'
 
-export type GarbageCollectorNeeds = {
+export type PodGarbageCollectorNeeds = {
   readonly runtime: Pick<
     ContainerRuntime,
     'listContainers' | 'removeContainer' | 'listImages' | 'imagesInUse' | 'removeImage'
@@ -42,7 +42,7 @@ export interface GarbageCollector extends Loop, NodeReclaim {}
 const containersPeriodMs = 60_000 // both as the kubelet
 const imagesEvery = 5
 
-export function garbageCollector(needs: GarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
+export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
   const { runtime, pods, clock, log } = needs
   let records: ImageRecords = new Map()
   let sinceMs: number | undefined

@@ -4,7 +4,7 @@ import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { containersOf } from '../record/pod-containers.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import { onImageFound, onPullStarted, type PodRecord } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { Platform } from '../runtime/platforms.ts'
@@ -21,7 +21,7 @@ export type PodImagesNeeds = {
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   readonly sources: () => { readonly configMaps: readonly ConfigMap[]; readonly secrets: readonly Secret[] }
   readonly clock: Clock
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** A pull has ended: sync the pod again. */
   readonly again: (uid: string) => void
 }
@@ -37,7 +37,7 @@ export interface PodImages {
 }
 
 export function podImages(needs: PodImagesNeeds): PodImages {
-  const { records, runtime, puller, clock, event } = needs
+  const { records, runtime, puller, clock, recordEvent } = needs
 
   const pullOf = (pod: Pod, image: string) => ({
     image,
@@ -63,11 +63,11 @@ export function podImages(needs: PodImagesNeeds): PodImages {
     },
     pull(uid, pod, image, containerName) {
       records.update(uid, (record) => onPullStarted(record, pod, image, clock.monotonicMs()))
-      event(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
+      recordEvent(pod, { type: 'Normal', reason: 'Pulling', message: `Pulling image "${image}"`, containerName })
       const { credentials, missing } = credentialsFor(pod, image, needs.sources())
       if (missing.length > 0) {
         const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`
-        event(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message })
+        recordEvent(pod, { type: 'Warning', reason: 'FailedToRetrieveImagePullSecret', message })
       }
       puller.pull(
         { image, credentials },
@@ -75,7 +75,7 @@ export function podImages(needs: PodImagesNeeds): PodImages {
           ended: () => needs.again(uid),
           goesOn(progress) {
             const message = pullingMessage(image, progress)
-            event(pod, { type: 'Normal', reason: 'Pulling', message, containerName })
+            recordEvent(pod, { type: 'Normal', reason: 'Pulling', message, containerName })
           },
         },
       )

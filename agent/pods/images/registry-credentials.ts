@@ -4,14 +4,14 @@ import type { Secret } from '../../../api/secret.ts'
 import { type NamedSources, secretNamed } from '../options/named-data.ts'
 import type { RegistryCredentials } from '../runtime/runtime.ts'
 
-export type Credentials = {
+export type PullCredentials = {
   /** The narrowest first. */
   readonly credentials: readonly RegistryCredentials[]
   /** Secrets that are not there, or are none of that kind. */
   readonly missing: readonly string[]
 }
 
-export function credentialsFor(pod: Pod, image: string, sources: Pick<NamedSources, 'secrets'>): Credentials {
+export function credentialsFor(pod: Pod, image: string, sources: Pick<NamedSources, 'secrets'>): PullCredentials {
   const missing: string[] = []
   const entries: (readonly [string, RegistryCredentials])[] = []
   for (const { name = '' } of pod.spec.imagePullSecrets ?? []) {

@@ -1,6 +1,6 @@
 /** What a container is to be held to, and a kernel that cannot: it runs all the same, and its pod is told. */
 import type { Pod } from '../../../api/pod.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import type { ContainerOptions, KernelLimits } from '../runtime/runtime.ts'
 
 type Limits = ContainerOptions['limits']
@@ -29,9 +29,9 @@ const remedy =
   'to enforce it, append cgroup_enable=memory cgroup_memory=1 to the line in /boot/firmware/cmdline.txt (or /boot/cmdline.txt) and reboot the node'
 
 /** `limits`: what was asked for. */
-export function unenforcedNews(limits: Limits, kernel: KernelLimits | undefined): readonly PodNews[] {
+export function unenforcedEvents(limits: Limits, kernel: KernelLimits | undefined): readonly PodEvent[] {
   const left = enforceable(limits, kernel)
-  const told = (reason: string, message: string): PodNews => ({ type: 'Warning', reason, message })
+  const told = (reason: string, message: string): PodEvent => ({ type: 'Warning', reason, message })
   return [
     ...(left.memoryBytes === limits.memoryBytes
       ? []

@@ -11,14 +11,14 @@ import {
   restartPolicyFor,
   stopGraceSeconds,
 } from '../record/pod-containers.ts'
-import { backoffKey, vitalsOf, type Waiting } from '../record/pod-record.ts'
+import { backoffKey, vitalsOf, type WaitingReason } from '../record/pod-record.ts'
 import { crashWaitMs, durationText, type RestartPolicy, shouldRestart } from '../record/restarts.ts'
 import { containerHash } from '../record/spec-hash.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
 
 export type Choice = {
-  readonly waiting?: readonly [string, Waiting]
+  readonly waiting?: readonly [string, WaitingReason]
   readonly againInMs?: number
   /** What is to be known or fetched first. */
   readonly first?: PodStep
@@ -90,7 +90,7 @@ function chooseStart(
   previous: RuntimeContainer | undefined,
   { images, record, nowMs }: PodFacts,
 ): Choice {
-  const creating: Waiting = { reason: 'ContainerCreating', message: '' }
+  const creating: WaitingReason = { reason: 'ContainerCreating', message: '' }
   const trouble = record.startProblems.get(container.name)
   if (trouble !== undefined && trouble.retryAtMs > nowMs) {
     const { reason, message } = trouble
@@ -105,7 +105,7 @@ function chooseStart(
   const answer = look
     ? { answer: 'look' as const }
     : answerImage({ image, policy, ranBefore }, facts ?? { present: false, pull: { state: 'none' } })
-  const waiting: readonly [string, Waiting] = [container.name, creating]
+  const waiting: readonly [string, WaitingReason] = [container.name, creating]
   switch (answer.answer) {
     case 'look':
       return { waiting, first: { step: 'lookForImage', image }, start: () => [] }

@@ -15,7 +15,7 @@ import {
   sortContainers,
   stopGraceSeconds,
 } from '../record/pod-containers.ts'
-import type { PodRecord, Waiting } from '../record/pod-record.ts'
+import type { PodRecord, WaitingReason } from '../record/pod-record.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type Choice, stopOf } from './container-choice.ts'
 import { chooseInOrder } from './container-order.ts'
@@ -81,7 +81,7 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
 /** Whoever waits to be created waits for the sandbox. */
 function withTrouble(plan: PodPlan, message: string): PodPlan {
   if (message === '') return plan
-  const waiting = [...plan.waiting].map(([name, wait]): [string, Waiting] => [
+  const waiting = [...plan.waiting].map(([name, wait]): [string, WaitingReason] => [
     name,
     wait.reason === 'ContainerCreating' && wait.message === '' ? { ...wait, message } : wait,
   ])

@@ -1,7 +1,7 @@
 /** What a plan for a pod is made of: the facts it is drawn from, and the steps it gives. */
 import type { Container } from '../../../api/pod.ts'
 import type { ImageFacts } from '../images/image-decision.ts'
-import type { PodRecord, Waiting } from '../record/pod-record.ts'
+import type { PodRecord, WaitingReason } from '../record/pod-record.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 /** The fields of each step, by its name. A new step is a row here and an executor in `pod-worker.ts`. */
@@ -39,7 +39,7 @@ export type PodStep = StepOf<StepName>
 export type PodPlan = {
   readonly steps: readonly PodStep[]
   /** By container name. */
-  readonly waiting: ReadonlyMap<string, Waiting>
+  readonly waiting: ReadonlyMap<string, WaitingReason>
   /** When time alone changes the plan. */
   readonly againInMs: number | undefined
 }

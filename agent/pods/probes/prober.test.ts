@@ -8,10 +8,10 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { aContainer } from '../../testing/builders.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { prober } from './prober.ts'
-import type { Answer } from './targets.ts'
+import type { ProbeAnswer } from './targets.ts'
 
-const well: Answer = { result: 'success', message: '' }
-const ill: Answer = { result: 'failure', message: 'no' }
+const well: ProbeAnswer = { result: 'success', message: '' }
+const ill: ProbeAnswer = { result: 'failure', message: 'no' }
 
 function found(id: string, clock: { wallMs(): number }): RuntimeContainer {
   const now = new Date(clock.wallMs()).toISOString()
@@ -35,7 +35,7 @@ test('a container is asked in its rhythm, and a change is told once, at once', a
     clock,
     random: () => 0.5,
     log: quietLog(t),
-    event: (_, { message }) => told.push(message),
+    recordEvent: (_, { message }) => told.push(message),
     changed: (uid) => changed.push(uid),
   })
   const stopping = new AbortController()
@@ -84,7 +84,7 @@ test('thirty probes that wait for an answer at once make the process emit no war
     clock,
     random: () => 0,
     log: quietLog(t),
-    event: () => undefined,
+    recordEvent: () => undefined,
     changed: () => undefined,
   })
   const stopping = new AbortController()
@@ -109,7 +109,7 @@ test('thirty probes that wait for an answer at once make the process emit no war
 test('of what ran before the agent did nothing is said until it was asked', async (t) => {
   const clock = fakeClock()
   const older = found('old', { wallMs: () => clock.wallMs() - 3_600_000 })
-  let answers: (answer: Answer) => void = () => undefined
+  let answers: (answer: ProbeAnswer) => void = () => undefined
   const probes = prober({
     runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
     network: {
@@ -121,7 +121,7 @@ test('of what ran before the agent did nothing is said until it was asked', asyn
     clock,
     random: () => 0.5,
     log: quietLog(t),
-    event: () => undefined,
+    recordEvent: () => undefined,
     changed: () => undefined,
   })
   const stopping = new AbortController()

@@ -6,9 +6,9 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../record/pod-containers.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import type { Vital, Vitals } from '../record/pod-record.ts'
-import { agoByDate, type DateSource, dateOf } from '../record/trusted-time.ts'
+import { elapsedMs, systemTime, type TrustedTime } from '../record/trusted-time.ts'
 import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 import {
   adoptContainer,
@@ -21,17 +21,17 @@ import {
   probeTurn,
   rulesOf,
 } from './probe-worker.ts'
-import { type Answer, type NetworkProbes, type Target, targetOf } from './targets.ts'
+import { type NetworkProbes, type ProbeAnswer, type Target, targetOf } from './targets.ts'
 
 export type ProberNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'exec'>
   readonly network: NetworkProbes
   readonly clock: Clock
   /** Left out: the clock is right. */
-  readonly date?: DateSource
+  readonly date?: TrustedTime
   readonly random: () => number
   readonly log: Log
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** A container of this pod is ready, started or ill, and was not before; or the other way round. */
   readonly changed: (podUID: string) => void
 }
@@ -78,7 +78,7 @@ type Watched = ProbedPod & {
 const firstAnswersMs = 5_000
 
 export function prober(needs: ProberNeeds): Prober {
-  const { runtime, network, clock, date = dateOf(clock), random, log, event, changed } = needs
+  const { runtime, network, clock, date = systemTime(clock), random, log, recordEvent, changed } = needs
   const pods = new Map<string, Watched>()
   const due = dueTimes()
   /** By container id, on the monotonic clock: dates may jump. */
@@ -156,7 +156,7 @@ export function prober(needs: ProberNeeds): Prober {
     asked.add(one)
   }
 
-  const ask = async (target: Target, id: string, timeoutMs: number): Promise<Answer> => {
+  const ask = async (target: Target, id: string, timeoutMs: number): Promise<ProbeAnswer> => {
     if (target.kind !== 'exec') return network.ask(target, timeoutMs, stopped.signal)
     try {
       const { exitCode, output } = await runtime.exec(id, target.command, timeoutMs)
@@ -172,13 +172,13 @@ export function prober(needs: ProberNeeds): Prober {
   }
 
   /** Once a run of failures, and again when it fails in other words: each is a message to the controller. */
-  const tell = (worker: Worker, pod: Pod, { result, message }: Answer) => {
+  const tell = (worker: Worker, pod: Pod, { result, message }: ProbeAnswer) => {
     const word = result === 'failure' ? `failure ${message}` : ''
     if (result === 'unknown' || worker.told === word) return
     worker.told = word
     if (result === 'success') return
     const name = `${worker.kind[0]?.toUpperCase()}${worker.kind.slice(1)}`
-    event(pod, {
+    recordEvent(pod, {
       type: 'Warning',
       reason: 'Unhealthy',
       message: `${name} probe failed: ${message}`,
@@ -219,7 +219,7 @@ export function prober(needs: ProberNeeds): Prober {
       for (const one of newest.values()) {
         if (startedAtMs.has(one.id) || !isRunning(one) || one.startedAt === undefined) continue
         // Where nobody knows the date it counts as started now.
-        startedAtMs.set(one.id, clock.monotonicMs() - (agoByDate(one.startedAt, date, true) ?? 0))
+        startedAtMs.set(one.id, clock.monotonicMs() - (elapsedMs(one.startedAt, date, true) ?? 0))
       }
       pods.set(podUID, { ...probed, workers, newest })
       for (const worker of workers) {

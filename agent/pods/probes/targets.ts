@@ -15,11 +15,11 @@ export type Target =
   | { readonly kind: 'grpc'; readonly host: string; readonly port: number; readonly service: string }
 
 /** `unknown`: it could not even be tried. */
-export type Answer = { readonly result: 'success' | 'failure' | 'unknown'; readonly message: string }
+export type ProbeAnswer = { readonly result: 'success' | 'failure' | 'unknown'; readonly message: string }
 
 /** Asks over the network, by itself: no process is started and nothing is written. Always answers in time. */
 export interface NetworkProbes {
-  ask(target: Exclude<Target, { kind: 'exec' }>, timeoutMs: number, signal: AbortSignal): Promise<Answer>
+  ask(target: Exclude<Target, { kind: 'exec' }>, timeoutMs: number, signal: AbortSignal): Promise<ProbeAnswer>
 }
 
 type Action = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'>

@@ -2,9 +2,9 @@
 import { type Event, eventOfAgent } from '../../../api/event.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
-import type { Waiting } from './pod-record.ts'
+import type { WaitingReason } from './pod-record.ts'
 
-export type PodNews = {
+export type PodEvent = {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly message: string
@@ -15,7 +15,7 @@ export type PodNews = {
 /** `unique` tells apart events of one moment. */
 export function podEvent(
   { metadata }: Pick<Pod, 'metadata'>,
-  news: PodNews,
+  news: PodEvent,
   nodeName: string,
   nowWallMs: number,
   unique: number,
@@ -37,19 +37,19 @@ export function podEvent(
 }
 
 /** `why`: which fields. */
-export function notUnderstood(why: string): PodNews {
+export function notUnderstood(why: string): PodEvent {
   const message = `This node's agent does not know what is wanted of the pod, and leaves it as it is until it does (update it, or change the pod): ${why}`
   return { type: 'Warning', reason: 'NotUnderstood', message }
 }
 
 /** What is told when a container begins to wait for this reason. */
-export function newsOfWaiting(
+export function eventsOfWaiting(
   pod: Pod,
   containerName: string,
   image: string,
-  { reason, message }: Waiting,
-): readonly PodNews[] {
-  const told = (type: PodNews['type'], reason: string, message: string): PodNews => ({
+  { reason, message }: WaitingReason,
+): readonly PodEvent[] {
+  const told = (type: PodEvent['type'], reason: string, message: string): PodEvent => ({
     type,
     reason,
     message,

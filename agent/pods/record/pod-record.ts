@@ -9,7 +9,7 @@ import { afterRestart, type CrashBackoff } from './restarts.ts'
 import { containerHash } from './spec-hash.ts'
 
 /** Why a container does not run although it should, in Kubernetes' words. */
-export type Waiting = { readonly reason: string; readonly message: string }
+export type WaitingReason = { readonly reason: string; readonly message: string }
 
 export type PodRecord = {
   /** As last desired. */
@@ -42,7 +42,7 @@ export type PodRecord = {
   /** By container id: monotonic milliseconds of its end. */
   readonly exits: ReadonlyMap<string, number>
   /** By container name: why it could not be created, and when to try again. */
-  readonly startProblems: ReadonlyMap<string, Waiting & { readonly retryAtMs: number }>
+  readonly startProblems: ReadonlyMap<string, WaitingReason & { readonly retryAtMs: number }>
   /** Failed attempts to start the sandbox since the last success. */
   readonly sandboxFailures: number
   /** The sandbox is not tried again before this time. */
@@ -190,7 +190,7 @@ function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): Readon
 export function onNotCreated(
   record: PodRecord,
   containerName: string,
-  why: Waiting,
+  why: WaitingReason,
   forMs: number,
   nowMs: number,
 ): PodRecord {

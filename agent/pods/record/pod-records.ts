@@ -1,7 +1,7 @@
 /** Holds the record of each pod: the one place where state of a pod is kept. Many parts read it; reducers change it. */
 import type { PodStatus } from '../../../api/pod.ts'
 import { unlessAborted } from '../../../daemon/aborted.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 import { newRecord, type PodRecord } from './pod-record.ts'
 
 export interface PodRecords {
@@ -80,7 +80,7 @@ export function podRecords(): PodRecords {
     },
     until,
     paths: () =>
-      new Map([...entries].map(([uid, { pod, path = '' }]) => [uid, pod === undefined ? path : pathOf(pod)])),
+      new Map([...entries].map(([uid, { pod, path = '' }]) => [uid, pod === undefined ? path : podPath(pod)])),
     endings: () =>
       Object.fromEntries([...entries].flatMap(([uid, { ended }]) => (ended === undefined ? [] : [[uid, ended]]))),
   }

@@ -10,7 +10,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { ControlPlaneListener } from '../../node/control-plane.ts'
-import { isNews, mirrorsIn, pathOf, withKnown } from '../wanted/desired-pods.ts'
+import { isNewer, mirrorsIn, podPath, withKnown } from '../wanted/desired-pods.ts'
 
 export type MirrorManagerNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'delete'>
@@ -82,9 +82,9 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     if (uid === undefined || deletionTimestamp !== undefined) throw new MirrorRefused('There is no Node yet', node)
     const { namespace = '', name = '' } = pod.metadata
     const made = await api.post(`/api/v1/namespaces/${namespace}/pods`, mirrorOf(pod, { name: nodeName, uid }), signal)
-    if (made.status === 201) return log.info('Mirror pod made', { pod: pathOf(pod) })
+    if (made.status === 201) return log.info('Mirror pod made', { pod: podPath(pod) })
     if (made.status !== 409) throw new MirrorRefused('Mirror pod refused', made)
-    const there = await api.get(podPath(namespace, name), signal)
+    const there = await api.get(apiPath(namespace, name), signal)
     const annotations = metadataIn(there).annotations ?? {}
     if (annotations[mirrorAnnotation] === pod.metadata.uid) return
     throw new MirrorRefused('Another pod of this name is in the API: rename one of the two', made)
@@ -93,7 +93,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
   const remove = async ({ metadata }: Pod, signal: AbortSignal) => {
     const { namespace = '', name = '', uid } = metadata
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
-    const gone = await api.delete(podPath(namespace, name), signal, options)
+    const gone = await api.delete(apiPath(namespace, name), signal, options)
     // Another one of its name, or none, or one that is not ours any more: what there is will be told.
     if ([200, 202, 403, 404, 409].includes(gone.status)) return
     throw new MirrorRefused('Mirror pod not removed', gone)
@@ -123,13 +123,13 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
   return {
     name: 'mirror-pods',
     desired(message) {
-      if (!isNews(desired, message)) return
+      if (!isNewer(desired, message)) return
       desired = withKnown(message, desired)
-      mirrors = new Map(mirrorsIn(desired).map((pod) => [pathOf(pod), pod]))
+      mirrors = new Map(mirrorsIn(desired).map((pod) => [podPath(pod), pod]))
       lookAtAll()
     },
     staticPods(pods) {
-      own = pods && new Map(pods.map((pod) => [pathOf(pod), pod]))
+      own = pods && new Map(pods.map((pod) => [podPath(pod), pod]))
       lookAtAll()
     },
     async run(signal) {
@@ -154,7 +154,7 @@ class MirrorRefused extends Error {
   }
 }
 
-function podPath(namespace: string, name: string): string {
+function apiPath(namespace: string, name: string): string {
   return `/api/v1/namespaces/${namespace}/pods/${name}`
 }
 

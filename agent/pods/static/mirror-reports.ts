@@ -7,36 +7,36 @@ import type { ControlPlane } from '../../node/control-plane.ts'
 
 type Reports = Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
 
-export interface MirrorReports extends Reports {
+export interface MirrorReporter extends Reports {
   /** All UIDs of the machine's own pods, those that something is left of included. */
-  own(uids: ReadonlySet<string>): void
+  setStatic(uids: ReadonlySet<string>): void
   /** All mirrors that there are now. */
-  mirrors(pods: readonly Pod[]): void
+  setMirrors(pods: readonly Pod[]): void
 }
 
 /** Of each pod that has no mirror yet. */
 const mostEvents = 20
 
-export function mirrorReports(controlPlane: Reports): MirrorReports {
+export function mirrorReporter(controlPlane: Reports): MirrorReporter {
   /** By UID of the static pod: what was said of it last. */
   const own = new Map<string, { readonly message?: PodMessage; readonly events: readonly Event[] }>()
   let mirrors: ReadonlyMap<string, Pod['metadata']> = new Map()
 
-  const sayPod = (message: PodMessage) => {
+  const reportMirror = (message: PodMessage) => {
     const { uid, resourceVersion = '' } = mirrors.get(message.uid) ?? {}
     if (uid !== undefined) controlPlane.reportPod({ ...message, uid, observedResourceVersion: resourceVersion })
   }
 
   return {
-    own(uids) {
+    setStatic(uids) {
       for (const uid of own.keys()) if (!uids.has(uid)) own.delete(uid)
       for (const uid of uids) if (!own.has(uid)) own.set(uid, { events: [] })
     },
     reportPod(message) {
-      const said = own.get(message.uid)
-      if (said === undefined) return controlPlane.reportPod(message)
-      own.set(message.uid, { ...said, message })
-      sayPod(message)
+      const last = own.get(message.uid)
+      if (last === undefined) return controlPlane.reportPod(message)
+      own.set(message.uid, { ...last, message })
+      reportMirror(message)
     },
     reportPodGone(uid) {
       if (!own.delete(uid)) return controlPlane.reportPodGone(uid)
@@ -45,12 +45,12 @@ export function mirrorReports(controlPlane: Reports): MirrorReports {
     },
     reportEvent(event) {
       const uid = event.involvedObject.uid ?? ''
-      const said = own.get(uid)
+      const last = own.get(uid)
       // An event of a pod that nobody knows is not taken: it waits for the mirror.
-      if (said === undefined || mirrors.has(uid)) return controlPlane.reportEvent(event)
-      own.set(uid, { ...said, events: [...said.events, event].slice(-mostEvents) })
+      if (last === undefined || mirrors.has(uid)) return controlPlane.reportEvent(event)
+      own.set(uid, { ...last, events: [...last.events, event].slice(-mostEvents) })
     },
-    mirrors(pods) {
+    setMirrors(pods) {
       const before = mirrors
       mirrors = new Map(pods.flatMap((pod) => [[mirroredHash(pod) ?? '', pod.metadata] as const]))
       const uids = new Set([...mirrors.values()].map(({ uid }) => uid))
@@ -58,11 +58,11 @@ export function mirrorReports(controlPlane: Reports): MirrorReports {
         if (uid !== undefined && !uids.has(uid)) controlPlane.reportPodGone(uid)
       }
       for (const [hash, { uid }] of mirrors) {
-        const said = own.get(hash)
-        if (said === undefined || before.get(hash)?.uid === uid) continue
-        for (const event of said.events) controlPlane.reportEvent(event)
-        own.set(hash, { ...said, events: [] })
-        if (said.message !== undefined) sayPod(said.message)
+        const last = own.get(hash)
+        if (last === undefined || before.get(hash)?.uid === uid) continue
+        for (const event of last.events) controlPlane.reportEvent(event)
+        own.set(hash, { ...last, events: [] })
+        if (last.message !== undefined) reportMirror(last.message)
       }
     },
   }

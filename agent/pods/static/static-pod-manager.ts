@@ -4,7 +4,7 @@ import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 import { staticPod } from './static-pods.ts'
 
 export type ManifestFile = { readonly path: string } & (
@@ -64,10 +64,10 @@ export function staticPodManager(
       // A slip of the pen ends nothing that runs.
       const pod = read.ok ? read.pod : last
       if (pod === undefined) continue
-      const twin = names.get(pathOf(pod))
+      const twin = names.get(podPath(pod))
       if (twin === undefined) now.set(path, pod)
       else wrong.set(path, `${twin} holds a pod of the same name`)
-      names.set(pathOf(pod), twin ?? path)
+      names.set(podPath(pod), twin ?? path)
     }
     tellNews(before, now)
     tellProblems(wrong)
@@ -86,10 +86,10 @@ export function staticPodManager(
 
   const tellNews = (before: ReadonlyMap<string, Pod>, now: ReadonlyMap<string, Pod>) => {
     for (const [path, pod] of now) {
-      if (before.get(path) !== pod) log.info('Static pod wanted', { file: path, pod: pathOf(pod) })
+      if (before.get(path) !== pod) log.info('Static pod wanted', { file: path, pod: podPath(pod) })
     }
     for (const [path, pod] of before) {
-      if (!now.has(path)) log.info('Static pod not wanted any more', { file: path, pod: pathOf(pod) })
+      if (!now.has(path)) log.info('Static pod not wanted any more', { file: path, pod: podPath(pod) })
     }
   }
 
@@ -121,16 +121,16 @@ export function staticPodManager(
       while (!signal.aborted) {
         const round = new AbortController()
         const news = alarm(clock)
-        let isNews = false
+        let isNewer = false
         const changed = () => {
-          isNews = true
+          isNewer = true
           news.ring()
         }
         // Armed anew in every round: the folder may have come to be, or be another one of the same name.
         const watching = folder.watch(changed, round.signal)
         await look()
         await news.sleep(fileCheckMs, signal)
-        if (isNews) await clock.sleep(quietMs, signal)
+        if (isNewer) await clock.sleep(quietMs, signal)
         round.abort()
         await watching
       }

@@ -2,12 +2,12 @@
 import type { Container, ContainerState, ContainerStatus, PodStatus } from '../../../api/pod.ts'
 import { wholeSeconds } from '../../../daemon/clock.ts'
 import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers } from '../record/pod-containers.ts'
-import type { Vital, Vitals, Waiting } from '../record/pod-record.ts'
+import type { Vital, Vitals, WaitingReason } from '../record/pod-record.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 export type ContainerFacts = {
   /** By container name. */
-  readonly waiting: ReadonlyMap<string, Waiting>
+  readonly waiting: ReadonlyMap<string, WaitingReason>
   readonly vitals: Vitals
   /** By container id: what it left to be read. */
   readonly messages: ReadonlyMap<string, string>
@@ -67,7 +67,7 @@ function goneStatus(
   image: string,
   last: ContainerStatus | undefined,
   creating: string,
-  wait: Waiting = { reason: 'ContainerCreating', message: '' },
+  wait: WaitingReason = { reason: 'ContainerCreating', message: '' },
 ): ContainerStatus {
   const terminated = last?.state?.terminated ?? last?.lastState?.terminated ?? lostWhileRunning(last)
   if (last?.state?.terminated !== undefined && wait.reason === 'ContainerCreating') return { ...last, ready: false }
@@ -101,7 +101,7 @@ function lastStateOf(last: ContainerStatus | undefined, newest: RuntimeContainer
   return last.state?.terminated === undefined ? last.lastState : { terminated: last.state.terminated }
 }
 
-function waitingOf({ reason, message }: Waiting): { readonly reason: string; readonly message?: string } {
+function waitingOf({ reason, message }: WaitingReason): { readonly reason: string; readonly message?: string } {
   return message === '' ? { reason } : { reason, message }
 }
 

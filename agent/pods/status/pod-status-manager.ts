@@ -4,7 +4,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { ControlPlane } from '../../node/control-plane.ts'
 import { onReported } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 
 export interface PodStatusManager {
   /** Reports the status unless it was reported already. */
@@ -34,7 +34,7 @@ export function podStatusManager({ records, controlPlane, log }: PodStatusManage
       if (before.reported === text) return
       const { phase, reason } = status
       if (before.status?.phase !== phase)
-        log.info('Pod changed', { pod: pathOf(pod), phase, ...(reason ? { reason } : {}) })
+        log.info('Pod changed', { pod: podPath(pod), phase, ...(reason ? { reason } : {}) })
       records.update(uid, (record) => onReported(record, status, text))
       controlPlane.reportPod(message)
     },
@@ -45,7 +45,7 @@ export function podStatusManager({ records, controlPlane, log }: PodStatusManage
       if (!existed && (!desired || goneReported.has(uid))) return
       if (desired) goneReported.add(uid)
       controlPlane.reportPodGone(uid)
-      if (existed && pod !== undefined) log.info('Pod gone', { pod: pathOf(pod) })
+      if (existed && pod !== undefined) log.info('Pod gone', { pod: podPath(pod) })
     },
     resendGone(uids) {
       if (uids === undefined) goneReported.clear()

@@ -2,10 +2,10 @@
 import type { Pod } from '../../../api/pod.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { containersOf } from '../record/pod-containers.ts'
-import { newsOfWaiting, type PodNews } from '../record/pod-events.ts'
+import { eventsOfWaiting, type PodEvent } from '../record/pod-events.ts'
 
 export type WaitingEvents = {
-  readonly events: readonly PodNews[]
+  readonly events: readonly PodEvent[]
   /** By container name: the reason that was recorded last. */
   readonly recorded: ReadonlyMap<string, string>
 }
@@ -16,7 +16,7 @@ export function waitingEvents(pod: Pod, { waiting }: PodPlan, before: ReadonlyMa
   const events = containersOf(pod).flatMap(({ name, image = '' }) => {
     const wait = waiting.get(name)
     if (wait === undefined || wait.reason === before.get(name)) return []
-    const found = newsOfWaiting(pod, name, image, wait)
+    const found = eventsOfWaiting(pod, name, image, wait)
     // A reason without an event is passed through: the reason after it may be the one recorded before.
     if (found.length > 0) recorded.set(name, wait.reason)
     return found

@@ -8,13 +8,13 @@ import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { PodAdmission } from '../admission/pod-admission.ts'
 import type { StartGate } from '../admission/start-gate.ts'
-import { notUnderstood, type PodNews } from '../record/pod-events.ts'
+import { notUnderstood, type PodEvent } from '../record/pod-events.ts'
 import { isLeaving, onDesiredChanged, onEndRestored, onResumed } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
-import type { MirrorReports } from '../static/mirror-reports.ts'
+import type { MirrorReporter } from '../static/mirror-reports.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
-import { changedPods, isNews, mirrorsIn, withKnown } from '../wanted/desired-pods.ts'
-import type { PodCheckpoint, Remembered } from '../wanted/pod-checkpoint.ts'
+import { changedPods, isNewer, mirrorsIn, withKnown } from '../wanted/desired-pods.ts'
+import type { CheckpointData, PodCheckpoint } from '../wanted/pod-checkpoint.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
 import type { PodWorkers } from './pod-workers.ts'
 
@@ -25,14 +25,14 @@ export type PodUpdatesNeeds = {
   readonly workers: Pick<PodWorkers, 'add'>
   readonly statuses: Pick<PodStatusManager, 'resendGone'>
   readonly admission: Pick<PodAdmission, 'admitNew'>
-  readonly reports: Pick<MirrorReports, 'own' | 'mirrors'>
+  readonly reports: Pick<MirrorReporter, 'setStatic' | 'setMirrors'>
   readonly checkpoint: Pick<PodCheckpoint, 'load'>
   readonly gate: Pick<StartGate, 'wanted'>
   /** The checkpoint's content changed. */
   readonly save: () => void
   /** List the containers of this machine now. */
   readonly relist: () => void
-  readonly event: (pod: Pick<Pod, 'metadata'>, news: PodNews) => void
+  readonly recordEvent: (pod: Pick<Pod, 'metadata'>, event: PodEvent) => void
   readonly log: Log
 }
 
@@ -72,7 +72,7 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
   }
 
   const update = (received: Desired) => {
-    if (wanted.isWhole && !isNews(wanted.desired, received)) {
+    if (wanted.isWhole && !isNewer(wanted.desired, received)) {
       log.debug('Outdated desired state ignored', { epoch: received.epoch, version: received.version })
       return
     }
@@ -80,11 +80,11 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     const message = withKnown(received, wanted.desired)
     // A pod that an old copy of the checkpoint named was not held to that copy's specification.
     const unsure = wanted.isWhole ? nothing : wanted.all.keys()
-    const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.misread]
+    const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.undecodable]
     // Containers of pods that are not desired can be removed from now on.
     if (!wanted.isWhole) needs.relist()
-    reports.mirrors(mirrorsIn(message))
-    const turned = wanted.hear(message)
+    reports.setMirrors(mirrorsIn(message))
+    const turned = wanted.setDesired(message)
     const leaving = [...wanted.all].filter(([, pod]) => isLeaving(pod)).map(([uid]) => uid)
     needs.statuses.resendGone(leaving)
     for (const uid of changed) records.update(uid, onDesiredChanged)
@@ -107,13 +107,13 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     },
     update(message) {
       if (loaded) update(message)
-      else if (isNews(early, message)) early = message
+      else if (isNewer(early, message)) early = message
     },
     updateStatic(pods) {
       // Containers of static pods without a file can be removed from now on.
-      if (wanted.own === undefined) needs.relist()
-      const turned = wanted.hearOwn(pods)
-      reports.own(wanted.ownUIDs)
+      if (wanted.staticPods === undefined) needs.relist()
+      const turned = wanted.setStatic(pods)
+      reports.setStatic(wanted.staticUIDs)
       dispatch(turned)
       updateGate(needs)
     },
@@ -121,8 +121,8 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     dispatchAll: () => dispatch([...wanted.all.keys(), ...records.entries.keys()]),
     podEnded() {
       needs.save()
-      const waits = (wanted.own ?? nothing).some(({ metadata }) => !wanted.all.has(metadata.uid ?? ''))
-      if (waits) dispatch(wanted.lookAgain())
+      const waits = (wanted.staticPods ?? nothing).some(({ metadata }) => !wanted.all.has(metadata.uid ?? ''))
+      if (waits) dispatch(wanted.refresh())
     },
   }
 }
@@ -132,19 +132,19 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
  * is not kept, so that the next agent admits it again: no controller replaces it. Nor is a rejection by a shutdown.
  */
 export function checkpointOf(
-  { desired, isWhole, ownUIDs }: WantedPods,
+  { desired, isWhole, staticUIDs }: WantedPods,
   endings: { readonly [uid: string]: PodStatus },
-): Remembered | undefined {
+): CheckpointData | undefined {
   if (desired === undefined || !isWhole) return undefined
   const kept = Object.entries(endings).filter(
     ([uid, { containerStatuses, reason }]) =>
-      reason !== shutdownRefusal.reason && (containerStatuses || !ownUIDs.has(uid)),
+      reason !== shutdownRefusal.reason && (containerStatuses || !staticUIDs.has(uid)),
   )
   return { desired, endings: Object.fromEntries(kept) }
 }
 
 /** `isWhole`: it is the newest checkpoint, not its copy. */
-function restore(needs: PodUpdatesNeeds, { desired, endings }: Remembered, isWhole: boolean): void {
+function restore(needs: PodUpdatesNeeds, { desired, endings }: CheckpointData, isWhole: boolean): void {
   const { nodeName, records, wanted, log } = needs
   const foreign = desired.pods.find(({ spec }) => (spec.nodeName ?? nodeName) !== nodeName)
   if (foreign !== undefined) {
@@ -152,10 +152,10 @@ function restore(needs: PodUpdatesNeeds, { desired, endings }: Remembered, isWho
     return
   }
   recordUndecodable(needs, desired, undefined)
-  needs.reports.mirrors(mirrorsIn(desired))
-  wanted.hear(desired, isWhole)
+  needs.reports.setMirrors(mirrorsIn(desired))
+  wanted.setDesired(desired, isWhole)
   for (const [uid, status] of Object.entries(endings)) {
-    const pod = wanted.all.get(uid) ?? wanted.own?.find(({ metadata }) => metadata.uid === uid)
+    const pod = wanted.all.get(uid) ?? wanted.staticPods?.find(({ metadata }) => metadata.uid === uid)
     // A shutdown ended it before this agent started, and the machine is up again.
     const reduce = comesBack(pod ?? unknownPod, status) ? onResumed : onEndRestored
     records.of(uid)
@@ -166,19 +166,19 @@ function restore(needs: PodUpdatesNeeds, { desired, endings }: Remembered, isWho
 
 /** Nothing on record is dropped while the desired pods may be incomplete. */
 function updateGate({ wanted, gate }: PodUpdatesNeeds): void {
-  if (wanted.isWhole && wanted.own !== undefined)
-    gate.wanted(new Set([...wanted.all.keys(), ...wanted.ownUIDs, ...wanted.misread]))
+  if (wanted.isWhole && wanted.staticPods !== undefined)
+    gate.wanted(new Set([...wanted.all.keys(), ...wanted.staticUIDs, ...wanted.undecodable]))
 }
 
 /** Logs each object that could not be decoded once, and again for another reason. */
 function recordUndecodable(
-  { event, log }: PodUpdatesNeeds,
+  { recordEvent, log }: PodUpdatesNeeds,
   { misread = nothing }: Desired,
   before: Desired | undefined,
 ): void {
   for (const { kind, namespace, name, uid, why } of misread) {
     if (before?.misread?.some((one) => one.uid === uid && one.why === why)) continue
     log.warn('Desired object could not be decoded; keeping the running version', { kind, namespace, name, why })
-    if (kind === 'Pod') event({ metadata: { namespace, name, uid } }, notUnderstood(why))
+    if (kind === 'Pod') recordEvent({ metadata: { namespace, name, uid } }, notUnderstood(why))
   }
 }

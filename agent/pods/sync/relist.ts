@@ -41,8 +41,8 @@ export async function relist(needs: RelistNeeds): Promise<void> {
     records.update(uid, (record) => onAdopted(record, `${podNamespace}/${podName}`))
   }
   records.setComplete()
-  wanted.lookAgain()
-  await removeVolumes(needs, new Set([...uids, ...wanted.misread]))
+  wanted.refresh()
+  await removeVolumes(needs, new Set([...uids, ...wanted.undecodable]))
   needs.updates.dispatch(uids)
 }
 

@@ -4,7 +4,7 @@ import { comesBack } from '../../../api/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { Hold, StartGate } from '../admission/start-gate.ts'
+import type { StartGate, StartHold } from '../admission/start-gate.ts'
 import type { OptionSources } from '../containers/container-start.ts'
 import type { ExecuteStep } from '../containers/step-executors.ts'
 import { readTerminationMessages } from '../containers/termination-message-reader.ts'
@@ -14,7 +14,7 @@ import { planEnding, planPod, planRemoval } from '../plan/pod-plan.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import type { Prober } from '../probes/prober.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from '../record/pod-containers.ts'
-import type { PodNews } from '../record/pod-events.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import { isFinal } from '../record/pod-phase.ts'
 import {
   isLeaving,
@@ -34,7 +34,7 @@ import {
 } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import { restartPolicyOf } from '../record/restarts.ts'
-import { agoByDate, type DateSource } from '../record/trusted-time.ts'
+import { elapsedMs, type TrustedTime } from '../record/trusted-time.ts'
 import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 import { begunAgain, endedStatus } from '../status/pod-endings.ts'
 import { podStatus } from '../status/pod-status.ts'
@@ -42,7 +42,7 @@ import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import { waitingEvents } from '../status/waiting-events.ts'
 import { refreshFiles } from '../volumes/container-mounts.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
-import { pathOf } from '../wanted/desired-pods.ts'
+import { podPath } from '../wanted/desired-pods.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { Sync } from './pod-workers.ts'
@@ -60,9 +60,9 @@ export type SyncPodNeeds = {
   readonly updates: Pick<PodUpdates, 'podEnded'>
   readonly hostIP: () => string | undefined
   readonly gate: StartGate
-  readonly date: DateSource
+  readonly date: TrustedTime
   readonly keptDead: number
-  readonly event: (pod: Pod, news: PodNews) => void
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -113,8 +113,8 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     // Ended by a decision while we read, or that was called off: nothing above holds.
     if (records.of(uid).ended !== known.ended) continue
     const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(pod)
-    if (pod !== undefined && hold?.isNews) {
-      needs.event(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
+    if (pod !== undefined && hold?.isNew) {
+      needs.recordEvent(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
     }
     const plan = hold && pod ? heldPlan(pod, hold) : planFor(pod, records.of(uid), containers, needs)
     if (pod !== undefined) {
@@ -165,7 +165,7 @@ function cutShort(
   )
 }
 
-function heldPlan(pod: Pod, { reason, message, againInMs }: Hold): PodPlan {
+function heldPlan(pod: Pod, { reason, message, againInMs }: StartHold): PodPlan {
   return { steps: [], waiting: new Map(containersOf(pod).map(({ name }) => [name, { reason, message }])), againInMs }
 }
 
@@ -189,7 +189,7 @@ function leftToLive(uid: string, pod: Pod, needs: SyncPodNeeds, runs: boolean): 
   const nowMs = clock.monotonicMs()
   const { creationTimestamp = '' } = pod.metadata
   const sinceTime = [startTime, creationTimestamp].sort().at(-1) ?? startTime
-  const agoMs = agoByDate(sinceTime, needs.date, runs)
+  const agoMs = elapsedMs(sinceTime, needs.date, runs)
   // Until the date is known its time runs from when it was first seen.
   const activeSinceMs = known.activeSinceMs ?? nowMs - (agoMs ?? 0)
   if (known.activeSinceMs === undefined || (known.dateUnknown && agoMs !== undefined)) {
@@ -199,10 +199,10 @@ function leftToLive(uid: string, pod: Pod, needs: SyncPodNeeds, runs: boolean): 
   return agoMs === undefined ? Math.min(leftMs, undatedMs) : leftMs
 }
 
-function endForDeadline(uid: string, pod: Pod, { records, event, updates }: SyncPodNeeds): void {
+function endForDeadline(uid: string, pod: Pod, { records, recordEvent, updates }: SyncPodNeeds): void {
   const reason = 'DeadlineExceeded'
   const message = 'Pod was active on the node longer than the specified deadline'
-  event(pod, { type: 'Normal', reason, message })
+  recordEvent(pod, { type: 'Normal', reason, message })
   records.update(uid, (record) => onEnded(record, { ...record.status, phase: 'Failed', reason, message }))
   updates.podEnded()
 }
@@ -233,15 +233,15 @@ async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds): Promi
     await refreshFiles(pod, { ...sources, podIP: undefined }, needs.volumes)
     needs.records.update(uid, (record) => onVolumesWritten(record, from))
   } catch (error) {
-    needs.log.warn('Files of a volume not renewed', { pod: pathOf(pod), error })
+    needs.log.warn('Files of a volume not renewed', { pod: podPath(pod), error })
   }
 }
 
-function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, event }: SyncPodNeeds): void {
+function recordWaiting(uid: string, pod: Pod, plan: PodPlan, { records, recordEvent }: SyncPodNeeds): void {
   const { events, recorded } = waitingEvents(pod, plan, records.of(uid).waitingRecorded)
   if (events.length === 0) return
   records.update(uid, (record) => onWaitingRecorded(record, recorded))
-  for (const one of events) event(pod, one)
+  for (const one of events) recordEvent(pod, one)
 }
 
 function planFor(

@@ -4,7 +4,7 @@ import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
 import type { ContainerMount } from '../runtime/runtime.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
-import { type Answer, isInside, wantedVolume } from './wanted-volumes.ts'
+import { isInside, type VolumeResult, wantedVolume } from './wanted-volumes.ts'
 
 export type Mounts =
   | { readonly ok: true; readonly mounts: readonly ContainerMount[] }
@@ -58,7 +58,7 @@ function isMounted({ spec }: Pod, name: string): boolean {
   return containers.some(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
 }
 
-function volumeNamed(pod: Pod, name: string, sources: EnvSources): Answer<WantedVolume> {
+function volumeNamed(pod: Pod, name: string, sources: EnvSources): VolumeResult<WantedVolume> {
   const volume = pod.spec.volumes?.find((one) => one.name === name)
   return volume === undefined
     ? { ok: false, message: 'the pod has no such volume' }
@@ -67,7 +67,7 @@ function volumeNamed(pod: Pod, name: string, sources: EnvSources): Answer<Wanted
 
 type Mount = NonNullable<Container['volumeMounts']>[number]
 
-function subPathOf(pod: Pod, container: Container, mount: Mount, sources: EnvSources): Answer<string> {
+function subPathOf(pod: Pod, container: Container, mount: Mount, sources: EnvSources): VolumeResult<string> {
   const { subPath = '', subPathExpr = '' } = mount
   if (subPath === '' && subPathExpr === '') return { ok: true, value: '' }
   const expanded =
@@ -76,7 +76,7 @@ function subPathOf(pod: Pod, container: Container, mount: Mount, sources: EnvSou
   return { ok: false, message: `the subPath ${JSON.stringify(expanded.value)} leads out of volume "${mount.name}"` }
 }
 
-function expandPath(pod: Pod, container: Container, expression: string, sources: EnvSources): Answer<string> {
+function expandPath(pod: Pod, container: Container, expression: string, sources: EnvSources): VolumeResult<string> {
   const environment = containerEnv(pod, container, sources)
   if (!environment.ok) return { ok: false, message: environment.message }
   const missing = [...expression.matchAll(/(?<!\$)\$\(([^)]*)\)/g)].find(
@@ -91,7 +91,7 @@ function propagationOf(mode: string | undefined): ContainerMount['propagation'] 
   return mode === 'Bidirectional' ? 'rshared' : 'rprivate'
 }
 
-async function tried(work: () => Promise<string>): Promise<Answer<string>> {
+async function tried(work: () => Promise<string>): Promise<VolumeResult<string>> {
   try {
     return { ok: true, value: await work() }
   } catch (error) {

@@ -13,13 +13,15 @@ import type { VolumeFile, WantedVolume } from './volume-store.ts'
 
 export type VolumeSources = NamedSources & DownwardSources
 
-export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
+export type VolumeResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly message: string }
 
 const defaultFileMode = 0o644
 /** What a group that owns the volume may do with its files. */
 const groupMay = 0o440
 
-export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): Answer<WantedVolume> {
+export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): VolumeResult<WantedVolume> {
   const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected } = volume
   const group = pod.spec.securityContext?.fsGroup
   const owned = group === undefined ? {} : { group }

@@ -8,7 +8,7 @@ import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '
  * A message is the whole of what is wanted. Within one epoch of the controller an older one is late and counts for
  * nothing; a new epoch is always news, even when it wants nothing: the controller may have been set up anew.
  */
-export function isNews(known: Desired | undefined, message: Desired): boolean {
+export function isNewer(known: Desired | undefined, message: Desired): boolean {
   return known === undefined || known.epoch !== message.epoch || known.version < message.version
 }
 
@@ -71,12 +71,12 @@ export function wantedHere(
 ): ReadonlyMap<string, Pod> {
   const placed: ReadonlyMap<string, Pod> = desired === undefined ? new Map() : podsByUID(desired)
   const isInTheWay = (pod: Pod) =>
-    [...here].some(([uid, path]) => uid !== pod.metadata.uid && path === pathOf(pod) && !placed.has(uid))
+    [...here].some(([uid, path]) => uid !== pod.metadata.uid && path === podPath(pod) && !placed.has(uid))
   const free = own.filter((pod) => !isInTheWay(pod))
   return new Map([...placed, ...free.map((pod): [string, Pod] => [pod.metadata.uid ?? '', withGates(pod, desired)])])
 }
 
-export function pathOf({ metadata }: Pod): string {
+export function podPath({ metadata }: Pod): string {
   return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
 }
 

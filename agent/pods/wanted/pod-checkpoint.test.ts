@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { keeper } from './pod-checkpoint.ts'
+import { checkpointWriter } from './pod-checkpoint.ts'
 
 test('the copy follows within ten minutes, and no more often however much changes', async (t) => {
   const clock = fakeClock()
@@ -12,7 +12,7 @@ test('the copy follows within ten minutes, and no more often however much change
     keepCopy: async () => void made.copies++,
   }
   const remembered = { desired: { epoch: 'one', version: 1, pods: [] }, endings: {} }
-  const keeping = keeper({ checkpoint, clock, random: () => 0.5, log: quietLog(t) }, () => remembered)
+  const keeping = checkpointWriter({ checkpoint, clock, random: () => 0.5, log: quietLog(t) }, () => remembered)
   const stopping = new AbortController()
   const running = keeping.run(stopping.signal)
   await clock.advance(610_000)

@@ -8,24 +8,24 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 
 /** What is wanted, and the pods that are over, by UID. */
-export type Remembered = {
+export type CheckpointData = {
   readonly desired: Desired
   readonly endings: { readonly [uid: string]: PodStatus }
 }
 
 /** `mayBeOld`: from the copy. More may be wanted than it names. */
-export type Found = Remembered & { readonly mayBeOld?: true }
+export type LoadedCheckpoint = CheckpointData & { readonly mayBeOld?: true }
 
 export interface PodCheckpoint {
   /** undefined: there is none, or none that can be trusted. Never fails. */
-  load(): Promise<Found | undefined>
+  load(): Promise<LoadedCheckpoint | undefined>
   /** Writes only what differs from what is there. */
-  save(remembered: Remembered): Promise<void>
+  save(remembered: CheckpointData): Promise<void>
   /** Writes what is there once more beside it, unless it is there already. Never fails. */
   keepCopy(): Promise<void>
 }
 
-export interface Keeper {
+export interface CheckpointWriter {
   /** There is something new to write. */
   wake(): void
   run(signal: AbortSignal): Promise<void>
@@ -36,7 +36,7 @@ const retry = { firstMs: 500, maxMs: 30_000 }
 const copyMs = 10 * 60_000
 const idleMs = 24 * 3600_000
 
-export type KeeperNeeds = {
+export type CheckpointWriterNeeds = {
   readonly checkpoint: PodCheckpoint
   readonly clock: Clock
   readonly random: () => number
@@ -44,7 +44,10 @@ export type KeeperNeeds = {
 }
 
 /** A disk that refuses is tried again, for ever; the pods do not wait for it. */
-export function keeper({ checkpoint, clock, random, log }: KeeperNeeds, current: () => Remembered | undefined): Keeper {
+export function checkpointWriter(
+  { checkpoint, clock, random, log }: CheckpointWriterNeeds,
+  current: () => CheckpointData | undefined,
+): CheckpointWriter {
   const wake = alarm(clock)
   let unsaved = false
   /** Monotonic. The life before may have left none. */

@@ -7,41 +7,41 @@ const desired = (...pods: readonly ReturnType<typeof aPod>[]) => ({ epoch: 'one'
 
 test('a pod is removed only once all were heard who may want it, or another in its place', async (t) => {
   const wanted = wantedPods(() => new Map([['here', 'default/web']]))
-  wanted.hearOwn(undefined)
+  wanted.setStatic(undefined)
   t.notOk(wanted.isDecided('here'))
-  wanted.hearOwn([own])
+  wanted.setStatic([own])
   t.ok(wanted.isDecided('here'), 'a file has another of its name')
-  wanted.hearOwn([])
+  wanted.setStatic([])
   t.notOk(wanted.isDecided('here'))
-  wanted.hear(desired())
+  wanted.setDesired(desired())
   t.ok(wanted.isDecided('here'))
 })
 
 test('of a pod that is wanted in words nobody knows nothing is removed', async (t) => {
   const wanted = wantedPods(() => new Map([['here', 'default/web']]))
   const misread = [{ kind: 'Pod', namespace: 'default', name: 'web', uid: 'here', why: 'spec' }] as const
-  wanted.hear({ ...desired(), misread })
+  wanted.setDesired({ ...desired(), misread })
   t.notOk(wanted.isDecided('here'))
-  t.same([...wanted.misread], ['here'])
-  wanted.hear({ ...desired(aPod({ name: 'web', uid: 'here' })), misread })
+  t.same([...wanted.undecodable], ['here'])
+  wanted.setDesired({ ...desired(aPod({ name: 'web', uid: 'here' })), misread })
   t.ok(wanted.isDecided('here'), 'as it was known before')
-  wanted.hear(desired())
+  wanted.setDesired(desired())
   t.ok(wanted.isDecided('here'), 'nobody wants it any more')
 })
 
 test('a machine’s own pod has its turn when the last one of its name is gone, and is forgotten when nothing is left of it', async (t) => {
   let here = new Map([['older', 'default/web']])
   const wanted = wantedPods(() => here)
-  t.same(wanted.hearOwn([own]), [])
+  t.same(wanted.setStatic([own]), [])
   here = new Map()
-  t.same(wanted.lookAgain(), ['own'])
-  t.same(wanted.lookAgain(), [])
+  t.same(wanted.refresh(), ['own'])
+  t.same(wanted.refresh(), [])
   here = new Map([['own', 'default/web']])
-  t.same(wanted.hearOwn([]), ['own'])
-  t.same([...wanted.ownUIDs], ['own'], 'it runs still')
+  t.same(wanted.setStatic([]), ['own'])
+  t.same([...wanted.staticUIDs], ['own'], 'it runs still')
   here = new Map()
-  wanted.lookAgain()
-  t.same([...wanted.ownUIDs], [])
+  wanted.refresh()
+  t.same([...wanted.staticUIDs], [])
 })
 
 test('the older ones have the older right', async (t) => {
@@ -50,6 +50,6 @@ test('the older ones have the older right', async (t) => {
     return { ...pod, metadata: { ...pod.metadata, creationTimestamp } }
   }
   const wanted = wantedPods(() => new Map())
-  wanted.hear(desired(born('young', '2026-01-02T00:00:00Z'), born('old', '2026-01-01T00:00:00Z')))
+  wanted.setDesired(desired(born('young', '2026-01-02T00:00:00Z'), born('old', '2026-01-01T00:00:00Z')))
   t.same(wanted.oldestFirst(['young', 'old', 'young']), ['old', 'young'])
 })

@@ -1,51 +1,51 @@
-/** What is wanted here: what the control plane said last, and what the machine runs of its own accord. */
+/** The desired pods of this node: from the controller, and static pods (PodConfig in pkg/kubelet/config/config.go). */
 
 import type { Desired } from '../../../api/desired.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { compareInstants } from '../../../daemon/clock.ts'
-import { pathOf, wantedHere } from './desired-pods.ts'
+import { podPath, wantedHere } from './desired-pods.ts'
 
 export interface WantedPods {
-  /** As last heard, in this life or the one before. */
+  /** The last message of the controller, or the checkpoint's. */
   readonly desired: Desired | undefined
-  /** It was heard, and is all: what the control plane does not name there it wants no more. */
+  /** `desired` is complete: a pod that it does not name is not desired any more. False for an old copy of the checkpoint. */
   readonly isWhole: boolean
-  /** The machine's own; undefined while they are not known. */
-  readonly own: readonly Pod[] | undefined
-  /** All that may run, by UID. */
+  /** Undefined while the static pod files were not read. */
+  readonly staticPods: readonly Pod[] | undefined
+  /** All pods that may run, by UID. */
   readonly all: ReadonlyMap<string, Pod>
-  /** The machine's own, those that something is left of included. */
-  readonly ownUIDs: ReadonlySet<string>
-  /** Wanted, and nobody knows how: what there is of them stays as it is. */
-  readonly misread: ReadonlySet<string>
-  /** Where not all fit, the older ones have the older right. Each once. */
+  /** Of static pods, also of those without a file that still have containers here. */
+  readonly staticUIDs: ReadonlySet<string>
+  /** Pods that could not be decoded: their containers stay as they are. */
+  readonly undecodable: ReadonlySet<string>
+  /** Oldest first: older pods have precedence where not all fit. Each once. */
   oldestFirst(uids: Iterable<string>): readonly string[]
-  /** Has everybody been heard who may want this pod, or another in its place? What nobody wants is removed only then. */
+  /** All sources that may desire this pod, or another of its name, are known. Before that, nothing of it is removed. */
   isDecided(uid: string): boolean
-  /** These three give the UIDs of the machine's own pods that may run from now on, or may no longer. */
-  hear(message: Desired, isAll?: boolean): readonly string[]
-  hearOwn(pods: readonly Pod[] | undefined): readonly string[]
-  /** What was in the way of some may be gone. */
-  lookAgain(): readonly string[]
+  /** These three return the UIDs of static pods that may run from now on, or may no longer. `isAll`: see `isWhole`. */
+  setDesired(message: Desired, isAll?: boolean): readonly string[]
+  setStatic(pods: readonly Pod[] | undefined): readonly string[]
+  /** A static pod waits until the last pod of its name is gone: checks again. */
+  refresh(): readonly string[]
 }
 
 const nothing: readonly never[] = []
 
-/** `here`: what there is something of on the machine, by UID, with its namespace and name. */
+/** `here`: namespace and name of each pod with a record, by UID. */
 export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods {
   let desired: Desired | undefined
   let isWhole = false
-  let own: readonly Pod[] | undefined = nothing
-  let ownUIDs: ReadonlySet<string> = new Set()
+  let staticPods: readonly Pod[] | undefined = nothing
+  let staticUIDs: ReadonlySet<string> = new Set()
   let all: ReadonlyMap<string, Pod> = new Map()
 
-  const lookAgain = () => {
+  const refresh = () => {
     const before = all
     const paths = here()
-    all = wantedHere(desired, own ?? nothing, paths)
-    const declared = (own ?? nothing).map(({ metadata }) => metadata.uid ?? '')
-    const known = new Set([...ownUIDs, ...declared])
-    ownUIDs = new Set([...[...ownUIDs].filter((uid) => paths.has(uid)), ...declared])
+    all = wantedHere(desired, staticPods ?? nothing, paths)
+    const declared = (staticPods ?? nothing).map(({ metadata }) => metadata.uid ?? '')
+    const known = new Set([...staticUIDs, ...declared])
+    staticUIDs = new Set([...[...staticUIDs].filter((uid) => paths.has(uid)), ...declared])
     return [...known].filter((uid) => before.get(uid) !== all.get(uid))
   }
 
@@ -58,16 +58,16 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
     get isWhole() {
       return isWhole
     },
-    get own() {
-      return own
+    get staticPods() {
+      return staticPods
     },
     get all() {
       return all
     },
-    get ownUIDs() {
-      return ownUIDs
+    get staticUIDs() {
+      return staticUIDs
     },
-    get misread() {
+    get undecodable() {
       return misread()
     },
     oldestFirst(uids) {
@@ -76,19 +76,19 @@ export function wantedPods(here: () => ReadonlyMap<string, string>): WantedPods 
     },
     isDecided(uid) {
       if (misread().has(uid)) return false
-      if (all.has(uid) || ownUIDs.has(uid) || (isWhole && own !== undefined)) return true
+      if (all.has(uid) || staticUIDs.has(uid) || (isWhole && staticPods !== undefined)) return true
       const path = here().get(uid)
-      return (own ?? nothing).some((pod) => pathOf(pod) === path)
+      return (staticPods ?? nothing).some((pod) => podPath(pod) === path)
     },
-    hear(message, isAll = true) {
+    setDesired(message, isAll = true) {
       desired = message
       isWhole = isAll
-      return lookAgain()
+      return refresh()
     },
-    hearOwn(pods) {
-      own = pods
-      return lookAgain()
+    setStatic(pods) {
+      staticPods = pods
+      return refresh()
     },
-    lookAgain,
+    refresh,
   }
 }
