@@ -1,4 +1,5 @@
 /** The agent as a program: what was typed → configuration and identity → the agent, and a status for whoever waits. */
+
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { hostname as machineName } from 'node:os'
@@ -6,6 +7,7 @@ import { join } from 'node:path'
 import { systemClock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
 import { removeUnfinished } from '../daemon/durable-file.ts'
+import { codeOf } from '../daemon/errors.ts'
 import { exitCode } from '../daemon/exit-code.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
@@ -202,7 +204,7 @@ async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<P
 /** The disk did not give what is on it, or the machine was short of something. */
 function mayPass(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  return passing.includes('code' in error ? String(error.code) : '') || mayPass(error.cause)
+  return passing.includes(codeOf(error)) || mayPass(error.cause)
 }
 
 const passing = ['EIO', 'ENOMEM', 'EMFILE', 'ENFILE', 'EAGAIN', 'ESTALE', 'ETIMEDOUT']

@@ -4,7 +4,9 @@
  * precision Kubernetes writes. Single values are judged by TypeBox's checker. The walk ends with the hundredth problem,
  * and no more than a hundred unknown fields are named: an input must not cost more to refuse than to accept.
  */
+
 import { Check } from 'typebox/schema'
+import { isObject } from './json.ts'
 import { invalid, mostProblems, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
 import { formatQuantity, tryParseQuantity } from './quantity.ts'
 import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
@@ -52,7 +54,7 @@ function makeReader(schema: TSchema): Reader {
 function objectReader({ properties = {}, required: mandatory = [] }: Keywords): Reader {
   const fields = new Map(Object.entries(properties).map(([name, schema]) => [name, readerOf(schema)]))
   return (value, field, notes) => {
-    if (!isRecord(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
+    if (!isObject(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
     const result: { [name: string]: unknown } = {}
     for (const name of Object.keys(value)) {
       if (isFull(notes)) return undefined
@@ -73,7 +75,7 @@ function mapReader(values: TSchema | undefined): Reader {
   // A null quantity is zero (apimachinery, Quantity.UnmarshalJSON): `requests: {memory: null}` asks for no memory.
   const absent = values !== undefined && keywordsOf(values)['x-kubernetes-quantity'] ? '0' : undefined
   return (value, field, notes) => {
-    if (!isRecord(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
+    if (!isObject(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
     const result: { [name: string]: unknown } = {}
     for (const name of Object.keys(value)) {
       if (isFull(notes)) return undefined
@@ -216,10 +218,6 @@ function isFull({ problems }: Notes): boolean {
 
 function noteUnknown({ unknownFields }: Notes, field: string): void {
   if (unknownFields.length < mostProblems) unknownFields.push(field)
-}
-
-function isRecord(value: unknown): value is { readonly [name: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function refuse(notes: Notes, problem: Problem): undefined {

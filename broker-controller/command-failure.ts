@@ -1,4 +1,5 @@
 /** What a command says of its failure, and what to do about it where the files are somebody else's. */
+import { isDenied } from '../daemon/errors.ts'
 import { storyOf } from '../daemon/log.ts'
 
 /** One line or two, with their ends. */
@@ -6,9 +7,4 @@ export function failureText(error: unknown, { aborted }: AbortSignal): string {
   if (aborted) return 'Stopped\n'
   const remedy = isDenied(error) ? 'Run it as root (sudo), or as the user whose files these are.\n' : ''
   return `${storyOf(error)}\n${remedy}`
-}
-
-function isDenied(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return ('code' in error && (error.code === 'EACCES' || error.code === 'EPERM')) || isDenied(error.cause)
 }

@@ -1,7 +1,10 @@
 /** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
+
 import { type RequestOptions, request } from 'node:https'
+import { parseJson } from '../api/json.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { TooLate, withDeadline } from './deadline.ts'
+import { codeOf } from './errors.ts'
 import { connectToServer, type KnownTime } from './server-check.ts'
 
 export type ApiAnswer = {
@@ -105,7 +108,7 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
       const isLate = cause instanceof TooLate
       throw new ApiUnreachable(
         `Cannot ${method} ${new URL(path, url).href}`,
-        isLate ? 'ETIMEDOUT' : codeOf(cause),
+        isLate ? 'ETIMEDOUT' : codeOf(firstOf(cause)) || 'UNKNOWN',
         isLate ? { cause: new Error(`no answer within ${deadlineMs / 1000} s`) } : { cause: firstOf(cause) },
       )
     }
@@ -146,14 +149,15 @@ async function exchange(
         else chunks.push(chunk)
       })
       response.on('error', reject)
-      response.on('end', () =>
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8')
         resolve({
           status: response.statusCode ?? 0,
-          body: parsed(Buffer.concat(chunks).toString('utf8')),
+          body: parseJson(text) ?? text,
           dateHeader: response.headers.date,
           retryAfterSeconds: secondsIn(response.headers['retry-after']),
-        }),
-      )
+        })
+      })
     })
     asked.on('error', reject)
     asked.end(sent)
@@ -165,22 +169,9 @@ function secondsIn(header: string | undefined): number | undefined {
   return header !== undefined && /^\d{1,6}$/.test(header) ? Number(header) : undefined
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
-
 /** Of a name with several addresses there is one error for each. */
 function firstOf(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error
-}
-
-function codeOf(thrown: unknown): string {
-  const error = firstOf(thrown)
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN'
 }
 
 /** The message of a Kubernetes Status; undefined when the body is none. */

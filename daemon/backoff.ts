@@ -2,10 +2,15 @@
 
 export type BackoffSettings = { readonly firstMs: number; readonly maxMs: number }
 
+/** Twice as long after each failure, up to `maxMs`. */
+export function longestBackoffMs(failures: number, { firstMs, maxMs }: BackoffSettings): number {
+  return Math.min(maxMs, firstMs * 2 ** Math.min(failures, 30))
+}
+
 /**
- * The wait before try number `failures` + 1: anything from nothing to twice as long each time, up to `maxMs` (full
- * jitter), so that a fleet that lost its controller does not come back in one moment.
+ * The wait before attempt number `failures` + 1: anything from nothing to the longest (full jitter), so that the nodes of a
+ * fleet that lost its controller do not come back in one moment.
  */
-export function backoffMs(failures: number, { firstMs, maxMs }: BackoffSettings, random: () => number): number {
-  return random() * Math.min(maxMs, firstMs * 2 ** Math.min(failures, 30))
+export function backoffMs(failures: number, settings: BackoffSettings, random: () => number): number {
+  return random() * longestBackoffMs(failures, settings)
 }

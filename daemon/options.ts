@@ -1,5 +1,7 @@
 /** What was typed after a command → its options, or why it is not understood. */
+
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { messageOf } from './errors.ts'
 
 type ReadOptions<Config extends ParseArgsConfig> =
   | { readonly ok: true; readonly value: ReturnType<typeof parseArgs<Config>> }
@@ -14,6 +16,6 @@ export function readOptions<const Config extends Omit<ParseArgsConfig, 'args'>>(
   try {
     return { ok: true, value: parseArgs<Config>({ ...config, args: [...argv] }) }
   } catch (error) {
-    return { ok: false, why: error instanceof Error ? error.message : String(error) }
+    return { ok: false, why: messageOf(error) }
   }
 }

@@ -1,4 +1,5 @@
 /** Shall a Docker that does not answer be restarted, and when again if that did not help? */
+import { longestBackoffMs } from '../../daemon/backoff.ts'
 import type { DockerSilence } from './docker.ts'
 
 export type Restarts = {
@@ -30,6 +31,6 @@ export function isRestartDue({ nextMs }: Restarts, { sinceMs, kind }: DockerSile
 }
 
 export function restarted({ count }: Restarts, nowMs: number): Restarts {
-  const waitMs = Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(count, 20))
+  const waitMs = longestBackoffMs(count, { firstMs: firstWaitMs, maxMs: longestWaitMs })
   return { count: count + 1, nextMs: nowMs + waitMs, wellSinceMs: undefined }
 }

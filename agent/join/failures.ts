@@ -1,6 +1,8 @@
 /** Why joining did not work, and what to do about it: each in words for whoever stands at the machine. */
+
 import type { X509Certificate } from 'node:crypto'
 import { statusMessage } from '../../daemon/api-client.ts'
+import { codeOf } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 
 /** Joining failed as `message` says; `remedy` is what to try. Nothing was written. */
@@ -37,7 +39,7 @@ export function wrongHash(host: string, expected: string, chain: readonly string
 
 /** `error` as a failed connection or an `ApiUnreachable` has it: with a code. */
 export function unreachable(url: URL, error: unknown): JoinError {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   const { message, remedy } = connectionTrouble(url, code) ?? {
     message: `The controller at ${url.host} cannot be reached: ${storyOf(error)}`,
     remedy: `Check that this is the address of the controller's API and that nothing between here and there blocks it.`,

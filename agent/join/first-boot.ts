@@ -1,4 +1,5 @@
 /** Joins a fleet without anybody at the machine: as long as it takes, and then nobody else can use what it was told. */
+
 import { createHash } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join as pathJoin } from 'node:path'
@@ -8,6 +9,7 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { ConfigurationError } from '../../daemon/configuration-file.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
+import { isMissing } from '../../daemon/errors.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { JoinError } from './failures.ts'
 import { type FirstBoot, readFirstBoot } from './first-boot-file.ts'
@@ -119,9 +121,7 @@ async function firstOf(paths: readonly string[]): Promise<{ path: string; source
     try {
       return { path, source: await readFile(path, 'utf8') }
     } catch (cause) {
-      if (!(cause instanceof Error && 'code' in cause && (cause.code === 'ENOENT' || cause.code === 'ENOTDIR'))) {
-        throw new Error(`Cannot read ${path}`, { cause })
-      }
+      if (!isMissing(cause)) throw new Error(`Cannot read ${path}`, { cause })
     }
   }
   return undefined

@@ -2,14 +2,17 @@
  * What joining leaves behind: one file that says who this machine is in which fleet, and proves it; and a copy of it, for a
  * card that spoils the first. Each is written whole or not at all, one after the other: one of them is always good.
  */
+
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
+import { parseJson } from '../../api/json.ts'
 import { certificatesIn } from '../../api/pem.ts'
 import { problemText } from '../../api/problem.ts'
 import { type Described, object, optional, text } from '../../api/schema.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
+import { codeOf } from '../../daemon/errors.ts'
 import type { Log } from '../../daemon/log.ts'
 
 const IdentitySchema = object({
@@ -122,10 +125,10 @@ async function readFrom(path: string): Promise<Identity | undefined> {
   try {
     written = await readFile(path, 'utf8')
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
+    if (codeOf(cause) === 'ENOENT') return undefined
     throw new Error(`Cannot read ${path}`, { cause })
   }
-  const content = parsed(written)
+  const content = parseJson(written)
   if (content === undefined) throw new Spoiled(path, 'it is no JSON')
   const decoded = decode(IdentitySchema, content)
   if (!decoded.ok) throw new Spoiled(path, decoded.problems.map(problemText).join(', '))
@@ -134,12 +137,4 @@ async function readFrom(path: string): Promise<Identity | undefined> {
     throw new Spoiled(path, 'the checksum does not fit the content')
   }
   return decoded.value
-}
-
-function parsed(written: string): unknown {
-  try {
-    return JSON.parse(written)
-  } catch {
-    return undefined
-  }
 }

@@ -2,10 +2,12 @@
  * Loop: the node's certificate is renewed long before its end, and as soon as another authority signs; which authorities
  * are trusted is kept up with the fleet's. Nothing is started again for it.
  */
+
 import { X509Certificate } from 'node:crypto'
 import { certificatesIn } from '../../api/pem.ts'
 import { caHash, trustHash } from '../../certs/ca-hash.ts'
 import { alarm } from '../../daemon/alarm.ts'
+import { longestBackoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -142,7 +144,7 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
           failures = 0
         } catch (error) {
           if (signal.aborted) return
-          waitMs = Math.min(retry.maxMs, retry.firstMs * 2 ** Math.min(failures++, 10)) * (1 + 0.1 * random())
+          waitMs = longestBackoffMs(failures++, retry) * (1 + 0.1 * random())
           tellFailure(error, Math.round(waitMs))
         }
         await wake.sleep(waitMs, signal)

@@ -1,7 +1,9 @@
 /** Loop: looks at the node, and reports what changed, and now and then regardless. */
+
 import type { NodeAddress, NodeStatus, PressureType } from '../../api/node.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import { messageOf } from '../../daemon/errors.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Amounts, allocatableOf, capacityOf, type Machine, missingCapacity, type PodLimits } from './capacity.ts'
 import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
@@ -85,7 +87,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
       addresses = await needs.addresses()
       addressTrouble = undefined
     } catch (error) {
-      const trouble = error instanceof Error ? error.message : String(error)
+      const trouble = messageOf(error)
       if (trouble !== addressTrouble) log.warn('Cannot tell the node its address', { error })
       addressTrouble = trouble
     }

@@ -12,11 +12,13 @@ import {
   sameMachine,
   trustedAuthoritiesAnnotation,
 } from '../../api/hardware-identity.ts'
+import { parseJson } from '../../api/json.ts'
 import { leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../api/lease.ts'
 import type { Node, NodeStatus, Taint } from '../../api/node.ts'
 import { aborted, unlessAborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
+import { longestBackoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 
@@ -73,7 +75,7 @@ export function nodePatch(existing: Node, facts: RegistrationFacts): NodePatch |
 export function formerMachine(existing: Node, hardware: HardwareIdentity): HardwareIdentity | undefined {
   const written = existing.metadata.annotations?.[hardwareIdentityAnnotation]
   if (written === undefined) return undefined
-  const before = decode(HardwareIdentitySchema, parsed(written))
+  const before = decode(HardwareIdentitySchema, parseJson(written))
   return before.ok && !sameMachine(before.value, hardware) ? before.value : undefined
 }
 
@@ -118,14 +120,6 @@ function differences(have: Texts, want: Texts): Texts | undefined {
   return different.length === 0 ? undefined : Object.fromEntries(different)
 }
 
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return undefined
-  }
-}
-
 export type RegistrationNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'patch'>
   /** What is to be registered. */
@@ -145,7 +139,7 @@ const idleMs = 24 * 3600_000
  * `registerWithAPIServer` (pkg/kubelet/kubelet_node_status.go).
  */
 export function registrationWaitMs(failures: number): number {
-  return Math.min(7_000, 100 * 2 ** Math.min(failures, 30))
+  return longestBackoffMs(failures, { firstMs: 100, maxMs: 7_000 })
 }
 
 export interface Registration {

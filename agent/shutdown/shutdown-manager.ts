@@ -1,7 +1,9 @@
 /** Loop: hold logind's delay lock until the pods of a machine that goes down have stopped; take it again if that is called off. */
+
 import { aborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
+import { messageOf } from '../../daemon/errors.ts'
 import type { MachineCondition } from '../node/conditions.ts'
 import { type DepartureNeeds, departure, type GoingDown } from './departure.ts'
 import type { ShutdownInhibitor, ShutdownLock, ShutdownSession } from './inhibitor.ts'
@@ -141,7 +143,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
           log.debug('logind is out of reach', { error })
           // The lock is a file that logind holds the other end of: it outlives the bus.
           const isLost = leave.goingDown() === undefined && (failures > 2 || lock === undefined)
-          if (isLost) show({ ...readiness, held: undefined, trouble: causeOf(error) })
+          if (isLost) show({ ...readiness, held: undefined, trouble: messageOf(error) })
           await clock.sleep(backoffMs(failures - 1, retry, random), signal)
         }
       }
@@ -149,8 +151,4 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
       letGo()
     },
   }
-}
-
-function causeOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

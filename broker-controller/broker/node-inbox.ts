@@ -1,7 +1,9 @@
 /** What nodes say → the store. */
+
 import { Counter, type Registry } from 'prom-client'
 import { decode } from '../../api/decode.ts'
 import { EventSchema } from '../../api/event.ts'
+import { parseJson } from '../../api/json.ts'
 import { NodeStatusSchema } from '../../api/node.ts'
 import { problemText } from '../../api/problem.ts'
 import type { Described, TSchema } from '../../api/schema.ts'
@@ -105,7 +107,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
 
   const understood = <const S extends TSchema>(schema: S, message: NodeMessage): Described<S> | undefined => {
-    const decoded = decode(schema, parsed(message.body))
+    const decoded = decode(schema, parseJson(message.body))
     if (decoded.ok) return decoded.value
     drop(message, 'NotUnderstood', decoded.problems.slice(0, 10).map(problemText))
     return undefined
@@ -345,12 +347,3 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
 }
 
 const noPeer: Peer = {}
-
-/** undefined when it is no JSON. */
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
-}

@@ -1,4 +1,5 @@
 /** Which pod is next? The most important first, then the one that waits longest; those that did not fit wait for a change. */
+import { longestBackoffMs } from '../../daemon/backoff.ts'
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
 import type { StoredObject } from '../store/store.ts'
@@ -71,7 +72,7 @@ export function schedulingQueue(): SchedulingQueue {
     const entry = entries.get(key)
     if (entry === undefined || (entry.state !== 'trying' && entry.state !== 'unschedulable')) return
     const attempts = entry.attempts + 1
-    const backoffUntilMs = nowMs + Math.min(maxBackoffMs, firstBackoffMs * 2 ** (attempts - 1))
+    const backoffUntilMs = nowMs + longestBackoffMs(attempts - 1, { firstMs: firstBackoffMs, maxMs: maxBackoffMs })
     put({ ...entry, attempts, state, backoffUntilMs, refusedBy })
     due.set(key, state === 'backoff' ? backoffUntilMs : nowMs + longestWaitMs)
   }

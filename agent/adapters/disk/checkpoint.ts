@@ -2,6 +2,7 @@
  * What the pod manager must remember, in one file: `desired.json` in the agent's folder; and a copy of it, some minutes older at
  * times, for a card that spoils the first. They may hold secrets.
  */
+
 import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import { decodeDesired } from '../../../api/desired.ts'
 import { PodStatusSchema } from '../../../api/pod.ts'
 import { mapOf } from '../../../api/schema.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
+import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { CheckpointData, PodCheckpoint } from '../../pods/wanted/pod-checkpoint.ts'
 
@@ -45,7 +47,7 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
     try {
       text = await readFile(from, 'utf8')
     } catch (error) {
-      if (!isAbsent(error)) log.error('Checkpoint of wanted pods cannot be read', { path: from, error })
+      if (codeOf(error) !== 'ENOENT') log.error('Checkpoint of wanted pods cannot be read', { path: from, error })
       return undefined
     }
     try {
@@ -84,14 +86,10 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
         contentOf(text)
         await replaceFile(copy, text, 0o600)
       } catch (error) {
-        if (!isAbsent(error)) log.warn('No copy of the checkpoint made', { path: copy, error })
+        if (codeOf(error) !== 'ENOENT') log.warn('No copy of the checkpoint made', { path: copy, error })
       }
     },
   }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
 }
 
 /** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */

@@ -4,7 +4,7 @@
  */
 import type { Dir } from 'node:fs'
 import { type FileHandle, lstat, rename, rmdir, unlink } from 'node:fs/promises'
-import { codeOf, entryOf, mountOf, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
+import { entryOf, failureCode, mountOf, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
 
 /** What lies deeper is moved to the top of the tree, and removed from there. A level holds two descriptors. */
 const mostLevels = 32
@@ -21,7 +21,7 @@ export async function removeFolder(path: string, signal?: AbortSignal): Promise<
   try {
     for (;;) {
       const { removed, failures } = await emptied(top, signal)
-      const left = await rmdir(path).then(() => undefined, codeOf)
+      const left = await rmdir(path).then(() => undefined, failureCode)
       if (left === undefined || left === 'ENOENT') return
       // What was moved to the top, or came meanwhile, is for the next pass, as long as passes remove something.
       if (left === 'ENOTEMPTY' && removed > 0) continue
@@ -103,7 +103,7 @@ async function movedTo(target: Buffer, source: Buffer): Promise<boolean> {
     await rename(source, target)
     return true
   } catch (error) {
-    if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(codeOf(error))) return false
+    if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(failureCode(error))) return false
     throw error
   }
 }
@@ -114,7 +114,7 @@ function tallied() {
   let failed = 0
   let first: string | undefined
   const note = (name: string, error: unknown) => {
-    const code = codeOf(error)
+    const code = failureCode(error)
     if (code === 'ENOENT' || code === 'ENOTEMPTY') return
     failed++
     first ??= `${printedName(name)}: ${code}`
@@ -140,7 +140,7 @@ function tallied() {
 
 function unless(code: string): (error: unknown) => undefined {
   return (error) => {
-    if (codeOf(error) !== code) throw error
+    if (failureCode(error) !== code) throw error
     return undefined
   }
 }

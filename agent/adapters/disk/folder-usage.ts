@@ -5,7 +5,7 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, lstat, statfs } from 'node:fs/promises'
 import type { Filled } from '../../usage/usage.ts'
-import { codeOf, entryOf, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
+import { entryOf, failureCode, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
 
 const mostEntries = 100_000
 const blockBytes = 512 // what st_blocks counts in, whatever the filesystem's own block is
@@ -17,7 +17,7 @@ const mostHeld = 32
  * counted makes the answer incomplete, with the reason.
  */
 export async function folderUsage(path: string, most = mostEntries): Promise<Filled | undefined> {
-  const top = await lstat(path).catch((error) => codeOf(error))
+  const top = await lstat(path).catch((error) => failureCode(error))
   if (top === 'ENOENT' || top === 'ENOTDIR') return undefined
   if (typeof top === 'string') return { usedBytes: 0, inodesUsed: 0, incomplete: `the folder itself: ${top}` }
   const sum = counter(most)
@@ -130,7 +130,7 @@ function counter(most: number) {
     isFull: () => inodesUsed >= most && incomplete !== undefined,
     /** It was removed, or replaced by something else, while we counted: then there is nothing to count. */
     missed(name: string, error: unknown): undefined {
-      const code = codeOf(error)
+      const code = failureCode(error)
       if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(code)) incomplete ??= `${printedName(name)}: ${code}`
       return undefined
     },

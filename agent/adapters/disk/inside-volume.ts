@@ -2,9 +2,11 @@
  * A path below a folder that others write to, held so that nobody can put a link in its way: every step is opened from
  * the one before, and no link is followed.
  */
+
 import { constants } from 'node:fs'
 import { chmod, type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { codeOf, messageOf } from '../../../daemon/errors.ts'
 import { VolumeError } from '../../pods/volumes/volume-store.ts'
 import { pathOf } from './open-folders.ts'
 
@@ -37,7 +39,7 @@ export async function holdInside(root: string, subPath: string): Promise<Held> {
   } catch (error) {
     await handle.close()
     if (error instanceof VolumeError) throw error
-    throw new VolumeError(`${subPath} cannot be used: ${error instanceof Error ? error.message : error}`, {
+    throw new VolumeError(`${subPath} cannot be used: ${messageOf(error)}`, {
       cause: error,
     })
   }
@@ -59,13 +61,12 @@ async function resolved(
     try {
       return { existing: await realpath(join(root, ...parts.slice(0, count))), missing: parts.slice(count) }
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        throw new VolumeError(`${subPath} cannot be used: ${error}`)
+      if (codeOf(error) !== 'ENOENT') throw new VolumeError(`${subPath} cannot be used: ${error}`)
     }
   }
   return { existing: root, missing: parts }
 }
 
-function unlessThere(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EEXIST') throw error
+function unlessThere(error: unknown): void {
+  if (codeOf(error) !== 'EEXIST') throw error
 }

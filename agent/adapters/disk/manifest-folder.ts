@@ -1,8 +1,10 @@
 /** The folder that static pods' manifests are in. What did not change is not read again. */
+
 import { readdir, readFile, stat, watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseDocument } from 'yaml'
 import { within } from '../../../daemon/deadline.ts'
+import { codeOf, messageOf } from '../../../daemon/errors.ts'
 import type { ManifestFile, ManifestFolder } from '../../pods/static/static-pod-manager.ts'
 
 const endings = ['.yaml', '.yml', '.json']
@@ -44,7 +46,7 @@ async function namesIn(path: string): Promise<readonly string[]> {
     const names = await readdir(path)
     return names.filter((name) => !name.startsWith('.') && endings.some((ending) => name.endsWith(ending))).sort()
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
+    if (codeOf(error) === 'ENOENT') return []
     throw error
   }
 }
@@ -63,6 +65,6 @@ async function manifest(path: string, size: number): Promise<ManifestFile> {
 }
 
 function firstLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   return (message.split('\n')[0] ?? message).replace(/:$/, '')
 }

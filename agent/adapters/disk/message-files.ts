@@ -2,9 +2,11 @@
  * Files that containers write to: what they leave to be read after their end, and a pod's `/etc/hosts`. In memory, and in
  * little of it: a container that fills it leaves no room for others' messages, but takes none from Secrets.
  */
+
 import { constants } from 'node:fs'
 import { chmod, type FileHandle, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { codeOf } from '../../../daemon/errors.ts'
 
 /** Two of 4 KiB for each of a thousand containers. */
 export const messageMemory = ['mode=0711', 'nosuid', 'nodev', 'noexec', 'size=8m']
@@ -72,7 +74,7 @@ export async function readMessageFile(path: string, most: number): Promise<Buffe
       await file.close()
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0)
+    if (codeOf(error) === 'ENOENT') return Buffer.alloc(0)
     throw error
   }
 }

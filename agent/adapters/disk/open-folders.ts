@@ -3,8 +3,10 @@
  * bytes), and no link that is created meanwhile is followed. Names are Latin-1 strings, one character a byte: on Linux
  * a name is any bytes, and one that is not UTF-8 would not be found again under its UTF-8 reading.
  */
+
 import { constants, type Dir } from 'node:fs'
 import { type FileHandle, open, opendir, readFile } from 'node:fs/promises'
+import { codeOf } from '../../../daemon/errors.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = constants
 const together = 64
@@ -54,6 +56,6 @@ export async function mountOf({ fd }: FileHandle): Promise<string | undefined> {
 }
 
 /** The system's name of an error, `ENOENT`; its text where it has none. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
+export function failureCode(error: unknown): string {
+  return codeOf(error) || String(error)
 }

@@ -2,9 +2,11 @@
  * One agent for one data directory. A file names the process that has it, with the moment that process began, so that
  * neither a killed agent nor another program with its number keeps the directory taken.
  */
+
 import { randomBytes } from 'node:crypto'
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { codeOf } from '../../../daemon/errors.ts'
 
 export interface InstanceLock {
   /** Why the directory could not be marked: nothing but its being full or read-only, and no other agent was seen. */
@@ -91,15 +93,15 @@ async function linked(from: string, to: string): Promise<boolean> {
     await link(from, to)
     return true
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return false
+    if (codeOf(cause) === 'EEXIST') return false
     throw new Error(`Cannot make ${to}`, { cause })
   }
 }
 
 /** Full, over quota, read-only, failing. */
 function takesNoWrites(error: unknown): boolean {
-  const { code } = error instanceof Error ? ((error.cause ?? error) as { readonly code?: unknown }) : {}
-  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS' || code === 'EIO'
+  const code = codeOf(error instanceof Error ? (error.cause ?? error) : error)
+  return ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'].includes(code)
 }
 
 function ownerIn(text: string): Owner | undefined {

@@ -2,6 +2,7 @@
  * Pods' volumes on this machine. Scratch folders are in the agent's data directory; what holds secrets, and everything
  * else that is only copied, is in memory, below a folder that does not outlive a boot.
  */
+
 import { createHash } from 'node:crypto'
 import {
   chmod,
@@ -16,6 +17,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
 import { replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
@@ -223,6 +225,6 @@ async function told<T>(what: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof VolumeError) throw error
-    throw new VolumeError(`${what}: ${error instanceof Error ? error.message : error}`, { cause: error })
+    throw new VolumeError(`${what}: ${messageOf(error)}`, { cause: error })
   }
 }

@@ -11,10 +11,12 @@
  * A machine that is itself a container (LXC, systemd-nspawn) may have limits on its root cgroup: where they are less
  * than the kernel's, they are what it has.
  */
+
 import { readFileSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onceAtATime, within } from '../../../daemon/deadline.ts'
+import { codeOf, messageOf } from '../../../daemon/errors.ts'
 import type { Observation, Observations, Signal, SignalSource, Stall } from '../../eviction/observations.ts'
 import { lineValue, machineMemoryBytes, machineTasks, meminfoBytes, textOf } from './kernel-files.ts'
 
@@ -63,7 +65,7 @@ export function hostSignals(needs: HostSignalsNeeds): SignalSource {
     } catch (error) {
       // Docker in a mount namespace of its own: its directory is not one of ours, and stays so. Any other error may pass,
       // and shows in `unread`.
-      return (error as NodeJS.ErrnoException).code === 'ENOENT' ? true : undefined
+      return codeOf(error) === 'ENOENT' ? true : undefined
     }
   }
 
@@ -96,7 +98,7 @@ async function taken({ signals, read }: Asked): Promise<Reading> {
   try {
     return { observed: await read(), unread: [] }
   } catch (error) {
-    const because = error instanceof Error ? error.message : String(error)
+    const because = messageOf(error)
     return { observed: [], unread: signals.map((signal) => ({ signal, because })) }
   }
 }

@@ -2,9 +2,11 @@
  * KernelLog on `/dev/kmsg`. Each read gives one record, or EAGAIN at the end. Node cannot wait for more of it without
  * holding a thread, so it is asked now and then: a read that finds nothing costs some microseconds.
  */
+
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../daemon/clock.ts'
+import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { KernelLine, KernelLog } from '../../health/kernel-log.ts'
 
@@ -56,7 +58,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
         if (bytes === 0) return false
         tell(buffer.toString('utf8', 0, bytes))
       } catch (error) {
-        const { code } = error as { readonly code?: unknown }
+        const code = codeOf(error)
         if (code === 'EAGAIN') return false
         // Records were overwritten before we came: the next read gives the oldest there is.
         if (code === 'EPIPE') log.debug('Lines of the kernel were lost')

@@ -1,6 +1,8 @@
 /** ControlPlane on MQTT over mutual TLS: what this node says and hears, and the loop that keeps the link. */
+
 import { decode } from '../../../api/decode.ts'
 import { decodeDesired } from '../../../api/desired.ts'
+import { parseJson } from '../../../api/json.ts'
 import { usualLeaseDurationSeconds } from '../../../api/lease.ts'
 import {
   CallMessageSchema,
@@ -23,7 +25,7 @@ import { leaseMessages } from './lease-messages.ts'
 import { type LinkGuard, linkGuard } from './link-guard.ts'
 import { linkOutages } from './link-outages.ts'
 import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
-import { isReadyIn, parsed, understood } from './received-messages.ts'
+import { isReadyIn, understood } from './received-messages.ts'
 import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from './reconnect-wait.ts'
 import { replacedLinks } from './replaced-links.ts'
 
@@ -139,16 +141,16 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
   const hear = (listener: ControlPlaneListener, topic: string, body: string, isRetained: boolean) => {
     if (topic === topics.desired) {
-      const message = understood(decodeDesired(parsed(body)), topic, log)
+      const message = understood(decodeDesired(parseJson(body)), topic, log)
       if (message !== undefined) listener.desired(message)
     } else if (topic === topics.calls) {
-      const message = understood(decode(CallMessageSchema, parsed(body)), topic, log)
+      const message = understood(decode(CallMessageSchema, parseJson(body)), topic, log)
       if (message === undefined) return
       if (message.call === 'stats') return listener.stats?.(message)
       log.debug('Asked to report everything', { reason: message.reason })
       outbox.republish()
     } else if (topic === topics.controller) {
-      const message = understood(decode(ControllerMessageSchema, parsed(body)), topic, log)
+      const message = understood(decode(ControllerMessageSchema, parseJson(body)), topic, log)
       if (message === undefined || message.state === 'lost') return
       leases.heard(message)
       terms.heard(message)

@@ -10,15 +10,6 @@ export function understood<T>(decoded: Decoded<T>, topic: string, log: Log): T |
   return undefined
 }
 
-/** undefined when it is no JSON. */
-export function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
-}
-
 /** Of a NodeStatus that this agent made itself. */
 export function isReadyIn(status: string): boolean {
   const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }

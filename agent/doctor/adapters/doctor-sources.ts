@@ -4,7 +4,8 @@ import { get } from 'node:http'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../../daemon/clock.ts'
-import { within } from '../../../daemon/deadline.ts'
+import { TooLate, within } from '../../../daemon/deadline.ts'
+import { codeOf } from '../../../daemon/errors.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
 import { agentOn } from '../../adapters/disk/single-instance.ts'
@@ -177,7 +178,7 @@ async function spaceOf(path: string): Promise<Space | undefined> {
     }
     return blocks === 0 ? undefined : { device: dev, space }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code !== 'EIO') return undefined
+    if (!['', 'EIO'].includes(codeOf(error)) && !(error instanceof TooLate)) return undefined
     throw new Error(`Cannot ask for the space at ${path}`, { cause: error })
   }
 }
@@ -225,7 +226,7 @@ function agentState({ dataDir, dataPath, dockerSocket, isLive }: AgentPlace): Ag
     },
     async heldPods() {
       const text = await readFile(bootFilePath(dataDir), 'utf8').catch((error) => {
-        if ('code' in error && error.code === 'ENOENT') return ''
+        if (codeOf(error) === 'ENOENT') return ''
         throw new Error(`Cannot read ${bootFilePath(dataPath)}`, { cause: error })
       })
       return parseBootFile(text).held.map(({ pod }) => pod)

@@ -1,7 +1,10 @@
 /** How Docker is, asked once over its socket, for whoever looks at a machine where it may not even be there. */
+
 import { request } from 'node:http'
 import { decode } from '../../../api/decode.ts'
+import { parseJson } from '../../../api/json.ts'
 import { bool, object, optional, text } from '../../../api/schema.ts'
+import { isDenied, isMissing } from '../../../daemon/errors.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 
 const VersionSchema = object({ Version: text })
@@ -36,9 +39,8 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
 }
 
 function silenceOf(error: unknown): DockerSilent {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'absent'
-  return code === 'EACCES' || code === 'EPERM' ? 'denied' : 'refuses'
+  if (isMissing(error)) return 'absent'
+  return isDenied(error) ? 'denied' : 'refuses'
 }
 
 function get(socketPath: string, path: string, signal: AbortSignal): Promise<unknown> {
@@ -49,13 +51,7 @@ function get(socketPath: string, path: string, signal: AbortSignal): Promise<unk
         body += chunk
       })
       response.on('error', reject)
-      response.on('end', () => {
-        try {
-          resolve(JSON.parse(body))
-        } catch (error) {
-          reject(error)
-        }
-      })
+      response.on('end', () => resolve(parseJson(body)))
     })
     asked.on('error', reject)
     asked.end()

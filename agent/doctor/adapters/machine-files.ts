@@ -1,7 +1,9 @@
 /** A machine's files for the doctor, below a root folder: looking, and putting right what it was allowed to. */
+
 import { access, chmod, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { replaceFile } from '../../../daemon/durable-file.ts'
+import { isMissing } from '../../../daemon/errors.ts'
 import type { FixStep } from '../doctor-finding.ts'
 import type { MachineFiles } from '../sources.ts'
 
@@ -11,7 +13,7 @@ export function machineFiles(root: string): MachineFiles {
       try {
         return await readFile(join(root, path), 'utf8')
       } catch (cause) {
-        if (isAbsent(cause)) return undefined
+        if (isMissing(cause)) return undefined
         throw new Error(`Cannot read ${path}`, { cause })
       }
     },
@@ -20,7 +22,7 @@ export function machineFiles(root: string): MachineFiles {
     has: (path) =>
       access(join(root, path)).then(
         () => true,
-        (error: unknown) => !isAbsent(error),
+        (error: unknown) => !isMissing(error),
       ),
   }
 }
@@ -42,7 +44,7 @@ export async function fixFiles(root: string, step: Exclude<FixStep, { kind: 'rel
     return
   }
   const there = await readFile(path, 'utf8').catch((cause) => {
-    if (isAbsent(cause)) return undefined
+    if (isMissing(cause)) return undefined
     throw new Error(`Cannot read ${step.path}`, { cause })
   })
   if (there === step.content) return
@@ -58,8 +60,4 @@ export async function fixFiles(root: string, step: Exclude<FixStep, { kind: 'rel
 /** A link stays one: what it leads to is replaced. */
 async function linkedTo(path: string): Promise<string> {
   return realpath(path).catch(() => path)
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
 }

@@ -1,11 +1,14 @@
 /** What was sent → an object of the kind that the path names, or every reason why it is none. */
+
 import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
+import { isObject } from '../../../api/json.ts'
 import type { AnyObject, KubeObject } from '../../../api/meta.ts'
 import { clipped, invalidObject, quoted } from '../../../api/problem.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
+import { messageOf } from '../../../daemon/errors.ts'
 import { refuseIntricateJson, refuseLongBody, refuseYaml } from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
@@ -75,7 +78,7 @@ function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
   try {
     return parse(body.toString('utf8'))
   } catch (cause) {
-    const because = clipped(cause instanceof Error ? cause.message : String(cause), 256)
+    const because = clipped(messageOf(cause), 256)
     throw new ApiError('BadRequest', `the body of the request cannot be read: ${because}`, undefined, { cause })
   }
 }
@@ -108,7 +111,7 @@ export function readAs<const S extends TSchema>(schema: S, kind: string, input: 
 }
 
 function refuseOtherKind(resource: Resource, input: unknown): void {
-  const { apiVersion, kind } = isRecord(input) ? input : {}
+  const { apiVersion, kind } = isObject(input) ? input : {}
   const wanted = apiVersionOf(resource)
   if (apiVersion === wanted && kind === resource.kind) return
   if (kind === undefined || kind === '')
@@ -129,10 +132,6 @@ function cannotBe({ kind, version }: Resource): string {
 }
 
 function nameIn(input: unknown): string {
-  const metadata = isRecord(input) ? (input as Partial<KubeObject>).metadata : undefined
+  const metadata = isObject(input) ? (input as Partial<KubeObject>).metadata : undefined
   return typeof metadata?.name === 'string' ? metadata.name : ''
-}
-
-function isRecord(value: unknown): value is { readonly [field: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

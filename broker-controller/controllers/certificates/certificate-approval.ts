@@ -1,4 +1,5 @@
 /** May this machine have the certificate it asks for, and when is its request history? */
+
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { isVerdict, nodeClientSigner, waitingCondition } from '../../../api/certificate-signing-request.ts'
 import { decode } from '../../../api/decode.ts'
@@ -11,6 +12,7 @@ import {
   sameMachine,
 } from '../../../api/hardware-identity.ts'
 import { bootstrappersGroup, type Identity, lapsedNodeOf, nodeOf, provenNodeKey } from '../../../api/identity.ts'
+import { parseJson } from '../../../api/json.ts'
 import type { Lease } from '../../../api/lease.ts'
 import type { KubeObject } from '../../../api/meta.ts'
 import type { Node } from '../../../api/node.ts'
@@ -259,13 +261,6 @@ function isLive({ node, lease, nowMs, graceMs, sinceStartMs }: Claimed): boolean
 
 /** Something unreadable identifies nothing. */
 export function hardwareOf({ metadata }: KubeObject): HardwareIdentity {
-  try {
-    const decoded = decode(
-      HardwareIdentitySchema,
-      JSON.parse(metadata.annotations?.[hardwareIdentityAnnotation] ?? '{}'),
-    )
-    return decoded.ok ? decoded.value : {}
-  } catch {
-    return {}
-  }
+  const decoded = decode(HardwareIdentitySchema, parseJson(metadata.annotations?.[hardwareIdentityAnnotation] ?? '{}'))
+  return decoded.ok ? decoded.value : {}
 }
