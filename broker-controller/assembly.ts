@@ -32,9 +32,9 @@ import { anyAddress, serverNames, urlHost } from './server-names.ts'
 import { openCheckpointWindow } from './store/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
-import { StoreInUseError } from './store/sqlite-file.ts'
-import { openSqliteStore, type SqliteStore } from './store/sqlite-store.ts'
-import { usageBoard } from './store/usage-board.ts'
+import { StoreInUseError } from './store/sqlite/sqlite-file.ts'
+import { openSqliteStore, type SqliteStore } from './store/sqlite/sqlite-store.ts'
+import { usageBoard } from './usage/usage-board.ts'
 
 const pidFileName = 'controller.pid'
 const storeDeadlineMs = 5_000

@@ -16,7 +16,7 @@ import {
 } from './backup.ts'
 import { failureText } from './command-failure.ts'
 import { askForBackup, doorPath } from './local-door.ts'
-import { type Backup, copyIdleStore, isIdle } from './store/sqlite-backup.ts'
+import { type Backup, copyIdleStore, isIdle } from './store/sqlite/sqlite-backup.ts'
 
 export type BackupCommandNeeds = {
   readonly stdout: (text: string) => void

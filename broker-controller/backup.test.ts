@@ -11,8 +11,8 @@ import { giveToOwner, keepBackup, makeBackup, restore, unfinishedRestore } from 
 import { restoreCommand } from './backup-command.ts'
 import { askForBackup, doorPath, localDoor } from './local-door.ts'
 import { revocationsIn, revocationsKey, revoke } from './store/revocations.ts'
-import { readBackup } from './store/sqlite-backup.ts'
-import { openSqliteStore } from './store/sqlite-store.ts'
+import { readBackup } from './store/sqlite/sqlite-backup.ts'
+import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 
 const now = '2026-03-01T12:00:00Z'
 const authority = { 'ca.key': 'a key', 'ca.crt': 'a certificate' }

@@ -27,7 +27,7 @@ import {
   revocationsInStore,
   sealBackup,
   unsealBackup,
-} from './store/sqlite-backup.ts'
+} from './store/sqlite/sqlite-backup.ts'
 
 export const storeFileName = 'store.db'
 export const authorityFolderName = 'authority'

@@ -17,7 +17,7 @@ import {
   controllerConfiguration,
   emptyConfiguration,
 } from './configuration.ts'
-import { LaterStoreError } from './store/sqlite-file.ts'
+import { LaterStoreError } from './store/sqlite/sqlite-file.ts'
 import { tokenCommand } from './token-command.ts'
 
 process.exit(await main(process.argv.slice(2), stopSignal()))

@@ -71,7 +71,7 @@ const wrong: readonly Wrong[] = [
   },
   {
     from: RegExp(`^broker-controller/${fleetParts}/`),
-    to: /^broker-controller\/(store\/\w+-store\.ts|[\w-]+\.ts$)/,
+    to: /^broker-controller\/(store\/(sqlite\/|\w+-store\.ts)|[\w-]+\.ts$)/,
     why: 'parts of the controller know the store by its interface',
   },
   { from: /^broker-controller\/store\//, to: /^broker-controller\/(?!store\/)/, why: 'the store knows nobody' },
@@ -91,7 +91,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^prom-client$/, at: /^broker-controller\// },
   { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt\/|broker-controller\/broker\/mqtt-|bench\/fleet\/)/ },
-  { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite-[a-z]+\.ts$/ },
+  { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite\/sqlite-[a-z]+\.ts$/ },
 ]
 
 /** Folders of agent/pods, from the lowest floor to the highest. A folder imports from lower floors only; the pod manager is on top. */

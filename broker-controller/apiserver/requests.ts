@@ -4,7 +4,7 @@ import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstra
 import { type Identity, nodeOf } from '../../api/identity.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store } from '../store/store.ts'
-import type { UsageBoard } from '../store/usage-board.ts'
+import type { UsageBoard } from '../usage/usage-board.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './access/authentication.ts'
 import { type Attributes, authorize, dependsOnPods, refusal } from './access/authorization.ts'
 import type { Admission, FlowControl } from './access/flow-control.ts'

@@ -9,7 +9,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoredObject } from '../store/store.ts'
-import { usageBoard } from '../store/usage-board.ts'
+import { usageBoard } from '../usage/usage-board.ts'
 import { newestFirst } from './newest-first.ts'
 import { nodeInbox } from './node-inbox.ts'
 

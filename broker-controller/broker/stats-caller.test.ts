@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { CallMessage } from '../../api/topics.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { usageBoard } from '../store/usage-board.ts'
+import { usageBoard } from '../usage/usage-board.ts'
 import { statsCaller } from './stats-caller.ts'
 
 test('ten thousand nodes are asked fifty at a time, and to tell seldom', async (t) => {

@@ -3,7 +3,7 @@ import type { CallMessage } from '../../api/topics.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Loop } from '../../daemon/run.ts'
-import type { UsageBoard } from '../store/usage-board.ts'
+import type { UsageBoard } from '../usage/usage-board.ts'
 import type { Broker } from './broker.ts'
 
 export type StatsCallerNeeds = {

@@ -10,7 +10,7 @@ import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoreOrigin } from '../store/store.ts'
-import { type UsageBoard, usageBoard } from '../store/usage-board.ts'
+import { type UsageBoard, usageBoard } from '../usage/usage-board.ts'
 
 export type Document = { readonly [field: string]: unknown }
 export type Got = {

@@ -20,7 +20,7 @@ import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store } from '../store/store.ts'
-import { usageBoard } from '../store/usage-board.ts'
+import { usageBoard } from '../usage/usage-board.ts'
 
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string }
 

@@ -8,7 +8,7 @@ import { writeSync } from 'node:fs'
 import type { ConfigMap } from '../../api/config-map.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
-import { openSqliteStore } from '../store/sqlite-store.ts'
+import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 
 const [path = '', padding = '200'] = process.argv.slice(2)
 const log = openLog({ level: 'error', format: 'json', write: (line) => writeSync(2, line) })

@@ -2,18 +2,18 @@
  * The embedded store: all objects in memory, and on disk what must outlive the process. A change is seen, by readers
  * and watchers, only once it is durable; when it cannot be written its answer is an error and nothing has changed.
  */
-import { ApiError } from '../../api/api-error.ts'
-import { builtInResources, type ResourceName, type ResourceRegistry } from '../../api/resources.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import { type Log, storyOf } from '../../daemon/log.ts'
-import type { Change, KeptObject } from './changes.ts'
-import { frozenCopy } from './frozen-copy.ts'
-import { objectImage } from './object-image.ts'
-import { jsonOf } from './object-json.ts'
+import { ApiError } from '../../../api/api-error.ts'
+import { builtInResources, type ResourceName, type ResourceRegistry } from '../../../api/resources.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import type { Change, KeptObject } from '../changes.ts'
+import { frozenCopy } from '../frozen-copy.ts'
+import { objectImage } from '../object-image.ts'
+import { jsonOf } from '../object-json.ts'
+import type { ObjectKey, Store, StoreOrigin } from '../store.ts'
+import { type Keeper, storeOver } from '../store-over.ts'
+import { isVolatile } from '../volatile.ts'
 import { openSqliteFile, type Row, type SqliteFile, unreadable } from './sqlite-file.ts'
-import type { ObjectKey, Store, StoreOrigin } from './store.ts'
-import { type Keeper, storeOver } from './store-over.ts'
-import { isVolatile } from './volatile.ts'
 
 export type SqliteStoreNeeds = {
   readonly path: string

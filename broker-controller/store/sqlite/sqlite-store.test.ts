@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { t, test } from 'tap'
-import type { Pod } from '../../api/pod.ts'
-import { systemClock } from '../../daemon/clock.ts'
-import { openLog } from '../../daemon/log.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { storeContract } from '../testing/store-contract.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { systemClock } from '../../../daemon/clock.ts'
+import { openLog } from '../../../daemon/log.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { storeContract } from '../../testing/store-contract.ts'
 import { openSqliteStore } from './sqlite-store.ts'
 
 const log = openLog({ level: 'error', format: 'json', write: () => undefined })
@@ -234,7 +234,7 @@ test('a damaged store says what to do, and lets go of its file', async (t) => {
   }
 })
 
-const script = fileURLToPath(new URL('../testing/store-writer.js', import.meta.url))
+const script = fileURLToPath(new URL('../../testing/store-writer.js', import.meta.url))
 
 function startWriter(args: readonly string[], command = process.execPath): ChildProcess {
   const all = command === process.execPath ? [script, ...args] : args

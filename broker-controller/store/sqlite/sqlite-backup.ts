@@ -5,10 +5,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { type ConfigMap, ConfigMapSchema } from '../../api/config-map.ts'
-import { decode } from '../../api/decode.ts'
-import { problemText } from '../../api/problem.ts'
-import { revocationsIn, revocationsKey, withAllOf } from './revocations.ts'
+import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
+import { decode } from '../../../api/decode.ts'
+import { problemText } from '../../../api/problem.ts'
+import { revocationsIn, revocationsKey, withAllOf } from '../revocations.ts'
 import { beginsToLearn, storeFormat } from './sqlite-file.ts'
 
 /** The files of the authority's folder, by name. They hold its key. */

@@ -1,7 +1,7 @@
 /** The file behind the SQLite store: its tables, their versions, and the few statements. */
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import type { StoreOrigin } from './store.ts'
+import type { StoreOrigin } from '../store.ts'
 
 export type Row = {
   readonly resource: string
