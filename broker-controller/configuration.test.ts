@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { decodeConfiguration } from '../daemon/configuration-file.ts'
-import { help, readCommandLine } from './command-line.ts'
+import { help, readCommandLine } from './commands/command-line.ts'
 import { ControllerConfigurationSchema, controllerConfiguration, emptyConfiguration } from './configuration.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings } from './controllers/node-cidr.ts'

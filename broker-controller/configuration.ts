@@ -5,7 +5,7 @@ import { bool, type Described, double, integer, list, object, oneOf, optional, t
 import { ConfigurationError, type FieldOf } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
-import type { Flags } from './command-line.ts'
+import type { Flags } from './commands/command-line.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import {

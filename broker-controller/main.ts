@@ -7,10 +7,11 @@ import { openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
 import { runController } from './assembly.ts'
-import { backupCommand, restoreCommand } from './backup-command.ts'
-import { certificatesCommand } from './certificates-command.ts'
-import { checkpointsCommand } from './checkpoints-command.ts'
-import { defaultDataDir, type Flags, help, readCommandLine } from './command-line.ts'
+import { backupCommand, restoreCommand } from './commands/backup-command.ts'
+import { certificatesCommand } from './commands/certificates-command.ts'
+import { checkpointsCommand } from './commands/checkpoints-command.ts'
+import { defaultDataDir, type Flags, help, readCommandLine } from './commands/command-line.ts'
+import { tokenCommand } from './commands/token-command.ts'
 import {
   type ControllerConfiguration,
   ControllerConfigurationSchema,
@@ -18,7 +19,6 @@ import {
   emptyConfiguration,
 } from './configuration.ts'
 import { LaterStoreError } from './store/sqlite/sqlite-file.ts'
-import { tokenCommand } from './token-command.ts'
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
 

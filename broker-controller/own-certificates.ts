@@ -16,7 +16,7 @@ import { replaceFile } from '../daemon/durable-file.ts'
 import type { Log } from '../daemon/log.ts'
 import { renewalDueMs } from '../daemon/renewal.ts'
 import type { Loop } from '../daemon/run.ts'
-import { authorityFolderName } from './backup.ts'
+import { authorityFolderName } from './commands/backup.ts'
 import type { CertificateSigner } from './controllers/certificates/request-answers.ts'
 import { storeMark } from './store/store-mark.ts'
 

@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { AgentConfigurationSchema, agentConfiguration, emptyConfiguration } from '../agent/configuration.ts'
 import { builtInResources } from '../api/resources.ts'
 import { type Topic, topicName, topicRules } from '../api/topics.ts'
-import { readCommandLine } from '../broker-controller/command-line.ts'
+import { readCommandLine } from '../broker-controller/commands/command-line.ts'
 import {
   ControllerConfigurationSchema,
   controllerConfiguration,

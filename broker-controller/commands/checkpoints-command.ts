@@ -1,23 +1,23 @@
 /** `bramble-controller checkpoints`: what nodes brought back after a restore, and what waits for an operator. */
 import { join } from 'node:path'
-import { type ConfigMap, ConfigMapSchema } from '../api/config-map.ts'
-import { decode } from '../api/decode.ts'
-import type { KubeObject } from '../api/meta.ts'
+import { type ConfigMap, ConfigMapSchema } from '../../api/config-map.ts'
+import { decode } from '../../api/decode.ts'
+import type { KubeObject } from '../../api/meta.ts'
 import {
   checkpointCopyAnnotation,
   checkpointCopyLabel,
   contestedByAnnotation,
   learntByAnnotation,
   learntFromAnnotation,
-} from '../api/node-checkpoint.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
-import { formatDuration } from '../daemon/duration.ts'
-import { exitCode } from '../daemon/exit-code.ts'
-import { readOptions } from '../daemon/options.ts'
+} from '../../api/node-checkpoint.ts'
+import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { formatDuration } from '../../daemon/duration.ts'
+import { exitCode } from '../../daemon/exit-code.ts'
+import { readOptions } from '../../daemon/options.ts'
+import { readKubeconfig } from '../kubeconfig.ts'
+import { checkpointWindowKey } from '../store/checkpoint-window.ts'
 import { columns } from './columns.ts'
 import { failureText } from './command-failure.ts'
-import { readKubeconfig } from './kubeconfig.ts'
-import { checkpointWindowKey } from './store/checkpoint-window.ts'
 
 export type CheckpointsCommandNeeds = {
   readonly stdout: (text: string) => void

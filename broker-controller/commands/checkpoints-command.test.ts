@@ -1,10 +1,10 @@
 import { type Test, test } from 'tap'
-import { nodeIdentity } from '../api/identity.ts'
-import { aNode, aPod } from '../api/testing/builders.ts'
-import type { ApiAnswer, ApiClient } from '../daemon/api-client.ts'
+import { nodeIdentity } from '../../api/identity.ts'
+import { aNode, aPod } from '../../api/testing/builders.ts'
+import type { ApiAnswer, ApiClient } from '../../daemon/api-client.ts'
+import { checkpointWindowKey } from '../store/checkpoint-window.ts'
+import { type Ask, anApi } from '../testing/api-in-memory.ts'
 import { approveCheckpoint, checkpointsCommand, checkpointsStatus, closeCheckpoints } from './checkpoints-command.ts'
-import { checkpointWindowKey } from './store/checkpoint-window.ts'
-import { type Ask, anApi } from './testing/api-in-memory.ts'
 
 const signal = new AbortController().signal
 

@@ -9,19 +9,17 @@ import {
   tokenFrom,
   tokenNamespace,
   tokenSecretName,
-} from '../api/bootstrap-token.ts'
-import { ConfigMapSchema } from '../api/config-map.ts'
-import { decode } from '../api/decode.ts'
-import { list, object } from '../api/schema.ts'
-import { SecretSchema } from '../api/secret.ts'
-import { caHash } from '../certs/ca-hash.ts'
-import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../daemon/api-client.ts'
-import { rfc3339 } from '../daemon/clock.ts'
-import { formatDuration, parseDuration } from '../daemon/duration.ts'
-import { exitCode } from '../daemon/exit-code.ts'
-import { readOptions } from '../daemon/options.ts'
-import { columns } from './columns.ts'
-import { failureText } from './command-failure.ts'
+} from '../../api/bootstrap-token.ts'
+import { ConfigMapSchema } from '../../api/config-map.ts'
+import { decode } from '../../api/decode.ts'
+import { list, object } from '../../api/schema.ts'
+import { SecretSchema } from '../../api/secret.ts'
+import { caHash } from '../../certs/ca-hash.ts'
+import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import { formatDuration, parseDuration } from '../../daemon/duration.ts'
+import { exitCode } from '../../daemon/exit-code.ts'
+import { readOptions } from '../../daemon/options.ts'
 import {
   type ApiAccess,
   currentCluster,
@@ -29,7 +27,9 @@ import {
   kubeconfigPlace,
   parseKubeconfig,
   readKubeconfig,
-} from './kubeconfig.ts'
+} from '../kubeconfig.ts'
+import { columns } from './columns.ts'
+import { failureText } from './command-failure.ts'
 
 export type TokenCommandNeeds = {
   readonly stdout: (text: string) => void

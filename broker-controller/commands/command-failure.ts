@@ -1,6 +1,6 @@
 /** What a command says of its failure, and what to do about it where the files are somebody else's. */
-import { isDenied } from '../daemon/errors.ts'
-import { storyOf } from '../daemon/log.ts'
+import { isDenied } from '../../daemon/errors.ts'
+import { storyOf } from '../../daemon/log.ts'
 
 /** One line or two, with their ends. */
 export function failureText(error: unknown, { aborted }: AbortSignal): string {

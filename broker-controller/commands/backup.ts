@@ -16,9 +16,9 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import type { ConfigMap } from '../api/config-map.ts'
-import { replaceFile } from '../daemon/durable-file.ts'
-import { storyOf } from '../daemon/log.ts'
+import type { ConfigMap } from '../../api/config-map.ts'
+import { replaceFile } from '../../daemon/durable-file.ts'
+import { storyOf } from '../../daemon/log.ts'
 import {
   type AuthorityFiles,
   type Backup,
@@ -27,7 +27,7 @@ import {
   revocationsInStore,
   sealBackup,
   unsealBackup,
-} from './store/sqlite/sqlite-backup.ts'
+} from '../store/sqlite/sqlite-backup.ts'
 
 export const storeFileName = 'store.db'
 export const authorityFolderName = 'authority'

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { decodeToken, encodeToken } from '../api/bootstrap-token.ts'
-import { openSecretsDoor } from './testing/secrets-door.ts'
+import { decodeToken, encodeToken } from '../../api/bootstrap-token.ts'
+import { openSecretsDoor } from '../testing/secrets-door.ts'
 import { tokenCommand } from './token-command.ts'
 
 async function aFleet(t: Test, habits: Parameters<typeof openSecretsDoor>[1] = {}) {

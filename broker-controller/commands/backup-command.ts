@@ -2,9 +2,11 @@
 import { createReadStream } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import { rfc3339 } from '../daemon/clock.ts'
-import { exitCode } from '../daemon/exit-code.ts'
-import { readOptions } from '../daemon/options.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import { exitCode } from '../../daemon/exit-code.ts'
+import { readOptions } from '../../daemon/options.ts'
+import { askForBackup, doorPath } from '../admin-socket.ts'
+import { type Backup, copyIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
 import {
   authorityFolderName,
   isThere,
@@ -15,8 +17,6 @@ import {
   storeFileName,
 } from './backup.ts'
 import { failureText } from './command-failure.ts'
-import { askForBackup, doorPath } from './local-door.ts'
-import { type Backup, copyIdleStore, isIdle } from './store/sqlite/sqlite-backup.ts'
 
 export type BackupCommandNeeds = {
   readonly stdout: (text: string) => void

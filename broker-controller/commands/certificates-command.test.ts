@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { openAuthority } from '../certs/authority.ts'
-import { beginRollover, changeOver, rolloverIn } from '../certs/rollover.ts'
-import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { openAuthority } from '../../certs/authority.ts'
+import { beginRollover, changeOver, rolloverIn } from '../../certs/rollover.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { doorPath, localDoor } from '../admin-socket.ts'
 import { certificatesCommand } from './certificates-command.ts'
-import { doorPath, localDoor } from './local-door.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
 const notTaken = /No controller took this over: it does when it is started/
