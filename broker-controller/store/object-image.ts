@@ -93,21 +93,22 @@ export function objectImage({
   }
 }
 
-/** The objects of one kind. The order of names is kept between creations and deletions, for most lists follow none. */
+/** A place of one object: its versions come and go, its place in the order stays. */
+type Place = { object: KeptObject }
+
+/** The objects of one kind. Their order by name is kept between creations and deletions, for most lists follow none. */
 function shelf() {
-  const namespaces = new Map<
-    string,
-    { readonly objects: Map<string, KeptObject>; order: readonly string[] | undefined }
-  >()
+  const namespaces = new Map<string, { readonly places: Map<string, Place>; order: readonly Place[] | undefined }>()
   let order: readonly string[] | undefined
-  const ordered = (namespace: string) => {
+  const ordered = (namespace: string): readonly KeptObject[] => {
     const found = namespaces.get(namespace)
     if (found === undefined) return []
-    found.order ??= [...found.objects.keys()].sort()
-    return found.order.flatMap((name) => found.objects.get(name) ?? [])
+    const { places } = found
+    found.order ??= [...places.keys()].sort().flatMap((name) => places.get(name) ?? [])
+    return found.order.map(({ object }) => object)
   }
   return {
-    get: ({ namespace, name }: ObjectKey) => namespaces.get(namespace)?.objects.get(name),
+    get: ({ namespace, name }: ObjectKey) => namespaces.get(namespace)?.places.get(name)?.object,
     list(namespace?: string): readonly KeptObject[] {
       if (namespace !== undefined) return ordered(namespace)
       order ??= [...namespaces.keys()].sort()
@@ -117,19 +118,24 @@ function shelf() {
       const { name, namespace = '' } = object.metadata
       let found = namespaces.get(namespace)
       if (found === undefined) {
-        found = { objects: new Map(), order: undefined }
+        found = { places: new Map(), order: undefined }
         namespaces.set(namespace, found)
         order = undefined
       }
-      if (!found.objects.has(name)) found.order = undefined
-      found.objects.set(name, object)
+      const place = found.places.get(name)
+      if (place !== undefined) {
+        place.object = object
+        return
+      }
+      found.order = undefined
+      found.places.set(name, { object })
     },
     remove(object: KeptObject) {
       const { name, namespace = '' } = object.metadata
       const found = namespaces.get(namespace)
-      if (found === undefined || !found.objects.delete(name)) return
+      if (found === undefined || !found.places.delete(name)) return
       found.order = undefined
-      if (found.objects.size > 0) return
+      if (found.places.size > 0) return
       namespaces.delete(namespace)
       order = undefined
     },

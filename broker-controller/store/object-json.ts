@@ -13,17 +13,17 @@ const keptForMs = 30_000
 /** Bytes of watch events that are kept: those that the watches are receiving now. */
 const keptEventBytes = 1024 * 1024
 
-const texts = recentlyUsed<string>(keptTextLength, keptForMs)
+const keptTexts = recentlyUsed<string>(keptTextLength, keptForMs)
 const events = recentlyUsed<{ readonly type: string; readonly bytes: Buffer }>(keptEventBytes, keptForMs)
 
 /** Of an object that is frozen throughout, as the store hands them out: its text never changes. */
 export function jsonOf(object: object): string {
-  return texts.get(object) ?? kept(object)
+  return keptTexts.get(object) ?? kept(object)
 }
 
 function kept(object: object): string {
   const text = JSON.stringify(object)
-  texts.set(object, text, text.length)
+  keptTexts.set(object, text, text.length)
   return text
 }
 
@@ -39,24 +39,27 @@ export function* jsonPieces(value: unknown, pieceLength = 64 * 1024): Generator<
   }
   const { name, items, others } = list
   const head = JSON.stringify(others)
-  let parts = [`${head.slice(0, -1)}${head === '{}' ? '' : ','}"${name}":[`]
+  let start = `${head.slice(0, -1)}${head === '{}' ? '' : ','}"${name}":[`
+  let texts: string[] = []
   let length = 0
-  for (const [i, item] of items.entries()) {
+  for (const item of items) {
     if (length >= pieceLength) {
-      yield parts.join('')
-      parts = []
+      yield `${start}${texts.join(',')}`
+      start = ','
+      texts = []
       length = 0
     }
     const text = textOf(item)
-    parts.push(i === 0 ? text : `,${text}`)
+    texts.push(text)
     length += text.length
   }
-  parts.push(']}')
-  yield parts.join('')
+  yield `${start}${texts.join(',')}]}`
 }
 
+/** Of what is not frozen nothing is kept: it can change. */
 function textOf(value: unknown): string {
-  return isFrozenObject(value) ? jsonOf(value) : JSON.stringify(value)
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  return keptTexts.get(value) ?? (Object.isFrozen(value) ? kept(value) : JSON.stringify(value))
 }
 
 /** The line of a watch event. Watches that show the same version share the bytes. */

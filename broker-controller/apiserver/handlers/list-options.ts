@@ -15,13 +15,16 @@ export type Selection = { readonly matches: (object: AnyStored) => boolean; read
 
 type Selectable = Pick<KindStrategy, 'selectableFields'>
 
+const everything: Selection = { isEverything: true, matches: () => true }
+
 /** Labels and fields that the query asks for. BadRequest where it cannot be understood. */
 export function selectionOf({ selectableFields }: Selectable, query: URLSearchParams): Selection {
   const labels = understood(parseLabelSelector(query.get('labelSelector') ?? ''))
   const fields = understood(parseFieldSelector(selectableFields, query.get('fieldSelector') ?? ''))
+  if (labels.length === 0 && fields.length === 0) return everything
   const [hasLabels, hasFields] = [labelMatcher(labels), fieldMatcher(fields)]
   return {
-    isEverything: labels.length === 0 && fields.length === 0,
+    isEverything: false,
     matches: (object) => hasLabels(object.metadata.labels) && hasFields(object),
   }
 }

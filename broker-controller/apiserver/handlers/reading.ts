@@ -26,7 +26,8 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
       `The resourceVersion for the provided list is too old: only ${resourceVersion} is kept`,
     )
   }
-  const { items: found, metadata } = pageOfList(items.filter(matches), resourceVersion, page, isEverything)
+  const selected = isEverything ? items : items.filter(matches)
+  const { items: found, metadata } = pageOfList(selected, resourceVersion, page, isEverything)
   return objectAnswer(representList(route.resource, found, metadata, wish))
 }
 
