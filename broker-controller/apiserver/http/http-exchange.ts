@@ -120,7 +120,9 @@ function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
       reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
     })
     incoming.once('end', () => resolve(Buffer.concat(chunks)))
-    incoming.once('close', () => reject(new ApiError('BadRequest', 'the body of the request ended early')))
+    incoming.once('close', () => {
+      if (!incoming.readableEnded) reject(new ApiError('BadRequest', 'the body of the request ended early'))
+    })
     incoming.once('error', (cause) => {
       reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
     })

@@ -24,6 +24,9 @@ export type Drain = {
   destroy(): unknown
 }
 
+/** Without a reason each slice of an answer would make an exception with its stack. */
+const noLongerWaiting = new Error('The reader is no longer waited for')
+
 export interface SlowReaders {
   /** Resolves when the reader has taken what was written, or `signal` aborts; destroys it when it is too slow. */
   drained(outgoing: Drain, signal: AbortSignal): Promise<void>
@@ -49,7 +52,7 @@ export function slowReaders(clock: Clock, registry: Registry, limits = defaultSl
   return {
     async drained(outgoing, signal) {
       const over = new AbortController()
-      const done = () => over.abort()
+      const done = () => over.abort(noLongerWaiting)
       const bytes = outgoing.writableLength
       waitingBytes += bytes
       outgoing.once('drain', done)

@@ -75,7 +75,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
   const flush = (written: Batch) => {
     if (written !== batch || written.changes.length === 0) return
     batch = emptyBatch()
-    written.delay.abort()
+    written.delay.abort(batchWritten)
     try {
       const rows = written.changes.filter(({ durable }) => durable).map(rowOf)
       if (rows.length > 0) {
@@ -147,6 +147,9 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     },
   }
 }
+
+/** Without a reason each batch would make an exception with its stack. */
+const batchWritten = new Error('The batch is written')
 
 /** What is written together. */
 type Batch = {
