@@ -7,7 +7,7 @@
 
 import { Check } from 'typebox/schema'
 import { isObject } from './json.ts'
-import { invalid, mostProblems, notSupported, type Problem, required, typeInvalid, within } from './problem.ts'
+import { fieldWithin, invalid, mostProblems, notSupported, type Problem, required, typeInvalid } from './problem.ts'
 import { formatQuantity, tryParseQuantity } from './quantity.ts'
 import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
 
@@ -60,11 +60,11 @@ function objectReader({ properties = {}, required: mandatory = [] }: Keywords): 
       if (isFull(notes)) return undefined
       const reader = fields.get(name)
       const item = value[name]
-      if (reader === undefined) noteUnknown(notes, within(field, name))
-      else if (item !== null && item !== undefined) result[name] = reader(item, within(field, name), notes)
+      if (reader === undefined) noteUnknown(notes, fieldWithin(field, name))
+      else if (item !== null && item !== undefined) result[name] = reader(item, fieldWithin(field, name), notes)
     }
     for (const name of mandatory) {
-      if (!Object.hasOwn(result, name)) notes.problems.push(required(within(field, name)))
+      if (!Object.hasOwn(result, name)) notes.problems.push(required(fieldWithin(field, name)))
     }
     return result
   }
@@ -150,7 +150,7 @@ function copied(value: unknown, field: string, notes: Notes, depth: number): unk
   if (Array.isArray(value)) return value.map((item, index) => copied(item, `${field}[${index}]`, notes, depth + 1))
   if (Object.hasOwn(value, '__proto__')) return refuse(notes, invalid(field, '__proto__', 'this key is not allowed'))
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [name, copied(item, within(field, name), notes, depth + 1)]),
+    Object.entries(value).map(([name, item]) => [name, copied(item, fieldWithin(field, name), notes, depth + 1)]),
   )
 }
 

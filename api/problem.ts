@@ -78,7 +78,7 @@ export function invalidObject(
 }
 
 /** `parent.key`, or `key` at the top. */
-export function within(parent: string, key: string): string {
+export function fieldWithin(parent: string, key: string): string {
   return parent === '' ? key : `${parent}.${key}`
 }
 

@@ -5,7 +5,7 @@
 
 import { fieldOf, isObject } from '../json.ts'
 import type { PodSpec } from '../pod.ts'
-import { forbidden, type Problem, within } from '../problem.ts'
+import { fieldWithin, forbidden, type Problem } from '../problem.ts'
 
 /** What we say to each of them. */
 export const notYet = 'is not supported by this version of Bramble'
@@ -87,10 +87,11 @@ type Place = { readonly field: string; readonly value: unknown }
 function placesOf(value: unknown, field: string, [step, ...further]: readonly string[]): readonly Place[] {
   if (step === undefined) return [{ field, value }]
   if (!isObject(value)) return []
-  if (step === '*') return Object.keys(value).flatMap((name) => placesOf(value[name], within(field, name), further))
-  if (!step.endsWith('[]')) return placesOf(fieldOf(value, step), within(field, step), further)
+  if (step === '*')
+    return Object.keys(value).flatMap((name) => placesOf(value[name], fieldWithin(field, name), further))
+  if (!step.endsWith('[]')) return placesOf(fieldOf(value, step), fieldWithin(field, step), further)
   const name = step.slice(0, -2)
   const items = fieldOf(value, name)
   if (!Array.isArray(items)) return []
-  return items.flatMap((item, index) => placesOf(item, `${within(field, name)}[${index}]`, further))
+  return items.flatMap((item, index) => placesOf(item, `${fieldWithin(field, name)}[${index}]`, further))
 }

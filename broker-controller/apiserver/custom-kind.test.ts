@@ -11,7 +11,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { garbageCollector } from '../controllers/garbage-collector.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
-import { ageOf, columns } from './handlers/cells.ts'
+import { ageOf, tableColumns } from './handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from './handlers/strategy.ts'
 import { namespaceDeletion } from './namespace-deletion.ts'
 
@@ -39,7 +39,7 @@ const widgetStrategy: KindStrategy<Widget> = {
     counted: true,
   }),
   table: {
-    columns: columns('Name', 'Size', 'Age'),
+    columns: tableColumns('Name', 'Size', 'Age'),
     cells: ({ metadata, spec }, nowMs) => [
       metadata.name ?? '',
       spec.size ?? 0,

@@ -3,14 +3,18 @@ import type { AnyObject } from '../../api/meta.ts'
 import { apiVersionOf } from '../../api/resources.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
 import type { KindRegistry, KindStrategy, Subresource, SubresourceAction } from './handlers/strategy.ts'
-import { type Answer, objectAnswer } from './wire/answers.ts'
+import { type ApiResponse, objectAnswer } from './wire/answers.ts'
 import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
 const subresourceVerbs = ['get', 'patch', 'update'] as const
 
 /** Undefined where the path is none of discovery's. */
-export function discoveryAnswer(path: string, accept: string | undefined, kinds: KindRegistry): Answer | undefined {
+export function discoveryAnswer(
+  path: string,
+  accept: string | undefined,
+  kinds: KindRegistry,
+): ApiResponse | undefined {
   const aggregated = aggregatedDiscovery(accept)
   const [, root, group, version, ...rest] = path.replace(/\/$/, '').split('/')
   if (rest.length > 0) return undefined
@@ -52,7 +56,7 @@ function groupOf(group: string, kinds: KindRegistry) {
   return { name: group, versions: [version], preferredVersion: version }
 }
 
-function listAnswer(group: string, version: string, kinds: KindRegistry): Answer | undefined {
+function listAnswer(group: string, version: string, kinds: KindRegistry): ApiResponse | undefined {
   const served = servedIn(group, kinds).filter((resource) => resource.version === version)
   const [first] = served
   if (first === undefined) return undefined
@@ -86,7 +90,7 @@ function entriesOf(resource: KindStrategy) {
   return [own, ...subresources]
 }
 
-function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], kinds: KindRegistry): Answer {
+function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], kinds: KindRegistry): ApiResponse {
   return {
     kind: 'object',
     code: 200,
@@ -103,7 +107,7 @@ function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], 
 /** Computed when asked for, and only ever read. */
 const usageVerbs = ['get', 'list'] as const
 
-function usageList(version: string): Answer | undefined {
+function usageList(version: string): ApiResponse | undefined {
   if (version !== usageVersion) return undefined
   return objectAnswer({
     kind: 'APIResourceList',

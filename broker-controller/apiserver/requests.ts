@@ -6,8 +6,8 @@ import type { RevocationList } from '../store/revocations.ts'
 import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './access/authentication.ts'
-import { type Attributes, authorize, dependsOnPods, refusal } from './access/authorization.ts'
-import type { Admission, FlowControl } from './access/flow-control.ts'
+import { type Attributes, authorize, dependsOnPods, forbiddenMessage } from './access/authorization.ts'
+import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { boundPodsFor, isObjectAllowed } from './access/object-permission.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
@@ -17,9 +17,9 @@ import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
 import type { ResourceNeeds, ResourceRequest } from './handlers/strategy.ts'
-import { type Route, routeOf } from './routes.ts'
+import { type ApiRoute, routeOf } from './routes.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
-import type { Answer } from './wire/answers.ts'
+import type { ApiResponse } from './wire/answers.ts'
 import { errorAnswer, methodNotAllowed } from './wire/status-errors.ts'
 
 export type ApiRequest = {
@@ -50,10 +50,10 @@ export type RequestNeeds = SystemNeeds &
 
 /** With what was asked, for counters. `admission` is to be released when the answer is written. */
 export type Answered = {
-  readonly answer: Answer
-  readonly route: Route
+  readonly answer: ApiResponse
+  readonly route: ApiRoute
   readonly user: string
-  readonly admission?: Admission | undefined
+  readonly admission?: FlowAdmission | undefined
 }
 
 /** Never rejects: what went wrong is the answer. */
@@ -61,7 +61,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
   const route = routeOf(request.method, request.path, request.query, needs.kinds)
   const isWatch = route.kind === 'resource' && route.verb === 'watch'
   let user = ''
-  let admission: Admission | undefined
+  let admission: FlowAdmission | undefined
   try {
     const identity = await identify(request, needs).catch((error: unknown) => {
       admission = needs.flowControl?.admit(strangersFlow(request.address), false)
@@ -83,7 +83,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
 }
 
 /** The request, whose body counts against its share once it is read. */
-function measured(request: ApiRequest, admission: Admission | undefined): ApiRequest {
+function measured(request: ApiRequest, admission: FlowAdmission | undefined): ApiRequest {
   if (admission === undefined) return request
   const readBody = async () => {
     const body = await request.readBody()
@@ -114,7 +114,7 @@ async function identify(
   return identity
 }
 
-async function permit(identity: Identity, route: Route, request: ApiRequest, store: Store): Promise<void> {
+async function permit(identity: Identity, route: ApiRoute, request: ApiRequest, store: Store): Promise<void> {
   const attributes = attributesOf(route, request)
   const node = nodeOf(identity)
   const boundPods =
@@ -123,10 +123,10 @@ async function permit(identity: Identity, route: Route, request: ApiRequest, sto
   if (decision.allowed && (await isObjectAllowed(identity, attributes, boundPods, store))) return
   const { kind } = attributes
   const details = kind === 'path' ? {} : { name: attributes.name, group: attributes.group, kind: attributes.resource }
-  throw new ApiError('Forbidden', refusal(identity, attributes), details)
+  throw new ApiError('Forbidden', forbiddenMessage(identity, attributes), details)
 }
 
-function attributesOf(route: Route, { method, query }: ApiRequest): Attributes {
+function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attributes {
   if (route.kind === 'usage') return { ...route, kind: 'resource', fields: new Map<string, string>() }
   if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
   const { verb, resource, namespace, subresource } = route
@@ -145,7 +145,7 @@ function attributesOf(route: Route, { method, query }: ApiRequest): Attributes {
   }
 }
 
-function answerTo(route: Route, identity: Identity, request: ApiRequest, needs: RequestNeeds): Promise<Answer> {
+function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, needs: RequestNeeds): Promise<ApiResponse> {
   const { query, headers, readBody, signal } = request
   const accept = oneOf(headers['accept'])
   switch (route.kind) {
@@ -163,7 +163,7 @@ function answerTo(route: Route, identity: Identity, request: ApiRequest, needs: 
 }
 
 /** Throws the ApiError of the answer. */
-async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   switch (request.route.verb) {
     case 'get':
       return getObject(request, needs)

@@ -3,7 +3,7 @@ import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type KindRegistry, type ResourceRoute, subresourceOf, type Verb } from './handlers/strategy.ts'
 import { isSwitchedOn } from './wire/query.ts'
 
-export type Route =
+export type ApiRoute =
   | ResourceRoute
   | UsageRoute
   /** Anything that is no object: /version, /healthz, discovery. */
@@ -11,7 +11,7 @@ export type Route =
   | { readonly kind: 'not-allowed'; readonly path: string }
 
 /** Reads a path as it stands in the request line, without its query. Names may hold any percent-encoded character. */
-export function routeOf(method: string, path: string, query: URLSearchParams, kinds: KindRegistry): Route {
+export function routeOf(method: string, path: string, query: URLSearchParams, kinds: KindRegistry): ApiRoute {
   const segments = path.split('/').filter((segment) => segment !== '')
   const names = segments.map(decoded)
   const usage = usageRouteOf(method, names)

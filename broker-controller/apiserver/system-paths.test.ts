@@ -2,9 +2,9 @@ import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
-import { checkWithin, type HealthCheck, type SystemNeeds, systemAnswer } from './system-paths.ts'
+import { checkWithin, type ReadinessCheck, type SystemNeeds, systemAnswer } from './system-paths.ts'
 
-const get = (path: string, readiness: readonly HealthCheck[] = []) => {
+const get = (path: string, readiness: readonly ReadinessCheck[] = []) => {
   const [at = '', query = ''] = path.split('?')
   const needs: SystemNeeds = {
     version: '0.1.0',
@@ -17,8 +17,8 @@ const get = (path: string, readiness: readonly HealthCheck[] = []) => {
 }
 
 test('we are ready when everything we need is well; until then every part is told', async (t) => {
-  const well: HealthCheck = { name: 'store', check: async () => undefined }
-  const broken: HealthCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
+  const well: ReadinessCheck = { name: 'store', check: async () => undefined }
+  const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
   t.match(await get('/readyz', [well]), { code: 200, text: 'ok' })
   t.match(await get('/readyz', [well, broken]), {
     code: 500,

@@ -8,12 +8,12 @@ import type { Store } from '../store/store.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
 import type { KindRegistry } from './handlers/strategy.ts'
-import { type Answer, objectAnswer, textAnswer } from './wire/answers.ts'
+import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
 import { prefersJson } from './wire/content-negotiation.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
 /** Rejects, with the reason, where something is not well. */
-export type HealthCheck = { readonly name: string; readonly check: () => Promise<void> }
+export type ReadinessCheck = { readonly name: string; readonly check: () => Promise<void> }
 
 export type SystemNeeds = {
   /** Ours, as in `0.1.0`. */
@@ -21,7 +21,7 @@ export type SystemNeeds = {
   readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
   /** What the objects of the fleet say, for Prometheus. */
   readonly store: Store
-  readonly readiness: readonly HealthCheck[]
+  readonly readiness: readonly ReadinessCheck[]
   /** What discovery lists. */
   readonly kinds: KindRegistry
 }
@@ -33,7 +33,7 @@ export type SystemRequest = {
   readonly accept: string | undefined
 }
 
-export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<Answer> {
+export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse> {
   const { verb, path, query, accept } = request
   const answer = await answerAt(path, query, accept, needs)
   if (answer === undefined) throw unknownPath(path)
@@ -46,7 +46,7 @@ async function answerAt(
   query: URLSearchParams,
   accept: string | undefined,
   needs: SystemNeeds,
-): Promise<Answer | undefined> {
+): Promise<ApiResponse | undefined> {
   switch (path) {
     case '/':
       return objectAnswer({
@@ -96,7 +96,11 @@ function versionInfo() {
   }
 }
 
-async function healthAnswer(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): Promise<Answer> {
+async function healthAnswer(
+  endpoint: string,
+  checks: readonly ReadinessCheck[],
+  query: URLSearchParams,
+): Promise<ApiResponse> {
   const results = await Promise.all([{ name: 'ping', check: async () => undefined }, ...checks].map(resultOf))
   const failed = results.filter(({ problem }) => problem !== undefined)
   if (failed.length === 0 && !query.has('verbose')) return textAnswer('ok')
@@ -107,7 +111,7 @@ async function healthAnswer(endpoint: string, checks: readonly HealthCheck[], qu
   return textAnswer(`${[...lines, `${endpoint} check ${verdict}`].join('\n')}\n`, failed.length === 0 ? 200 : 500)
 }
 
-async function resultOf({ name, check }: HealthCheck): Promise<{ name: string; problem: string | undefined }> {
+async function resultOf({ name, check }: ReadinessCheck): Promise<{ name: string; problem: string | undefined }> {
   try {
     await check()
     return { name, problem: undefined }
@@ -120,7 +124,7 @@ async function resultOf({ name, check }: HealthCheck): Promise<{ name: string; p
  * An empty document is a valid one: kubectl then leaves all validation to us. In its own form, protobuf, that is no
  * bytes at all. The type is spelled with a dot: with the `@` of the request kubectl cannot parse it.
  */
-function openApi(accept: string | undefined, version: string): Answer {
+function openApi(accept: string | undefined, version: string): ApiResponse {
   if (prefersJson(accept)) {
     return objectAnswer({ swagger: '2.0', info: { title: 'Bramble', version }, paths: {}, definitions: {} })
   }
@@ -138,6 +142,6 @@ export function checkWithin(
   check: () => Promise<unknown>,
   clock: Clock,
   deadlineMs: number,
-): HealthCheck {
+): ReadinessCheck {
   return { name, check: async () => void (await within(deadlineMs, 'no answer', check(), clock)) }
 }

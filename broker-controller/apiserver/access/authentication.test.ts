@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { anonymous, nodeIdentity } from '../../../api/identity.ts'
-import { authenticate, type ClientCertificate, type Credentials, refuseImpersonation } from './authentication.ts'
+import { authenticate, type ClientCertificate, type RequestCredentials, refuseImpersonation } from './authentication.ts'
 
 const nowMs = Date.parse('2026-01-02T03:04:05Z')
 const token = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication' as const], groups: [] }
@@ -11,7 +11,7 @@ const good: ClientCertificate = {
   validUntilMs: nowMs + 1000,
 }
 
-const ask = (shown: Partial<Credentials>, expiration?: string) =>
+const ask = (shown: Partial<RequestCredentials>, expiration?: string) =>
   authenticate(
     { certificate: undefined, authorization: undefined, ...shown },
     {

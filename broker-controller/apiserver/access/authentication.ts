@@ -29,7 +29,7 @@ export type ClientCertificate = {
   readonly serialNumber?: string
 }
 
-export type Credentials = {
+export type RequestCredentials = {
   readonly certificate: ClientCertificate | undefined
   /** The header of that name. */
   readonly authorization: string | undefined
@@ -48,7 +48,7 @@ export type AuthenticationNeeds = {
 
 /** Throws Unauthorized where something was shown that is not good: it never counts as having shown nothing. */
 export async function authenticate(
-  { certificate, authorization }: Credentials,
+  { certificate, authorization }: RequestCredentials,
   { findToken, revoked, nowMs, lapsedWindowMs = 0, acceptingStore }: AuthenticationNeeds,
 ): Promise<Identity> {
   const named = certificate && (ofCertificate(certificate, nowMs) ?? ofLapsed(certificate, nowMs, lapsedWindowMs))

@@ -22,7 +22,7 @@ export type Attributes =
   | { readonly kind: 'path'; readonly verb: string; readonly path: string }
 type ResourceAttributes = Attributes & { readonly kind: 'resource' }
 
-export type Decision = { readonly allowed: true } | { readonly allowed: false; readonly message: string }
+export type AuthorizationDecision = { readonly allowed: true } | { readonly allowed: false; readonly message: string }
 
 /** Paths anybody may read: liveness, and which version this is. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
@@ -34,14 +34,18 @@ export function dependsOnPods(identity: Identity, attributes: Attributes): boole
 }
 
 /** `boundPods`: the pods bound to the identity's node that matter for the request; needed where `dependsOnPods`. */
-export function authorize(identity: Identity, attributes: Attributes, boundPods: readonly Pod[] = []): Decision {
+export function authorize(
+  identity: Identity,
+  attributes: Attributes,
+  boundPods: readonly Pod[] = [],
+): AuthorizationDecision {
   return isAllowed(identity, attributes, boundPods)
     ? { allowed: true }
-    : { allowed: false, message: refusal(identity, attributes) }
+    : { allowed: false, message: forbiddenMessage(identity, attributes) }
 }
 
 /** The sentence Kubernetes says to one who may not. */
-export function refusal(identity: Identity, attributes: Attributes): string {
+export function forbiddenMessage(identity: Identity, attributes: Attributes): string {
   const { user } = identity
   if (attributes.kind === 'path') return `forbidden: User "${user}" cannot ${attributes.verb} path "${attributes.path}"`
   const { group, resource, subresource, namespace, name, verb } = attributes

@@ -8,7 +8,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import { routeOf } from '../routes.ts'
 import { flowControl } from './flow-control.ts'
-import { defaultFlowLimits, type Flow, type FlowLimits, flowOf, type Share } from './flow-levels.ts'
+import { defaultFlowLimits, type Flow, type FlowLimits, type FlowShare, flowOf } from './flow-levels.ts'
 
 const nothing = new URLSearchParams()
 const pods = routeOf('GET', '/api/v1/pods', nothing, builtInKinds)
@@ -40,7 +40,7 @@ function aControl(t: Parameters<typeof quietLog>[0], more: Partial<FlowLimits> =
   return { clock, registry, burst, ...control }
 }
 
-const share = (more: Partial<Share>): Share => ({
+const share = (more: Partial<FlowShare>): FlowShare => ({
   rate: { perSecond: 100, burst: 100 },
   seats: 100,
   watches: 100,

@@ -14,7 +14,7 @@ import {
 } from './flow-levels.ts'
 
 /** A request that may run. */
-export interface Admission {
+export interface FlowAdmission {
   readBody(bytes: number): void
   answered(bytes: number): void
   /** Gives its seat back. Call it once the answer is written; a second call does nothing. */
@@ -23,7 +23,7 @@ export interface Admission {
 
 export interface FlowControl {
   /** Throws TooManyRequests with the seconds to wait. A watch takes no seat, but counts among watches until released. */
-  admit(flow: Flow, isWatch: boolean): Admission
+  admit(flow: Flow, isWatch: boolean): FlowAdmission
 }
 
 export type FlowControlNeeds = {
@@ -79,7 +79,7 @@ export function flowControl({ limits, clock, registry, log }: FlowControlNeeds):
       end()
     }
   }
-  const exempt = (flow: Flow, isWatch: boolean): Admission => {
+  const exempt = (flow: Flow, isWatch: boolean): FlowAdmission => {
     if (isWatch && exemptWatches >= mostExemptWatches) reject(flow, 'watches', longestRetryMs)
     if (isWatch) exemptWatches += 1
     const release = running('exempt', () => {

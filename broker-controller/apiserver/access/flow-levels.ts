@@ -23,12 +23,12 @@ export type Flow = {
  * A request costs one token, and one more for each 16 KiB of its body and each 64 KiB of its answer. Seats are requests
  * that run at one time.
  */
-export type Share = { readonly rate: Rate; readonly seats: number; readonly watches: number }
+export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly watches: number }
 export type LevelLimits = {
   /** Of one flow. */
-  readonly flow: Share
+  readonly flow: FlowShare
   /** Of all flows of the level together. */
-  readonly level: Share
+  readonly level: FlowShare
 }
 
 /** The levels that have limits. */

@@ -5,14 +5,14 @@ import type { Pod, PodSpec } from '../../../api/pod.ts'
 import type { BuiltInName } from '../../../api/resources.ts'
 import { aLease, aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
 import { builtInKinds } from '../../control-plane.ts'
-import type { NodeFacts } from '../handlers/strategy.ts'
+import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 
 const nodeRestriction = (
   node: string,
   resource: BuiltInName,
   object: AnyObject,
   previous: AnyObject | undefined,
-  facts: NodeFacts = {},
+  facts: NodeRestrictionFacts = {},
 ) => builtInKinds.get(resource)?.nodeRestriction?.problem(node, object, previous, facts)
 
 test('a node creates itself and no other', async (t) => {

@@ -13,7 +13,7 @@ import { learntByAnnotation } from '../../../api/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node-labels.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import { claimsOf, configMapsOf, secretsOf } from '../../../api/pod-references.ts'
-import type { NodeFacts } from '../handlers/strategy.ts'
+import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 import { jsonBytes } from '../wire/object-size.ts'
 
 /** The Node of a node. */
@@ -62,7 +62,7 @@ export function restrictPod(
   node: string,
   object: Pod,
   previous: Pod | undefined,
-  facts: NodeFacts,
+  facts: NodeRestrictionFacts,
 ): string | undefined {
   return previous === undefined ? mirrorPod(node, object, facts) : podReport(node, object, previous)
 }
@@ -71,7 +71,7 @@ export function restrictPod(
 const mostMirrorBytes = 64 * 1024
 
 /** A node shows the pods it runs of its own accord, and may not use that to get at what only placed pods may have. */
-function mirrorPod(node: string, pod: Pod, { nodeUid, mirrors }: NodeFacts): string | undefined {
+function mirrorPod(node: string, pod: Pod, { nodeUid, mirrors }: NodeRestrictionFacts): string | undefined {
   const { metadata, spec } = pod
   if (metadata.annotations?.[mirrorAnnotation] === undefined) {
     return `pod does not have "${mirrorAnnotation}" annotation, node "${node}" can only create mirror pods`
@@ -116,7 +116,7 @@ export function restrictCertificateRequest(
   node: string,
   { spec }: CertificateSigningRequest,
   previous: CertificateSigningRequest | undefined,
-  { commonName }: NodeFacts,
+  { commonName }: NodeRestrictionFacts,
 ): string | undefined {
   if (previous !== undefined) return undefined
   if (!kubeletSigners.includes(spec.signerName)) return undefined

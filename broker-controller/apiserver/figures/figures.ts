@@ -3,21 +3,21 @@ import type { Node } from '../../../api/node.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
 import type { MetricSample } from '../../../daemon/prometheus-text.ts'
 
-export type Labels = { readonly [name: string]: string | undefined }
+export type MetricLabels = { readonly [name: string]: string | undefined }
 
 export const truths = ['true', 'false', 'unknown'] as const
 
-export function createdAt({ metadata }: Pick<Node, 'metadata'>, labels: Labels): readonly MetricSample[] {
-  return instant(metadata.creationTimestamp, labels)
+export function createdAt({ metadata }: Pick<Node, 'metadata'>, labels: MetricLabels): readonly MetricSample[] {
+  return instantOf(metadata.creationTimestamp, labels)
 }
 
-export function instant(time: string | undefined, labels: Labels): readonly MetricSample[] {
+export function instantOf(time: string | undefined, labels: MetricLabels): readonly MetricSample[] {
   const ms = time === undefined ? Number.NaN : Date.parse(time)
-  return Number.isFinite(ms) ? [one(ms / 1000, labels)] : []
+  return Number.isFinite(ms) ? [singleFigure(ms / 1000, labels)] : []
 }
 
-export function because(reason: string | undefined, labels: Labels): readonly MetricSample[] {
-  return reason ? [one(1, { ...labels, reason: word(reason) })] : []
+export function because(reason: string | undefined, labels: MetricLabels): readonly MetricSample[] {
+  return reason ? [singleFigure(1, { ...labels, reason: word(reason) })] : []
 }
 
 /** Reasons are single words; a node that says anything else shall not fill somebody's database. */
@@ -27,7 +27,7 @@ function word(reason: string): string {
 
 export type AmountReader = (
   amounts: { readonly [resource: string]: string | number } | undefined,
-  labels: Labels,
+  labels: MetricLabels,
 ) => readonly MetricSample[]
 
 /** Many say the same amounts: each is understood once. */
@@ -43,7 +43,7 @@ export function amountReader(): AmountReader {
   }
   return (amounts = {}, labels) =>
     Object.entries(amounts).map(([resource, amount]) =>
-      one(amountOf(resource, amount), {
+      singleFigure(amountOf(resource, amount), {
         ...labels,
         resource: resource.replace(/[^A-Za-z0-9_]/g, '_'),
         unit: unitOf(resource),
@@ -56,7 +56,7 @@ function unitOf(resource: string): string {
   return /^(memory|ephemeral-storage|storage|hugepages-.*)$/.test(resource) ? 'byte' : 'integer'
 }
 
-export function one(value: number, labels: Labels): MetricSample {
+export function singleFigure(value: number, labels: MetricLabels): MetricSample {
   return { labels, value }
 }
 

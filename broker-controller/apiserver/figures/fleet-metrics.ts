@@ -9,7 +9,7 @@ import type { Pod } from '../../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { gauge, type MetricFamily, type MetricSample, metricsText } from '../../../daemon/prometheus-text.ts'
 import type { Store } from '../../store/store.ts'
-import { amountReader, createdAt, flat, instant, type Labels, one } from './figures.ts'
+import { amountReader, createdAt, flat, instantOf, type MetricLabels, singleFigure } from './figures.ts'
 import { nodeFamilies } from './node-figures.ts'
 import { containerFamilies, podFamilies } from './pod-figures.ts'
 
@@ -52,7 +52,7 @@ export function* fleetFamilies(objects: FleetObjects): Iterable<MetricFamily> {
 }
 
 function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable<MetricFamily> {
-  const eachNamespace = (samplesOf: (namespace: Namespace, labels: Labels) => Iterable<MetricSample>) =>
+  const eachNamespace = (samplesOf: (namespace: Namespace, labels: MetricLabels) => Iterable<MetricSample>) =>
     flat(namespaces, (namespace) => samplesOf(namespace, { namespace: namespace.metadata.name }))
   yield gauge('kube_namespace_created', 'When it was made.', eachNamespace(createdAt))
   yield gauge(
@@ -60,7 +60,7 @@ function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable
     'Its phase: 1 for the one it is in.',
     eachNamespace(({ status }, labels) =>
       ['Active', 'Terminating'].map((phase) =>
-        one((status?.phase ?? 'Active') === phase ? 1 : 0, { ...labels, phase }),
+        singleFigure((status?.phase ?? 'Active') === phase ? 1 : 0, { ...labels, phase }),
       ),
     ),
   )
@@ -68,7 +68,7 @@ function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable
     'kube_lease_renew_time',
     'When it was last renewed.',
     flat(leases, ({ metadata, spec }) =>
-      instant(spec?.renewTime, {
+      instantOf(spec?.renewTime, {
         lease: metadata.name,
         namespace: metadata.namespace,
         lease_holder: spec?.holderIdentity,
@@ -79,7 +79,7 @@ function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable
     flat(budgets, ({ metadata, status }) => {
       const number = status === undefined ? undefined : value(status)
       const labels = { namespace: metadata.namespace, poddisruptionbudget: metadata.name }
-      return number === undefined ? [] : [one(number, labels)]
+      return number === undefined ? [] : [singleFigure(number, labels)]
     })
   const prefix = 'kube_poddisruptionbudget_status'
   yield gauge(

@@ -1,12 +1,12 @@
 /** Nodes as figures: kube-state-metrics' `kube_node_*`. */
 import type { Node } from '../../../api/node.ts'
 import { gauge, type MetricFamily, type MetricSample } from '../../../daemon/prometheus-text.ts'
-import { type AmountReader, createdAt, flat, type Labels, one, truths } from './figures.ts'
+import { type AmountReader, createdAt, flat, type MetricLabels, singleFigure, truths } from './figures.ts'
 
 const rolePrefix = 'node-role.kubernetes.io/'
 
 export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): Iterable<MetricFamily> {
-  const each = (samplesOf: (node: Node, labels: Labels) => Iterable<MetricSample>) =>
+  const each = (samplesOf: (node: Node, labels: MetricLabels) => Iterable<MetricSample>) =>
     flat(nodes, (node) => samplesOf(node, { node: node.metadata.name }))
   yield gauge(
     'kube_node_info',
@@ -15,7 +15,7 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
       const info = status?.nodeInfo
       const ip = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
       return [
-        one(1, {
+        singleFigure(1, {
           ...labels,
           kernel_version: info?.kernelVersion ?? '',
           os_image: info?.osImage ?? '',
@@ -37,19 +37,19 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
     each(({ metadata }, labels) =>
       Object.keys(metadata.labels ?? {})
         .filter((key) => key.startsWith(rolePrefix))
-        .map((key) => one(1, { ...labels, role: key.slice(rolePrefix.length) })),
+        .map((key) => singleFigure(1, { ...labels, role: key.slice(rolePrefix.length) })),
     ),
   )
   yield gauge(
     'kube_node_spec_unschedulable',
     '1: no pods come to it.',
-    each(({ spec }, labels) => [one(spec?.unschedulable === true ? 1 : 0, labels)]),
+    each(({ spec }, labels) => [singleFigure(spec?.unschedulable === true ? 1 : 0, labels)]),
   )
   yield gauge(
     'kube_node_spec_taint',
     'Its taints.',
     each(({ spec }, labels) =>
-      (spec?.taints ?? []).map(({ key, value = '', effect }) => one(1, { ...labels, key, value, effect })),
+      (spec?.taints ?? []).map(({ key, value = '', effect }) => singleFigure(1, { ...labels, key, value, effect })),
     ),
   )
   yield gauge(
@@ -57,7 +57,9 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
     'Its conditions: 1 for what each of them is.',
     each(({ status }, labels) =>
       (status?.conditions ?? []).flatMap(({ type, status: now }) =>
-        truths.map((truth) => one(now.toLowerCase() === truth ? 1 : 0, { ...labels, condition: type, status: truth })),
+        truths.map((truth) =>
+          singleFigure(now.toLowerCase() === truth ? 1 : 0, { ...labels, condition: type, status: truth }),
+        ),
       ),
     ),
   )

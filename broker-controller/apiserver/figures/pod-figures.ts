@@ -1,10 +1,19 @@
 /** Pods and their containers as figures: kube-state-metrics' `kube_pod_*`. */
 import { type ContainerStatus, type Pod, podPhases } from '../../../api/pod.ts'
 import { counter, gauge, type MetricFamily, type MetricSample } from '../../../daemon/prometheus-text.ts'
-import { type AmountReader, because, createdAt, flat, instant, type Labels, one, truths } from './figures.ts'
+import {
+  type AmountReader,
+  because,
+  createdAt,
+  flat,
+  instantOf,
+  type MetricLabels,
+  singleFigure,
+  truths,
+} from './figures.ts'
 
 export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
-  const each = (samplesOf: (pod: Pod, labels: Labels) => Iterable<MetricSample>) =>
+  const each = (samplesOf: (pod: Pod, labels: MetricLabels) => Iterable<MetricSample>) =>
     flat(pods, (pod) => samplesOf(pod, labelsOf(pod)))
   yield gauge(
     'kube_pod_info',
@@ -12,7 +21,7 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
     each(({ metadata, spec, status }, labels) => {
       const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
       return [
-        one(1, {
+        singleFigure(1, {
           ...labels,
           host_ip: status?.hostIP ?? '',
           pod_ip: status?.podIP ?? '',
@@ -30,9 +39,14 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
     'Who it belongs to.',
     each(({ metadata: { ownerReferences = [] } }, labels) =>
       ownerReferences.length === 0
-        ? [one(1, { ...labels, owner_kind: '', owner_name: '', owner_is_controller: '' })]
+        ? [singleFigure(1, { ...labels, owner_kind: '', owner_name: '', owner_is_controller: '' })]
         : ownerReferences.map(({ kind, name, controller }) =>
-            one(1, { ...labels, owner_kind: kind, owner_name: name, owner_is_controller: String(controller === true) }),
+            singleFigure(1, {
+              ...labels,
+              owner_kind: kind,
+              owner_name: name,
+              owner_is_controller: String(controller === true),
+            }),
           ),
     ),
   )
@@ -40,18 +54,18 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
   yield gauge(
     'kube_pod_deletion_timestamp',
     'When it was, or is, to be gone.',
-    each(({ metadata }, labels) => instant(metadata.deletionTimestamp, labels)),
+    each(({ metadata }, labels) => instantOf(metadata.deletionTimestamp, labels)),
   )
   yield gauge(
     'kube_pod_start_time',
     'When its node took it on.',
-    each(({ status }, labels) => instant(status?.startTime, labels)),
+    each(({ status }, labels) => instantOf(status?.startTime, labels)),
   )
   yield gauge(
     'kube_pod_status_phase',
     'Its phase: 1 for the one it is in.',
     each(({ status }, labels) =>
-      podPhases.map((phase) => one((status?.phase ?? 'Pending') === phase ? 1 : 0, { ...labels, phase })),
+      podPhases.map((phase) => singleFigure((status?.phase ?? 'Pending') === phase ? 1 : 0, { ...labels, phase })),
     ),
   )
   for (const [name, type] of [
@@ -64,7 +78,7 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
       each(({ status }, labels) => {
         const now = status?.conditions?.find((condition) => condition.type === type)?.status.toLowerCase()
         if (now === undefined) return []
-        return truths.map((truth) => one(now === truth ? 1 : 0, { ...labels, condition: truth }))
+        return truths.map((truth) => singleFigure(now === truth ? 1 : 0, { ...labels, condition: truth }))
       }),
     )
   }
@@ -76,12 +90,14 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
   yield gauge(
     'kube_pod_status_qos_class',
     'Its quality of service.',
-    each(({ status }, labels) => (status?.qosClass ? [one(1, { ...labels, qos_class: status.qosClass })] : [])),
+    each(({ status }, labels) =>
+      status?.qosClass ? [singleFigure(1, { ...labels, qos_class: status.qosClass })] : [],
+    ),
   )
 }
 
 export function* containerFamilies(pods: readonly Pod[], amounts: AmountReader): Iterable<MetricFamily> {
-  const each = (samplesOf: (status: ContainerStatus, labels: Labels) => readonly MetricSample[]) =>
+  const each = (samplesOf: (status: ContainerStatus, labels: MetricLabels) => readonly MetricSample[]) =>
     flat(pods, (pod) =>
       flat(pod.status?.containerStatuses ?? [], (status) =>
         samplesOf(status, { ...labelsOf(pod), container: status.name }),
@@ -93,28 +109,28 @@ export function* containerFamilies(pods: readonly Pod[], amounts: AmountReader):
     `${prefix}_info`,
     'The container.',
     each(({ image, imageID, containerID = '' }, labels) => [
-      one(1, { ...labels, image, image_id: imageID, container_id: containerID }),
+      singleFigure(1, { ...labels, image, image_id: imageID, container_id: containerID }),
     ]),
   )
   yield gauge(
     `${prefix}_status_ready`,
     '1: ready.',
-    each(({ ready }, labels) => [one(yes(ready), labels)]),
+    each(({ ready }, labels) => [singleFigure(yes(ready), labels)]),
   )
   yield gauge(
     `${prefix}_status_running`,
     '1: it runs.',
-    each(({ state }, labels) => [one(yes(state?.running), labels)]),
+    each(({ state }, labels) => [singleFigure(yes(state?.running), labels)]),
   )
   yield gauge(
     `${prefix}_status_waiting`,
     '1: it waits.',
-    each(({ state }, labels) => [one(yes(state?.waiting), labels)]),
+    each(({ state }, labels) => [singleFigure(yes(state?.waiting), labels)]),
   )
   yield gauge(
     `${prefix}_status_terminated`,
     '1: it ended.',
-    each(({ state }, labels) => [one(yes(state?.terminated), labels)]),
+    each(({ state }, labels) => [singleFigure(yes(state?.terminated), labels)]),
   )
   yield gauge(
     `${prefix}_status_waiting_reason`,
@@ -134,7 +150,7 @@ export function* containerFamilies(pods: readonly Pod[], amounts: AmountReader):
   yield counter(
     `${prefix}_status_restarts_total`,
     'How often it was started again.',
-    each(({ restartCount }, labels) => [one(restartCount, labels)]),
+    each(({ restartCount }, labels) => [singleFigure(restartCount, labels)]),
   )
   for (const kind of ['requests', 'limits'] as const) {
     yield gauge(
@@ -149,6 +165,6 @@ export function* containerFamilies(pods: readonly Pod[], amounts: AmountReader):
   }
 }
 
-function labelsOf({ metadata }: Pod): Labels {
+function labelsOf({ metadata }: Pod): MetricLabels {
   return { namespace: metadata.namespace, pod: metadata.name, uid: metadata.uid }
 }

@@ -8,7 +8,7 @@ import type { HeardUsage, UsageBoard, Used } from '../../usage/usage-board.ts'
 import { selectionOf } from '../handlers/list-options.ts'
 import { nodeStrategy } from '../kinds/node.ts'
 import { podStrategy } from '../kinds/pod.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { answerForm } from '../wire/content-negotiation.ts'
 import { type UsageRoute, usageGroup, usageVersion } from './usage-routes.ts'
 
@@ -35,7 +35,7 @@ type Amounts = { readonly cpu: string; readonly memory: string }
 const apiVersion = `${usageGroup}/${usageVersion}`
 
 /** Throws the ApiError that the client shall be told. */
-export async function usageAnswer(request: UsageRequest, needs: UsageNeeds): Promise<Answer> {
+export async function usageAnswer(request: UsageRequest, needs: UsageNeeds): Promise<ApiResponse> {
   const { route } = request
   if (route.subresource === 'proxy') return summaryAnswer(request, needs)
   const form = answerForm(request.accept)
@@ -82,7 +82,7 @@ async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): 
   })
 }
 
-async function summaryAnswer({ route, signal }: UsageRequest, { store, usage }: UsageNeeds): Promise<Answer> {
+async function summaryAnswer({ route, signal }: UsageRequest, { store, usage }: UsageNeeds): Promise<ApiResponse> {
   const node = await store.get('nodes', { namespace: '', name: route.name })
   if (node === undefined) throw notFound(nodeStrategy, route.name)
   const summary = await usage.whole(route.name, signal)

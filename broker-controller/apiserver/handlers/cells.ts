@@ -25,7 +25,7 @@ export type TableOf<T> = {
 }
 
 /** Columns by name; one with a star is shown with `-o wide` only. The first is the object's name. */
-export function columns(...names: readonly string[]): readonly Column[] {
+export function tableColumns(...names: readonly string[]): readonly Column[] {
   return names.map((name): Column => {
     const wide = name.endsWith('*')
     const plain = wide ? name.slice(0, -1) : name

@@ -6,7 +6,7 @@ import type { AnyObject } from '../../../api/meta.ts'
 import { isReleased } from '../../../api/object-deletion.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { AnyStored } from '../../store/store.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
 import { bodyForm, patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
@@ -16,20 +16,20 @@ import {
   inNamespace,
   isDryRun,
   parseBody,
-  parseJson,
+  parseJsonBody,
   type Read,
   readObject,
 } from '../wire/request-body.ts'
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { prepareForUpdate } from './admission.ts'
 import { represent } from './representation.ts'
-import { forbid, keyOf, presentObject, wishOf } from './resource-request.ts'
-import { type ResourceNeeds, type ResourceRequest, subresourceOf, withStatus } from './strategy.ts'
+import { forbid, keyOfRoute, presentObject, wishOf } from './resource-request.ts'
+import { type ResourceNeeds, type ResourceRequest, replaceStatus, subresourceOf } from './strategy.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
 const waitsMs = [10, 20, 40, 80, 160]
 
-export async function changeObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function changeObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const wish = wishOf(request, needs)
   const dryRun = isDryRun(query)
@@ -68,7 +68,7 @@ async function patched(request: ResourceRequest): Promise<Wanted> {
   const { route, query, contentType } = request
   const form = patchForm(contentType)
   const validation = fieldValidation(query)
-  const patch = parseJson(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
+  const patch = parseJsonBody(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
   const apply = (present: AnyStored) => {
     switch (form) {
       case 'json':
@@ -111,7 +111,7 @@ function changedPart({ route }: ResourceRequest, present: AnyStored, wanted: Any
   const { resource: kind } = route
   const part = subresourceOf(kind, route.subresource)
   if (part?.access === 'update') return part.change(present, wanted, rfc3339(nowMs))
-  return subresourceOf(kind, 'status') === undefined ? wanted : withStatus(wanted, present.status)
+  return subresourceOf(kind, 'status') === undefined ? wanted : replaceStatus(wanted, present.status)
 }
 
 /** Written only onto what was read. An object that only its finalizers kept goes with the last of them. */
@@ -125,7 +125,7 @@ async function written(
   const { resource: kind } = route
   if (isReleased(next)) {
     await kind.beforeRemoval?.(route.name, { store, clock })
-    return store.delete(kind.id, keyOf(route), { uid, resourceVersion })
+    return store.delete(kind.id, keyOfRoute(route), { uid, resourceVersion })
   }
   const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
   const part = subresourceOf(kind, route.subresource)

@@ -3,14 +3,14 @@ import { alreadyExists, isApiError, notFound } from '../../../api/api-error.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fieldValidation, inNamespace, isDryRun, parseBody, readObject } from '../wire/request-body.ts'
 import { prepareForCreate } from './admission.ts'
 import { represent } from './representation.ts'
 import { forbid, wishOf } from './resource-request.ts'
 import { type ResourceNeeds, type ResourceRequest, subresourceOf } from './strategy.ts'
 
-export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, identity, query } = request
   const { resource: kind } = route
   const subresource = subresourceOf(kind, route.subresource)

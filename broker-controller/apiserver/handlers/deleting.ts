@@ -6,12 +6,12 @@ import { planDeletion } from '../../../api/object-deletion.ts'
 import { forbidden, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { AnyStored, ObjectKey, Store } from '../../store/store.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { selectionOf } from './list-options.ts'
 import { represent, representList } from './representation.ts'
-import { forbid, keyOf, wishOf } from './resource-request.ts'
+import { forbid, keyOfRoute, wishOf } from './resource-request.ts'
 import type { KindStrategy, ResourceNeeds, ResourceRequest } from './strategy.ts'
 
 export type DeletionRequest = {
@@ -53,13 +53,13 @@ export async function deleteOne(
   }
 }
 
-export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const { resource } = route
   const wish = wishOf(request, needs)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
-  const { removed, object } = await deleteOne(resource, { key: keyOf(route), options, dryRun }, needs)
+  const { removed, object } = await deleteOne(resource, { key: keyOfRoute(route), options, dryRun }, needs)
   if (!removed || resource.returnsDeletedObject) return objectAnswer(represent(resource, object, wish))
   const { name, group } = resource
   const { uid } = object.metadata
@@ -69,7 +69,7 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
 /** The store writes together what is asked for together. */
 const writtenTogether = 500
 
-export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const { resource, namespace } = route
   const wish = wishOf(request, needs)

@@ -1,20 +1,20 @@
 /** get, list, watch. */
 import { ApiError } from '../../../api/api-error.ts'
 import type { AnyStored } from '../../store/store.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
 import { represent, representBookmark, representList } from './representation.ts'
 import { presentObject, wishOf } from './resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from './strategy.ts'
 import { watchLines } from './watch.ts'
 
-export async function getObject(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function getObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const wish = wishOf(request, needs)
   return objectAnswer(represent(request.route.resource, await presentObject(request, needs), wish))
 }
 
 /** Always the newest state, which is no older than any version a client may ask for. */
-export async function listObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function listObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const wish = wishOf(request, needs)
   const { matches, isEverything } = selectionOf(route.resource, query)
@@ -31,7 +31,7 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
   return objectAnswer(representList(route.resource, found, metadata, wish))
 }
 
-export async function watchObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function watchObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query, signal } = request
   const { resource } = route
   const wish = wishOf(request, needs)

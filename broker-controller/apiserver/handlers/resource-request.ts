@@ -14,13 +14,13 @@ export function warnLimited({ log, limited }: ResourceNeeds, key: string, messag
   else limited.warn(key, message, facts)
 }
 
-export function keyOf({ namespace, name }: ResourceRoute): ObjectKey {
+export function keyOfRoute({ namespace, name }: ResourceRoute): ObjectKey {
   return { namespace, name }
 }
 
 /** The object the path names. Throws NotFound. */
 export async function presentObject({ route }: ResourceRequest, { store }: ResourceNeeds): Promise<AnyStored> {
-  const object = await store.get(route.resource.id, keyOf(route))
+  const object = await store.get(route.resource.id, keyOfRoute(route))
   if (object === undefined) throw notFound(route.resource, route.name)
   return object
 }

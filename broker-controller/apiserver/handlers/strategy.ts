@@ -13,7 +13,7 @@ import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { CheckpointWindow } from '../../store/checkpoint-window.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import type { Store, StoreOrigin } from '../../store/store.ts'
-import type { Answer } from '../wire/answers.ts'
+import type { ApiResponse } from '../wire/answers.ts'
 import type { TableOf } from './cells.ts'
 
 /**
@@ -78,7 +78,7 @@ export type CreateAdmission<T> = {
 }
 
 /** What else the author of a new object is judged by. */
-export type NodeFacts = {
+export type NodeRestrictionFacts = {
   /** Of its Node object; undefined when there is none. */
   readonly nodeUid?: string | undefined
   /** The common name that its certificate request asks for; undefined when the request cannot be read. */
@@ -88,9 +88,9 @@ export type NodeFacts = {
 }
 
 export type NodeRestriction<T> = {
-  facts?(node: string, object: T, needs: ResourceNeeds): Promise<NodeFacts>
+  facts?(node: string, object: T, needs: ResourceNeeds): Promise<NodeRestrictionFacts>
   /** Why `node` may not write the object; undefined when it may. `previous` is undefined for a new object. */
-  problem(node: string, object: T, previous: T | undefined, facts: NodeFacts): string | undefined
+  problem(node: string, object: T, previous: T | undefined, facts: NodeRestrictionFacts): string | undefined
 }
 
 export type Subresource<T> = SubresourceAction | SubresourcePart<T>
@@ -102,7 +102,7 @@ export type SubresourceAction = {
   readonly kind: string
   readonly group?: string
   readonly version?: string
-  create(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer>
+  create(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
 }
 
 /** A part of the object that is read and written by itself. */
@@ -168,11 +168,11 @@ export function subresourceOf<T extends AnyObject>(kind: KindStrategy<T>, name: 
 export const statusSubresource: SubresourcePart<AnyObject> = {
   access: 'update',
   writes: 'status',
-  change: (stored, wanted) => withStatus(withWrittenMetadata(stored, wanted), wanted.status),
+  change: (stored, wanted) => replaceStatus(withWrittenMetadata(stored, wanted), wanted.status),
 }
 
 /** The object with this status; undefined: with none. */
-export function withStatus(object: AnyObject, status: unknown): AnyObject {
+export function replaceStatus(object: AnyObject, status: unknown): AnyObject {
   const { status: _, ...rest } = object
   return status === undefined ? rest : { ...rest, status }
 }

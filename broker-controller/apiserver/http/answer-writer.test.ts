@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Test, test } from 'tap'
-import type { Answer } from '../wire/answers.ts'
+import type { ApiResponse } from '../wire/answers.ts'
 import { warningHeaders, writeAnswer } from './answer-writer.ts'
 
 test('warnings are sent whole, or cut and left out where they are too long for headers', async (t) => {
@@ -41,7 +41,7 @@ test('a large event of a watch is written in slices, each when the one before wa
 
 async function written(
   t: Test,
-  answer: Answer,
+  answer: ApiResponse,
   { signal }: AbortController,
   drained: (outgoing: ServerResponse) => Promise<void>,
 ) {

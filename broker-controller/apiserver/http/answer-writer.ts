@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { clipped } from '../../../api/problem.ts'
 import { jsonPieces } from '../../store/object-json.ts'
-import type { Answer } from '../wire/answers.ts'
+import type { ApiResponse } from '../wire/answers.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
 /** Longer answers are written in slices, each when the one before was taken. */
@@ -10,7 +10,7 @@ const sliceBytes = 64 * 1024
 
 /** Sends it all, or until the client is gone. A watch's pieces go out one by one, large ones in slices, each when the one before was taken. */
 export async function writeAnswer(
-  answer: Answer,
+  answer: ApiResponse,
   headOnly: boolean,
   outgoing: ServerResponse,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import { ApiError } from '../../../api/api-error.ts'
 import { beginOperation } from '../../../daemon/event-loop.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
-import type { Admission } from '../access/flow-control.ts'
+import type { FlowAdmission } from '../access/flow-control.ts'
 import { peerAddress } from '../access/peer-address.ts'
 import { type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
 import { writeAnswer } from './answer-writer.ts'
@@ -43,7 +43,7 @@ export async function httpExchange(
   closing.addEventListener('abort', leave, { once: true })
   if (closing.aborted) leave()
   const writtenBefore = incoming.socket.bytesWritten
-  let admission: Admission | undefined
+  let admission: FlowAdmission | undefined
   try {
     const request = requestOf(incoming, certificateOf, gone.signal)
     const operation = `${request.method} ${request.path}`

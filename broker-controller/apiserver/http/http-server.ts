@@ -10,7 +10,7 @@ import type { RevocationList } from '../../store/revocations.ts'
 import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
 import type { RequestNeeds } from '../requests.ts'
-import { checkWithin, type HealthCheck } from '../system-paths.ts'
+import { checkWithin, type ReadinessCheck } from '../system-paths.ts'
 import { parseYamlBody } from '../wire/yaml-body.ts'
 import {
   type ConnectionLimits,
@@ -49,7 +49,7 @@ export type ApiServerNeeds = Pick<
   /** 0: the system picks. */
   readonly port: number
   /** Beside the store, what must be well before /readyz says so. */
-  readonly readiness?: readonly HealthCheck[]
+  readonly readiness?: readonly ReadinessCheck[]
   readonly random?: () => number
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: RevocationList

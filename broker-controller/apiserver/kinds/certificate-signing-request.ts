@@ -17,11 +17,11 @@ import { problemsWith } from '../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../api/validation/repeated.ts'
 import { refuseTooManyRequests } from '../access/certificate-requests.ts'
 import { restrictCertificateRequest } from '../access/node-restriction.ts'
-import { ageOf, columns, humanDuration, orNone, type TableOf } from '../handlers/cells.ts'
-import { type CreateFacts, type KindStrategy, withStatus, withWrittenMetadata } from '../handlers/strategy.ts'
+import { ageOf, humanDuration, orNone, type TableOf, tableColumns } from '../handlers/cells.ts'
+import { type CreateFacts, type KindStrategy, replaceStatus, withWrittenMetadata } from '../handlers/strategy.ts'
 
 const requestTable: TableOf<CertificateSigningRequest> = {
-  columns: columns('Name', 'Age', 'SignerName', 'Requestor', 'RequestedDuration', 'Condition'),
+  columns: tableColumns('Name', 'Age', 'SignerName', 'Requestor', 'RequestedDuration', 'Condition'),
   cells: ({ metadata, spec, status }, nowMs) => [
     metadata.name ?? '',
     ageOf(metadata.creationTimestamp, nowMs),
@@ -46,7 +46,7 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
     status: {
       access: 'update',
       writes: 'status',
-      change: (stored, wanted) => withStatus(withWrittenMetadata(stored, wanted), signedStatus(stored, wanted)),
+      change: (stored, wanted) => replaceStatus(withWrittenMetadata(stored, wanted), signedStatus(stored, wanted)),
     },
     approval: { access: 'update', writes: 'status', change: approvalChange },
   },

@@ -4,12 +4,12 @@ import { invalid, type Problem } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { revocationsIn, revocationsKey } from '../../store/revocations.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 import { decodedBytes, frozenProblems, keyProblems, sizeProblems, textBytes } from './object-data.ts'
 
 const configMapTable: TableOf<ConfigMap> = {
-  columns: columns('Name', 'Data', 'Age'),
+  columns: tableColumns('Name', 'Data', 'Age'),
   cells: ({ metadata, data = {}, binaryData = {} }, nowMs) => [
     metadata.name ?? '',
     Object.keys(data).length + Object.keys(binaryData).length,

@@ -3,11 +3,11 @@ import { type Event, eventMessage, eventReason } from '../../../api/event.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import { resources } from '../../../api/resources.ts'
 import { restrictEvent } from '../access/node-restriction.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 
 const eventTable: TableOf<Event> = {
-  columns: columns(
+  columns: tableColumns(
     'Last Seen',
     'Type',
     'Reason',

@@ -5,15 +5,15 @@ import type { Pod } from '../../../api/pod.ts'
 import { EvictionSchema } from '../../../api/pod-disruption-budget.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { deleteOne, refuseOther } from '../handlers/deleting.ts'
-import { keyOf, presentObject } from '../handlers/resource-request.ts'
+import { keyOfRoute, presentObject } from '../handlers/resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './eviction.ts'
 
 /** 201 when the pod is on its way out; throws TooManyRequests while its budget forbids it. */
-export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const input = parseBody(await request.readBody(), request, EvictionSchema, needs.parseYaml)
   const { metadata, deleteOptions: options = {} } = readAs(EvictionSchema, 'Eviction', input)
@@ -28,7 +28,7 @@ export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): 
     await deleteOne(
       route.resource,
       {
-        key: keyOf(route),
+        key: keyOfRoute(route),
         options: { ...options, preconditions: { ...preconditions, ...seen } },
         dryRun,
         change: (pod) => (isPod(pod) ? evictedPod(pod, rfc3339(needs.clock.wallMs())) : pod),

@@ -3,11 +3,11 @@ import type { Lease } from '../../../api/lease.ts'
 import { invalid, type Problem } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
 import { restrictLease } from '../access/node-restriction.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 
 const leaseTable: TableOf<Lease> = {
-  columns: columns('Name', 'Holder', 'Age'),
+  columns: tableColumns('Name', 'Holder', 'Age'),
   cells: ({ metadata, spec }, nowMs) => [
     metadata.name ?? '',
     spec?.holderIdentity ?? '',

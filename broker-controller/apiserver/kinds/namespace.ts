@@ -2,11 +2,11 @@
 import { dnsLabelProblem } from '../../../api/names.ts'
 import type { Namespace } from '../../../api/namespace.ts'
 import { resources } from '../../../api/resources.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 
 const namespaceTable: TableOf<Namespace> = {
-  columns: columns('Name', 'Status', 'Age'),
+  columns: tableColumns('Name', 'Status', 'Age'),
   cells: ({ metadata, status }, nowMs) => [
     metadata.name ?? '',
     status?.phase ?? '',

@@ -20,9 +20,9 @@ import { nodeReference } from '../../store/references.ts'
 import { removeIfThere } from '../../store/remove.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { prepareForCreate } from '../handlers/admission.ts'
-import { keyOf, presentObject, warnLimited } from '../handlers/resource-request.ts'
+import { keyOfRoute, presentObject, warnLimited } from '../handlers/resource-request.ts'
 import type { KindStrategy, ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { configMapStrategy } from './config-map.ts'
@@ -40,7 +40,7 @@ const mostPods = 500
  * 201 when it is kept; its message names what was not. What is there already stays as it is. Throws Conflict where nothing
  * is to be learnt, or not from this node.
  */
-export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, identity } = request
   const input = parseBody(await request.readBody(), request, NodeCheckpointSchema, needs.parseYaml)
   const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
@@ -227,7 +227,7 @@ async function createIfAbsent(kind: KindStrategy, object: AnyObject, { store }: 
 }
 
 async function markLearnt({ route }: ResourceRequest, needs: ResourceNeeds): Promise<void> {
-  const written = await rewrite(needs, 'nodes', { key: keyOf(route), change: (node) => marked(node, needs) })
+  const written = await rewrite(needs, 'nodes', { key: keyOfRoute(route), change: (node) => marked(node, needs) })
   if (written === undefined) throw notFound(route.resource, route.name)
 }
 

@@ -1,9 +1,9 @@
 /** A node's row, as `kubectl get nodes` shows it. */
 import type { Node } from '../../../api/node.ts'
-import { ageOf, columns, orNone, orUnknown, type TableOf } from '../handlers/cells.ts'
+import { ageOf, orNone, orUnknown, type TableOf, tableColumns } from '../handlers/cells.ts'
 
 export const nodeTable: TableOf<Node> = {
-  columns: columns(
+  columns: tableColumns(
     'Name',
     'Status',
     'Roles',

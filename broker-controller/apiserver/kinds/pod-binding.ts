@@ -6,9 +6,9 @@ import { boundPod } from '../../../api/pod-conditions.ts'
 import { field, object, optional, text } from '../../../api/schema.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { rewrite } from '../../store/rewrite.ts'
-import { keyOf } from '../handlers/resource-request.ts'
+import { keyOfRoute } from '../handlers/resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
-import { type Answer, objectAnswer } from '../wire/answers.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 
@@ -20,7 +20,7 @@ const BindingSchema = object({
 })
 
 /** A pod is bound once and for good. */
-export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<Answer> {
+export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const dryRun = isDryRun(query)
   const input = parseBody(await request.readBody(), request, BindingSchema, needs.parseYaml)
@@ -36,7 +36,7 @@ export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): P
     if (problem !== undefined) throw conflict({ name: 'pods/binding', group: '' }, route.name, problem)
     return dryRun ? undefined : boundPod(pod, node, rfc3339(needs.clock.wallMs()))
   }
-  const written = await rewrite(needs, 'pods', { key: keyOf(route), change })
+  const written = await rewrite(needs, 'pods', { key: keyOfRoute(route), change })
   if (written === undefined && !dryRun) throw notFound(route.resource, route.name)
   return objectAnswer(successStatus(), 201)
 }

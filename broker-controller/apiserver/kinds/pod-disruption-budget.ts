@@ -3,11 +3,11 @@ import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { invalid, type Problem } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
 import { requirementsOf } from '../../../api/selectors.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 
 const budgetTable: TableOf<PodDisruptionBudget> = {
-  columns: columns('Name', 'Min Available', 'Max Unavailable', 'Allowed Disruptions', 'Age'),
+  columns: tableColumns('Name', 'Min Available', 'Max Unavailable', 'Allowed Disruptions', 'Age'),
   cells: ({ metadata, spec, status }, nowMs) => [
     metadata.name ?? '',
     String(spec?.minAvailable ?? 'N/A'),

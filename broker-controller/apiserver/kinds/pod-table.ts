@@ -1,9 +1,19 @@
 /** A pod's row, as `kubectl get pods` shows it: one word for all its containers. */
 import type { ContainerState, ContainerStatus, Pod } from '../../../api/pod.ts'
-import { ageOf, columns, orNone, type RowCondition, type TableOf } from '../handlers/cells.ts'
+import { ageOf, orNone, type RowCondition, type TableOf, tableColumns } from '../handlers/cells.ts'
 
 export const podTable: TableOf<Pod> = {
-  columns: columns('Name', 'Ready', 'Status', 'Restarts', 'Age', 'IP*', 'Node*', 'Nominated Node*', 'Readiness Gates*'),
+  columns: tableColumns(
+    'Name',
+    'Ready',
+    'Status',
+    'Restarts',
+    'Age',
+    'IP*',
+    'Node*',
+    'Nominated Node*',
+    'Readiness Gates*',
+  ),
   cells: (pod, nowMs) => {
     const seen = seenThrough(pod)
     return [

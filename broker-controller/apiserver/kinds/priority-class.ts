@@ -3,16 +3,16 @@ import { highestUserPriority, type PriorityClass, systemPriorityClasses } from '
 import { forbidden, type Problem } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
 import { policyProblems } from '../../../api/validation/scheduling-validation.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 
 const priorityClassTable: TableOf<PriorityClass> = {
   columns: [
-    ...columns('Name'),
+    ...tableColumns('Name'),
     { name: 'Value', type: 'integer', priority: 0 },
     { name: 'Global-Default', type: 'boolean', priority: 0 },
-    ...columns('Age', 'PreemptionPolicy'),
+    ...tableColumns('Age', 'PreemptionPolicy'),
   ],
   cells: ({ metadata, value, globalDefault = false, preemptionPolicy = '' }, nowMs) => [
     metadata.name ?? '',

@@ -2,13 +2,13 @@
 import { invalid, type Problem, required } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
 import type { Secret } from '../../../api/secret.ts'
-import { ageOf, columns, type TableOf } from '../handlers/cells.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 import { type Data, decodedBytes, frozenProblems, keyProblems, sizeProblems } from './object-data.ts'
 
 /** Counts only: what is secret stands in no cell. */
 const secretTable: TableOf<Secret> = {
-  columns: columns('Name', 'Type', 'Data', 'Age'),
+  columns: tableColumns('Name', 'Type', 'Data', 'Age'),
   cells: ({ metadata, type = '', data = {} }, nowMs) => [
     metadata.name ?? '',
     type,

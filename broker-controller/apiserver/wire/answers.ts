@@ -1,6 +1,6 @@
 /** What a request is answered with, before it becomes bytes. */
 
-export type Answer =
+export type ApiResponse =
   | {
       readonly kind: 'object'
       readonly code: number
@@ -26,10 +26,10 @@ export function objectAnswer(
   body: unknown,
   code = 200,
   warnings: readonly string[] = [],
-): Answer & { readonly kind: 'object' } {
+): ApiResponse & { readonly kind: 'object' } {
   return { kind: 'object', code, body, warnings }
 }
 
-export function textAnswer(text: string, code = 200): Answer {
+export function textAnswer(text: string, code = 200): ApiResponse {
   return { kind: 'text', code, text, contentType: 'text/plain; charset=utf-8' }
 }

@@ -50,7 +50,7 @@ export function parseBody(
   refuseLongBody(body, identity)
   switch (bodyForm(contentType)) {
     case 'json':
-      return parseJson(body)
+      return parseJsonBody(body)
     case 'yaml':
       refuseYaml(body, identity)
       return parsed(body, parseYaml)
@@ -60,7 +60,7 @@ export function parseBody(
 }
 
 /** Throws BadRequest where it is no JSON, RequestEntityTooLarge where it has too many values. */
-export function parseJson(body: Buffer, most?: number): unknown {
+export function parseJsonBody(body: Buffer, most?: number): unknown {
   refuseIntricateJson(body, most)
   return parsed(body, JSON.parse)
 }

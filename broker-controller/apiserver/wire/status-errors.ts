@@ -1,6 +1,6 @@
 /** How an error is told to a client: Kubernetes' Status. */
 import { ApiError, type StatusDetails, type StatusReason } from '../../../api/api-error.ts'
-import { type Answer, objectAnswer } from './answers.ts'
+import { type ApiResponse, objectAnswer } from './answers.ts'
 
 export type Status = {
   readonly kind: 'Status'
@@ -31,7 +31,7 @@ export function statusOf(error: unknown): Status & { readonly code: number } {
   }
 }
 
-export function errorAnswer(error: unknown): Answer {
+export function errorAnswer(error: unknown): ApiResponse {
   const status = statusOf(error)
   const retryAfterSeconds = status.details?.retryAfterSeconds
   const answer = objectAnswer(status, status.code)
