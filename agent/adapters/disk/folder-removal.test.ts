@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { removeFolder } from './folder-removal.ts'
-import { folderUsage } from './folder-usage.ts'
+import { folderCounter, folderUsage } from './folder-usage.ts'
 import { mountBind, unmount } from './mounts.ts'
 import { entryOf, openFolder } from './open-folders.ts'
 
@@ -133,5 +133,38 @@ test('neither counting nor removing leaves a descriptor behind', async (t) => {
   await removeFolder(top, AbortSignal.abort()).catch(() => undefined)
   t.equal(await open(), before)
   await removeFolder(top)
+  t.equal(await open(), before)
+})
+
+test('a folder with more entries than are counted at a time is counted over several calls', async (t) => {
+  const top = join(await temporary(t), 'volume')
+  await mkdir(join(top, 'many/deep'), { recursive: true })
+  for (let index = 0; index < 30; index++) await writeFile(join(top, `many/empty-${index}`), '')
+  await writeFile(join(top, 'many/deep/big'), Buffer.alloc(megabyte, 1))
+  const counter = folderCounter(10)
+  t.teardown(() => counter.close())
+  const answers = []
+  for (let call = 0; call < 4; call++) answers.push(await counter.usage(top))
+  t.match(answers[0], { inodesUsed: 10, incomplete: 'more than 10 entries, not all are counted yet' })
+  t.match(answers[3], { inodesUsed: 34, incomplete: undefined })
+  t.ok((answers[3]?.usedBytes ?? 0) >= megabyte)
+  const next = await counter.usage(top)
+  t.equal(next?.usedBytes, answers[3]?.usedBytes, 'the last whole count holds while the next one is under way')
+  t.equal(next?.incomplete, undefined)
+})
+
+test('counts of folders that are not asked for any more are ended', async (t) => {
+  const top = join(await temporary(t), 'volume')
+  await chain(top, 100, async () => undefined)
+  const open = async () => (await readdir('/proc/self/fd')).length
+  const before = await open()
+  const counter = folderCounter(10)
+  await counter.usage(top)
+  await counter.endRound()
+  t.ok((await open()) > before, 'a paused count holds folders open')
+  await counter.endRound()
+  t.equal(await open(), before)
+  await counter.usage(top)
+  await counter.close()
   t.equal(await open(), before)
 })

@@ -7,24 +7,97 @@ import { type FileHandle, lstat, statfs } from 'node:fs/promises'
 import type { Filled } from '../../usage/usage.ts'
 import { entryOf, failureCode, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
 
-const mostEntries = 100_000
-const blockBytes = 512 // what st_blocks counts in, whatever the filesystem's own block is
+/** So many entries are counted at a time: some seconds of work on a slow card. */
+const entriesAtOnce = 100_000
+/** Folders that wait to be entered, and files of several names: what a walk holds in memory. */
+const mostPending = 200_000
+const mostLinked = 1_000_000
+const blockBytes = 512 // the unit of st_blocks, whatever the filesystem's own block is
 /** So many levels are held open; those below are left on the way down, and entered again from below. */
 const mostHeld = 32
 
 /**
  * Undefined when it is not there. What is mounted in it is not its own; a file of many names is counted once. What cannot be
- * counted makes the answer incomplete, with the reason.
+ * counted makes the answer incomplete, with the reason; so does more than `most` entries.
  */
-export async function folderUsage(path: string, most = mostEntries): Promise<Filled | undefined> {
+export async function folderUsage(path: string, most = entriesAtOnce): Promise<Filled | undefined> {
+  const begun = await begin(path, most)
+  if (begun === undefined || !('walk' in begun)) return begun
+  const { walk, sum } = begun
+  const isWhole = (await walk.next()).done === true
+  if (!isWhole) await walk.return()
+  return isWhole ? sum.filled() : { incomplete: `more than ${most} entries`, ...sum.filled() }
+}
+
+export interface FolderCounter {
+  /**
+   * As `folderUsage`. A folder with more entries than are counted at a time is counted over several calls; until a count is
+   * whole, the answer is the last whole one or what was counted so far, whichever is more.
+   */
+  usage(path: string): Promise<Filled | undefined>
+  /** Ends the counts of folders that were not asked for since the last call. */
+  endRound(): Promise<void>
+  close(): Promise<void>
+}
+
+type Count = { readonly walk: Walk; readonly sum: Counter }
+
+export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
+  const paused = new Map<string, Count>()
+  const whole = new Map<string, Filled>()
+  const asked = new Set<string>()
+
+  const end = async (path: string) => {
+    const count = paused.get(path)
+    paused.delete(path)
+    whole.delete(path)
+    await count?.walk.return()
+  }
+
+  return {
+    async usage(path) {
+      asked.add(path)
+      paused.get(path)?.sum.allow(atOnce)
+      const count = paused.get(path) ?? (await begin(path, atOnce))
+      if (count === undefined || !('walk' in count)) {
+        whole.delete(path)
+        return count
+      }
+      paused.delete(path)
+      if ((await count.walk.next()).done === true) {
+        const filled = count.sum.filled()
+        whole.set(path, filled)
+        return filled
+      }
+      paused.set(path, count)
+      return larger(count.sum.filled(), whole.get(path), `more than ${atOnce} entries, not all are counted yet`)
+    },
+    async endRound() {
+      for (const path of new Set([...paused.keys(), ...whole.keys()])) if (!asked.has(path)) await end(path)
+      asked.clear()
+    },
+    async close() {
+      for (const path of [...paused.keys()]) await end(path)
+    },
+  }
+}
+
+function larger(partial: Filled, whole: Filled | undefined, why: string): Filled {
+  if (whole === undefined) return { incomplete: why, ...partial }
+  return partial.usedBytes > whole.usedBytes ? partial : whole
+}
+
+async function begin(path: string, atOnce: number): Promise<Count | Filled | undefined> {
   const top = await lstat(path).catch((error) => failureCode(error))
   if (top === 'ENOENT' || top === 'ENOTDIR') return undefined
   if (typeof top === 'string') return { usedBytes: 0, inodesUsed: 0, incomplete: `the folder itself: ${top}` }
-  const sum = counter(most)
+  const sum = counter(atOnce)
   sum.add(top)
-  if (top.isDirectory()) await walk(path, top.dev, sum)
-  return sum.filled()
+  return top.isDirectory() ? { walk: walk(path, top.dev, sum), sum } : sum.filled()
 }
+
+/** Pauses when as much was counted as is allowed; `return` closes what it holds. */
+type Walk = AsyncGenerator<void, void, void>
 
 type Level = {
   readonly ino: number
@@ -33,22 +106,25 @@ type Level = {
   handle: FileHandle | undefined
 }
 
-async function walk(path: string, dev: number, sum: Counter): Promise<void> {
+async function* walk(path: string, dev: number, sum: Counter): Walk {
   const levels: Level[] = []
-  const enter = async (where: string | Buffer, name: string) => {
+  const enter = async function* (where: string | Buffer, name: string): Walk {
     const handle = await openFolder(where).catch((error) => sum.missed(name, error))
     if (handle === undefined) return
     const found = await handle.stat()
     if (found.dev !== dev) return await handle.close()
-    levels.push({ ino: found.ino, folders: await read(handle, dev, sum), handle })
+    const level: Level = { ino: found.ino, folders: [], handle }
+    levels.push(level)
+    yield* read(handle, dev, sum, level.folders)
   }
   try {
-    await enter(path, '.')
-    for (let level = levels.at(-1); level !== undefined && !sum.isFull(); level = levels.at(-1)) {
+    yield* enter(path, '.')
+    for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
       const folder = level.folders.pop()
       if (folder === undefined) await leave(levels, dev, sum)
       else if (level.handle !== undefined) {
-        await enter(entryOf(level.handle, folder), folder)
+        sum.entered()
+        yield* enter(entryOf(level.handle, folder), folder)
         const isEntered = levels.at(-1) !== level
         if (isEntered && levels.length > mostHeld + 1) await released(level)
       }
@@ -71,7 +147,9 @@ async function leave(levels: Level[], dev: number, sum: Counter): Promise<void> 
   if (level !== undefined) await released(level)
   while (levels.length > 0 && levels.at(-1)?.handle === undefined) {
     const lost = levels.pop()
-    if (lost !== undefined && lost.folders.length > 0) sum.missed('a folder', new Error('moved while it was counted'))
+    if (lost === undefined || lost.folders.length === 0) continue
+    for (const _ of lost.folders) sum.entered()
+    sum.missed('a folder', new Error('moved while it was counted'))
   }
 }
 
@@ -80,11 +158,10 @@ async function released(level: Level): Promise<void> {
   level.handle = undefined
 }
 
-/** Counts the entries of a folder; gives the folders among them. */
-async function read(folder: FileHandle, dev: number, sum: Counter): Promise<string[]> {
-  const folders: string[] = []
+/** Counts the entries of a folder, and puts the folders among them into `folders`. */
+async function* read(folder: FileHandle, dev: number, sum: Counter, folders: string[]): Walk {
   const entries = await openEntries(folder).catch((error) => sum.missed('a folder', error))
-  if (entries === undefined) return folders
+  if (entries === undefined) return
   try {
     // Not one by one: to wait for each of them would cost more than to look.
     for (let some = await readEntries(entries); some.length > 0; some = await readEntries(entries)) {
@@ -93,8 +170,9 @@ async function read(folder: FileHandle, dev: number, sum: Counter): Promise<stri
       )
       for (const [index, found] of all.entries()) {
         if (found === undefined || found.dev !== dev) continue
-        if (!sum.add(found)) return folders
-        if (found.isDirectory()) folders.push(some[index]?.name ?? '')
+        while (sum.isSpent()) yield
+        sum.add(found)
+        if (found.isDirectory() && sum.mayEnter()) folders.push(some[index]?.name ?? '')
       }
     }
   } catch (error) {
@@ -102,32 +180,45 @@ async function read(folder: FileHandle, dev: number, sum: Counter): Promise<stri
   } finally {
     await entries.close()
   }
-  return folders
 }
 
 type Counter = ReturnType<typeof counter>
 
-function counter(most: number) {
+function counter(allowed: number) {
   let usedBytes = 0
   let inodesUsed = 0
+  let pending = 0
+  let upTo = allowed
   let incomplete: string | undefined
   const seen = new Set<number>()
   return {
-    /** False: there are more than are counted. */
-    add(found: Stats): boolean {
+    add(found: Stats): void {
       if (found.nlink > 1 && !found.isDirectory()) {
-        if (seen.has(found.ino)) return true
-        seen.add(found.ino)
-      }
-      if (inodesUsed >= most) {
-        incomplete = `more than ${most} entries`
-        return false
+        if (seen.has(found.ino)) return
+        if (seen.size >= mostLinked) incomplete ??= `more than ${mostLinked} files of several names`
+        else seen.add(found.ino)
       }
       usedBytes += found.blocks * blockBytes
       inodesUsed++
+    },
+    /** As many entries as were allowed are counted. */
+    isSpent: () => inodesUsed >= upTo,
+    /** Allows so many further entries. */
+    allow(more: number): void {
+      upTo = inodesUsed + more
+    },
+    /** False: too many folders wait already, so this one is not counted. */
+    mayEnter(): boolean {
+      if (pending >= mostPending) {
+        incomplete ??= `more than ${mostPending} folders beside one another`
+        return false
+      }
+      pending++
       return true
     },
-    isFull: () => inodesUsed >= most && incomplete !== undefined,
+    entered(): void {
+      pending--
+    },
     /** It was removed, or replaced by something else, while we counted: then there is nothing to count. */
     missed(name: string, error: unknown): undefined {
       const code = failureCode(error)
@@ -138,7 +229,7 @@ function counter(most: number) {
   }
 }
 
-/** Of a filesystem of its own: it knows. */
+/** Of a volume that is a filesystem of its own. */
 export async function mountUsage(path: string): Promise<Filled | undefined> {
   const stats = await statfs(path).catch(() => undefined)
   if (stats === undefined) return undefined

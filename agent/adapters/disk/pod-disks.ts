@@ -3,29 +3,34 @@ import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import type { Filled, PodDiskReading } from '../../usage/usage.ts'
-import { folderUsage, mountUsage } from './folder-usage.ts'
+import { type FolderCounter, mountUsage } from './folder-usage.ts'
 import type { VolumeFolders } from './volume-store.ts'
 
-/** One after another: a card that is read from all sides is slow for everybody. */
+/** One after another: a card that is read from all sides is slow for every reader. */
 export async function readPodDisks(
   containers: readonly RuntimeContainer[],
   folders: VolumeFolders,
+  counter: FolderCounter,
 ): Promise<readonly PodDiskReading[]> {
   const readings: PodDiskReading[] = []
   for (const [uid, own] of byPod(containers)) {
     const found: PodDiskReading['containers'][number][] = []
     for (const [name, attempts] of byName(own)) {
       const newest = attempts.reduce((one, other) => (other.identity.attempt > one.identity.attempt ? other : one))
-      const rootfs = newest.layerPath === undefined ? undefined : await folderUsage(newest.layerPath)
-      const logs = await logUsage(attempts.flatMap(({ logPath }) => logPath ?? []))
+      const rootfs = newest.layerPath === undefined ? undefined : await counter.usage(newest.layerPath)
+      const logs = await logUsage(
+        attempts.flatMap(({ logPath }) => logPath ?? []),
+        counter,
+      )
       found.push({ name, ...(rootfs && { rootfs }), ...(logs && { logs }) })
     }
-    readings.push({ uid, containers: found, volumes: await volumesOf(uid, folders) })
+    readings.push({ uid, containers: found, volumes: await volumesOf(uid, folders, counter) })
   }
+  await counter.endRound()
   return readings
 }
 
-async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: VolumeFolders) {
+async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: VolumeFolders, counter: FolderCounter) {
   const volumes: PodDiskReading['volumes'][number][] = []
   for (const [directory, inMemory] of [
     [dataDirectory, false],
@@ -36,7 +41,7 @@ async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: Volume
       if (name.startsWith('..')) continue // it is only coming to be
       const path = join(folder, name)
       const own = inMemory && (await isMount(path, folder))
-      const used = own ? await mountUsage(path) : await folderUsage(path)
+      const used = own ? await mountUsage(path) : await counter.usage(path)
       if (used !== undefined) volumes.push({ name, inMemory, ...used })
     }
   }
@@ -49,13 +54,13 @@ async function isMount(path: string, parent: string): Promise<boolean> {
 }
 
 /** The file that is written, and the ones before it. */
-async function logUsage(paths: readonly string[]): Promise<Filled | undefined> {
+async function logUsage(paths: readonly string[], counter: FolderCounter): Promise<Filled | undefined> {
   let sum: Filled | undefined
   for (const path of paths) {
     const name = basename(path)
     for (const file of await readdir(dirname(path)).catch(() => [])) {
       if (file !== name && !file.startsWith(`${name}.`)) continue
-      const used = await folderUsage(join(dirname(path), file))
+      const used = await counter.usage(join(dirname(path), file))
       if (used === undefined) continue
       const incomplete = sum?.incomplete ?? used.incomplete
       sum = {

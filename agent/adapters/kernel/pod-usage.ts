@@ -5,6 +5,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import type { ContainerRoster } from '../../usage/roster.ts'
 import type { GroupReading, InterfaceReading, PodDiskReading, PodReading, PodUsage } from '../../usage/usage.ts'
+import { folderCounter } from '../disk/folder-usage.ts'
 import { byPod, readPodDisks } from '../disk/pod-disks.ts'
 import type { VolumeFolders } from '../disk/volume-store.ts'
 import { type GroupFolders, groupFolders, readGroup } from './cgroup-files.ts'
@@ -24,6 +25,7 @@ export function podUsage({ root, roster, volumes, clock }: PodUsageNeeds): PodUs
   /** By container: a process that is another now is another's. */
   let places = new Map<string, { readonly pid: number; readonly folders: GroupFolders }>()
   let disks: { readonly readings: readonly PodDiskReading[]; readonly atMs: number } | undefined
+  const counter = folderCounter()
   let walking: Promise<readonly PodDiskReading[]> | undefined
 
   const foldersOf = ({ id, pid }: RuntimeContainer): GroupFolders | undefined => {
@@ -62,7 +64,7 @@ export function podUsage({ root, roster, volumes, clock }: PodUsageNeeds): PodUs
 
   const walk = async () => {
     try {
-      const readings = await readPodDisks(await roster.containers(), volumes)
+      const readings = await readPodDisks(await roster.containers(), volumes, counter)
       disks = { readings, atMs: clock.monotonicMs() }
       return readings
     } finally {
