@@ -281,7 +281,7 @@ export async function runAgent(
   const staticPods = staticPodManager(
     {
       folder: manifestFolder(staticPodPath),
-      tell(wanted) {
+      onChange(wanted) {
         pods.staticPods(wanted)
         mirrors.staticPods(wanted)
       },

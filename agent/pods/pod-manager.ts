@@ -1,4 +1,7 @@
-/** Runs the desired pods of this node. Builds the parts and connects them; the loops are in `sync/`, `images/` and `probes/`. */
+/**
+ * Runs the desired pods of this node. Builds the parts and connects them; the loops are in `sync/`, `images/` and
+ * `probes/`.
+ */
 
 import type { Desired } from '../../api/desired.ts'
 import type { Pod } from '../../api/pod.ts'

@@ -20,7 +20,10 @@ export type AdmitResult =
 /** Kubernetes' quantities, as in Node.status.allocatable. */
 export type Allocatable = { readonly [resource: string]: string | number }
 
-/** `others`: the pods that run here already. `pressures`: what the node is short of. `isShuttingDown`: it takes nobody. */
+/**
+ * `others`: the pods that run here already. `pressures`: conditions of the node now. `isShuttingDown`: every pod is
+ * rejected.
+ */
 export function admit(
   pod: Pod,
   others: readonly Pod[],
@@ -43,7 +46,10 @@ export function admit(
   return first === undefined ? { admit: true } : makeRoom(pod, others, [first, ...more])
 }
 
-/** Short of memory only, a node takes who asked for some of it, or says it can bear it; else nobody. */
+/**
+ * Under memory pressure only, a pod is admitted that is not BestEffort or tolerates the taint; under other pressure none
+ * (Admit in pkg/kubelet/eviction/eviction_manager.go).
+ */
 function bears(pod: Pod, pressures: readonly PressureType[]): boolean {
   if (pressures.length === 0) return true
   if (pressures.some((pressure) => pressure !== 'MemoryPressure')) return false
@@ -63,8 +69,8 @@ type Insufficient = {
 
 function insufficient(pod: Pod, others: readonly Pod[], allocatable: Allocatable): readonly Insufficient[] {
   return needs(pod).flatMap(([resource, needed]) => {
-    // A device that is not declared is not there; before the first look at the machine nobody knows. Other extended
-    // resources may be known to the scheduler alone, as the kubelet has it (predicate.go, removeMissingExtendedResources).
+    // A device that is not declared does not exist; before the first inspection this is unknown. Other extended
+    // resources may be managed outside of the node (pkg/kubelet/lifecycle/predicate.go, removeMissingExtendedResources).
     const absent = isDevice(resource) && 'pods' in allocatable ? 0 : undefined
     const capacity = amount(resource, allocatable[resource]) ?? absent
     const used = others.reduce((sum, other) => sum + requestOf(other, resource), 0)
@@ -118,7 +124,7 @@ function needs({ spec }: Pod): readonly (readonly [string, number])[] {
   ]
 }
 
-/** cpu in thousandths, the rest in units: as the kubelet counts in its messages. */
+/** cpu in thousandths, the rest in units (pkg/kubelet/lifecycle/predicate.go). */
 function amount(resource: string, quantity: string | number | undefined): number | undefined {
   if (quantity === undefined) return undefined
   return resource === 'cpu' ? milliValue(quantity) : quantityToNumber(quantity)

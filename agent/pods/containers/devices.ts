@@ -1,4 +1,7 @@
-/** Which of the machine's devices does a container get? Each is one container's at a time, and it keeps it over restarts. */
+/**
+ * Which of the machine's devices does a container get? Each is one container's at a time, and it keeps it over
+ * restarts.
+ */
 import type { Container } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
 import { isDevice } from '../options/device-names.ts'
@@ -14,7 +17,7 @@ export type Allocation =
 type Who = Pick<ContainerIdentity, 'podUID' | 'containerName'>
 
 export interface DeviceAllocator {
-  /** Holds them until `release`: until then nobody else knows that they are taken. */
+  /** Holds them until `release`: until then no container shows that they are in use. */
   allocate(who: Who, container: Container): Promise<Allocation>
   /** The container was made, or will not be. */
   release(who: Who): void

@@ -22,7 +22,7 @@ export type HookCall = {
   readonly id: string
   readonly podIP: string | undefined
   readonly timeoutMs: number
-  /** Nobody waits for it any longer. */
+  /** Aborts when its result is not needed any more. */
   readonly signal: AbortSignal
 }
 
@@ -37,7 +37,7 @@ export async function runHook({ runtime, network, clock }: HookNeeds, call: Hook
     return { result: 'failure', message: 'invalid handler: tcpSocket is for probes; a hook has exec, httpGet or sleep' }
   }
   const target = targetOf(hook, container, podIP)
-  if (target === undefined) return { result: 'failure', message: 'there is nobody to ask' }
+  if (target === undefined) return { result: 'failure', message: 'the pod has no address yet' }
   if (target.kind !== 'exec') return await network.ask(target, timeoutMs, signal)
   const patience = alarm(clock)
   const calledOff = patience.sleep(timeoutMs, signal).then(() => undefined)

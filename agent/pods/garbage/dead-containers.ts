@@ -1,4 +1,4 @@
-/** Which containers and sandboxes that have ended are nobody's concern any more? In the kubelet's order. */
+/** Which stopped containers and sandboxes to remove, in the order of pkg/kubelet/kuberuntime/kuberuntime_gc.go. */
 import { compareInstants } from '../../../daemon/clock.ts'
 import { isRunning } from '../record/pod-containers.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
@@ -12,7 +12,7 @@ export type DeadContainerPolicy = {
   readonly maxContainers: number
 }
 
-/** `needed`: its pod shall run; `over`: the pod has ended, and is shown still; `gone`: nobody asks for it. */
+/** `needed`: its pod is to run; `over`: its pod has ended and is still shown; `gone`: no such pod is desired. */
 export type PodNeed = 'needed' | 'over' | 'gone'
 
 export type DeadContainerFacts = {
@@ -45,17 +45,17 @@ function beyondTotal(units: readonly (readonly RuntimeContainer[])[], maxContain
   const share = Math.max(1, Math.floor(maxContainers / units.length))
   const aboveShare = units.flatMap((unit) => beyond(unit, share))
   const left = all.filter((one) => !aboveShare.includes(one))
-  // The last of each container is what says that it has ended: without it, it would be run again.
+  // The newest of each container shows that it has ended: without it, it would be run again.
   const older = oldestFirst(left.filter((one) => !units.some(([newest]) => newest === one)))
   return [...oldestFirst(aboveShare), ...older.slice(0, Math.max(0, left.length - maxContainers))]
 }
 
-/** The newest stays whatever the limit: it tells the pod's plan how the container ended. */
+/** The newest stays whatever the limit: the pod's plan reads from it how the container ended. */
 function beyond(unit: readonly RuntimeContainer[], limit: number): readonly RuntimeContainer[] {
   return limit < 0 ? [] : unit.slice(Math.max(1, limit))
 }
 
-/** The newest sandbox of a pod stays; of a pod nobody needs, none. */
+/** The newest sandbox of a pod stays; of a pod that is not needed, none. */
 function sandboxesToRemove(facts: DeadContainerFacts, removed: ReadonlySet<RuntimeContainer>) {
   const used = new Set(facts.containers.filter((one) => !removed.has(one)).map(({ sandboxID }) => sandboxID))
   const newest = newestSandboxes(facts.containers)

@@ -1,5 +1,5 @@
 /**
- * The loop that removes what nobody needs: dead containers every minute; every five, images, when the disk fills up. The
+ * Removes what is not needed: dead containers every minute; images every five minutes, when the disk fills up. The
  * same on demand, for who finds the disk short. It never stops anything.
  */
 import type { Clock } from '../../../daemon/clock.ts'
@@ -39,7 +39,7 @@ export type GarbagePolicy = { readonly containers: DeadContainerPolicy; readonly
 
 export interface GarbageCollector extends Loop, NodeReclaim {}
 
-const containersPeriodMs = 60_000 // both as the kubelet
+const containersPeriodMs = 60_000 // both as pkg/kubelet/kubelet.go (ContainerGCPeriod, ImageGCPeriod)
 const imagesEvery = 5
 
 export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
@@ -73,7 +73,7 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
     if (failures.length > 0) throw severalErrors('Some dead containers were not removed', failures)
   }
 
-  /** What is here now; gives which of it nobody uses. */
+  /** Takes in the present images; returns those that no container uses. */
   const lookAtImages = async () => {
     const nowMs = clock.monotonicMs()
     const first = sinceMs === undefined
@@ -139,7 +139,7 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
     }
   }
 
-  /** A first failure is no news: at the start the engine may not have said yet where its disk is. */
+  /** The first failure is not reported: after a start the disk of the engine may not be known yet. */
   const passImages = async (signal: AbortSignal) => {
     try {
       await inTurn(() => collectImages(signal))
@@ -176,7 +176,9 @@ async function imageDisk(signals: SignalSource): Promise<Disk> {
   const found = observed.find(({ signal }) => signal === 'imagefs.available')
   if (found === undefined) {
     const because = unread.find(({ signal }) => signal === 'imagefs.available')?.because
-    throw new Error(`The disk of the images is not known: ${because ?? 'Docker has not said where it is'}`)
+    throw new Error(
+      `The disk of the images is not known: ${because ?? 'Docker has not reported its root directory yet'}`,
+    )
   }
   const { available, capacity } = found
   if (capacity === 0) throw new Error('invalid capacity 0 on image filesystem')

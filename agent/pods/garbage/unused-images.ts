@@ -1,4 +1,4 @@
-/** Which images can go when the disk fills up, and in which order? As the kubelet remembers and decides it. */
+/** Which images can go when the disk fills up, and in which order? See pkg/kubelet/images/image_gc_manager.go. */
 
 import { sandboxImage } from '../images/sandbox-image.ts'
 import type { ImageReference } from '../runtime/runtime.ts'
@@ -43,7 +43,7 @@ export function remember(
   )
 }
 
-/** Those in nobody's use and old enough, the longest unused first; among equals the first seen. */
+/** Unused images that are old enough, the longest unused first; among equals the first detected. */
 export function removableImages(
   records: ImageRecords,
   inUse: ReadonlySet<string>,
@@ -57,7 +57,7 @@ export function removableImages(
     .sort((a, b) => compare(a.lastUsedMs, b.lastUsedMs) || compare(a.firstDetectedMs, b.firstDetectedMs))
 }
 
-/** Those that nobody used for longer than `maxAgeMs`. Who has not watched as long itself cannot tell. */
+/** Images unused for longer than `maxAgeMs`: only after images were observed for that long. */
 export function outlivedImages(
   removable: readonly ImageRecord[],
   maxAgeMs: number,
@@ -67,7 +67,10 @@ export function outlivedImages(
   return removable.filter(({ lastUsedMs }) => nowMs - lastUsedMs > maxAgeMs)
 }
 
-/** In whole percents, as the kubelet counts: a reserve of the file system counts as used. */
+/**
+ * In whole percents (pkg/kubelet/images/image_gc_manager.go, GarbageCollect): a reserve of the file system counts as
+ * used.
+ */
 export function usedPercent({ availableBytes, capacityBytes }: Disk): number {
   return 100 - Math.floor((Math.min(availableBytes, capacityBytes) * 100) / capacityBytes)
 }

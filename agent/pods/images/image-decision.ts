@@ -25,7 +25,7 @@ export function parseImageName(text: string): ImageName | undefined {
   return { repository, tag: tag ?? (digest === undefined ? 'latest' : undefined), digest }
 }
 
-/** As written, or what its absence means: `:latest`, and no tag, are looked for anew each time. */
+/** As written, or what its absence means: `:latest`, and no tag, are pulled each time. */
 export function pullPolicyOf(policy: string | undefined, image: string): PullPolicy {
   if (policy === 'Always' || policy === 'IfNotPresent' || policy === 'Never') return policy
   return parseImageName(image)?.tag === 'latest' ? 'Always' : 'IfNotPresent'
@@ -42,7 +42,7 @@ export type ImageFacts = {
 
 export type PullState =
   | { readonly state: 'none' }
-  /** `silentMs`: how long nobody who was asked for an image has said a word. */
+  /** `silentMs`: how long the registries asked for an image have sent nothing. */
   | { readonly state: 'pulling'; readonly silentMs: number }
   | { readonly state: 'pulled'; readonly agoMs: number }
   | {
@@ -57,12 +57,12 @@ export type ImageAnswer =
   | { readonly answer: 'pull' }
   | { readonly answer: 'wait'; readonly reason: string; readonly message: string; readonly retryInMs?: number }
 
-/** A registry at the end of a bad link has said its first word by then. */
+/** A registry behind a slow link has sent its first bytes by then. */
 const silenceMs = 10_000
 
 /**
  * `ranBefore`: a container of this pod and name ran here already. It is then started from the image at hand when the
- * registry cannot be reached, or says nothing: after a power cut a node comes back from what it has.
+ * registry cannot be reached, or sends nothing: after a power cut a node comes back from what it has.
  */
 export function answerImage(
   { image, policy, ranBefore }: { readonly image: string; readonly policy: PullPolicy; readonly ranBefore: boolean },
@@ -121,7 +121,9 @@ function neverThere(image: string): ImageAnswer {
   }
 }
 
-/** The failure itself is shown for a moment, then that we wait: as the kubelet shows them at two visits. */
+/**
+ * The failure itself is shown for a moment, then the back-off (pkg/kubelet/images/image_manager.go, EnsureImageExists).
+ */
 const failureShownMs = 5_000
 
 function failed(image: string, pull: PullState & { readonly state: 'failed' }): ImageAnswer {

@@ -1,4 +1,4 @@
-/** Pulls images beside everything else: a few at a time, each once however many pods wait for it, failures further apart. */
+/** Pulls images in the background: a few at once, each once for all pods that wait for it, failures with a back-off. */
 import { createHash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { aborted } from '../../../daemon/aborted.ts'
@@ -7,14 +7,14 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { ContainerRuntime, PullProgress, RegistryCredentials } from '../runtime/runtime.ts'
 import type { PullState } from './image-decision.ts'
 
-/** Whoever has other credentials does not wait for the failures of the first. */
+/** Pulls with other credentials do not wait for the failures of the first. */
 export type WantedImage = {
   readonly image: string
   /** Tried one after the other. */
   readonly credentials: readonly RegistryCredentials[]
 }
 
-/** Who waits for a pull. */
+/** Callbacks of one pod that waits for a pull. */
 export type PullWaiter = {
   /** Once, whatever becomes of it. */
   readonly ended: () => void
@@ -51,7 +51,9 @@ export type ImagePullerSettings = {
 
 const firstWaitMs = 10_000
 const maxWaitMs = 300_000
-/** Since the last failure: `flowcontrol.Backoff` forgets an entry after twice the longest wait (client-go, hasExpired). */
+/**
+ * Since the last failure: `flowcontrol.Backoff` forgets an entry after twice the longest wait (client-go, hasExpired).
+ */
 const forgetAfterMs = 2 * maxWaitMs
 const logEveryMs = 30_000
 /** Of pulls that have ended the last ones are known: more than the pods of a machine have images. */
@@ -67,8 +69,8 @@ type History = {
   readonly failure?: { readonly atMs: number; readonly waitMs: number; readonly message: string }
 }
 
-/** Waits in line, waits for the registry's first word, or has heard it. */
-type Pulling = { readonly sinceMs: number; readonly is: 'inLine' | 'asking' | 'heard' }
+/** Queued, waiting for the first bytes of the registry, or receiving. */
+type Pulling = { readonly sinceMs: number; readonly is: 'queued' | 'requested' | 'receiving' }
 
 type InLine = { readonly wanted: WantedImage; readonly sinceMs: number }
 
@@ -89,11 +91,11 @@ export function imagePuller(
     let progress: PullProgress | undefined
     const over = new AbortController()
     const noted = (last: PullProgress) => {
-      if (progress === undefined) change(key, { sinceMs, is: 'heard' })
+      if (progress === undefined) change(key, { sinceMs, is: 'receiving' })
       progress = last
     }
-    change(key, { sinceMs, is: 'asking' })
-    const telling = tell(wanted, () => progress, over.signal)
+    change(key, { sinceMs, is: 'requested' })
+    const reporting = reportProgress(wanted, () => progress, over.signal)
     try {
       await pullWithAny(runtime, wanted, { signal: calledOff.signal, stallMs, progress: noted })
       const nowMs = clock.monotonicMs()
@@ -106,10 +108,14 @@ export function imagePuller(
       if (!calledOff.signal.aborted) log.warn('Image not pulled', { image, retryInMs: failure.waitMs, error })
     }
     over.abort()
-    await telling
+    await reporting
   }
 
-  const tell = async (wanted: WantedImage, progressOf: () => PullProgress | undefined, signal: AbortSignal) => {
+  const reportProgress = async (
+    wanted: WantedImage,
+    progressOf: () => PullProgress | undefined,
+    signal: AbortSignal,
+  ) => {
     const { image } = wanted
     for (let turn = 1; ; turn++) {
       await clock.sleep(logEveryMs, signal)
@@ -133,12 +139,12 @@ export function imagePuller(
 
   const change = (key: string, pulling: Pulling) => images.set(key, { waiting: [], ...images.get(key), pulling })
 
-  /** Who waits in line behind one that fetches waits for that, and for no registry. */
+  /** A queued pull behind one that receives waits for that, not for a registry. */
   const silentMs = (own: Pulling): number => {
     const all = [...images.values()].flatMap(({ pulling }) => pulling ?? [])
-    const isFetching = own.is === 'heard' || (own.is === 'inLine' && all.some(({ is }) => is === 'heard'))
+    const isFetching = own.is === 'receiving' || (own.is === 'queued' && all.some(({ is }) => is === 'receiving'))
     if (isFetching) return 0
-    const askedMs = all.flatMap(({ is, sinceMs }) => (is === 'asking' ? [sinceMs] : []))
+    const askedMs = all.flatMap(({ is, sinceMs }) => (is === 'requested' ? [sinceMs] : []))
     return clock.monotonicMs() - Math.min(own.sinceMs, ...askedMs)
   }
 
@@ -158,7 +164,7 @@ export function imagePuller(
       const history = images.get(key)
       const sinceMs = clock.monotonicMs()
       const waiting = [...(history?.waiting ?? []), waiter]
-      images.set(key, { pulling: { sinceMs, is: 'inLine' }, ...history, waiting })
+      images.set(key, { pulling: { sinceMs, is: 'queued' }, ...history, waiting })
       if (history?.pulling !== undefined) return
       line = [...line, { wanted, sinceMs }]
       void work()
@@ -183,7 +189,7 @@ export function imagePuller(
   }
 }
 
-/** As Kubernetes says that an image is there; without `times` it was before. */
+/** Message of the event Pulled (pkg/kubelet/images/image_manager.go). Without `times` the image was present before. */
 export function pulledMessage(image: string, times: PullTimes | undefined, sizeBytes: number): string {
   if (times === undefined) return `Container image "${image}" already present on machine`
   const { tookMs, waitedMs } = times

@@ -1,4 +1,4 @@
-/** The environment of a container: values, expansions, and what the pod, its ConfigMaps and its Secrets say. */
+/** The environment of a container: values, expansions, and the fields of the pod, its ConfigMaps and its Secrets. */
 import { environmentNameProblem } from '../../../api/names.ts'
 import type { Container, EnvVar, Pod } from '../../../api/pod.ts'
 import { type DownwardSources, fieldValue, resourceValue } from './downward.ts'
@@ -30,7 +30,7 @@ export function containerEnv(pod: Pod, container: Container, sources: EnvSources
     if ('missing' in data) return { ok: false, message: data.missing }
     for (const [key, value] of data.value ?? []) {
       const name = `${prefix}${key}`
-      // As the kubelet: a key that cannot be a variable's name is left out.
+      // A key that cannot be a variable's name is left out (pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables).
       if (environmentNameProblem(name) === undefined) values.set(name, value.toString('utf8'))
     }
   }

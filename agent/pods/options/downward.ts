@@ -1,4 +1,4 @@
-/** What a pod may be told of itself: the fields and resources that variables and files can carry. */
+/** The downward API: the pod's fields and resources that variables and files can carry. */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
 import type { Found } from './named-data.ts'
@@ -31,7 +31,7 @@ export function fieldValue({ metadata, spec }: Pod, path: string, { hostIP, podI
   return path in fields ? { value: fields[path] ?? '' } : { missing: `unsupported fieldPath: ${path}` }
 }
 
-/** Is it told what only the node knows: its address, or what it can give to pods? */
+/** Whether it refers to values of the node: its address, or its allocatable resources. */
 export function asksOfNode({ spec }: Pod, { env = [] }: Container): boolean {
   const ofNode = spec.hostNetwork ? /^status\.(host|pod)IPs?$/ : /^status\.hostIPs?$/
   const inFiles = (spec.volumes ?? []).flatMap(({ downwardAPI, projected }) =>

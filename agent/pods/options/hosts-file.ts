@@ -28,7 +28,10 @@ export function hostsFileText(pod: Pod, podIP: string): string {
   return `${head}${podIP}\t${names}\n${added}`
 }
 
-/** Writable, as the kubelet's: some images add names when they start. All containers of a pod share it. */
+/**
+ * Writable (pkg/kubelet/kubelet_pods.go, makeHostsMount): some images add names when they start. All containers of a
+ * pod share it.
+ */
 export function hostsMount(file: string): ContainerMount {
   return { source: file, target: path, readOnly: false, propagation: 'rprivate' }
 }

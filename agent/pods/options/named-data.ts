@@ -1,4 +1,4 @@
-/** The ConfigMaps and Secrets a pod names, as the node was told of them; or what is missing, in Kubernetes' words. */
+/** The ConfigMaps and Secrets a pod names, as last received; or an error in Kubernetes' words. */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
@@ -33,7 +33,7 @@ export function secretContents(pod: Pod, { secrets }: NamedSources, { name, opti
   return optional ? { value: undefined } : { missing: `secret "${name ?? ''}" not found` }
 }
 
-/** The Secret itself, for whoever reads its type. */
+/** The Secret itself, with its type. */
 export function secretNamed(pod: Pod, { secrets }: NamedSources, name: string | undefined): Secret | undefined {
   return secrets.find((secret) => isNamed(secret, pod, name))
 }

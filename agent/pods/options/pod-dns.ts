@@ -32,7 +32,7 @@ export function podResolver({ dnsPolicy, dnsConfig }: PodSpec, host: Resolver | 
   }
 }
 
-/** The lines of a resolv.conf that say something to us. */
+/** The lines of a resolv.conf that are used. */
 export function parseResolver(text: string): Resolver {
   const lines = text.split('\n').map((line) => line.trim().split(/\s+/))
   const of = (word: string) => lines.filter(([first]) => first === word).map(([, ...rest]) => rest)

@@ -66,7 +66,7 @@ export function choose(
   if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
   const { name, namespace = 'default', uid } = pod.metadata
   const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
-  // One that never started has more to say than that it waits.
+  // For one that never started, the error is more useful than the back-off.
   const refused = newest.state === 'created'
   const waiting = refused
     ? { reason: 'RunContainerError', message: newest.error }

@@ -24,12 +24,14 @@ import type { PodFacts, PodPlan, PodStep } from './pod-steps.ts'
 
 const nothing: PodPlan = { steps: [], waiting: new Map(), againInMs: undefined }
 
-/** The pod shall run, as its restart policy says. */
+/** The pod is to run, by its restart policy. */
 export function planPod(pod: Pod, facts: PodFacts): PodPlan {
   return withoutStuck(planRun(pod, facts), facts)
 }
 
-/** Nothing of the pod shall be left: containers first, each with its grace (`graceSeconds` at most), then the sandbox. */
+/**
+ * Nothing of the pod shall be left: containers first, each with its grace (`graceSeconds` at most), then the sandbox.
+ */
 export function planRemoval(pod: Pod | undefined, facts: PodFacts, graceSeconds?: number): PodPlan {
   return withoutStuck(planGone(pod, facts, graceSeconds), facts)
 }
@@ -39,7 +41,7 @@ export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | und
   return withoutStuck(planOver(pod, facts, graceSeconds), facts)
 }
 
-/** What the engine could not remove is tried again later, and stands in nobody's way. */
+/** A container that the engine could not remove is tried again later, and blocks no other step. */
 function withoutStuck(plan: PodPlan, { record, nowMs }: PodFacts): PodPlan {
   const waitMs = (step: PodStep) =>
     step.step === 'remove' ? (record.removalRetryAtMs.get(step.target.id) ?? nowMs) - nowMs : 0
@@ -74,11 +76,11 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
   if (up === undefined) {
     return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.record.sandboxProblem)
   }
-  // First, as the kubelet does: they are there to find out why the others do not start.
+  // First (pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncPod): they are for debugging why the others do not start.
   return merge(choices, [...beside, ...starting.flatMap((start) => start(up)), ...outdated(found)])
 }
 
-/** Whoever waits to be created waits for the sandbox. */
+/** Containers that wait to be created show the sandbox's problem. */
 function withTrouble(plan: PodPlan, message: string): PodPlan {
   if (message === '') return plan
   const waiting = [...plan.waiting].map(([name, wait]): [string, WaitingReason] => [
@@ -142,7 +144,7 @@ function strangers(pod: Pod, found: PodContainers, facts: PodFacts): readonly Po
     .flatMap((step) => step ?? [])
 }
 
-/** Older ones of a container that exists anew: two never run side by side. */
+/** Older instances of a container that has a newer one: two never run side by side. */
 function twins(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodStep[] {
   return [...found.histories].flatMap(([name, [, ...older]]) =>
     older

@@ -1,4 +1,7 @@
-/** One probe of one container: is it to be tried now, and what do its answers in a row mean? As the kubelet's worker. */
+/**
+ * One probe of one container: is it to be tried now, and what do its answers in a row mean? See
+ * pkg/kubelet/prober/worker.go.
+ */
 import type { Probe } from '../../../api/pod.ts'
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup'
@@ -58,7 +61,7 @@ const first: { readonly [Kind in ProbeKind]: ProbeResult } = {
   startup: 'unknown',
 }
 
-/** A new container begins anew, but a run short of its threshold is carried over to it. */
+/** A new container starts with the initial result, but a run short of its threshold is carried over to it. */
 export function adoptContainer(state: ProbeState, containerID: string): ProbeState {
   if (state.containerID === containerID) return state
   return { ...state, containerID, result: first[state.kind], onHold: false }
@@ -83,7 +86,7 @@ export function probeTurn(before: ProbeState, container: ProbedContainer, rules:
   return { turn: 'ask', state }
 }
 
-/** `containerID`: of whom it was asked; an answer that comes when there is another one says nothing. */
+/** `containerID`: of the probed container; a result that arrives after it was replaced is ignored. */
 export function afterAnswer(
   state: ProbeState,
   containerID: string,

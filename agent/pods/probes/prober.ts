@@ -1,4 +1,7 @@
-/** Asks every container that has probes how it is, each in its own rhythm, and says when an answer changes something. */
+/**
+ * Probes every container that has probes, each at its own period, and reports changed results
+ * (pkg/kubelet/prober/prober_manager.go).
+ */
 import { setMaxListeners } from 'node:events'
 import type { Container, Pod, Probe } from '../../../api/pod.ts'
 import { rung } from '../../../daemon/alarm.ts'
@@ -50,8 +53,8 @@ export interface Prober {
   forget(podUID: string): void
   vitals(podUID: string): Vitals
   /**
-   * How long to wait before saying how the pod is, 0 in general: of containers that ran before this agent did, nobody
-   * knows until they are asked, and nothing has happened to them meanwhile.
+   * How long to wait before the pod's status is reported, 0 in general: containers that ran before this agent started have
+   * no result until they are probed, and their last reported status still holds.
    */
   unknownForMs(podUID: string): number
   run(signal: AbortSignal): Promise<void>
@@ -65,7 +68,7 @@ type Worker = {
   readonly probe: Probe
   state: ProbeState
   asking: boolean
-  told: string
+  lastFailure: string
 }
 
 type Watched = ProbedPod & {
@@ -74,7 +77,7 @@ type Watched = ProbedPod & {
   readonly newest: ReadonlyMap<string, RuntimeContainer>
 }
 
-/** A new agent has asked everybody once by then. */
+/** A new agent has probed every container once by then. */
 const firstAnswersMs = 5_000
 
 export function prober(needs: ProberNeeds): Prober {
@@ -111,7 +114,7 @@ export function prober(needs: ProberNeeds): Prober {
     changed(worker.podUID)
   }
 
-  /** It has started: whoever waited for that need not wait for his time. */
+  /** It has started: its readiness is probed now, not at the next period. */
   const askAtOnce = (podUID: string, name: string) => {
     const waiting = pods.get(podUID)?.workers.filter((one) => one.container.name === name && one.kind === 'readiness')
     for (const worker of waiting ?? []) schedule(worker, clock.monotonicMs())
@@ -150,7 +153,7 @@ export function prober(needs: ProberNeeds): Prober {
     const one: Promise<void> = ask(target, found.id, rules.timeoutMs).then((answer) => {
       asked.delete(one)
       worker.asking = false
-      tell(worker, watched.pod, answer)
+      recordFailure(worker, watched.pod, answer)
       change(worker, afterAnswer(worker.state, found.id, answer.result, rules))
     })
     asked.add(one)
@@ -172,10 +175,10 @@ export function prober(needs: ProberNeeds): Prober {
   }
 
   /** Once a run of failures, and again when it fails in other words: each is a message to the controller. */
-  const tell = (worker: Worker, pod: Pod, { result, message }: ProbeAnswer) => {
+  const recordFailure = (worker: Worker, pod: Pod, { result, message }: ProbeAnswer) => {
     const word = result === 'failure' ? `failure ${message}` : ''
-    if (result === 'unknown' || worker.told === word) return
-    worker.told = word
+    if (result === 'unknown' || worker.lastFailure === word) return
+    worker.lastFailure = word
     if (result === 'success') return
     const name = `${worker.kind[0]?.toUpperCase()}${worker.kind.slice(1)}`
     recordEvent(pod, {
@@ -194,7 +197,7 @@ export function prober(needs: ProberNeeds): Prober {
         const key = `${podUID}/${container.name}/${kind}`
         const known = before.find((one) => one.key === key)
         if (known !== undefined) return Object.assign(known, { container, probe })
-        return { key, podUID, container, kind, probe, state: newProbe(kind), asking: false, told: '' }
+        return { key, podUID, container, kind, probe, state: newProbe(kind), asking: false, lastFailure: '' }
       }),
     )
 
@@ -218,7 +221,7 @@ export function prober(needs: ProberNeeds): Prober {
       }
       for (const one of newest.values()) {
         if (startedAtMs.has(one.id) || !isRunning(one) || one.startedAt === undefined) continue
-        // Where nobody knows the date it counts as started now.
+        // While the date is unknown it counts as started now.
         startedAtMs.set(one.id, clock.monotonicMs() - (elapsedMs(one.startedAt, date, true) ?? 0))
       }
       pods.set(podUID, { ...probed, workers, newest })

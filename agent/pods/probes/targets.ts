@@ -24,7 +24,7 @@ export interface NetworkProbes {
 
 type Action = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'>
 
-/** undefined: there is nothing to ask, or nobody to ask it of. */
+/** undefined: there is no action, or the pod has no address. */
 export function targetOf(action: Action, container: Container, podIP: string | undefined): Target | undefined {
   const { exec, httpGet, tcpSocket, grpc } = action
   if (exec !== undefined) return { kind: 'exec', command: exec.command ?? [] }

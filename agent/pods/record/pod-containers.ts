@@ -66,7 +66,10 @@ export function exitCodeOf({ state, exitCode }: RuntimeContainer): number {
   return state === 'created' ? 128 : exitCode
 }
 
-/** Seconds from the signal to the end, at least two so that a program can hear it at all. */
+/**
+ * Seconds from the signal to the end, at least two so that a program can handle it (minimumGracePeriodInSeconds in
+ * pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+ */
 export function stopGraceSeconds(pod: Pod): number {
   const { deletionGracePeriodSeconds } = pod.metadata
   return Math.max(leastGraceSeconds, deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 30)

@@ -1,4 +1,4 @@
-/** What happened to a pod, as an Event for whoever runs `kubectl describe`. */
+/** Events of pods, as `kubectl describe` shows them. */
 import { type Event, eventOfAgent } from '../../../api/event.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
@@ -12,16 +12,16 @@ export type PodEvent = {
   readonly containerName?: string
 }
 
-/** `unique` tells apart events of one moment. */
+/** `unique` distinguishes Events of one moment. */
 export function podEvent(
   { metadata }: Pick<Pod, 'metadata'>,
-  news: PodEvent,
+  fields: PodEvent,
   nodeName: string,
   nowWallMs: number,
   unique: number,
 ): Event {
   const { name = '', namespace = 'default', uid, resourceVersion } = metadata
-  const { type, reason, message, containerName } = news
+  const { type, reason, message, containerName } = fields
   const involvedObject = {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -38,44 +38,44 @@ export function podEvent(
 
 /** `why`: which fields. */
 export function notUnderstood(why: string): PodEvent {
-  const message = `This node's agent does not know what is wanted of the pod, and leaves it as it is until it does (update it, or change the pod): ${why}`
+  const message = `The agent of this node could not decode the pod and keeps the running version. Update the agent or change the pod: ${why}`
   return { type: 'Warning', reason: 'NotUnderstood', message }
 }
 
-/** What is told when a container begins to wait for this reason. */
+/** The Events to record when a container starts to wait for this reason. */
 export function eventsOfWaiting(
   pod: Pod,
   containerName: string,
   image: string,
   { reason, message }: WaitingReason,
 ): readonly PodEvent[] {
-  const told = (type: PodEvent['type'], reason: string, message: string): PodEvent => ({
+  const event = (type: PodEvent['type'], reason: string, message: string): PodEvent => ({
     type,
     reason,
     message,
     containerName,
   })
-  const failed = told('Warning', 'Failed', `Error: ${reason}`)
+  const failed = event('Warning', 'Failed', `Error: ${reason}`)
   switch (reason) {
     case 'RunContainerError':
     case 'CrashLoopBackOff': {
       const { name, namespace = 'default', uid } = pod.metadata
       const where = `container ${containerName} in pod ${name}_${namespace}(${uid})`
-      return [told('Warning', 'BackOff', `Back-off restarting failed ${where}`)]
+      return [event('Warning', 'BackOff', `Back-off restarting failed ${where}`)]
     }
     case 'ErrImagePull':
-      return [told('Warning', 'Failed', `Failed to pull image "${image}": ${message}`), failed]
+      return [event('Warning', 'Failed', `Failed to pull image "${image}": ${message}`), failed]
     case 'ImagePullBackOff':
-      return [told('Normal', 'BackOff', `Back-off pulling image "${image}"`), failed]
+      return [event('Normal', 'BackOff', `Back-off pulling image "${image}"`), failed]
     case 'ImagePlatformMismatch':
-      return [told('Warning', 'Failed', `Failed to use image: ${message}`), failed]
+      return [event('Warning', 'Failed', `Failed to use image: ${message}`), failed]
     case 'ErrImageNeverPull':
-      return [told('Warning', 'ErrImageNeverPull', message), failed]
+      return [event('Warning', 'ErrImageNeverPull', message), failed]
     case 'InvalidImageName':
-      return [told('Warning', 'InspectFailed', message), failed]
+      return [event('Warning', 'InspectFailed', message), failed]
     case 'CreateContainerConfigError':
     case 'CreateContainerError':
-      return [told('Warning', 'Failed', `Error: ${message}`)]
+      return [event('Warning', 'Failed', `Error: ${message}`)]
     default:
       return []
   }

@@ -8,7 +8,7 @@ export function isFinal(phase: PodPhase | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed'
 }
 
-/** Section by section as the kubelet decides it; see its getPhase. */
+/** Section by section as getPhase (pkg/kubelet/kubelet_pods.go). */
 export function phaseOf(
   pod: Pod,
   statuses: readonly ContainerStatus[],

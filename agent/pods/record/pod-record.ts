@@ -1,4 +1,6 @@
-/** All that the agent remembers of one pod: what it observed, tried and reported. Pure data and the reducers over it. */
+/**
+ * All that the agent remembers of one pod: what it observed, tried and reported. Pure data and the reducers over it.
+ */
 import { comesBack, withoutShutdown } from '../../../api/node-shutdown.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'

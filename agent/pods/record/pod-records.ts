@@ -9,10 +9,14 @@ export interface PodRecords {
   get(uid: string): PodRecord | undefined
   /** The record of the pod; creates it if there is none. */
   of(uid: string): PodRecord
-  /** Replaces the record by the reducer's result, and returns it. Does nothing when the pod has no record (any more). */
+  /**
+   * Replaces the record by the reducer's result, and returns it. Does nothing when the pod has no record (any more).
+   */
   update(uid: string, reduce: (record: PodRecord) => PodRecord): PodRecord | undefined
   delete(uid: string): void
-  /** All containers of this machine were listed once. Before that, a missing record does not mean that a pod is absent. */
+  /**
+   * All containers of this machine were listed once. Before that, a missing record does not mean that a pod is absent.
+   */
   readonly isComplete: boolean
   setComplete(): void
   /** Resolves when `accepts` returns true for the record (undefined: there is none), or when `signal` aborts. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Container } from '../../../api/pod.ts'
 
 /**
- * Covers the name and the image, as the kubelet's does: the only fields of a container that may change while its pod
+ * Covers the name and the image, as HashContainer (pkg/kubelet/container/helpers.go) does: the only fields of a container that may change while its pod
  * lives. Nothing else is in it, so that an agent with new fields or defaults restarts nothing that an older one started.
  */
 export function containerHash({ name, image = '' }: Pick<Container, 'name' | 'image'>): string {

@@ -2,7 +2,10 @@
 import type { Container, ContainerStatus } from '../../../api/pod.ts'
 import type { ContainerMount } from '../runtime/runtime.ts'
 
-/** The kubelet's limits: of one container's file, of its log in place of it, and of all of a pod's together. */
+/**
+ * Limits of pkg/kubelet/container/runtime.go: of one container's file, of its log in place of it, and of all of a pod's
+ * together.
+ */
 export const mostMessageBytes = 4096
 export const mostLogLines = 80
 export const mostLogBytes = 2048
@@ -22,12 +25,12 @@ export function messageMount(
   return [{ source: file, target, readOnly: false, propagation: 'rprivate' }]
 }
 
-/** Shall its log speak for a container that left nothing? */
+/** Whether the end of its log is used for a container without a message. */
 export function asksForLog({ terminationMessagePolicy }: Container, exitCode: number): boolean {
   return terminationMessagePolicy === 'FallbackToLogsOnError' && exitCode !== 0
 }
 
-/** Every container of a pod may say as much as any other. */
+/** The limit is divided equally between the containers of a pod. */
 export function withinPod(statuses: readonly ContainerStatus[], containers: number): readonly ContainerStatus[] {
   const most = Math.floor(mostPodBytes / Math.max(1, containers))
   const shortened = (state: ContainerStatus['state']): ContainerStatus['state'] => {

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../daemon/clock.ts'
 
 export interface TrustedTime {
-  /** The date, in milliseconds since 1970; undefined as long as nobody can tell. */
+  /** The date, in milliseconds since 1970; undefined while it is unknown. */
   nowMs(): number | undefined
   /** How long the machine is up: nothing that runs is older. */
   uptimeMs(): number

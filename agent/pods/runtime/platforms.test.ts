@@ -58,7 +58,7 @@ test('an image runs on its own kind of machine, and on the wider one', async (t)
 test('what is in the way is said with its remedy', async (t) => {
   t.equal(
     platformProblem('app:1', platform('linux/arm64/v8'), platformOf('x86_64'), []),
-    'image "app:1" is for linux/arm64/v8, this machine is linux/amd64: use an image built for linux/amd64, or have the kernel know an emulator (binfmt_misc; on Debian the package qemu-user-static)',
+    'image "app:1" is for linux/arm64/v8, this machine is linux/amd64: use an image built for linux/amd64, or register an emulator in the kernel (binfmt_misc; on Debian the package qemu-user-static)',
   )
 })
 

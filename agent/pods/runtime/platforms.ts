@@ -1,17 +1,17 @@
-/** Does a program of this platform run on this machine, by its processor or by an emulator the kernel knows? */
+/** Does a program of this platform run on this machine, by its processor or by an emulator registered in the kernel? */
 
 /** In Docker's words. */
 export type Platform = {
   readonly os: string
   readonly architecture: string
-  /** Of ARM: `v6`, `v7`, `v8`; '' when it is not said. */
+  /** Of ARM: `v6`, `v7`, `v8`; '' when it is not given. */
   readonly variant: string
 }
 
 /** As the kernel recognises the programs it hands to an emulator. */
 export type Emulator = { readonly offset: number; readonly magic: Uint8Array; readonly mask: Uint8Array | undefined }
 
-/** `machine` as `uname -m` says it. */
+/** `machine`: the output of `uname -m`. */
 export function platformOf(machine: string): Platform {
   const [architecture, variant] = kernelWords[machine] ?? [machine, '']
   return { os: 'linux', architecture, variant }
@@ -27,7 +27,7 @@ const kernelWords: { readonly [machine: string]: readonly [string, string] } = {
   armv6l: ['arm', 'v6'],
 }
 
-/** What is in the way, and what to do about it; undefined when it runs. An image that does not say is believed to. */
+/** What is in the way, and what to do about it; undefined when it runs. An image without a platform is assumed to. */
 export function platformProblem(
   image: string,
   of: Platform,
@@ -36,11 +36,13 @@ export function platformProblem(
 ): string | undefined {
   if (runsNatively(of, machine)) return undefined
   if (isLinux(of) && emulators.some((emulator) => emulates(emulator, of.architecture))) return undefined
-  const remedy = `use an image built for ${platformText(machine)}, or have the kernel know an emulator (binfmt_misc; on Debian the package qemu-user-static)`
+  const remedy = `use an image built for ${platformText(machine)}, or register an emulator in the kernel (binfmt_misc; on Debian the package qemu-user-static)`
   return `image "${image}" is for ${platformText(of)}, this machine is ${platformText(machine)}: ${remedy}`
 }
 
-/** 32-bit programs run on the 64-bit processors of a Pi and of a PC; an older ARM does not know newer instructions. */
+/**
+ * 32-bit programs run on the 64-bit processors of a Pi and of a PC; an older ARM processor lacks newer instructions.
+ */
 export function runsNatively(of: Platform, machine: Platform): boolean {
   if (!isLinux(of)) return false
   const { architecture } = of

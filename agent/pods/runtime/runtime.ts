@@ -4,7 +4,7 @@ import type { Platform } from './platforms.ts'
 
 export type ContainerKind = 'sandbox' | 'container'
 
-/** Who a container is, as its labels say. Containers without these labels are not ours and are never seen. */
+/** The identity of a container, from its labels. Containers without these labels are not ours and are never seen. */
 export type ContainerIdentity = {
   readonly kind: ContainerKind
   readonly podNamespace: string
@@ -16,7 +16,7 @@ export type ContainerIdentity = {
   readonly attempt: number
   /** Fingerprint of the part of the specification it was made from: equal means it may be adopted. */
   readonly specHash: string
-  /** The pod's own, for when it is to be stopped and nobody knows its specification any more. */
+  /** The pod's own, for stopping it when its specification is not known any more. */
   readonly gracePeriodSeconds: number
 }
 
@@ -31,7 +31,7 @@ export type RuntimeContainer = {
   readonly state: 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead'
   readonly exitCode: number
   readonly oomKilled: boolean
-  /** What the engine said when it could not start it: it then stays `created`. */
+  /** The engine's error when it could not start it: it then stays `created`. */
   readonly error: string
   /** RFC 3339, as the engine gives them; undefined when it has not happened. */
   readonly createdAt: string
@@ -45,7 +45,7 @@ export type RuntimeContainer = {
   readonly pid?: number
   /** The folder of what it wrote into its image, where the engine keeps that in one. */
   readonly layerPath?: string
-  /** The file of what it says; older ones stand beside it, with a number behind. */
+  /** Its log file; older ones are beside it, with a number appended. */
   readonly logPath?: string
 }
 
@@ -112,7 +112,7 @@ export type ContainerOptions = {
 export type GuardProfile = { readonly kind: 'standard' | 'none' } | { readonly kind: 'own'; readonly name: string }
 
 export type ContainerSecurity = {
-  /** `user` or `user:group`; undefined: as the image says. */
+  /** `user` or `user:group`; undefined: the image's. */
   readonly user: string | undefined
   /** Further groups. */
   readonly groups: readonly number[]
@@ -132,7 +132,7 @@ export type KernelLimits = {
   readonly swapLimit: boolean
   readonly pidsLimit: boolean
   readonly cpuCfsQuota: boolean
-  /** Without it profiles are not enforced, and the engine does not say so. Undefined: not known. */
+  /** Without it profiles are not enforced, and the engine does not report that. Undefined: unknown. */
   readonly appArmor?: boolean
 }
 
@@ -166,7 +166,7 @@ export type PullProgress = {
   /** Fetched and unpacked, or here before. */
   readonly layersDone: number
   readonly fetchedBytes: number
-  /** Of the layers whose size was told so far. */
+  /** Of the layers whose size is known so far. */
   readonly knownBytes: number
 }
 
@@ -214,8 +214,8 @@ export interface ContainerRuntime {
   /** Under all its names. Gone counts as removed; fails when a container uses it. */
   removeImage(image: ImageReference): Promise<void>
   /**
-   * Tells what happens to containers of ours, until `signal` aborts (it resolves) or the stream breaks (it rejects).
-   * What happened before `opened` is not told: list then.
+   * Calls the listener about changes of our containers, until `signal` aborts (it resolves) or the stream breaks (it rejects).
+   * Changes before `opened` are not reported: list then.
    */
   watch(listener: RuntimeListener, signal: AbortSignal): Promise<void>
 }

@@ -63,11 +63,11 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
   let desired: Desired | undefined
   let mirrors: ReadonlyMap<string, Pod> = new Map()
   let own: ReadonlyMap<string, Pod> | undefined
-  const told = new Map<string, string>()
+  const logged = new Map<string, string>()
 
   const stepFor = (key: string): MirrorStep => {
     const mirror = mirrors.get(key)
-    // Without news of the control plane, or of the files, nobody knows what is missing.
+    // Without the desired pods or the static pods it is unknown what is missing.
     if (desired === undefined || own === undefined) return 'none'
     return mirrorStep(own.get(key), mirror, mirror !== undefined && isHere(mirroredHash(mirror) ?? ''))
   }
@@ -94,7 +94,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     const { namespace = '', name = '', uid } = metadata
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
     const gone = await api.delete(apiPath(namespace, name), signal, options)
-    // Another one of its name, or none, or one that is not ours any more: what there is will be told.
+    // Another one of its name, or none, or one that is not ours any more: the next `desired` message shows it.
     if ([200, 202, 403, 404, 409].includes(gone.status)) return
     throw new MirrorRefused('Mirror pod not removed', gone)
   }
@@ -107,15 +107,15 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     if (step !== 'create' && mirror !== undefined) await remove(mirror, signal)
     const pod = own?.get(key)
     if (step !== 'delete' && pod !== undefined) await create(pod, signal)
-    told.delete(key)
+    logged.delete(key)
     return lookAgainMs
   }
 
   /** Each reason once: it is tried again for as long as it takes. */
-  const tellFailure = (key: string, error: unknown, retryInMs: number) => {
+  const logFailure = (key: string, error: unknown, retryInMs: number) => {
     const reason = error instanceof Error ? error.message : String(error)
-    const isNew = told.get(key) !== reason && !(error instanceof ApiUnreachable)
-    told.set(key, reason)
+    const isNew = logged.get(key) !== reason && !(error instanceof ApiUnreachable)
+    logged.set(key, reason)
     if (isNew) log.warn('Static pod has no right mirror in the API', { pod: key, retryInMs, error })
     else log.debug('Static pod has no right mirror in the API yet', { pod: key, retryInMs, error })
   }
@@ -138,7 +138,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
           queue.done(key, await reconcile(key, signal))
         } catch (error) {
           const retryInMs = queue.failed(key)
-          if (!signal.aborted) tellFailure(key, error, retryInMs)
+          if (!signal.aborted) logFailure(key, error, retryInMs)
         }
       }
     },

@@ -1,4 +1,7 @@
-/** What is said of static pods: the control plane knows each by its mirror, and nothing of it while there is none. */
+/**
+ * Reports static pods under the UID of their mirror pods; keeps the reports of a pod that has none yet (TranslatePodUID
+ * in pkg/kubelet/pod/pod_manager.go).
+ */
 import type { Event } from '../../../api/event.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { mirroredHash } from '../../../api/static-pod.ts'
@@ -18,7 +21,7 @@ export interface MirrorReporter extends Reports {
 const mostEvents = 20
 
 export function mirrorReporter(controlPlane: Reports): MirrorReporter {
-  /** By UID of the static pod: what was said of it last. */
+  /** By UID of the static pod: its last report, and Events that wait for its mirror. */
   const own = new Map<string, { readonly message?: PodMessage; readonly events: readonly Event[] }>()
   let mirrors: ReadonlyMap<string, Pod['metadata']> = new Map()
 
@@ -46,7 +49,7 @@ export function mirrorReporter(controlPlane: Reports): MirrorReporter {
     reportEvent(event) {
       const uid = event.involvedObject.uid ?? ''
       const last = own.get(uid)
-      // An event of a pod that nobody knows is not taken: it waits for the mirror.
+      // The controller rejects an Event of an unknown pod: it waits for the mirror.
       if (last === undefined || mirrors.has(uid)) return controlPlane.reportEvent(event)
       own.set(uid, { ...last, events: [...last.events, event].slice(-mostEvents) })
     },

@@ -27,7 +27,7 @@ function aFolder(t: Test) {
             signal.addEventListener('abort', () => resolve(), { once: true })
           }),
       },
-      tell(pods) {
+      onChange(pods) {
         told.push(pods?.map(({ metadata }) => metadata.name))
         newest = pods ?? []
       },
@@ -94,7 +94,7 @@ test('a bad file is told of once, stops no other, and ends nothing that runs', a
   t.same(told, [['a-pi-01', 'b-pi-01']])
   t.same(log.messages('warn').length, 2)
   t.match(warned, [
-    'InvalidStaticPod: Static pod file /m/c.yaml is not used: it is not YAML: line 1. To mend it, correct the file',
+    'InvalidStaticPod: Static pod file /m/c.yaml is not used: it is not YAML: line 1. To fix it, correct the file',
     '/m/a.yaml',
   ])
   put('/m/a.yaml', 'a', 'busybox:2')

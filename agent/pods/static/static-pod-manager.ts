@@ -16,15 +16,15 @@ export type ManifestFile = { readonly path: string } & (
 export interface ManifestFolder {
   /** Every manifest that is there; none when there is no folder. Rejects when the folder cannot be read. */
   read(): Promise<readonly ManifestFile[]>
-  /** Tells of changes until `signal` aborts. Resolves early when the folder cannot be watched. */
+  /** Reports changes until `signal` aborts. Resolves early when the folder cannot be watched. */
   watch(changed: () => void, signal: AbortSignal): Promise<void>
 }
 
 export type StaticPodNeeds = {
   readonly folder: ManifestFolder
-  /** Told the whole of what the files want, each time it changes; undefined while it is not known. */
-  readonly tell: (pods: readonly Pod[] | undefined) => void
-  /** For whoever runs `kubectl describe node`. */
+  /** Called with all static pods each time they change; undefined while they are not known. */
+  readonly onChange: (pods: readonly Pod[] | undefined) => void
+  /** Records an Event of the node. */
   readonly warn: (reason: string, message: string) => void
   readonly clock: Clock
   readonly log: Log
@@ -33,7 +33,7 @@ export type StaticPodNeeds = {
 export type StaticPodSettings = { readonly nodeName: string; readonly fileCheckMs: number }
 
 export interface StaticPodManager extends Loop {
-  /** Reads the folder once, so that what it says is known before anything is decided. Never rejects. */
+  /** Reads the folder once, before the first pods are admitted. Never rejects. */
   look(): Promise<void>
 }
 
@@ -44,7 +44,7 @@ export function staticPodManager(
   needs: StaticPodNeeds,
   { nodeName, fileCheckMs }: StaticPodSettings,
 ): StaticPodManager {
-  const { folder, tell, warn, clock, log } = needs
+  const { folder, onChange, warn, clock, log } = needs
   /** By file: the last good pod it held. */
   let pods: ReadonlyMap<string, Pod> | undefined
   /** By file: what is wrong with it. */
@@ -69,13 +69,13 @@ export function staticPodManager(
       else wrong.set(path, `${twin} holds a pod of the same name`)
       names.set(podPath(pod), twin ?? path)
     }
-    tellNews(before, now)
-    tellProblems(wrong)
+    logChanges(before, now)
+    reportProblems(wrong)
     problems = wrong
     const same =
       pods !== undefined && now.size === before.size && [...now].every(([path, pod]) => before.get(path) === pod)
     pods = now
-    if (!same) tell([...now.values()])
+    if (!same) onChange([...now.values()])
   }
 
   const podIn = (path: string, content: unknown, last: Pod | undefined) => {
@@ -84,7 +84,7 @@ export function staticPodManager(
     return { ok: true as const, pod: last?.metadata.uid === made.pod.metadata.uid ? last : made.pod }
   }
 
-  const tellNews = (before: ReadonlyMap<string, Pod>, now: ReadonlyMap<string, Pod>) => {
+  const logChanges = (before: ReadonlyMap<string, Pod>, now: ReadonlyMap<string, Pod>) => {
     for (const [path, pod] of now) {
       if (before.get(path) !== pod) log.info('Static pod wanted', { file: path, pod: podPath(pod) })
     }
@@ -93,12 +93,12 @@ export function staticPodManager(
     }
   }
 
-  const tellProblems = (wrong: ReadonlyMap<string, string>) => {
+  const reportProblems = (wrong: ReadonlyMap<string, string>) => {
     for (const [path, because] of wrong) {
       if (problems.get(path) === because) continue
       const remedy = 'correct the file or take it away: it is read again by itself'
       log.warn('Static pod file not used', { file: path, because, remedy })
-      warn('InvalidStaticPod', `Static pod file ${path} is not used: ${because}. To mend it, ${remedy}`)
+      warn('InvalidStaticPod', `Static pod file ${path} is not used: ${because}. To fix it, ${remedy}`)
     }
   }
 
@@ -110,7 +110,7 @@ export function staticPodManager(
       const message = error instanceof Error ? error.message : String(error)
       if (folderProblem !== message) log.warn('Static pod folder not read, its pods stay as they are', { error })
       folderProblem = message
-      if (pods === undefined) tell(undefined)
+      if (pods === undefined) onChange(undefined)
     }
   }
 
@@ -120,17 +120,17 @@ export function staticPodManager(
     async run(signal) {
       while (!signal.aborted) {
         const round = new AbortController()
-        const news = alarm(clock)
-        let isNewer = false
+        const wake = alarm(clock)
+        let hasChanged = false
         const changed = () => {
-          isNewer = true
-          news.ring()
+          hasChanged = true
+          wake.ring()
         }
-        // Armed anew in every round: the folder may have come to be, or be another one of the same name.
+        // Watched again in every round: the folder may have been created or replaced.
         const watching = folder.watch(changed, round.signal)
         await look()
-        await news.sleep(fileCheckMs, signal)
-        if (isNewer) await clock.sleep(quietMs, signal)
+        await wake.sleep(fileCheckMs, signal)
+        if (hasChanged) await clock.sleep(quietMs, signal)
         round.abort()
         await watching
       }

@@ -21,7 +21,10 @@ export type StaticPod =
 
 export type ManifestFacts = { readonly path: string; readonly nodeName: string; readonly nowWallMs: number }
 
-/** As the kubelet makes it: the node's name at the end of its own, known by a hash of what is written and where. */
+/**
+ * With the node's name appended to its own, and a hash of the file as UID (applyDefaults in
+ * pkg/kubelet/config/common.go).
+ */
 export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
   const { apiVersion, kind } = isObject(content) ? content : {}
   if (apiVersion !== 'v1' || kind !== 'Pod') {
@@ -63,7 +66,7 @@ function made({ apiVersion, kind, metadata, spec }: Pod, hash: string, { nodeNam
     spec: withPodDefaults({
       ...spec,
       nodeName,
-      // Nobody may drive it away: it comes from the machine and stays as long as its file.
+      // It is not evicted by taints: it stays as long as its file (applyDefaults in pkg/kubelet/config/common.go).
       tolerations: [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }],
     }),
   }

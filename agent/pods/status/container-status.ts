@@ -15,7 +15,7 @@ export type ContainerFacts = {
   readonly last: PodStatus | undefined
 }
 
-/** `creating`: what is said while it has not been begun, and nothing is in its way. */
+/** `creating`: the waiting reason of a container that was not created yet and has no problem. */
 export function containerStatus(
   { name, image = '' }: Container,
   creating: string,
@@ -33,9 +33,13 @@ export function containerStatus(
   const vital: Vital = facts.vitals.get(newest.id) ?? { started: true, ready: true }
   const running = isRunning(newest)
   const waits = !running && wait !== undefined && wait.reason !== 'ContainerCreating'
-  const told = (one: RuntimeContainer) => stateOf(one, messageOf(one, facts, last))
-  const state = waits ? { waiting: waitingOf(wait) } : told(newest)
-  const before = waits ? told(newest) : previous === undefined ? lastStateOf(last, newest) : told(previous)
+  const stateWithMessage = (one: RuntimeContainer) => stateOf(one, messageOf(one, facts, last))
+  const state = waits ? { waiting: waitingOf(wait) } : stateWithMessage(newest)
+  const before = waits
+    ? stateWithMessage(newest)
+    : previous === undefined
+      ? lastStateOf(last, newest)
+      : stateWithMessage(previous)
   return {
     name,
     state,
@@ -94,7 +98,7 @@ function lostWhileRunning(last: ContainerStatus | undefined): ContainerState['te
   }
 }
 
-/** What was before this container, when only the last report still knows. */
+/** The container before this one, from the last report if the engine no longer has it. */
 function lastStateOf(last: ContainerStatus | undefined, newest: RuntimeContainer): ContainerState | undefined {
   if (last === undefined || newest.identity.attempt === 0) return undefined
   if (last.containerID === containerID(newest)) return last.lastState
@@ -105,7 +109,10 @@ function waitingOf({ reason, message }: WaitingReason): { readonly reason: strin
   return message === '' ? { reason } : { reason, message }
 }
 
-/** Why it could not be started, or what it left; else what was told of it before, when that can be read no longer. */
+/**
+ * The start error and the termination message; else the message of the last report, if the file cannot be read any
+ * more.
+ */
 function messageOf(
   container: RuntimeContainer,
   { messages }: ContainerFacts,
@@ -114,8 +121,8 @@ function messageOf(
   const own = [container.error, messages.get(container.id) ?? ''].filter((text) => text !== '').join(': ')
   if (own !== '') return own
   const id = containerID(container)
-  const told = [last?.state?.terminated, last?.lastState?.terminated].find((end) => end?.containerID === id)
-  return told?.message ?? ''
+  const reported = [last?.state?.terminated, last?.lastState?.terminated].find((end) => end?.containerID === id)
+  return reported?.message ?? ''
 }
 
 function stateOf(container: RuntimeContainer, message: string): ContainerState {

@@ -33,7 +33,7 @@ export function conditionsOf(given: ConditionFacts): readonly PodCondition[] {
   const containersReady = readiness(given)
   const ready = containersReady.status === 'True' ? gatesVerdict(pod) : containersReady
   const since = (verdict: Verdict) => (verdict.status === 'True' ? newestStart(containerStatuses) : undefined)
-  // Since when its gates are open nobody said: since they were seen so.
+  // The time at which its gates were met is not reported: the time of the first observation counts.
   const gated = (pod.spec.readinessGates ?? []).length > 0 ? now : undefined
   const sandboxUp = sandbox !== undefined && isRunning(sandbox)
   return [
@@ -72,13 +72,13 @@ function readiness({ pod, phase, containerStatuses, initStatuses }: ConditionFac
   }
 }
 
-/** Conditions that others write and the pod waits for; as Kubernetes says it. */
+/** Conditions that others write and the pod waits for; in Kubernetes' words (pkg/kubelet/status/generate.go). */
 function gatesVerdict({ spec, status }: Pod): Verdict {
   const closed = (spec.readinessGates ?? []).flatMap(({ conditionType }) => {
-    const said = status?.conditions?.find(({ type }) => type === conditionType)?.status
-    if (said === 'True') return []
-    if (said === undefined) return `corresponding condition of pod readiness gate "${conditionType}" does not exist.`
-    return `the status of pod readiness gate "${conditionType}" is not "True", but ${said}`
+    const value = status?.conditions?.find(({ type }) => type === conditionType)?.status
+    if (value === 'True') return []
+    if (value === undefined) return `corresponding condition of pod readiness gate "${conditionType}" does not exist.`
+    return `the status of pod readiness gate "${conditionType}" is not "True", but ${value}`
   })
   if (closed.length === 0) return { status: 'True' }
   return { status: 'False', reason: 'ReadinessGatesNotReady', message: closed.join(', ') }

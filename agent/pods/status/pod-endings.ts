@@ -1,9 +1,9 @@
-/** What a pod's status says that was refused, ended by a decision, or begins again. */
+/** The status of a pod that was rejected, ended by a decision, or starts again. */
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../api/pod.ts'
 import { qosClassOf } from '../../../api/qos-class.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 
-/** The pod may not run here: as the kubelet says it, without containers. */
+/** The pod was rejected: a status without containers (rejectPod in pkg/kubelet/kubelet.go). */
 export function refusedStatus(
   pod: Pod,
   { reason, message }: { readonly reason: string; readonly message: string },
@@ -19,7 +19,7 @@ export function refusedStatus(
 }
 
 /**
- * The pod is over by a decision, or was before: in the decision's words, which are kept whatever its containers say.
+ * The pod was ended by a decision. Reason and message are the decision's, whatever the state of its containers.
  * Its phase is final only once nothing of it runs.
  */
 export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {

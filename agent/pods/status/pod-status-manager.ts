@@ -1,4 +1,6 @@
-/** Reports the status of pods to the control plane, each only when it changed (pkg/kubelet/status/status_manager.go). */
+/**
+ * Reports the status of pods to the control plane, each only when it changed (pkg/kubelet/status/status_manager.go).
+ */
 import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { ControlPlane } from '../../node/control-plane.ts'

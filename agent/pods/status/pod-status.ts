@@ -30,12 +30,12 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
     ephemeralStatus(containerStatus(container, 'ContainerCreating', found, facts)),
   )
   const decided = phaseOf(pod, containerStatuses, initStatuses)
-  // Who waits to run again has not ended for good, whatever the restart policy says.
+  // A container that waits to run again has not ended for good, whatever the restart policy.
   const goesOn = isFinal(decided) && containerStatuses.some(({ name }) => facts.waiting.has(name))
   const phase = isFinal(facts.last?.phase) ? facts.last?.phase : goesOn ? 'Running' : decided
   const { sandbox } = found
   const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip
-  // One that is over keeps telling the address it had.
+  // A pod that has ended keeps its last address.
   const podIP = sandbox !== undefined && isRunning(sandbox) ? ownIP : isFinal(phase) ? facts.last?.podIP : undefined
   const startTime = facts.last?.startTime ?? startOf(facts)
   return {
@@ -60,7 +60,7 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   }
 }
 
-/** The first thing we made for it, or now: so that an agent that starts again says the same. */
+/** Creation time of its first container, or now: a restarted agent reports the same time. */
 function startOf({ containers, nowWallMs }: StatusFacts): string {
   const [first] = containers.map(({ createdAt }) => createdAt).sort()
   return wholeSeconds(first) ?? rfc3339(nowWallMs)

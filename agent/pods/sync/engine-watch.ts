@@ -27,7 +27,9 @@ export interface EngineWatch {
   run(listener: EngineListener, signal: AbortSignal): Promise<void>
 }
 
-/** The longest wait of pods for an engine that starts late. A connection to a socket without a listener costs nothing. */
+/**
+ * The longest wait of pods for an engine that starts late. A connection to a socket without a listener costs nothing.
+ */
 const retry = { firstMs: 200, maxMs: 2_000 }
 
 export function engineWatch(needs: EngineWatchNeeds): EngineWatch {

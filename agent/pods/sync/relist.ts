@@ -1,4 +1,7 @@
-/** Lists the containers of this machine and syncs the pods whose containers changed (Relist in pkg/kubelet/pleg/generic.go). */
+/**
+ * Lists the containers of this machine and syncs the pods whose containers changed (Relist in
+ * pkg/kubelet/pleg/generic.go).
+ */
 import type { Log } from '../../../daemon/log.ts'
 import { fingerprint, onAdopted } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'

@@ -67,15 +67,15 @@ export type SyncPodNeeds = {
   readonly log: Log
 }
 
-/** A plan is followed this many rounds in one visit: more than any pod needs. */
+/** Rounds of observation and plan in one sync: more than any pod needs. */
 const maxRounds = 12
-/** A pod that does not settle is left alone this long. */
+/** A pod that does not settle is synced again after this time. */
 const unsettledMs = 30_000
 
-/** While the date is not known a deadline is looked at this often. */
+/** While the date is unknown a deadline is checked this often. */
 const undatedMs = 60_000
 
-/** Gives when time will change the plan; undefined when only news will. */
+/** The sync of a pod worker. Skips pods that may still be desired by a source that is not known yet. */
 export function syncPod(needs: SyncPodNeeds): Sync {
   const { records, wanted } = needs
   return async (uid, signal) =>
@@ -119,7 +119,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     const plan = hold && pod ? heldPlan(pod, hold) : planFor(pod, records.of(uid), containers, needs)
     if (pod !== undefined) {
       recordWaiting(uid, pod, plan, needs)
-      if (unknownMs === 0) tellStatus(uid, pod, containers, plan, needs)
+      if (unknownMs === 0) reportStatus(uid, pod, containers, plan, needs)
     }
     const leftMs = pod === undefined ? undefined : leftToLive(uid, pod, needs, runs)
     if (pod !== undefined && leftMs !== undefined && leftMs <= 0) {
@@ -144,8 +144,8 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
 }
 
 /**
- * Asked to stop when the machine went down, they said that they were done, and were not: they are begun again. Those that
- * failed, or are started again whatever they say, need no help.
+ * Stopped by a shutdown of the machine, they exited with 0 without being done: they run again. Containers that failed, or
+ * are restarted anyway, need nothing.
  */
 function cutShort(
   { spec }: Pod,
@@ -159,7 +159,7 @@ function cutShort(
       one.identity.kind === 'container' &&
       hasEnded(one) &&
       exitCodeOf(one) === 0 &&
-      // Told in whole seconds: it may have begun within that one.
+      // `interruptedAt` is in whole seconds: the container may have started within that second.
       Date.parse(one.startedAt ?? one.createdAt) < sinceMs + 1_000 &&
       Date.parse(one.finishedAt ?? one.createdAt) >= sinceMs,
   )
@@ -176,7 +176,7 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
 
 /**
  * Until its deadline, on the monotonic clock: from its first container, or by dates where that was before us. It did not
- * start before it was made, whatever the clock said.
+ * start before it was created, whatever the clock showed.
  */
 function leftToLive(uid: string, pod: Pod, needs: SyncPodNeeds, runs: boolean): number | undefined {
   const { records, clock } = needs
@@ -266,7 +266,7 @@ function planFor(
   return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)
 }
 
-function tellStatus(
+function reportStatus(
   uid: string,
   pod: Pod,
   containers: readonly RuntimeContainer[],
@@ -276,7 +276,7 @@ function tellStatus(
   const known = records.of(uid)
   const over = isOver(pod, known)
   if (over && containers.length === 0) {
-    // Nothing is left to be looked at but the words. Those of the control plane itself it need not be told.
+    // Without containers the decision's status is final. A status that the control plane has set is not reported back.
     if (known.ended !== undefined) statuses.report(uid, pod, known.ended)
     return
   }

@@ -1,4 +1,6 @@
-/** What one container mounts: its volumes are placed, and each mount becomes a path of this machine and one of its own. */
+/**
+ * What one container mounts: its volumes are placed, and each mount becomes a path of this machine and one of its own.
+ */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
@@ -44,7 +46,7 @@ export async function containerMounts(
   return { ok: true, mounts }
 }
 
-/** Brings the files of a running pod to what its ConfigMaps and Secrets say now. What is missing leaves them alone. */
+/** Writes the files of a running pod from its current ConfigMaps and Secrets. Files of a missing one stay. */
 export async function refreshFiles(pod: Pod, sources: EnvSources, store: VolumeStore): Promise<void> {
   for (const volume of pod.spec.volumes ?? []) {
     if (!isMounted(pod, volume.name)) continue

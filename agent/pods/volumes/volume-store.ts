@@ -16,7 +16,7 @@ export interface VolumeStore {
   place(podUID: string, volume: WantedVolume): Promise<string>
   /**
    * A folder or file of a placed volume, for one mount of a container: where it is on this machine. No link in the
-   * volume leads out of it, whoever writes it meanwhile. A folder that is not there is made, but not among files.
+   * volume leads out of it, whatever is written there meanwhile. A folder that is not there is made, but not among files.
    */
   part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
   /** An empty file for what a container leaves to be read, for this attempt at it; those before the last go. */
@@ -25,7 +25,9 @@ export interface VolumeStore {
   message(podUID: string, containerName: string, attempt: number, most: number): Promise<Buffer>
   /** The pod's file for `/etc/hosts`, with this text; those that have it mounted see it change. */
   hostsFile(podUID: string, text: string): Promise<string>
-  /** Nothing of the pod's own volumes is left, nor of its messages. Rejects when `signal` aborts: that may take long. */
+  /**
+   * Nothing of the pod's own volumes is left, nor of its messages. Rejects when `signal` aborts: that may take long.
+   */
   remove(podUID: string, signal?: AbortSignal): Promise<void>
   /** The pods that have something here. */
   podUIDs(): Promise<readonly string[]>

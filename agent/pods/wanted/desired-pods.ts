@@ -1,4 +1,4 @@
-/** What the control plane wants on this node, as last heard. */
+/** The pods that the control plane desires on this node. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Desired, Misread } from '../../../api/desired.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -6,7 +6,7 @@ import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '
 
 /**
  * A message is the whole of what is wanted. Within one epoch of the controller an older one is late and counts for
- * nothing; a new epoch is always news, even when it wants nothing: the controller may have been set up anew.
+ * nothing; a new epoch is always newer, even without pods: the controller may have been reinstalled.
  */
 export function isNewer(known: Desired | undefined, message: Desired): boolean {
   return known === undefined || known.epoch !== message.epoch || known.version < message.version
@@ -42,14 +42,14 @@ function podsByUID({ pods }: Desired): ReadonlyMap<string, Pod> {
   )
 }
 
-/** What others say of a static pod's readiness they write on its mirror. */
+/** Readiness conditions of a static pod are written to its mirror. */
 function withGates(pod: Pod, desired: Desired | undefined): Pod {
   if ((pod.spec.readinessGates ?? []).length === 0) return pod
   const status = desired?.pods.find((one) => mirroredHash(one) === pod.metadata.uid)?.status
   return status === undefined ? pod : { ...pod, status }
 }
 
-/** Nobody makes a pod more than it is by writing on it that it comes from a file. */
+/** A pod of the API cannot become a static pod by its annotation. */
 function notOwn(pod: Pod): Pod {
   if (!isStaticPod(pod)) return pod
   const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: 'api' }

@@ -1,4 +1,4 @@
-/** What must survive a restart of the agent, and the loop that writes it down. */
+/** The state that survives a restart of the agent, and the loop that saves it (pkg/kubelet/checkpointmanager). */
 
 import type { Desired } from '../../../api/desired.ts'
 import type { PodStatus } from '../../../api/pod.ts'
@@ -7,32 +7,32 @@ import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 
-/** What is wanted, and the pods that are over, by UID. */
+/** The desired state, and the final status of pods that have ended, by UID. */
 export type CheckpointData = {
   readonly desired: Desired
   readonly endings: { readonly [uid: string]: PodStatus }
 }
 
-/** `mayBeOld`: from the copy. More may be wanted than it names. */
+/** `mayBeOld`: from the copy. More pods may be desired than it names. */
 export type LoadedCheckpoint = CheckpointData & { readonly mayBeOld?: true }
 
 export interface PodCheckpoint {
   /** undefined: there is none, or none that can be trusted. Never fails. */
   load(): Promise<LoadedCheckpoint | undefined>
   /** Writes only what differs from what is there. */
-  save(remembered: CheckpointData): Promise<void>
+  save(data: CheckpointData): Promise<void>
   /** Writes what is there once more beside it, unless it is there already. Never fails. */
   keepCopy(): Promise<void>
 }
 
 export interface CheckpointWriter {
-  /** There is something new to write. */
+  /** The data changed: saves soon. */
   wake(): void
   run(signal: AbortSignal): Promise<void>
 }
 
 const retry = { firstMs: 500, maxMs: 30_000 }
-/** So far behind is a copy at most, and so seldom is it written where pods come and go all day. */
+/** A copy is at most this old, and is written at most this often. */
 const copyMs = 10 * 60_000
 const idleMs = 24 * 3600_000
 
@@ -43,26 +43,26 @@ export type CheckpointWriterNeeds = {
   readonly log: Log
 }
 
-/** A disk that refuses is tried again, for ever; the pods do not wait for it. */
+/** Retries a failed save without limit; the pods do not wait for it. */
 export function checkpointWriter(
   { checkpoint, clock, random, log }: CheckpointWriterNeeds,
   current: () => CheckpointData | undefined,
 ): CheckpointWriter {
   const wake = alarm(clock)
   let unsaved = false
-  /** Monotonic. The life before may have left none. */
+  /** Monotonic. The previous process may have left no copy. */
   let copyDueMs = clock.monotonicMs() + copyMs
 
   const saveNow = async (): Promise<boolean> => {
-    const remembered = current()
+    const data = current()
     unsaved = false
-    if (remembered === undefined) return true
+    if (data === undefined) return true
     try {
-      await checkpoint.save(remembered)
+      await checkpoint.save(data)
       copyDueMs = Math.min(copyDueMs, clock.monotonicMs() + copyMs)
       return true
     } catch (error) {
-      log.warn('Wanted pods not written down', { error })
+      log.warn('Checkpoint not saved', { error })
       unsaved = true
       return false
     }

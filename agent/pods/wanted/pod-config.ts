@@ -8,7 +8,10 @@ import { podPath, wantedHere } from './desired-pods.ts'
 export interface WantedPods {
   /** The last message of the controller, or the checkpoint's. */
   readonly desired: Desired | undefined
-  /** `desired` is complete: a pod that it does not name is not desired any more. False for an old copy of the checkpoint. */
+  /**
+   * `desired` is complete: a pod that it does not name is not desired any more. False for an old copy of the
+   * checkpoint.
+   */
   readonly isWhole: boolean
   /** Undefined while the static pod files were not read. */
   readonly staticPods: readonly Pod[] | undefined
