@@ -4,7 +4,7 @@ import {
   type AgentConfigurationFile,
   AgentConfigurationSchema,
   agentConfiguration,
-  emptyConfiguration,
+  emptyAgentConfiguration,
 } from './configuration.ts'
 
 const head = 'apiVersion: bramble.dev/v1alpha1\nkind: AgentConfiguration\n'
@@ -20,7 +20,7 @@ function problemsOf(yaml: string): readonly string[] {
 }
 
 test("without a file everything is as the kubelet's defaults", async (t) => {
-  t.match(agentConfiguration(emptyConfiguration), {
+  t.match(agentConfiguration(emptyAgentConfiguration), {
     nodeStatusUpdateMs: 10_000,
     nodeStatusReportMs: 300_000,
     nodeLeaseDurationSeconds: 40,
@@ -31,16 +31,16 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     healthzPort: 10248,
     healthzBindAddress: '127.0.0.1',
   })
-  t.same(agentConfiguration(emptyConfiguration).garbage, {
+  t.same(agentConfiguration(emptyAgentConfiguration).garbage, {
     containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
     images: { highPercent: 85, lowPercent: 80, minAgeMs: 120_000, maxAgeMs: 0 },
   })
-  t.equal(agentConfiguration(emptyConfiguration).evictionHard.length, 5)
-  t.ok(Object.isFrozen(agentConfiguration(emptyConfiguration).evictionHard))
+  t.equal(agentConfiguration(emptyAgentConfiguration).evictionHard.length, 5)
+  t.ok(Object.isFrozen(agentConfiguration(emptyAgentConfiguration).evictionHard))
 })
 
 test('a metered link has a lease of 20 min unless another one is configured', async (t) => {
-  const of = (more: Partial<AgentConfigurationFile>) => agentConfiguration({ ...emptyConfiguration, ...more })
+  const of = (more: Partial<AgentConfigurationFile>) => agentConfiguration({ ...emptyAgentConfiguration, ...more })
   t.match(of({ metered: true }), { metered: true, nodeLeaseDurationSeconds: 1_200 })
   t.match(of({ metered: true, nodeLeaseDurationSeconds: 600 }), { metered: true, nodeLeaseDurationSeconds: 600 })
   t.match(of({ metered: false }), { metered: false, nodeLeaseDurationSeconds: 40 })

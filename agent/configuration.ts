@@ -108,7 +108,7 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly imagePulls: ImagePullerSettings
 }
 
-export const emptyConfiguration: AgentConfigurationFile = {
+export const emptyAgentConfiguration: AgentConfigurationFile = {
   apiVersion: 'bramble.dev/v1alpha1',
   kind: 'AgentConfiguration',
 }

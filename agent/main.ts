@@ -21,7 +21,7 @@ import {
   type AgentConfiguration,
   AgentConfigurationSchema,
   agentConfiguration,
-  emptyConfiguration,
+  emptyAgentConfiguration,
 } from './configuration.ts'
 import { type FoundIdentity, findIdentity, mendIdentity } from './join/identity.ts'
 
@@ -116,14 +116,15 @@ async function configurationFor(asked: string | undefined, root: string) {
   const usual = join(root, '/etc/bramble/agent.yaml')
   const path = asked ?? (existsSync(usual) ? usual : undefined)
   try {
-    const file = path === undefined ? emptyConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
+    const file =
+      path === undefined ? emptyAgentConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
     const { healthzPort, shutdown } = agentConfiguration(file, path)
     const { graceMs, byPriority } = shutdown
     const tableMs = byPriority.reduce((sum, one) => sum + one.graceMs, 0)
     const shutdownMs = graceMs ?? (byPriority.length > 0 ? tableMs : usualShutdownMs)
     return { path, trouble: undefined, healthzPort, shutdownSeconds: shutdownMs / 1000 }
   } catch (error) {
-    const { healthzPort } = agentConfiguration(emptyConfiguration)
+    const { healthzPort } = agentConfiguration(emptyAgentConfiguration)
     return { path, trouble: storyOf(error), healthzPort, shutdownSeconds: usualShutdownMs / 1000 }
   }
 }
@@ -185,7 +186,7 @@ async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<P
   try {
     const file =
       configPath === undefined ? undefined : await readConfigurationFile(configPath, AgentConfigurationSchema)
-    const configuration = agentConfiguration(file ?? emptyConfiguration, configPath)
+    const configuration = agentConfiguration(file ?? emptyAgentConfiguration, configPath)
     const found = await findIdentity(dataDir)
     if (found === undefined) return { problem: notJoined(dataDir) }
     const joinedAs = found.identity.nodeName

@@ -1,6 +1,6 @@
 /**
- * What only this machine's owner may ask of a running controller: HTTP on a Unix socket in its data directory, which
- * nobody else may open.
+ * The admin socket of a running controller: HTTP on a Unix socket in its data directory, which only the owner of that
+ * directory and root can open.
  */
 import { createReadStream } from 'node:fs'
 import { chmod, rm } from 'node:fs/promises'
@@ -15,27 +15,27 @@ const reloadPath = '/reload'
 /** The kernel's limit for the path of a socket, with its closing zero. */
 const longestSocketPath = 107
 
-export function doorPath(dataDir: string): string {
+export function adminSocketPath(dataDir: string): string {
   return join(dataDir, 'controller.sock')
 }
 
-export type LocalDoorNeeds = {
+export type AdminSocketNeeds = {
   readonly path: string
-  /** A backup in a file that the door removes when it was handed out. */
+  /** A backup in a file, which is removed once it is sent. */
   readonly backup: () => Promise<string>
-  /** Takes over what was changed in the authority's folder. */
+  /** Reads the authority's folder again. */
   readonly reload: () => Promise<void>
   readonly log: Log
 }
 
-export interface LocalDoor {
+export interface AdminSocket {
   /** Rejects when the socket cannot be made. */
   listen(): Promise<void>
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Whoever holds the lock on the data directory may take away the socket that a killed controller left. */
-export function localDoor({ path, backup, reload, log }: LocalDoorNeeds): LocalDoor {
+/** Call it while holding the lock on the data directory: it removes the socket that a killed controller left. */
+export function adminSocket({ path, backup, reload, log }: AdminSocketNeeds): AdminSocket {
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing))
 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -48,7 +48,7 @@ export function localDoor({ path, backup, reload, log }: LocalDoorNeeds): LocalD
           (error: unknown) => refuse(outgoing, 500, storyOf(error)),
         )
       default:
-        return refuse(outgoing, 404, 'There is no such thing')
+        return refuse(outgoing, 404, 'Not found')
     }
   }
 
@@ -58,7 +58,7 @@ export function localDoor({ path, backup, reload, log }: LocalDoorNeeds): LocalD
       try {
         outgoing.writeHead(200, { 'content-type': 'application/vnd.sqlite3' })
         await pipeline(createReadStream(file), outgoing)
-        log.info('Backup handed out')
+        log.info('Backup sent')
       } finally {
         await rm(file, { force: true })
       }
@@ -93,19 +93,19 @@ function refuse(outgoing: ServerResponse, code: number, text: string): void {
   else outgoing.writeHead(code, { 'content-type': 'text/plain' }).end(`${text}\n`)
 }
 
-/** The backup of the controller behind this door; undefined when nobody is behind it. */
-export function askForBackup(path: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
-  return ask(path, 'GET', backupPath, signal)
+/** The backup that the running controller makes; undefined when none listens. Rejects with the controller's message. */
+export function requestBackup(path: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
+  return call(path, 'GET', backupPath, signal)
 }
 
-/** False when nobody is behind the door: a controller that starts reads everything anyway. */
-export async function askToReload(path: string, signal: AbortSignal): Promise<boolean> {
-  const answer = await ask(path, 'POST', reloadPath, signal)
+/** Has the running controller read the authority's folder again. False when none listens: a start reads everything. */
+export async function requestReload(path: string, signal: AbortSignal): Promise<boolean> {
+  const answer = await call(path, 'POST', reloadPath, signal)
   answer?.resume()
   return answer !== undefined
 }
 
-function ask(path: string, method: string, what: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
+function call(path: string, method: string, what: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath: path, method, path: what, signal }, (response) => {
       if (response.statusCode === 200) return resolve(response)

@@ -14,7 +14,7 @@ import { type Log, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
-import { doorPath, localDoor } from './admin-socket.ts'
+import { adminSocket, adminSocketPath } from './admin-socket.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/message-limits.ts'
@@ -39,7 +39,7 @@ import { usageBoard } from './usage/usage-board.ts'
 const pidFileName = 'controller.pid'
 const storeDeadlineMs = 5_000
 
-export type Assembly = {
+export type BrokerControllerNeeds = {
   readonly configuration: ControllerConfiguration
   readonly flags: Flags
   readonly log: Log
@@ -48,8 +48,8 @@ export type Assembly = {
 }
 
 /** Resolves when `signal` aborted and everything is closed; rejects with what made it impossible to go on. */
-export async function runController(
-  { configuration, flags, log, service }: Assembly,
+export async function runBrokerController(
+  { configuration, flags, log, service }: BrokerControllerNeeds,
   signal: AbortSignal,
 ): Promise<void> {
   const { dataDir } = flags
@@ -171,14 +171,14 @@ export async function runController(
       caHash,
     })
 
-    const door = localDoor({
-      path: doorPath(dataDir),
+    const socket = adminSocket({
+      path: adminSocketPath(dataDir),
       reload: own.reload,
       backup: () =>
         makeBackup({ dataDir, copyStore: store.copyTo, now: rfc3339(clock.wallMs()), version }, randomUUID()),
       log,
     })
-    await door.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
+    await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
 
     const view = {
       ready: () => true,
@@ -188,7 +188,7 @@ export async function runController(
     const loops: readonly Loop[] = [
       ...(service === undefined ? [] : [serviceLoop(service, view, clock, log)]),
       { name: 'api', run: api.run },
-      { name: 'local-door', run: door.run },
+      { name: 'admin-socket', run: socket.run },
       revocations,
       checkpoints,
       own,

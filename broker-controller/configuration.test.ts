@@ -1,7 +1,11 @@
 import { test } from 'tap'
 import { decodeConfiguration } from '../daemon/configuration-file.ts'
 import { help, readCommandLine } from './commands/command-line.ts'
-import { ControllerConfigurationSchema, controllerConfiguration, emptyConfiguration } from './configuration.ts'
+import {
+  ControllerConfigurationSchema,
+  controllerConfiguration,
+  emptyControllerConfiguration,
+} from './configuration.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings } from './controllers/node-cidr.ts'
 import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle/node-lifecycle-settings.ts'
@@ -20,7 +24,7 @@ function configured(argv: readonly string[], yaml = '') {
 test('without a word everything has Kubernetes’ default', async (t) => {
   const { flags } = { flags: readCommandLine([]) }
   if (flags.want !== 'run') return t.fail()
-  const defaults = controllerConfiguration({ flags: flags.flags, file: emptyConfiguration, isTerminal: true })
+  const defaults = controllerConfiguration({ flags: flags.flags, file: emptyControllerConfiguration, isTerminal: true })
   t.same(defaults.listen, { apiPort: 6443, mqttPort: 8883, bindAddress: undefined })
   t.same(defaults.log, { format: 'text', level: 'info' })
   t.same(defaults.nodeLifecycle, defaultNodeLifecycleSettings)

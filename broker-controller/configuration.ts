@@ -96,7 +96,7 @@ export type ControllerConfiguration = {
   readonly nodeCidrs: NodeCidrSettings | undefined
 }
 
-export const emptyConfiguration: ControllerConfigurationFile = {
+export const emptyControllerConfiguration: ControllerConfigurationFile = {
   apiVersion: 'bramble.dev/v1alpha1',
   kind: 'ControllerConfiguration',
 }

@@ -6,7 +6,7 @@ import { exitCode } from '../daemon/exit-code.ts'
 import { openLog, storyOf } from '../daemon/log.ts'
 import { openServiceManager } from '../daemon/service-manager.ts'
 import { version } from '../daemon/version.ts'
-import { runController } from './assembly.ts'
+import { runBrokerController } from './assembly.ts'
 import { backupCommand, restoreCommand } from './commands/backup-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
@@ -16,7 +16,7 @@ import {
   type ControllerConfiguration,
   ControllerConfigurationSchema,
   controllerConfiguration,
-  emptyConfiguration,
+  emptyControllerConfiguration,
 } from './configuration.ts'
 import { LaterStoreError } from './store/sqlite/sqlite-file.ts'
 
@@ -72,7 +72,9 @@ async function configured(want: 'run' | 'check', flags: Flags, signal: AbortSign
   try {
     const { config } = flags
     const file =
-      config === undefined ? emptyConfiguration : await readConfigurationFile(config, ControllerConfigurationSchema)
+      config === undefined
+        ? emptyControllerConfiguration
+        : await readConfigurationFile(config, ControllerConfigurationSchema)
     configuration = controllerConfiguration({ flags, file, isTerminal: process.stdout.isTTY })
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
@@ -86,7 +88,7 @@ async function configured(want: 'run' | 'check', flags: Flags, signal: AbortSign
   const log = openLog({ ...configuration.log, write: (line) => void process.stdout.write(line) })
   try {
     const service = await openServiceManager(process.env, log)
-    await runController({ configuration, flags, log, service }, signal)
+    await runBrokerController({ configuration, flags, log, service }, signal)
     log.info('Controller stopped')
     return exitCode.fine
   } catch (error) {

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import type { NetworkInterfaceInfo } from 'node:os'
 
-export type Machine = {
+export type HostAddresses = {
   readonly hostname: string
   /** As `os.networkInterfaces()` tells. */
   readonly interfaces: { readonly [name: string]: readonly NetworkInterfaceInfo[] | undefined }
@@ -24,7 +24,7 @@ export type ServerNames = {
 }
 
 export function serverNames(
-  { hostname, interfaces }: Machine,
+  { hostname, interfaces }: HostAddresses,
   { advertiseAddress, bindAddress, hosts }: ServerAddresses,
 ): ServerNames {
   // Of all addresses only this one is listened on.
@@ -51,7 +51,7 @@ export function urlHost(address: string): string {
 }
 
 /** The address that stands for all: '::' takes IPv4 too, but not every machine has IPv6. */
-export function anyAddress({ interfaces }: Pick<Machine, 'interfaces'>): string {
+export function anyAddress({ interfaces }: Pick<HostAddresses, 'interfaces'>): string {
   const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
   return addresses.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0'
 }

@@ -3,14 +3,14 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { parse } from 'yaml'
-import { AgentConfigurationSchema, agentConfiguration, emptyConfiguration } from '../agent/configuration.ts'
+import { AgentConfigurationSchema, agentConfiguration, emptyAgentConfiguration } from '../agent/configuration.ts'
 import { builtInResources } from '../api/resources.ts'
 import { type Topic, topicName, topicRules } from '../api/topics.ts'
 import { readCommandLine } from '../broker-controller/commands/command-line.ts'
 import {
   ControllerConfigurationSchema,
   controllerConfiguration,
-  emptyConfiguration as emptyController,
+  emptyControllerConfiguration,
 } from '../broker-controller/configuration.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -76,15 +76,15 @@ test('the page about configuration tells the defaults', async (t) => {
   const [, agent = '', controller = ''] = textOf('docs/configuration.md').split(/^## /m)
   // Who sets how often a node is looked at sets how often it reports, too: said there.
   for (const [field, value] of defaultsTold(agent).filter(([field]) => field !== 'nodeStatusUpdateFrequency')) {
-    const file = { ...emptyConfiguration, [field]: value }
-    t.same(agentConfiguration(file), agentConfiguration(emptyConfiguration), `${field}: ${value}`)
+    const file = { ...emptyAgentConfiguration, [field]: value }
+    t.same(agentConfiguration(file), agentConfiguration(emptyAgentConfiguration), `${field}: ${value}`)
   }
   const line = readCommandLine([])
   if (line.want !== 'run') return t.fail('nothing typed means run')
   const given = { flags: line.flags, isTerminal: true }
-  const otherwise = controllerConfiguration({ ...given, file: emptyController })
+  const otherwise = controllerConfiguration({ ...given, file: emptyControllerConfiguration })
   for (const [field, value] of defaultsTold(controller)) {
-    const file = { ...emptyController, [field]: value }
+    const file = { ...emptyControllerConfiguration, [field]: value }
     t.same(controllerConfiguration({ ...given, file }), otherwise, `${field}: ${value}`)
   }
 })

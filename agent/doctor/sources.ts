@@ -24,7 +24,7 @@ export interface MachineFiles {
   has(path: string): Promise<boolean>
 }
 
-export interface Machine {
+export interface ExaminedMachine {
   readonly files: MachineFiles
   /** What the checks of health read. A reading that cannot be had rejects, saying why. */
   health(): Promise<HealthSource>
@@ -65,7 +65,7 @@ export interface AgentState {
 }
 
 export type DoctorSources = {
-  readonly machine: Machine
+  readonly machine: ExaminedMachine
   /** Undefined: a saved tree is looked at. */
   readonly live: LiveMachine | undefined
   readonly agent: AgentState

@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import { allocatableOf, asQuantities, capacityOf, type Machine, missingCapacity } from './capacity.ts'
+import { allocatableOf, asQuantities, capacityOf, type MachineCapacity, missingCapacity } from './capacity.ts'
 
 const mib = 2 ** 20
-const pi4: Machine = {
+const pi4: MachineCapacity = {
   cpus: 4,
   memoryBytes: 3884392 * 1024,
   ephemeralStorageBytes: 30_000 * mib,

@@ -4,7 +4,7 @@
 export type Amounts = { readonly [resource: string]: number }
 
 /** The machine as it was found at start. */
-export type Machine = {
+export type MachineCapacity = {
   readonly cpus: number
   readonly memoryBytes: number
   /** The size of the filesystem that holds our data. */
@@ -19,7 +19,7 @@ export type PodLimits = {
   readonly podsPerCore: number
 }
 
-export function capacityOf(machine: Machine, { maxPods, podsPerCore }: PodLimits): Amounts {
+export function capacityOf(machine: MachineCapacity, { maxPods, podsPerCore }: PodLimits): Amounts {
   return {
     cpu: machine.cpus,
     memory: machine.memoryBytes,

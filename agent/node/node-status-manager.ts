@@ -5,7 +5,14 @@ import { alarm } from '../../daemon/alarm.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { messageOf } from '../../daemon/errors.ts'
 import type { Log } from '../../daemon/log.ts'
-import { type Amounts, allocatableOf, capacityOf, type Machine, missingCapacity, type PodLimits } from './capacity.ts'
+import {
+  type Amounts,
+  allocatableOf,
+  capacityOf,
+  type MachineCapacity,
+  missingCapacity,
+  type PodLimits,
+} from './capacity.ts'
 import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { type NodeEvent, nodeEvents } from './node-event.ts'
@@ -13,7 +20,7 @@ import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts
 import type { RuntimeHealth } from './runtime-health.ts'
 
 export type NodeStatusNeeds = {
-  readonly machine: Machine
+  readonly machine: MachineCapacity
   readonly system: SystemFacts
   /** The node's addresses now; rejects, with a reason, when there is none. */
   readonly addresses: () => Promise<readonly NodeAddress[]>

@@ -5,7 +5,7 @@ import { basename, join, resolve } from 'node:path'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { exitCode } from '../../daemon/exit-code.ts'
 import { readOptions } from '../../daemon/options.ts'
-import { askForBackup, doorPath } from '../admin-socket.ts'
+import { adminSocketPath, requestBackup } from '../admin-socket.ts'
 import { type Backup, copyIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
 import {
   authorityFolderName,
@@ -92,7 +92,7 @@ async function backup(wanted: string, dataDir: string, { nowMs, version, signal 
   const isFolder = (await stat(wanted).catch(() => undefined))?.isDirectory() ?? false
   const target = isFolder ? join(wanted, `bramble-controller-${now.replaceAll(':', '')}.backup`) : wanted
   if (await isThere(target)) throw new Error(`${target} is there already: give another name, or remove it`)
-  const running = await askForBackup(doorPath(dataDir), signal)
+  const running = await requestBackup(adminSocketPath(dataDir), signal)
   if (running !== undefined) return told(await keepBackup(running, target), target)
 
   const store = join(dataDir, storeFileName)

@@ -7,7 +7,7 @@ import { systemClock as clock } from '../../daemon/clock.ts'
 import { removeUnfinished } from '../../daemon/durable-file.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { isRoot, skipWithout } from '../../test/support/missing-parts.ts'
-import { askForBackup, doorPath, localDoor } from '../admin-socket.ts'
+import { adminSocket, adminSocketPath, requestBackup } from '../admin-socket.ts'
 import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
 import { readBackup } from '../store/sqlite/sqlite-backup.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
@@ -248,17 +248,17 @@ test('what root makes becomes the owner’s, whatever leads to the directory or 
   t.equal((await stat(join(outside, 'file'))).uid, 0)
 })
 
-test('nobody behind the door is no error, and what the controller cannot do is said', async (t) => {
+test('an admin socket that nothing serves is no error; a failure of the controller is reported', async (t) => {
   const folder = await temporaryFolder(t)
-  t.equal(await askForBackup(doorPath(folder), new AbortController().signal), undefined)
+  t.equal(await requestBackup(adminSocketPath(folder), new AbortController().signal), undefined)
   const stop = new AbortController()
   const log = quietLog(t)
   const refuse = () => Promise.reject(new Error('the disk is full'))
-  const door = localDoor({ path: doorPath(folder), backup: refuse, reload: refuse, log })
-  await door.listen()
-  const running = door.run(stop.signal)
-  t.equal((await stat(doorPath(folder))).mode & 0o777, 0o600)
-  await t.rejects(askForBackup(doorPath(folder), stop.signal), { message: 'the disk is full' })
+  const socket = adminSocket({ path: adminSocketPath(folder), backup: refuse, reload: refuse, log })
+  await socket.listen()
+  const running = socket.run(stop.signal)
+  t.equal((await stat(adminSocketPath(folder))).mode & 0o777, 0o600)
+  await t.rejects(requestBackup(adminSocketPath(folder), stop.signal), { message: 'the disk is full' })
   t.same(log.messages('warn'), ['Backup failed'])
   stop.abort()
   await running

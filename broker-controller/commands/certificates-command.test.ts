@@ -5,7 +5,7 @@ import { type Test, test } from 'tap'
 import { openAuthority } from '../../certs/authority.ts'
 import { beginRollover, changeOver, rolloverIn } from '../../certs/rollover.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { doorPath, localDoor } from '../admin-socket.ts'
+import { adminSocket, adminSocketPath } from '../admin-socket.ts'
 import { certificatesCommand } from './certificates-command.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
@@ -50,10 +50,10 @@ async function aFleet(t: Test) {
     async openDoor() {
       const reload = async () => void reloads++
       const backup = () => Promise.reject(new Error('not asked for'))
-      const door = localDoor({ path: doorPath(dataDir), backup, reload, log: quietLog(t) })
-      await door.listen()
+      const socket = adminSocket({ path: adminSocketPath(dataDir), backup, reload, log: quietLog(t) })
+      await socket.listen()
       const stop = new AbortController()
-      const running = door.run(stop.signal)
+      const running = socket.run(stop.signal)
       t.teardown(async () => {
         stop.abort()
         await running

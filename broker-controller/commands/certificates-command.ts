@@ -15,13 +15,13 @@ import { systemClock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { exitCode } from '../../daemon/exit-code.ts'
 import { readOptions } from '../../daemon/options.ts'
-import { askToReload, doorPath } from '../admin-socket.ts'
+import { adminSocketPath, requestReload } from '../admin-socket.ts'
 import { type ApiAccess, type KubeconfigPlace, kubeconfigPlace, readKubeconfig } from '../kubeconfig.ts'
 import { revocationsIn, revocationsKey, withRevoked } from '../store/revocations.ts'
 import { authorityFolderName, giveToOwner } from './backup.ts'
 import type { BackupCommandNeeds } from './backup-command.ts'
-import { columns } from './columns.ts'
 import { failureText } from './command-failure.ts'
+import { textTable } from './text-table.ts'
 
 type Place = { readonly dataDir: string; readonly kubeconfig: KubeconfigPlace }
 
@@ -107,7 +107,7 @@ async function list(place: Place, { nowMs, signal }: BackupCommandNeeds): Promis
   const out = [...revocationsIn(revoked).values()].map(
     ({ user, beforeMs, reason }) => `revoked: ${user}, what is from before ${iso(beforeMs)} (${reason})\n`,
   )
-  return `${columns([['CERTIFICATE', 'UNTIL', 'LEFT', 'KEY, OF NODES: SIGNED BY'], ...rows])}${out.join('')}`
+  return `${textTable([['CERTIFICATE', 'UNTIL', 'LEFT', 'KEY, OF NODES: SIGNED BY'], ...rows])}${out.join('')}`
 }
 
 type FileCertificate = { readonly what: string; readonly certificate: X509Certificate }
@@ -247,7 +247,7 @@ function refuseLate(late: readonly NodeCertificate[], force: boolean, what: stri
 /** What else is to be said: a controller that does not hear of it goes on as it was. */
 async function takeOver(dataDir: string, signal: AbortSignal): Promise<string> {
   await giveToOwner(dataDir)
-  const isTaken = await askToReload(doorPath(dataDir), signal)
+  const isTaken = await requestReload(adminSocketPath(dataDir), signal)
   return isTaken
     ? ''
     : 'No controller took this over: it does when it is started (systemctl restart bramble-controller).\n'

@@ -16,8 +16,8 @@ import { exitCode } from '../../daemon/exit-code.ts'
 import { readOptions } from '../../daemon/options.ts'
 import { readKubeconfig } from '../kubeconfig.ts'
 import { checkpointWindowKey } from '../store/checkpoint-window.ts'
-import { columns } from './columns.ts'
 import { failureText } from './command-failure.ts'
+import { textTable } from './text-table.ts'
 
 export type CheckpointsCommandNeeds = {
   readonly stdout: (text: string) => void
@@ -191,7 +191,7 @@ function table<T>(
   items: readonly T[],
   row: (item: T) => readonly string[],
 ): readonly string[] {
-  return items.length === 0 ? [] : [`\n${title}\n`, columns([header, ...items.map(row)])]
+  return items.length === 0 ? [] : [`\n${title}\n`, textTable([header, ...items.map(row)])]
 }
 
 const help = `Usage: bramble-controller checkpoints [status]

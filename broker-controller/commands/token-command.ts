@@ -28,8 +28,8 @@ import {
   parseKubeconfig,
   readKubeconfig,
 } from '../kubeconfig.ts'
-import { columns } from './columns.ts'
 import { failureText } from './command-failure.ts'
+import { textTable } from './text-table.ts'
 
 export type TokenCommandNeeds = {
   readonly stdout: (text: string) => void
@@ -166,7 +166,7 @@ async function table(client: ApiClient, signal: AbortSignal): Promise<string> {
     .map(decodeToken)
     .filter((token) => token !== undefined)
     .map((token) => rowOf(token, nowMs))
-  return columns([['TOKEN', 'TTL', 'EXPIRES', 'USAGES', 'DESCRIPTION'], ...rows])
+  return textTable([['TOKEN', 'TTL', 'EXPIRES', 'USAGES', 'DESCRIPTION'], ...rows])
 }
 
 /** Items of a list need not say what they are. */

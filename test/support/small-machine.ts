@@ -14,7 +14,7 @@ import { readInventory } from '../../agent/adapters/kernel/host-inventory.ts'
 import { hostSignals } from '../../agent/adapters/kernel/host-signals.ts'
 import { kernelLog } from '../../agent/adapters/kernel/kernel-log.ts'
 import { podUsage } from '../../agent/adapters/kernel/pod-usage.ts'
-import { type AgentConfigurationFile, agentConfiguration, emptyConfiguration } from '../../agent/configuration.ts'
+import { type AgentConfigurationFile, agentConfiguration, emptyAgentConfiguration } from '../../agent/configuration.ts'
 import { evictionManager } from '../../agent/eviction/eviction-manager.ts'
 import { oomWatch } from '../../agent/eviction/oom-watch.ts'
 import { storageLimits } from '../../agent/eviction/storage-limits.ts'
@@ -78,7 +78,7 @@ export async function smallMachine(
   await machineRoot(root, dockerd.cgroup)
   const data = dataDirectory ?? join(folder, 'data')
   await mkdir(data, { recursive: true })
-  const configuration = agentConfiguration({ ...emptyConfiguration, ...settings })
+  const configuration = agentConfiguration({ ...emptyAgentConfiguration, ...settings })
   const log = quietLog(t)
   const controlPlane = fakeControlPlane()
   const event = nodeEvents({ controlPlane, clock: systemClock }, 'pi-01')

@@ -5,7 +5,7 @@
 import { readdir, readFile, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { within } from '../../../daemon/deadline.ts'
-import type { Machine } from '../../node/capacity.ts'
+import type { MachineCapacity } from '../../node/capacity.ts'
 import type { SystemFacts } from '../../node/node-status.ts'
 import { readBootID, readHardwareIdentity } from './host-identity.ts'
 import type { FilesystemStats } from './host-signals.ts'
@@ -18,7 +18,7 @@ export type InventoryNeeds = {
   readonly statfs?: (path: string) => Promise<FilesystemStats>
 }
 
-export type Inventory = { readonly machine: Machine; readonly system: SystemFacts }
+export type Inventory = { readonly machine: MachineCapacity; readonly system: SystemFacts }
 
 export async function readInventory({ root, dataDirectory, statfs: ask = statfs }: InventoryNeeds): Promise<Inventory> {
   const [machine, system] = await Promise.all([readMachine(root, dataDirectory, ask), readSystem(root)])
@@ -29,7 +29,7 @@ async function readMachine(
   root: string,
   dataDirectory: string,
   ask: (path: string) => Promise<FilesystemStats>,
-): Promise<Machine> {
+): Promise<MachineCapacity> {
   const [cpus, meminfo, disk, hugePageBytes] = await Promise.all([
     readCPUs(root),
     readFile(join(root, 'proc/meminfo'), 'utf8'),
@@ -51,7 +51,7 @@ async function readCPUs(root: string): Promise<number> {
   return cpuinfo.match(/^processor\s*:/gm)?.length ?? 1
 }
 
-async function readHugePages(root: string): Promise<Machine['hugePageBytes']> {
+async function readHugePages(root: string): Promise<MachineCapacity['hugePageBytes']> {
   const folder = join(root, 'sys/kernel/mm/hugepages')
   const sizes = await readdir(folder).catch(() => []) // a kernel without huge pages
   const amounts = await Promise.all(

@@ -20,8 +20,8 @@ import {
   type AgentState,
   type ConfigurationReading,
   type DoctorSources,
+  type ExaminedMachine,
   type LiveMachine,
-  type Machine,
   notSaved,
 } from '../sources.ts'
 import type { SpaceReading } from '../storage.ts'
@@ -83,7 +83,7 @@ type MachineNeeds = {
   readonly docker: () => Promise<DockerFacts | DockerSilent>
 }
 
-function machineBelow({ root, dataDirectory, timeSynchronized, docker }: MachineNeeds): Machine {
+function machineBelow({ root, dataDirectory, timeSynchronized, docker }: MachineNeeds): ExaminedMachine {
   const files = machineFiles(root)
   const plain = machineSensors({ root })
   const isSynchronized = async () => plain.time().synchronized ?? (await timeSynchronized())
