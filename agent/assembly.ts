@@ -1,7 +1,7 @@
 /** Configuration and identity → adapters → managers, running until told to stop. */
 import { hostname as machineName, machine as unameMachine } from 'node:os'
 import { join } from 'node:path'
-import { shutdownProblem } from '../api/node-shutdown.ts'
+import { shutdownProblem } from '../api/node/node-shutdown.ts'
 import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { loopWatch } from '../daemon/loop-watch.ts'

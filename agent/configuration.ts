@@ -1,8 +1,8 @@
 /** AgentConfiguration: the kubelet's names and defaults, decoded once, every problem told at once. */
 import { isIP } from 'node:net'
 import { labelKeyProblem, labelValueProblem } from '../api/names.ts'
+import { isReservedNodeLabel } from '../api/node/node-labels.ts'
 import { type Taint, TaintSchema } from '../api/node.ts'
-import { isReservedNodeLabel } from '../api/node-labels.ts'
 import { milliValue, quantityToNumber, tryParseQuantity } from '../api/quantity.ts'
 import {
   bool,

@@ -6,10 +6,10 @@
  */
 
 import { Check } from 'typebox/schema'
-import { isObject } from './json.ts'
 import { fieldWithin, invalid, mostProblems, notSupported, type Problem, required, typeInvalid } from './problem.ts'
 import { formatQuantity, tryParseQuantity } from './quantity.ts'
 import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
+import { isObject } from './text/json.ts'
 
 export type Decoded<T> =
   | { readonly ok: true; readonly value: T; readonly unknownFields: readonly string[] }

@@ -1,5 +1,5 @@
 /** policy/v1 PodDisruptionBudget, and the Eviction it is asked about. */
-import { DeleteOptionsSchema } from './delete-options.ts'
+import { DeleteOptionsSchema } from './deletion/delete-options.ts'
 import { LabelSelectorSchema, ObjectMetaSchema } from './meta.ts'
 import {
   type Described,

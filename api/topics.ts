@@ -4,11 +4,11 @@
  */
 import { ConfigMapSchema } from './config-map.ts'
 import { EventSchema } from './event.ts'
+import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
 import { PodSchema, PodStatusSchema } from './pod.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, type TSchema, text } from './schema.ts'
 import { SecretSchema } from './secret.ts'
-import { SummarySchema } from './stats.ts'
 
 const topicPrefix = 'bramble/v1'
 

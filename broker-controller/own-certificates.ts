@@ -6,7 +6,7 @@ import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'n
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { administrator } from '../api/identity.ts'
-import { certificatesIn } from '../api/pem.ts'
+import { certificatesIn } from '../api/text/pem.ts'
 import { type Authority, openAuthority, wrongDate } from '../certs/authority.ts'
 import { checkNodeCSR, signNodeCSR } from '../certs/csr.ts'
 import { type Issued, issueAdmin, issueServer, yearMs } from '../certs/issue.ts'

@@ -1,6 +1,6 @@
 /** Which of the fleet's authorities made this client certificate? The caller checks its dates. */
 import { X509Certificate } from 'node:crypto'
-import { certificatesIn } from '../api/pem.ts'
+import { certificatesIn } from '../api/text/pem.ts'
 import { caHash } from './ca-hash.ts'
 
 const clientUse = '1.3.6.1.5.5.7.3.2'

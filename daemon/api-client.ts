@@ -1,7 +1,7 @@
 /** The fleet's API over HTTPS, for programs: JSON in and out, one authority trusted, a deadline on every call. */
 
 import { type RequestOptions, request } from 'node:https'
-import { parseJson } from '../api/json.ts'
+import { parseJson } from '../api/text/json.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { TooLate, withDeadline } from './deadline.ts'
 import { codeOf } from './errors.ts'

@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { type ConnectionOptions, checkServerIdentity, connect, type TLSSocket } from 'node:tls'
-import { certificatesIn } from '../api/pem.ts'
+import { certificatesIn } from '../api/text/pem.ts'
 
 export interface KnownTime {
   /** The system's clock is known to be right: it alone judges. */

@@ -1,5 +1,5 @@
 /** This machine as a member of its fleet: its certificate, its Node object, and what a controller must be told of it. */
-import { certificatesIn } from '../../api/pem.ts'
+import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'

@@ -1,5 +1,5 @@
 /** Is the controller there, is it ours, does it know us, and does it still mean this machine? One step after the other. */
-import { describeHardware, type HardwareIdentity, sameMachine } from '../../api/hardware-identity.ts'
+import { describeHardware, type HardwareIdentity, sameMachine } from '../../api/node/hardware-identity.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { controllerClock } from './time.ts'
 

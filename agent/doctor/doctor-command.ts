@@ -1,5 +1,5 @@
 /** `bramble-agent doctor`: what was typed → looking → a report, and what may be put right. */
-import { describeHardware } from '../../api/hardware-identity.ts'
+import { describeHardware } from '../../api/node/hardware-identity.ts'
 import { exitCode } from '../../daemon/exit-code.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { readOptions } from '../../daemon/options.ts'

@@ -1,6 +1,6 @@
 /** Does this machine have what proves who it is, and is that good for long enough? */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { certificatesIn } from '../../api/pem.ts'
+import { certificatesIn } from '../../api/text/pem.ts'
 import type { Identity } from '../join/identity.ts'
 import { type DoctorFinding, ok, problem, warning } from './doctor-finding.ts'
 

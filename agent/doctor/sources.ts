@@ -1,5 +1,5 @@
 /** What the doctor needs to be told of the machine, the network and the agent. Every call ends within seconds. */
-import type { HardwareIdentity } from '../../api/hardware-identity.ts'
+import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { Identity } from '../join/identity.ts'
 import type { FileReading } from './agent-files.ts'

@@ -2,8 +2,9 @@
  * Loop: observe → decide what the node is short of → free what nobody needs → at most one pod a pass. It needs neither
  * the network nor the controller: a machine that starves cannot wait for them.
  */
-import { isCriticalPod } from '../../api/critical-pod.ts'
+
 import type { PressureType } from '../../api/node.ts'
+import { isCriticalPod } from '../../api/pod/critical-pod.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'

@@ -1,7 +1,7 @@
 /** The authorities that the fleet trusts, as the controller says. */
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
-import { certificatesIn } from '../../api/pem.ts'
+import { certificatesIn } from '../../api/text/pem.ts'
 import type { ApiClient } from '../../daemon/api-client.ts'
 
 /** PEM, the one that signs first; undefined where the controller does not say. Rejects when nobody answers. */

@@ -1,7 +1,7 @@
 /** `bramble-agent join`: what was typed → joining → whether and how to run. */
 import type { ParseArgsConfig } from 'node:util'
-import type { HardwareIdentity } from '../../api/hardware-identity.ts'
 import { dnsSubdomainProblem } from '../../api/names.ts'
+import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { exitCode } from '../../daemon/exit-code.ts'
 import { storyOf } from '../../daemon/log.ts'

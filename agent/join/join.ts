@@ -1,10 +1,10 @@
 /** Joining a fleet: make sure it is the right one, ask for a certificate, wait for it, keep it. */
 import { X509Certificate } from 'node:crypto'
-import { formatToken, type TokenParts } from '../../api/bootstrap-token.ts'
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
-import type { HardwareIdentity } from '../../api/hardware-identity.ts'
-import { certificatesIn } from '../../api/pem.ts'
+import { formatToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
+import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
+import { certificatesIn } from '../../api/text/pem.ts'
 import { keyText } from '../../certs/authority.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'

@@ -1,7 +1,7 @@
 /** A new certificate for a node that has one, or had one: asked for with it, for a key of its own. */
 import { X509Certificate } from 'node:crypto'
-import type { HardwareIdentity } from '../../api/hardware-identity.ts'
-import { certificatesIn } from '../../api/pem.ts'
+import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
+import { certificatesIn } from '../../api/text/pem.ts'
 import { keyText, newKey } from '../../certs/authority.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'

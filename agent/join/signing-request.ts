@@ -7,8 +7,8 @@ import {
   waitingCondition,
 } from '../../api/certificate-signing-request.ts'
 import { decode } from '../../api/decode.ts'
-import { type HardwareIdentity, hardwareIdentityAnnotation } from '../../api/hardware-identity.ts'
 import { nodeIdentity, nodesGroup } from '../../api/identity.ts'
+import { type HardwareIdentity, hardwareIdentityAnnotation } from '../../api/node/hardware-identity.ts'
 import { createCSR, nodeClientUsages } from '../../certs/csr.ts'
 
 export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests'

@@ -1,5 +1,5 @@
 /** What a machine must be told to join a fleet, whoever tells it: where, by which token, and whom to trust. */
-import { parseToken, type TokenParts } from '../../api/bootstrap-token.ts'
+import { parseToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
 import { isCaHash } from '../../certs/ca-hash.ts'
 
 export type JoinTerms = { readonly url: URL; readonly token: TokenParts; readonly caHash: string }

@@ -4,7 +4,7 @@
  */
 
 import { X509Certificate } from 'node:crypto'
-import { certificatesIn } from '../../api/pem.ts'
+import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash, trustHash } from '../../certs/ca-hash.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { longestBackoffMs } from '../../daemon/backoff.ts'

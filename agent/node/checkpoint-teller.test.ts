@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import type { NodeCheckpoint } from '../../api/node-checkpoint.ts'
+import type { NodeCheckpoint } from '../../api/node/node-checkpoint.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import type { DesiredMessage } from '../../api/topics.ts'
 import type { ApiAnswer } from '../../daemon/api-client.ts'

@@ -4,7 +4,7 @@
  */
 import type { ConfigMap } from '../../api/config-map.ts'
 import type { Desired } from '../../api/desired.ts'
-import type { NodeCheckpoint } from '../../api/node-checkpoint.ts'
+import type { NodeCheckpoint } from '../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
 import { alarm } from '../../daemon/alarm.ts'

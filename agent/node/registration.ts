@@ -4,6 +4,7 @@
  */
 
 import { decode } from '../../api/decode.ts'
+import { leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../api/lease.ts'
 import {
   describeHardware,
   type HardwareIdentity,
@@ -11,10 +12,9 @@ import {
   hardwareIdentityAnnotation,
   sameMachine,
   trustedAuthoritiesAnnotation,
-} from '../../api/hardware-identity.ts'
-import { parseJson } from '../../api/json.ts'
-import { leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../api/lease.ts'
+} from '../../api/node/hardware-identity.ts'
 import type { Node, NodeStatus, Taint } from '../../api/node.ts'
+import { parseJson } from '../../api/text/json.ts'
 import { aborted, unlessAborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'

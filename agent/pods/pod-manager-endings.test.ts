@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { shutdownEnding } from '../../api/node-shutdown.ts'
+import { shutdownEnding } from '../../api/node/node-shutdown.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { fakeVolumes } from '../testing/fake-volumes.ts'
 import { image, listening, mirrorOf, nodeInMemory, podFromFile, podRunning } from '../testing/node-in-memory.ts'

@@ -1,5 +1,5 @@
 /** The machine goes down: its pods stop in order, each group within its share, and the control plane is told. Until it is called off. */
-import { shutdownEnding } from '../../api/node-shutdown.ts'
+import { shutdownEnding } from '../../api/node/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'

@@ -1,5 +1,5 @@
 /** Who stops when, and for how long? By priority, the lowest first, as the kubelet does. */
-import { systemCriticalPriority } from '../../api/critical-pod.ts'
+import { systemCriticalPriority } from '../../api/pod/critical-pod.ts'
 import type { Pod } from '../../api/pod.ts'
 
 export type ShutdownSettings = {

@@ -8,7 +8,7 @@ import type {
   NodeStats,
   PodStats,
   Summary,
-} from '../../api/stats.ts'
+} from '../../api/node/stats.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { agentKey, nodeKey, type Rates, type Sample, sandboxKey } from './sample.ts'
 import type {

@@ -1,6 +1,6 @@
 import { type Test, test } from 'tap'
 import { decode } from '../../api/decode.ts'
-import { SummarySchema } from '../../api/stats.ts'
+import { SummarySchema } from '../../api/node/stats.ts'
 import { type StatsMessage, StatsMessageSchema } from '../../api/topics.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'

@@ -1,5 +1,5 @@
 /** Loop: reads what is used while somebody looks, and not at all otherwise. */
-import type { Summary } from '../../api/stats.ts'
+import type { Summary } from '../../api/node/stats.ts'
 import type { CallMessage, StatsMessage } from '../../api/topics.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { type Alarm, alarm } from '../../daemon/alarm.ts'

@@ -1,9 +1,10 @@
 /** What is wrong with a pod's containers? */
-import { isIPAddress } from '../ip-address.ts'
+
 import { dnsLabelProblem, portNameProblem, qualifiedNameProblem } from '../names.ts'
 import type { Container, ContainerPort, ResourceRequirements } from '../pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { compareQuantities, milliValue, zeroQuantity } from '../quantity.ts'
+import { isIPAddress } from '../text/ip-address.ts'
 import { envProblems } from './env-validation.ts'
 import { problemsWith } from './metadata-validation.ts'
 import { probeAndHookProblems } from './probe-validation.ts'

@@ -1,5 +1,5 @@
 /** Defaults of what a pod's author left out, as pkg/apis/core/v1/defaults.go sets them. */
-import { withDefaultTolerations } from '../default-tolerations.ts'
+import { withDefaultTolerations } from '../pod/default-tolerations.ts'
 import type { Container, ContainerPort, PodSpec, Probe } from '../pod.ts'
 import { withVolumeDefaults } from './volume-validation.ts'
 

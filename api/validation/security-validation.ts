@@ -1,8 +1,9 @@
 /** What is wrong with the rights a pod asks for, and with its names on the network? */
-import { isIPAddress } from '../ip-address.ts'
+
 import { dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
 import type { Container, PodSpec, SecurityContext } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
+import { isIPAddress } from '../text/ip-address.ts'
 import { problemsWith } from './metadata-validation.ts'
 
 /** Kubernetes' list: what they change stays within the pod. */

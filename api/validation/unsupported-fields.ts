@@ -3,9 +3,9 @@
  * a field of a pod's specification: who builds it deletes the line. `[]` stands for every item of a list, `*` for every field of an object.
  */
 
-import { fieldOf, isObject } from '../json.ts'
 import type { PodSpec } from '../pod.ts'
 import { fieldWithin, forbidden, type Problem } from '../problem.ts'
+import { fieldOf, isObject } from '../text/json.ts'
 
 /** What we say to each of them. */
 export const notYet = 'is not supported by this version of Bramble'

@@ -1,7 +1,7 @@
 /** One request from its credentials to its answer: who is it, what is asked, may they, then do it. */
 import { ApiError, isApiError } from '../../api/api-error.ts'
-import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/bootstrap-token.ts'
 import { type Identity, nodeOf } from '../../api/identity.ts'
+import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'

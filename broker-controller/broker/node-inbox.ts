@@ -3,10 +3,10 @@
 import { Counter, type Registry } from 'prom-client'
 import { decode } from '../../api/decode.ts'
 import { EventSchema } from '../../api/event.ts'
-import { parseJson } from '../../api/json.ts'
 import { NodeStatusSchema } from '../../api/node.ts'
 import { problemText } from '../../api/problem.ts'
 import type { Described, TSchema } from '../../api/schema.ts'
+import { parseJson } from '../../api/text/json.ts'
 import {
   type CallMessage,
   ConnectionMessageSchema,

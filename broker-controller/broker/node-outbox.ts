@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectMeta } from '../../api/meta.ts'
-import { learntByAnnotation } from '../../api/node-checkpoint.ts'
+import { learntByAnnotation } from '../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { ControllerMessage, DesiredMessage } from '../../api/topics.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'

@@ -2,6 +2,7 @@
 import type { Event } from '../../api/event.ts'
 import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ObjectReference, OwnerReference, Stored } from '../../api/meta.ts'
+import { comesBack, withoutShutdown } from '../../api/node/node-shutdown.ts'
 import {
   healthConditionTypes,
   type Node,
@@ -9,10 +10,9 @@ import {
   type NodeStatus,
   nodeConditionTypes,
 } from '../../api/node.ts'
-import { comesBack, withoutShutdown } from '../../api/node-shutdown.ts'
+import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod/pod-deletion.ts'
+import { mirroredHash } from '../../api/pod/static-pod.ts'
 import type { Pod, PodStatus } from '../../api/pod.ts'
-import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod-deletion.ts'
-import { mirroredHash } from '../../api/static-pod.ts'
 import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
 import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
 import { equalJSON } from '../store/equal-json.ts'

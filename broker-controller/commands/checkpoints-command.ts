@@ -9,7 +9,7 @@ import {
   contestedByAnnotation,
   learntByAnnotation,
   learntFromAnnotation,
-} from '../../api/node-checkpoint.ts'
+} from '../../api/node/node-checkpoint.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { exitCode } from '../../daemon/exit-code.ts'

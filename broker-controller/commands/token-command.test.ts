@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { decodeToken, encodeToken } from '../../api/bootstrap-token.ts'
+import { decodeToken, encodeToken } from '../../api/node/bootstrap-token.ts'
 import { openSecretsDoor } from '../testing/secrets-door.ts'
 import { tokenCommand } from './token-command.ts'
 

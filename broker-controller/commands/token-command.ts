@@ -1,4 +1,7 @@
 /** `bramble-controller token`: tokens that let machines join, made and looked after through the API. */
+
+import { ConfigMapSchema } from '../../api/config-map.ts'
+import { decode } from '../../api/decode.ts'
 import {
   type BootstrapToken,
   decodeToken,
@@ -9,9 +12,7 @@ import {
   tokenFrom,
   tokenNamespace,
   tokenSecretName,
-} from '../../api/bootstrap-token.ts'
-import { ConfigMapSchema } from '../../api/config-map.ts'
-import { decode } from '../../api/decode.ts'
+} from '../../api/node/bootstrap-token.ts'
 import { list, object } from '../../api/schema.ts'
 import { SecretSchema } from '../../api/secret.ts'
 import { caHash } from '../../certs/ca-hash.ts'

@@ -1,5 +1,5 @@
 /** What the garbage collector writes: deletions, owner references and finalizers. */
-import { isReleased, planDeletion } from '../../api/object-deletion.ts'
+import { isReleased, planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { keyText } from '../store/follow.ts'

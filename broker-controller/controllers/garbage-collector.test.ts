@@ -1,6 +1,6 @@
 import { type Test, test } from 'tap'
+import { type DeletionWish, planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { ObjectMeta, OwnerReference } from '../../api/meta.ts'
-import { type DeletionWish, planDeletion } from '../../api/object-deletion.ts'
 import { builtInResources } from '../../api/resources.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'

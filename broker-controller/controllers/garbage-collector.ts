@@ -1,7 +1,7 @@
 /** Loop: what belongs to an object that is gone goes as well, or is set free where that was asked for. */
 
+import { dependentsFinalizers } from '../../api/deletion/object-deletion.ts'
 import type { OwnerReference } from '../../api/meta.ts'
-import { dependentsFinalizers } from '../../api/object-deletion.ts'
 import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'

@@ -1,5 +1,5 @@
 /** Which block of the fleet's pod addresses does a node get? Never one that another node has. */
-import { type Cidr, formatCidr, parseCidr, sizeOfCidr } from '../../api/cidr.ts'
+import { type Cidr, formatCidr, parseCidr, sizeOfCidr } from '../../api/text/cidr.ts'
 
 export type NodeCidrSettings = {
   /** Whose blocks the nodes get. */

@@ -1,7 +1,7 @@
 /** Index of objects by uid and by owner, kept up to date by what the watches deliver. */
 import { isDeepStrictEqual } from 'node:util'
+import { dependentsFinalizers } from '../../api/deletion/object-deletion.ts'
 import type { OwnerReference } from '../../api/meta.ts'
-import { dependentsFinalizers } from '../../api/object-deletion.ts'
 import type { Resource, ResourceName } from '../../api/resources.ts'
 import { keyText } from '../store/follow.ts'
 import type { StoredObject } from '../store/store.ts'

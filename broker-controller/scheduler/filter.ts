@@ -1,7 +1,7 @@
 /** Can this pod run on that node, and if not, in whose words? */
 import type { Taint } from '../../api/node.ts'
+import { tolerates } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
-import { tolerates } from '../../api/tolerations.ts'
 import type { Cluster } from './cluster.ts'
 import { affinityText, type Neighbours, neighbourRefusal, neighboursOf } from './inter-pod-affinity.ts'
 import { isWanted, repellingTaint } from './node-choice.ts'

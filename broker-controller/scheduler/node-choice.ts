@@ -1,8 +1,8 @@
 /** Which nodes does a pod ask for by itself: selector, required affinity, name? And which keep it away by their taints? */
 import type { Taint } from '../../api/node.ts'
+import { schedulingEffects, untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Labels, matchesNodeSelectorTerms } from '../../api/selectors.ts'
-import { schedulingEffects, untolerated } from '../../api/tolerations.ts'
 import type { NodeUsage } from './node-usage.ts'
 
 export function isWanted({ spec }: Pod, { node, labels }: NodeUsage): boolean {

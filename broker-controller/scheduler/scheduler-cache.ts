@@ -1,7 +1,7 @@
 /** What the watches deliver to the scheduler: the cluster's state, the queue of pending pods, and what may let them fit. */
 import { isDeepStrictEqual } from 'node:util'
-import { comesBack } from '../../api/node-shutdown.ts'
-import { isFinished } from '../../api/pod-deletion.ts'
+import { comesBack } from '../../api/node/node-shutdown.ts'
+import { isFinished } from '../../api/pod/pod-deletion.ts'
 import { keyText } from '../store/follow.ts'
 import type { StoredObject } from '../store/store.ts'
 import type { ClusterLedger, StoredPod } from './cluster.ts'

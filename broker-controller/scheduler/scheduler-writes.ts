@@ -1,7 +1,8 @@
 /** What the scheduler decided, written: a binding, a reason, room made. */
+
+import { boundPod, withPodCondition } from '../../api/pod/pod-conditions.ts'
+import { planPodDeletion } from '../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../api/pod.ts'
-import { boundPod, withPodCondition } from '../../api/pod-conditions.ts'
-import { planPodDeletion } from '../../api/pod-deletion.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'

@@ -1,7 +1,8 @@
 /** Of the nodes a pod can run on, which is best? Each view gives 0 to 100, weighed as Kubernetes weighs it. */
+
+import { untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
 import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
-import { untolerated } from '../../api/tolerations.ts'
 import type { Cluster } from './cluster.ts'
 import { imageLocality } from './image-locality.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ConfigMap } from '../../api/config-map.ts'
-import { contestedByAnnotation, learntDigestAnnotation, learntFromAnnotation } from '../../api/node-checkpoint.ts'
+import { contestedByAnnotation, learntDigestAnnotation, learntFromAnnotation } from '../../api/node/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
 

@@ -4,7 +4,7 @@
  * it. One ConfigMap says how it stands; no clock that shows a date decides.
  */
 import type { ConfigMap } from '../../api/config-map.ts'
-import { learntByAnnotation } from '../../api/node-checkpoint.ts'
+import { learntByAnnotation } from '../../api/node/node-checkpoint.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'

@@ -2,7 +2,7 @@
  * What nodes use, as far as anybody wants to know: who looks writes here what it looks at, and reads what was heard; who
  * talks to nodes reads here what to ask them, and writes what they said. In memory only, forgotten after two minutes.
  */
-import type { Summary } from '../../api/stats.ts'
+import type { Summary } from '../../api/node/stats.ts'
 import type { StatsMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
-import { cidrsOverlap, parseCidr } from '../../../api/cidr.ts'
+import { cidrsOverlap, parseCidr } from '../../../api/text/cidr.ts'
 import { nodeLabel } from './labels.ts'
 import { podNetwork } from './network.ts'
 

@@ -1,6 +1,6 @@
 /** The network of a node's pods: a Docker bridge with the addresses that the controller assigned to the node. */
 import type Dockerode from 'dockerode'
-import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/cidr.ts'
+import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { isUnreachable, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { Route } from '../kernel/host-routes.ts'

@@ -1,6 +1,6 @@
 /** Docker's networks as far as pods' addresses depend on them: which of them are in the way, and what can be done. */
 import type Dockerode from 'dockerode'
-import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/cidr.ts'
+import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { nodeLabel } from './labels.ts'
 
 export type DockerNetwork = {

@@ -1,7 +1,7 @@
 /** Which machine this is, read from files below `root`; starts no process. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { HardwareIdentity } from '../../../api/hardware-identity.ts'
+import type { HardwareIdentity } from '../../../api/node/hardware-identity.ts'
 
 /** Every mark this machine shows. One that cannot be read, or that many machines share, is left out. */
 export async function readHardwareIdentity(root: string): Promise<HardwareIdentity> {

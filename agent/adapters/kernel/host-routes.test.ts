@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { formatCidr } from '../../../api/cidr.ts'
+import { formatCidr } from '../../../api/text/cidr.ts'
 import { routeInTheWay } from '../docker/network.ts'
 import { readRoutes } from './host-routes.ts'
 

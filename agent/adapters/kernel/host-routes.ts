@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
-import { type Cidr, formatCidr, parseCidr } from '../../../api/cidr.ts'
+import { type Cidr, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 
 export type Route = {
   readonly interface: string

@@ -2,8 +2,8 @@
 
 import { decode } from '../../../api/decode.ts'
 import { decodeDesired } from '../../../api/desired.ts'
-import { parseJson } from '../../../api/json.ts'
 import { usualLeaseDurationSeconds } from '../../../api/lease.ts'
+import { parseJson } from '../../../api/text/json.ts'
 import {
   CallMessageSchema,
   type ConnectionMessage,

@@ -5,9 +5,9 @@ import {
   type HardwareIdentity,
   HardwareIdentitySchema,
   hardwareIdentityAnnotation,
-} from '../../../api/hardware-identity.ts'
-import { parseJson } from '../../../api/json.ts'
+} from '../../../api/node/hardware-identity.ts'
 import { mapOf, object, optional, text } from '../../../api/schema.ts'
+import { parseJson } from '../../../api/text/json.ts'
 import { apiClient, statusMessage } from '../../../daemon/api-client.ts'
 import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { storyOf } from '../../../daemon/log.ts'

@@ -2,8 +2,8 @@
 
 import { request } from 'node:http'
 import { decode } from '../../../api/decode.ts'
-import { parseJson } from '../../../api/json.ts'
 import { bool, object, optional, text } from '../../../api/schema.ts'
+import { parseJson } from '../../../api/text/json.ts'
 import { isDenied, isMissing } from '../../../daemon/errors.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 

@@ -1,11 +1,12 @@
 /** Does a pod that was bound to this node fit it? What is refused stays refused. */
-import { isCriticalPod } from '../../../api/critical-pod.ts'
+
+import { shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { PressureType } from '../../../api/node.ts'
-import { shutdownRefusal } from '../../../api/node-shutdown.ts'
+import { isCriticalPod } from '../../../api/pod/critical-pod.ts'
+import { qosClassOf } from '../../../api/pod/qos-class.ts'
+import { untolerated } from '../../../api/pod/tolerations.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
-import { qosClassOf } from '../../../api/qos-class.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
-import { untolerated } from '../../../api/tolerations.ts'
 import { hostPorts } from '../options/container-options.ts'
 import { isDevice } from '../options/device-names.ts'
 import { isSidecar } from '../record/pod-containers.ts'

@@ -1,5 +1,5 @@
 /** Ends pods by a decision (eviction, preemption, shutdown), and waits until they have stopped. */
-import { comesBack } from '../../../api/node-shutdown.ts'
+import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { EvictablePods } from '../../eviction/evictable-pods.ts'

@@ -1,7 +1,7 @@
 /** A pod the machine needs does not fit: who makes room for it? As few and as little as will do. */
-import { isCriticalPod } from '../../../api/critical-pod.ts'
+import { isCriticalPod } from '../../../api/pod/critical-pod.ts'
+import { type QosClass, qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { type QosClass, qosClassOf } from '../../../api/qos-class.ts'
 
 /** What is wanting, by resource: cpu in thousandths, the rest in units. */
 export type Wanting = ReadonlyMap<string, number>

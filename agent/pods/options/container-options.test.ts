@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container } from '../../../api/pod.ts'
-import { qosClassOf } from '../../../api/qos-class.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { ContainerOptions } from '../runtime/runtime.ts'
 import { containerOptions, hostPorts, sandboxOptions } from './container-options.ts'

@@ -1,6 +1,7 @@
 /** Whom the kernel ends first when memory runs out. */
+
+import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
-import { qosClassOf } from '../../../api/qos-class.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
 import { isSidecar } from '../record/pod-containers.ts'
 

@@ -1,7 +1,7 @@
 /**
  * All that the agent remembers of one pod: what it observed, tried and reported. Pure data and the reducers over it.
  */
-import { comesBack, withoutShutdown } from '../../../api/node-shutdown.ts'
+import { comesBack, withoutShutdown } from '../../../api/node/node-shutdown.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { LocalImage, RuntimeContainer } from '../runtime/runtime.ts'

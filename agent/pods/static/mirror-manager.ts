@@ -2,8 +2,8 @@
 
 import type { Desired } from '../../../api/desired.ts'
 import type { OwnerReference } from '../../../api/meta.ts'
+import { mirroredHash } from '../../../api/pod/static-pod.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
-import { mirroredHash } from '../../../api/static-pod.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../../daemon/api-client.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'

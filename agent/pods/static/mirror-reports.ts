@@ -3,8 +3,8 @@
  * in pkg/kubelet/pod/pod_manager.go).
  */
 import type { Event } from '../../../api/event.ts'
+import { mirroredHash } from '../../../api/pod/static-pod.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { mirroredHash } from '../../../api/static-pod.ts'
 import type { PodMessage } from '../../../api/topics.ts'
 import type { ControlPlane } from '../../node/control-plane.ts'
 

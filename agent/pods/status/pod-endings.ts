@@ -1,6 +1,7 @@
 /** The status of a pod that was rejected, ended by a decision, or starts again. */
+
+import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from '../../../api/pod.ts'
-import { qosClassOf } from '../../../api/qos-class.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 
 /** The pod was rejected: a status without containers (rejectPod in pkg/kubelet/kubelet.go). */

@@ -1,6 +1,7 @@
 /** What the engine has of a pod, and what holds it up → the status that kubectl shows. */
+
+import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
-import { qosClassOf } from '../../../api/qos-class.ts'
 import { rfc3339, wholeSeconds } from '../../../daemon/clock.ts'
 import { isRunning, sortContainers } from '../record/pod-containers.ts'
 import { isFinal, phaseOf } from '../record/pod-phase.ts'

@@ -3,7 +3,7 @@
  * syncs those that changed (syncLoopIteration in pkg/kubelet/kubelet.go).
  */
 import type { Desired } from '../../../api/desired.ts'
-import { comesBack, shutdownRefusal } from '../../../api/node-shutdown.ts'
+import { comesBack, shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { PodAdmission } from '../admission/pod-admission.ts'

@@ -1,6 +1,6 @@
 /** Syncs one pod: observes, plans and acts, until the plan is empty (SyncPod in pkg/kubelet/kubelet.go). */
 import { isDeepStrictEqual } from 'node:util'
-import { comesBack } from '../../../api/node-shutdown.ts'
+import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'

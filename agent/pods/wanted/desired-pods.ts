@@ -1,8 +1,8 @@
 /** The pods that the control plane desires on this node. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Desired, Misread } from '../../../api/desired.ts'
+import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../../api/pod/static-pod.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../../api/static-pod.ts'
 
 /**
  * A message is the whole of what is wanted. Within one epoch of the controller an older one is late and counts for

@@ -1,6 +1,5 @@
 /** Who is asking? A client certificate first, then a bootstrap token; with neither, nobody in particular. */
 import { ApiError } from '../../../api/api-error.ts'
-import { type BootstrapToken, judgeToken, parseToken, tokenRefusal } from '../../../api/bootstrap-token.ts'
 import {
   anonymous,
   authenticatedGroup,
@@ -13,6 +12,7 @@ import {
   olderThanStoreKey,
   provenNodeKey,
 } from '../../../api/identity.ts'
+import { type BootstrapToken, judgeToken, parseToken, tokenRefusal } from '../../../api/node/bootstrap-token.ts'
 import { isOlderThanStore } from '../../store/store-mark.ts'
 
 /** A client's certificate as the TLS layer saw it. */

@@ -1,8 +1,8 @@
 /** May this identity do that? */
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { configMapsOf, secretsOf } from '../../../api/pod-references.ts'
 import type { Verb } from '../handlers/strategy.ts'
 
 /** What a request wants to do, as far as permission goes. */

@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import { encodeToken } from '../../../api/bootstrap-token.ts'
+import { encodeToken } from '../../../api/node/bootstrap-token.ts'
 import { newKey } from '../../../certs/authority.ts'
 import { createCSR } from '../../../certs/csr.ts'
 import { anApi } from '../../testing/api-in-memory.ts'

@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import type { Summary } from '../../../api/node/stats.ts'
 import type { Pod } from '../../../api/pod.ts'
-import type { Summary } from '../../../api/stats.ts'
 import { aNode, aPod } from '../../../api/testing/builders.ts'
 import type { Store } from '../../store/store.ts'
 import { type Ask, anApi, type Document } from '../../testing/api-in-memory.ts'

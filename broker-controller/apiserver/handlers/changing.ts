@@ -1,9 +1,9 @@
 /** update and patch, of objects and of their subresources: read, change, write, and again when somebody was quicker. */
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError, conflict, isApiError } from '../../../api/api-error.ts'
+import { isReleased } from '../../../api/deletion/object-deletion.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { isReleased } from '../../../api/object-deletion.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'

@@ -1,8 +1,8 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../../api/api-error.ts'
-import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/delete-options.ts'
+import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
+import { planDeletion } from '../../../api/deletion/object-deletion.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { planDeletion } from '../../../api/object-deletion.ts'
 import { forbidden, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { AnyStored, ObjectKey, Store } from '../../store/store.ts'

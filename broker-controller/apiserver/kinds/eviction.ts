@@ -1,8 +1,8 @@
 /** May this pod be asked to leave, as far as the disruption budgets go? As Kubernetes' eviction subresource. */
 import { ApiError } from '../../../api/api-error.ts'
+import { podCondition, withPodCondition } from '../../../api/pod/pod-conditions.ts'
+import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { podCondition, withPodCondition } from '../../../api/pod-conditions.ts'
-import { isFinished } from '../../../api/pod-deletion.ts'
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/pod-disruption-budget.ts'
 import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
 

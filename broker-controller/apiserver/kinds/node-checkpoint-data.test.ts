@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import { secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { secretsOf } from '../../../api/pod-references.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { namedBy } from './node-checkpoint-data.ts'
 

@@ -13,7 +13,7 @@ import {
   contestedByAnnotation,
   learntDigestAnnotation,
   learntFromAnnotation,
-} from '../../../api/node-checkpoint.ts'
+} from '../../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { contentDigest, deliveredBy, nodeNames } from '../../store/checkpoint-data.ts'

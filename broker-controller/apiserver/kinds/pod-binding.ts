@@ -1,8 +1,8 @@
 /** create of pods/binding: what a scheduler outside of the controller sends (pkg/registry/core/pod/storage/storage.go). */
 import { ApiError, conflict, notFound } from '../../../api/api-error.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../../api/meta.ts'
+import { boundPod } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { boundPod } from '../../../api/pod-conditions.ts'
 import { field, object, optional, text } from '../../../api/schema.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { rewrite } from '../../store/rewrite.ts'

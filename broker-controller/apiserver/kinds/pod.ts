@@ -1,8 +1,9 @@
 /** core/v1 Pod (pkg/registry/core/pod/strategy.go). */
-import { withTolerationRecord, withTolerationRecordOf } from '../../../api/default-tolerations.ts'
+
 import type { Node } from '../../../api/node.ts'
+import { withTolerationRecord, withTolerationRecordOf } from '../../../api/pod/default-tolerations.ts'
+import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import { mirrorAnnotation, type Pod, type PodCondition } from '../../../api/pod.ts'
-import { qosClassOf } from '../../../api/qos-class.ts'
 import { resources } from '../../../api/resources.ts'
 import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
 import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'

@@ -6,8 +6,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { ApiError } from '../../../api/api-error.ts'
-import { fieldOf, isObject } from '../../../api/json.ts'
 import { clipped, quoted } from '../../../api/problem.ts'
+import { fieldOf, isObject } from '../../../api/text/json.ts'
 import { type OwnObject, ownCopy, setField } from './patch.ts'
 
 /** `target` after `operations`, all or none. Throws ApiError BadRequest when it is no JSON patch, Invalid when it does not apply. */

@@ -4,7 +4,7 @@
  * and the patch are never changed, since both are shared with other readers and used again after a conflict.
  */
 import { ApiError } from '../../../api/api-error.ts'
-import { fieldOf, isObject, type JsonObject } from '../../../api/json.ts'
+import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
 
 /** `target` with the fields of `patch` laid over it; null removes a field. Throws ApiError BadRequest. */
 export function mergePatch(target: unknown, patch: unknown): unknown {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { DeleteOptionsSchema } from '../../../api/delete-options.ts'
+import { DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
 import { PriorityClassSchema } from '../../../api/priority-class.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { object, text } from '../../../api/schema.ts'

@@ -2,8 +2,9 @@
  * Bodies in protobuf, as kubectl sends them since 1.32: read into the objects that JSON would have given. The messages are
  * derived from the schemas, whose fields carry their numbers.
  */
-import { isObject, type JsonObject } from '../../../api/json.ts'
+
 import { keywordsOf, type TSchema } from '../../../api/schema.ts'
+import { isObject, type JsonObject } from '../../../api/text/json.ts'
 import { mostValues, tooManyValues } from './body-limits.ts'
 
 /** The body is no protobuf, or no object that can be read from it. */

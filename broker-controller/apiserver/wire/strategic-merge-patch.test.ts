@@ -1,7 +1,7 @@
 import { test } from 'tap'
-import type { JsonObject } from '../../../api/json.ts'
 import { NodeSchema } from '../../../api/node.ts'
 import { PodSchema } from '../../../api/pod.ts'
+import type { JsonObject } from '../../../api/text/json.ts'
 import { growth, linearAtMost } from '../../../daemon/testing/growth.ts'
 import { refusal } from '../../testing/refusal.ts'
 import { strategicMergePatch } from './strategic-merge-patch.ts'

@@ -3,9 +3,9 @@
  * kind's schema. Directives: `$patch`, `$retainKeys`, `$setElementOrder/FIELD`, `$deleteFromPrimitiveList/FIELD`.
  */
 import { ApiError } from '../../../api/api-error.ts'
-import { fieldOf, isObject, type JsonObject } from '../../../api/json.ts'
 import { quoted } from '../../../api/problem.ts'
 import { keywordsOf, schemaOfField, type TSchema } from '../../../api/schema.ts'
+import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
 import { type OwnObject, ownCopy, setField } from './patch.ts'
 
 /** `target` with `patch` merged into it, neither changed. Throws ApiError BadRequest for a patch that makes no sense. */

@@ -3,6 +3,9 @@
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { isVerdict, nodeClientSigner, waitingCondition } from '../../../api/certificate-signing-request.ts'
 import { decode } from '../../../api/decode.ts'
+import { bootstrappersGroup, type Identity, lapsedNodeOf, nodeOf, provenNodeKey } from '../../../api/identity.ts'
+import type { Lease } from '../../../api/lease.ts'
+import type { KubeObject } from '../../../api/meta.ts'
 import {
   describeHardware,
   type HardwareIdentity,
@@ -10,12 +13,9 @@ import {
   hardwareIdentityAnnotation,
   isCopiedCard,
   sameMachine,
-} from '../../../api/hardware-identity.ts'
-import { bootstrappersGroup, type Identity, lapsedNodeOf, nodeOf, provenNodeKey } from '../../../api/identity.ts'
-import { parseJson } from '../../../api/json.ts'
-import type { Lease } from '../../../api/lease.ts'
-import type { KubeObject } from '../../../api/meta.ts'
+} from '../../../api/node/hardware-identity.ts'
 import type { Node } from '../../../api/node.ts'
+import { parseJson } from '../../../api/text/json.ts'
 import { wrongDate } from '../../../certs/authority.ts'
 import { isReady } from '../node-lifecycle/zones.ts'
 

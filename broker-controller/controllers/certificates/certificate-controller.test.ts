@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import { encodeToken } from '../../../api/bootstrap-token.ts'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import { encodeToken } from '../../../api/node/bootstrap-token.ts'
 import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
 import { revoke } from '../../store/revocations.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'

@@ -1,5 +1,5 @@
 /** Loop: bootstrap tokens that have expired are removed. They are refused from the moment they expire; this only tidies up. */
-import { decodeToken, tokenNamespace, tokenSecretType } from '../../../api/bootstrap-token.ts'
+import { decodeToken, tokenNamespace, tokenSecretType } from '../../../api/node/bootstrap-token.ts'
 import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'

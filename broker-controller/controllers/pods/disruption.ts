@@ -1,7 +1,7 @@
 /** How many of a budget's pods are well, how many must be, and how many may therefore be asked to leave? */
 import { isDeepStrictEqual } from 'node:util'
+import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { podCondition } from '../../../api/pod-conditions.ts'
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/pod-disruption-budget.ts'
 
 export type BudgetCount = {

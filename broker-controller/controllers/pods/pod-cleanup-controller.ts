@@ -1,5 +1,5 @@
 /** Loop: every 20 s, removes pods that no node or controller will remove. */
-import { isFinished } from '../../../api/pod-deletion.ts'
+import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'

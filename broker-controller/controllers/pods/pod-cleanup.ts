@@ -1,8 +1,8 @@
 /** Which pods will no node or controller remove? */
 import type { Node } from '../../../api/node.ts'
+import { withPodCondition } from '../../../api/pod/pod-conditions.ts'
+import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { withPodCondition } from '../../../api/pod-conditions.ts'
-import { isFinished } from '../../../api/pod-deletion.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { isOutOfService } from '../node-lifecycle/node-taints.ts'
 import { isReady } from '../node-lifecycle/zones.ts'

@@ -1,10 +1,11 @@
 /** Must this pod leave its node for the node's taints, and when? */
-import { isToleratedByDefault } from '../../../api/default-tolerations.ts'
+
 import type { Taint } from '../../../api/node.ts'
+import { isToleratedByDefault } from '../../../api/pod/default-tolerations.ts'
+import { withPodCondition } from '../../../api/pod/pod-conditions.ts'
+import { isFinished } from '../../../api/pod/pod-deletion.ts'
+import { minimumTolerationSeconds, untolerated } from '../../../api/pod/tolerations.ts'
 import type { Pod, Toleration } from '../../../api/pod.ts'
-import { withPodCondition } from '../../../api/pod-conditions.ts'
-import { isFinished } from '../../../api/pod-deletion.ts'
-import { minimumTolerationSeconds, untolerated } from '../../../api/tolerations.ts'
 
 /** An eviction under way: when its count began, and when it ends. */
 export type PlannedEviction = { readonly startMs: number; readonly dueMs: number }

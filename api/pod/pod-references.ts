@@ -1,5 +1,5 @@
 /** What else does a pod name that it cannot run without? */
-import type { Pod } from './pod.ts'
+import type { Pod } from '../pod.ts'
 
 /** The secrets it needs in order to run, by name. */
 export function secretsOf({ spec }: Pick<Pod, 'spec'>): ReadonlySet<string> {

@@ -1,5 +1,5 @@
 /** What a node that shuts down says of its pods, and by what both sides tell those that run again after the boot. */
-import type { Pod, PodStatus } from './pod.ts'
+import type { Pod, PodStatus } from '../pod.ts'
 
 /** As the kubelet writes them. */
 export const shutdownEnding = {

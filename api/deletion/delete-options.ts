@@ -1,5 +1,5 @@
 /** How something shall be deleted: meta/v1 DeleteOptions, in a body or inside an Eviction. */
-import { bool, type Described, field, integer, list, object, oneOf, optional, pointer, text } from './schema.ts'
+import { bool, type Described, field, integer, list, object, oneOf, optional, pointer, text } from '../schema.ts'
 
 export const DeleteOptionsSchema = object({
   apiVersion: optional(text),

@@ -1,8 +1,8 @@
 import { test } from 'tap'
+import type { Taint } from '../node.ts'
+import type { Toleration } from '../pod.ts'
+import { aPod } from '../testing/builders.ts'
 import { defaultTolerationsAnnotation, isToleratedByDefault, withDefaultTolerations } from './default-tolerations.ts'
-import type { Taint } from './node.ts'
-import type { Toleration } from './pod.ts'
-import { aPod } from './testing/builders.ts'
 
 const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
 const unreachable: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { Taint } from './node.ts'
+import type { Taint } from '../node.ts'
 import { minimumTolerationSeconds, schedulingEffects, tolerates, untolerated } from './tolerations.ts'
 
 const taint: Taint = { key: 'disk', value: 'slow', effect: 'NoExecute' }

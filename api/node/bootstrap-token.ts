@@ -1,6 +1,6 @@
 /** Bootstrap tokens as Kubernetes keeps them: what a machine shows to ask for its first certificate. */
-import { bootstrappersGroup, type Identity } from './identity.ts'
-import type { Secret } from './secret.ts'
+import { bootstrappersGroup, type Identity } from '../identity.ts'
+import type { Secret } from '../secret.ts'
 
 /** The two halves of `abcdef.0123456789abcdef`. The first one is no secret: it names the token. */
 export type TokenParts = { readonly id: string; readonly secret: string }

@@ -1,7 +1,7 @@
 import { test } from 'tap'
+import { aPod } from '../testing/builders.ts'
 import { isCriticalPod } from './critical-pod.ts'
 import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from './static-pod.ts'
-import { aPod } from './testing/builders.ts'
 
 test('what a machine runs of its own accord, its mirror, and what is above all others are critical', async (t) => {
   const plain = aPod({ priority: 1_999_999_999 })

@@ -1,5 +1,5 @@
 /** Pods the machine itself needs: they are let in before others, and stay when others must go. */
-import type { Pod } from './pod.ts'
+import type { Pod } from '../pod.ts'
 import { isMirrorPod, isStaticPod } from './static-pod.ts'
 
 /** From here on a pod is the system's own: `system-cluster-critical` is the least of them. */

@@ -2,9 +2,9 @@
  * The tolerations that admission adds to a pod for nodes that are not ready or not reachable, and which of a pod's
  * tolerations are those (Kubernetes: plugin/pkg/admission/defaulttolerationseconds).
  */
-import type { ObjectMeta } from './meta.ts'
-import type { Taint } from './node.ts'
-import type { Pod, Toleration } from './pod.ts'
+import type { ObjectMeta } from '../meta.ts'
+import type { Taint } from '../node.ts'
+import type { Pod, Toleration } from '../pod.ts'
 import { tolerates } from './tolerations.ts'
 
 /** The taints of the node lifecycle controller, in the order in which admission adds their tolerations. */

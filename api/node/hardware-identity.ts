@@ -1,5 +1,5 @@
 /** Which machine this is, beneath its name: so that two machines of one name are noticed, and told apart in a sentence. */
-import { type Described, object, optional, text } from './schema.ts'
+import { type Described, object, optional, text } from '../schema.ts'
 
 export const HardwareIdentitySchema = object({
   /** A Pi's serial number, a PC's board or chassis serial: soldered in, not on the card. */

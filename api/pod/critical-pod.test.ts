@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import { aPod } from '../testing/builders.ts'
 import { isCriticalPod } from './critical-pod.ts'
-import { aPod } from './testing/builders.ts'
 
 test('the machine needs its own pods, and those of the system’s priorities', async (t) => {
   t.equal(isCriticalPod(aPod()), false)

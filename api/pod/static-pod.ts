@@ -1,6 +1,6 @@
 /** Pods that a machine runs of its own accord, from a file, and the mirrors that show them in the API. */
-import type { KubeObject } from './meta.ts'
-import { mirrorAnnotation } from './pod.ts'
+import type { KubeObject } from '../meta.ts'
+import { mirrorAnnotation } from '../pod.ts'
 
 export const configSourceAnnotation = 'kubernetes.io/config.source'
 export const configHashAnnotation = 'kubernetes.io/config.hash'

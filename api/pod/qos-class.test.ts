@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { ResourceRequirements } from './pod.ts'
+import type { ResourceRequirements } from '../pod.ts'
 import { qosClassOf } from './qos-class.ts'
 
 const classOf = (...resources: ResourceRequirements[]) =>

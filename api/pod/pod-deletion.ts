@@ -1,5 +1,5 @@
 /** What does deleting this pod mean: is the object removed now, or marked so that its node ends it first? */
-import type { Pod } from './pod.ts'
+import type { Pod } from '../pod.ts'
 
 export type PodDeletion<P extends Pod = Pod> =
   | { readonly remove: true }

@@ -1,9 +1,10 @@
 /** What becomes of an object that shall go, and of what belongs to it? */
+
+import type { AnyObject } from '../meta.ts'
+import type { Namespace } from '../namespace.ts'
+import { planPodDeletion } from '../pod/pod-deletion.ts'
+import type { Pod } from '../pod.ts'
 import type { DeleteOptions } from './delete-options.ts'
-import type { AnyObject } from './meta.ts'
-import type { Namespace } from './namespace.ts'
-import type { Pod } from './pod.ts'
-import { planPodDeletion } from './pod-deletion.ts'
 
 export type Deletion =
   | { readonly remove: true }

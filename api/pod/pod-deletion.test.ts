@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import type { ObjectMeta } from './meta.ts'
-import type { Pod } from './pod.ts'
+import type { ObjectMeta } from '../meta.ts'
+import type { Pod } from '../pod.ts'
 import { planPodDeletion } from './pod-deletion.ts'
 
 const nowMs = Date.parse('2026-01-02T03:04:05Z')

@@ -1,5 +1,5 @@
 /** A pod's conditions, one of each type. */
-import type { Pod, PodCondition } from './pod.ts'
+import type { Pod, PodCondition } from '../pod.ts'
 
 export function podCondition(pod: Pod, type: string): PodCondition | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type)

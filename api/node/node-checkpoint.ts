@@ -2,10 +2,10 @@
  * What a node tells a controller whose store began without it: the pods it was told to run, and what they name. Sent to
  * `/api/v1/nodes/NODE/checkpoint` in as many parts as it takes; `complete` says that this was the last.
  */
-import { ConfigMapSchema } from './config-map.ts'
-import { PodSchema } from './pod.ts'
-import { bool, type Described, list, object, oneOf, optional, text } from './schema.ts'
-import { SecretSchema } from './secret.ts'
+import { ConfigMapSchema } from '../config-map.ts'
+import { PodSchema } from '../pod.ts'
+import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
+import { SecretSchema } from '../secret.ts'
 
 export const NodeCheckpointSchema = object({
   apiVersion: oneOf('bramble.dev/v1alpha1'),

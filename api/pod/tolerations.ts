@@ -1,6 +1,6 @@
 /** Does this pod tolerate that taint, and for how long? */
-import type { Taint } from './node.ts'
-import type { Toleration } from './pod.ts'
+import type { Taint } from '../node.ts'
+import type { Toleration } from '../pod.ts'
 
 export type TaintEffect = Taint['effect']
 

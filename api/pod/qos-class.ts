@@ -1,6 +1,6 @@
 /** How firmly a pod's share of cpu and memory is promised: who goes last when a machine runs short. */
-import type { PodSpec } from './pod.ts'
-import { addQuantities, compareQuantities, type Quantity, zeroQuantity } from './quantity.ts'
+import type { PodSpec } from '../pod.ts'
+import { addQuantities, compareQuantities, type Quantity, zeroQuantity } from '../quantity.ts'
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
