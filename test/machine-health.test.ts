@@ -111,7 +111,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
       },
       patience,
     )
-    t.match(described, /Warning\s+FilesystemReadOnly.*ReadOnlyFilesystem: the filesystem of/)
+    t.match(described, /Warning\s+FilesystemReadOnly.*ReadOnlyFilesystem: The filesystem of/)
     t.match(described, /Normal\s+DockerAnswers.*DockerUnhealthy is over/)
   })
   t.equal(await agent.stop(), 0)
