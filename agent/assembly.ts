@@ -6,7 +6,7 @@ import { systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { loopWatch } from '../daemon/loop-watch.ts'
 import { runLoops } from '../daemon/run.ts'
-import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
+import { notifierLoop, type SystemdNotifier } from '../daemon/systemd-notifier.ts'
 import { nodeVersion, version } from '../daemon/version.ts'
 import { bootFile } from './adapters/disk/boot-file.ts'
 import { checkpointPath, fileCheckpoint } from './adapters/disk/checkpoint.ts'
@@ -26,7 +26,7 @@ import { podUsage } from './adapters/kernel/pod-usage.ts'
 import { mqttControlPlane } from './adapters/mqtt/mqtt-control-plane.ts'
 import { timeService } from './adapters/systemd/time-service.ts'
 import { assembleDate } from './assembly/date.ts'
-import { assembleLocalView } from './assembly/local-view.ts'
+import { assembleLocalEndpoint } from './assembly/local-endpoint.ts'
 import { assembleMachineHealth } from './assembly/machine-health.ts'
 import { assembleMembership } from './assembly/membership.ts'
 import { assembleShutdown } from './assembly/shutdown.ts'
@@ -58,7 +58,7 @@ export type Assembly = {
   readonly identity: Identity
   readonly log: Log
   /** Told that we are ready, and that we live; undefined where nobody wants to know. */
-  readonly service: ServiceManager | undefined
+  readonly service: SystemdNotifier | undefined
 }
 
 /** Resolves when everything has stopped after an abort; rejects when a part of it ended by itself. */
@@ -292,7 +292,7 @@ export async function runAgent(
     { nodeName, fileCheckMs },
   )
   const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
-  const { endpoint, sampler } = assembleLocalView({
+  const { endpoint, sampler } = assembleLocalEndpoint({
     request,
     configuration,
     nodeName,
@@ -321,7 +321,7 @@ export async function runAgent(
   else await staticPods.look()
   await runLoops(
     [
-      ...(service === undefined ? [] : [serviceLoop(service, view, systemClock, log)]),
+      ...(service === undefined ? [] : [notifierLoop(service, view, systemClock, log)]),
       {
         name: 'control-plane',
         run: (signal) =>

@@ -10,7 +10,7 @@ import { removeUnfinished } from '../daemon/durable-file.ts'
 import { codeOf } from '../daemon/errors.ts'
 import { exitCode } from '../daemon/exit-code.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
-import { openServiceManager } from '../daemon/service-manager.ts'
+import { openSystemdNotifier } from '../daemon/systemd-notifier.ts'
 import { version } from '../daemon/version.ts'
 import { checkpointPath, laterFormat } from './adapters/disk/checkpoint.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/disk/single-instance.ts'
@@ -164,7 +164,7 @@ async function run(request: RunRequest): Promise<number> {
     try {
       await removeUnfinished(dataDir)
       await mendIdentity(dataDir, found, log)
-      const service = await openServiceManager(process.env, log)
+      const service = await openSystemdNotifier(process.env, log)
       await runAgent({ request, configuration, identity, log, service }, stopping.signal)
     } finally {
       await lock.release()

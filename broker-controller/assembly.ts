@@ -12,7 +12,7 @@ import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
-import { type ServiceManager, serviceLoop } from '../daemon/service-manager.ts'
+import { notifierLoop, type SystemdNotifier } from '../daemon/systemd-notifier.ts'
 import { version } from '../daemon/version.ts'
 import { adminSocket, adminSocketPath } from './admin-socket.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
@@ -44,7 +44,7 @@ export type BrokerControllerNeeds = {
   readonly flags: Flags
   readonly log: Log
   /** Told that we are ready, and that we live; undefined where nobody wants to know. */
-  readonly service: ServiceManager | undefined
+  readonly service: SystemdNotifier | undefined
 }
 
 /** Resolves when `signal` aborted and everything is closed; rejects with what made it impossible to go on. */
@@ -186,7 +186,7 @@ export async function runBrokerController(
       status: () => `Serves the Kubernetes API on port ${opened.port} and MQTT on port ${mqttPort}`,
     }
     const loops: readonly Loop[] = [
-      ...(service === undefined ? [] : [serviceLoop(service, view, clock, log)]),
+      ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
       { name: 'api', run: api.run },
       { name: 'admin-socket', run: socket.run },
       revocations,

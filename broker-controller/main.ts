@@ -4,7 +4,7 @@ import { systemClock as clock } from '../daemon/clock.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/configuration-file.ts'
 import { exitCode } from '../daemon/exit-code.ts'
 import { openLog, storyOf } from '../daemon/log.ts'
-import { openServiceManager } from '../daemon/service-manager.ts'
+import { openSystemdNotifier } from '../daemon/systemd-notifier.ts'
 import { version } from '../daemon/version.ts'
 import { runBrokerController } from './assembly.ts'
 import { backupCommand, restoreCommand } from './commands/backup-command.ts'
@@ -87,7 +87,7 @@ async function configured(want: 'run' | 'check', flags: Flags, signal: AbortSign
   }
   const log = openLog({ ...configuration.log, write: (line) => void process.stdout.write(line) })
   try {
-    const service = await openServiceManager(process.env, log)
+    const service = await openSystemdNotifier(process.env, log)
     await runBrokerController({ configuration, flags, log, service }, signal)
     log.info('Controller stopped')
     return exitCode.fine

@@ -1,7 +1,7 @@
 /** A Docker that does not answer is restarted by the systemd that runs it: on a machine that really booted. */
 import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
-import { systemdServices } from '../agent/adapters/systemd/systemd-services.ts'
+import { systemdUnits } from '../agent/adapters/systemd/systemd-units.ts'
 import { dockerKeeper } from '../agent/health/docker-keeper.ts'
 import type { NodeEvent } from '../agent/node/node-event.ts'
 import { runtimeHealth } from '../agent/node/runtime-health.ts'
@@ -26,7 +26,7 @@ test('Docker under systemd', async (t) => {
   const health = runtimeHealth({ runtime, clock: hurried, log, changed: () => undefined })
   const asking = health.run(stopping.signal)
   await eventually('Docker answers', () => health.info() !== undefined, { withinMs: 60_000 })
-  const services = systemdServices({ root: machine.path('/') })
+  const services = systemdUnits({ root: machine.path('/') })
   t.equal(services.isHere(), true)
   t.same(await services.state('docker.service'), { load: 'loaded', active: 'active' })
   t.same(await services.state('no-such.service'), { load: 'not-found', active: 'inactive' })

@@ -86,7 +86,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
     name: /^yaml$/,
     at: /^daemon\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/wire\/yaml-body)\.ts$|^scripts\//,
   },
-  { name: /^unix-dgram$/, at: /^daemon\/service-manager\.ts$/ },
+  { name: /^unix-dgram$/, at: /^daemon\/systemd-notifier\.ts$/ },
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^prom-client$/, at: /^broker-controller\// },

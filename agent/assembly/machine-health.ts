@@ -6,7 +6,7 @@ import type { Loop } from '../../daemon/run.ts'
 import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
 import { recordStart, startsPath } from '../adapters/disk/start-record.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
-import { systemdServices } from '../adapters/systemd/systemd-services.ts'
+import { systemdUnits } from '../adapters/systemd/systemd-units.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { bootLastsMs } from '../health/boot-loop.ts'
@@ -88,7 +88,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
   })
   const docker = dockerKeeper({
     silence: health.silence,
-    services: systemdServices({ root }),
+    services: systemdUnits({ root }),
     clock: watch.clockFor('docker-keeper'),
     log,
     tell,

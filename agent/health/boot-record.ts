@@ -16,6 +16,7 @@ import {
   afterUptime,
   type BootHistory,
   type BootState,
+  bootHold,
   deletedPods,
   type HeldPod,
   harmlessPods,
@@ -23,7 +24,6 @@ import {
   isWatched,
   openedBoot,
   shortBoots,
-  startHold,
   withName,
 } from './boot-state.ts'
 
@@ -148,7 +148,7 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
       const uid = pod.metadata.uid ?? ''
       if (startedMs.has(uid)) return undefined
       const state = cell.get()
-      const hold = startHold(state, uid, isExempt(pod))
+      const hold = bootHold(state, uid, isExempt(pod))
       if (hold === undefined) return undefined
       if (hold.kind === 'held') return holdBack(pod, hold.held)
       waitUntilMs ??= clock.monotonicMs() + hold.waitMs

@@ -6,13 +6,13 @@ import {
   afterStop,
   afterUptime,
   type BootState,
+  bootHold,
   deletedPods,
   harmlessPods,
   historyOf,
   isWatched,
   openedBoot,
   shortBoots,
-  startHold,
   withName,
 } from './boot-state.ts'
 
@@ -62,18 +62,18 @@ test('a boot lasts after ten minutes, and is then never marked again', async (t)
   t.equal(afterUptime(lasting, 700_000), lasting)
   t.equal(afterStop(lasting), lasting)
   t.same(afterStop(suspected).current, { bootID: 'b3', trial: 'a', ended: true })
-  t.equal(startHold(lasting, 'a', false), undefined)
+  t.equal(bootHold(lasting, 'a', false), undefined)
   t.equal(isWatched(lasting, 'b', false), false)
 })
 
 test('a held pod waits, a suspect waits until it began, and a pod that is exempt is neither tried nor watched', async (t) => {
-  t.same(startHold(suspected, 'h', false), { kind: 'held', held })
-  t.match(startHold(suspected, 'a', false), { kind: 'trial', waitMs: 10_000 })
-  t.equal(startHold(suspected, 'a', true), undefined)
-  t.equal(startHold(suspected, 'b', false), undefined)
+  t.same(bootHold(suspected, 'h', false), { kind: 'held', held })
+  t.match(bootHold(suspected, 'a', false), { kind: 'trial', waitMs: 10_000 })
+  t.equal(bootHold(suspected, 'a', true), undefined)
+  t.equal(bootHold(suspected, 'b', false), undefined)
   const began = afterStart(suspected, 'a')
   t.same(began.current, { bootID: 'b3', trial: 'a', began: true })
-  t.equal(startHold(began, 'a', false), undefined)
+  t.equal(bootHold(began, 'a', false), undefined)
   t.same(
     [isWatched(suspected, 'b', false), isWatched(suspected, 'b', true), isWatched(suspected, 'h', true)],
     [true, false, true],

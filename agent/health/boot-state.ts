@@ -72,18 +72,14 @@ export function afterStop(state: BootState): BootState {
   return current.lasted || current.ended ? state : { ...state, current: { ...current, ended: true } }
 }
 
-export type StartHold =
+export type BootHold =
   /** It took the machine down before. */
   | { readonly kind: 'held'; readonly held: HeldPod }
   /** It is suspected: the machine is watched without it first. */
   | { readonly kind: 'trial'; readonly waitMs: number }
 
 /** Why a pod is not started now. A pod with the annotation that exempts it is never on trial. */
-export function startHold(
-  { current, held, verdict }: BootState,
-  uid: string,
-  isExempt: boolean,
-): StartHold | undefined {
+export function bootHold({ current, held, verdict }: BootState, uid: string, isExempt: boolean): BootHold | undefined {
   const found = held.find((one) => one.uid === uid)
   if (found !== undefined) return { kind: 'held', held: found }
   const { trial, began, lasted } = current

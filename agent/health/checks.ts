@@ -4,10 +4,10 @@
  */
 import type { HealthConditionType } from '../../api/node.ts'
 import { clockCheck } from './clock.ts'
-import type { ConditionCheck, HealthSettings } from './condition-check.ts'
+import type { CheckSettings, ConditionCheck } from './condition-check.ts'
 import { dockerCheck } from './docker.ts'
 import { filesystemCheck } from './filesystem.ts'
-import type { HealthCheck } from './health-manager.ts'
+import type { ScheduledCheck } from './health-manager.ts'
 import { kernelDeadlockCheck } from './kernel-trouble.ts'
 import { memoryCgroupCheck } from './memory-cgroup.ts'
 import { podNetworkCheck } from './pod-network.ts'
@@ -40,7 +40,7 @@ export type HealthSource = AnyCheck extends ConditionCheck<infer Source> ? Sourc
 export const healthChecks: readonly ConditionCheck<HealthSource>[] = Object.values(checksByType)
 
 /** The checks as the node's loop runs them, each with what it found before. */
-export function scheduledChecks(source: HealthSource, settings: HealthSettings): readonly HealthCheck[] {
+export function scheduledChecks(source: HealthSource, settings: CheckSettings): readonly ScheduledCheck[] {
   const shared = { ...source, power: sharedReading(() => source.power()) }
   return healthChecks.map(({ look, ...check }) => {
     let wasWrong = false

@@ -28,13 +28,13 @@ function finding(status: HealthFinding['status'], reason: string, found: string,
     : { status, reason, found, remedy, message: `${found}. ${remedy}` }
 }
 
-export type HealthSettings = {
+export type CheckSettings = {
   /** For every thermal zone, in the place of the hardware's own limits. */
   readonly highTemperatureCelsius: number | undefined
 }
 
 export type CheckContext = {
-  readonly settings: HealthSettings
+  readonly settings: CheckSettings
   /** The last look found something wrong: it may take more to be well again. */
   readonly wasWrong: boolean
 }

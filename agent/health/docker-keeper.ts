@@ -5,11 +5,11 @@ import { type Log, storyOf } from '../../daemon/log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import type { DockerSilence } from './docker.ts'
 import { isRestartDue, noRestarts, restarted, seenWell } from './docker-restart.ts'
-import type { ServiceManager } from './service-manager.ts'
+import type { UnitController } from './unit-controller.ts'
 
 export type DockerKeeperNeeds = {
   readonly silence: () => DockerSilence | undefined
-  readonly services: ServiceManager
+  readonly services: UnitController
   readonly clock: Clock
   readonly log: Log
   readonly tell: (event: NodeEvent) => void

@@ -7,7 +7,7 @@ import { engineInfo } from '../testing/builders.ts'
 import { type DockerSilence, dockerHealth } from './docker.ts'
 import { dockerKeeper } from './docker-keeper.ts'
 import { healthManager } from './health-manager.ts'
-import type { ServiceState } from './service-manager.ts'
+import type { UnitState } from './unit-controller.ts'
 
 const version = 'docker://20.10.24+dfsg1'
 const minutes = 60_000
@@ -82,7 +82,7 @@ function keeper(t: Test) {
   const world = {
     kind: 'refuses' as DockerSilence['kind'],
     silentSinceMs: undefined as number | undefined,
-    unit: { load: 'loaded', active: 'active' } as ServiceState,
+    unit: { load: 'loaded', active: 'active' } as UnitState,
     restarts: [] as number[],
     fails: false,
     events: [] as NodeEvent[],

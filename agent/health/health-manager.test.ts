@@ -3,7 +3,7 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import { fine, type HealthFinding, wrong } from './condition-check.ts'
-import { type HealthCheck, healthManager } from './health-manager.ts'
+import { healthManager, type ScheduledCheck } from './health-manager.ts'
 import { type Settled, settle } from './settling.ts'
 
 const ill = wrong('TooHot', 'It is too hot')
@@ -41,7 +41,7 @@ test('a source that goes away takes its condition along, after its time', async 
   t.same(course({ holdMs: 2_000 }, well, undefined), ['False', 'none'])
 })
 
-function machine(t: Test, ...more: readonly HealthCheck[]) {
+function machine(t: Test, ...more: readonly ScheduledCheck[]) {
   const [clock, log] = [fakeClock(), quietLog(t)]
   const world = {
     heat: well as HealthFinding | undefined,
@@ -55,7 +55,7 @@ function machine(t: Test, ...more: readonly HealthCheck[]) {
     if (world.fails) throw new Error('No answer of the sensor')
     return world.heat
   }
-  const check: HealthCheck = { type: 'HighTemperature', periodMs: 10_000, holdMs: 30_000, unfit: true, look }
+  const check: ScheduledCheck = { type: 'HighTemperature', periodMs: 10_000, holdMs: 30_000, unfit: true, look }
   const manager = healthManager({
     checks: [check, ...more],
     clock,
@@ -105,7 +105,7 @@ test('each side is looked at in its own time, and one that cannot be told keeps 
 })
 
 test('a look that does not end keeps nobody else waiting', async (t) => {
-  const hanging: HealthCheck = {
+  const hanging: ScheduledCheck = {
     type: 'StorageWear',
     periodMs: 10_000,
     holdMs: 0,

@@ -11,7 +11,7 @@ import type { CheckResult, CheckTiming, HealthFinding } from './condition-check.
 import { type Settled, settle } from './settling.ts'
 
 /** A check as this loop runs it. */
-export type HealthCheck = CheckTiming & {
+export type ScheduledCheck = CheckTiming & {
   readonly type: HealthConditionType
   /** While it is True the node is not Ready. */
   readonly unfit?: true
@@ -19,7 +19,7 @@ export type HealthCheck = CheckTiming & {
 }
 
 export type HealthNeeds = {
-  readonly checks: readonly HealthCheck[]
+  readonly checks: readonly ScheduledCheck[]
   readonly clock: Clock
   readonly log: Log
   readonly tell: (event: NodeEvent) => void
@@ -43,14 +43,14 @@ const patienceMs = 4_000
 type Progress = { readonly settled: Settled | undefined; readonly dueMs: number; readonly isLooking: boolean }
 
 export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds): HealthManager {
-  const progress = new Map<HealthCheck, Progress>()
+  const progress = new Map<ScheduledCheck, Progress>()
   const troubles = new Map<string, string>()
   let hasLooked = false
   let shown = ''
 
-  const shownBy = (check: HealthCheck): HealthFinding | undefined => progress.get(check)?.settled?.shown
+  const shownBy = (check: ScheduledCheck): HealthFinding | undefined => progress.get(check)?.settled?.shown
 
-  const look = async (check: HealthCheck) => {
+  const look = async (check: ScheduledCheck) => {
     const before = progress.get(check)
     const startedMs = clock.monotonicMs()
     const dueMs = startedMs + check.periodMs - healthTickMs / 2
@@ -68,7 +68,7 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
     recordChange(check, before?.settled?.shown, settled?.shown)
   }
 
-  const recordChange = (check: HealthCheck, before: HealthFinding | undefined, after: HealthFinding | undefined) => {
+  const recordChange = (check: ScheduledCheck, before: HealthFinding | undefined, after: HealthFinding | undefined) => {
     const isChanged = before?.status !== after?.status || before?.reason !== after?.reason
     if (!isChanged || after === undefined) return
     const facts = { condition: check.type, reason: after.reason, because: after.message }
@@ -81,7 +81,7 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
     }
   }
 
-  const isDue = (check: HealthCheck, nowMs: number) => {
+  const isDue = (check: ScheduledCheck, nowMs: number) => {
     const known = progress.get(check)
     return known === undefined || (!known.isLooking && nowMs >= known.dueMs)
   }

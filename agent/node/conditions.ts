@@ -42,7 +42,7 @@ const pressureTexts: { readonly [Type in PressureType]: { readonly True: Said; r
   },
 }
 
-export type NodeHealth = {
+export type ConditionFacts = {
   readonly pressures: readonly PressureType[]
   /** Why the node is not Ready, each a sentence; none when it is. */
   readonly problems: readonly string[]
@@ -55,7 +55,7 @@ export type MachineCondition = Pick<NodeCondition, 'type' | 'status' | 'reason' 
 /** The node's conditions in the order of the kubelet, then the machine's, Ready last. `now` is RFC 3339. */
 export function nodeConditions(
   previous: readonly NodeCondition[],
-  { pressures, problems, machine = [] }: NodeHealth,
+  { pressures, problems, machine = [] }: ConditionFacts,
   now: string,
 ): readonly NodeCondition[] {
   const pressing = (['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const).map((type) => {

@@ -10,7 +10,7 @@ import { metricsContentType } from '../../../daemon/prometheus-text.ts'
 import { boundConnections } from './bounded-connections.ts'
 import { listenPrivately } from './local-socket.ts'
 
-export type LocalView = {
+export type EndpointView = {
   /** Why the agent is not well; none when it is. */
   readonly problems: () => readonly string[]
   /** The pods this node runs, or shall run. */
@@ -27,7 +27,7 @@ export type LocalView = {
   }
 }
 
-export type LocalEndpointNeeds = { readonly view: LocalView; readonly log: Log }
+export type LocalEndpointNeeds = { readonly view: EndpointView; readonly log: Log }
 export type LocalEndpointSettings = {
   readonly host: string
   /** 0: any that is free. */
@@ -104,7 +104,12 @@ export function localEndpoint({ view, log }: LocalEndpointNeeds, settings: Local
 
 type Door = { readonly reach: Reach; readonly host: string }
 
-async function answer(view: LocalView, door: Door, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  view: EndpointView,
+  door: Door,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const said = await answerTo(view, door, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
   const body = said.metrics ?? (said.json === undefined ? `${said.text ?? ''}\n` : JSON.stringify(said.json))
   const isText = said.json === undefined
@@ -127,7 +132,7 @@ type Answer = {
 }
 
 async function answerTo(
-  view: LocalView,
+  view: EndpointView,
   { reach, host }: Door,
   { method, url = '/', headers }: IncomingMessage,
 ): Promise<Answer> {

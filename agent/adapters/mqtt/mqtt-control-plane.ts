@@ -24,7 +24,7 @@ import { controllerTerms } from './controller-terms.ts'
 import { leaseMessages } from './lease-messages.ts'
 import { type LinkGuard, linkGuard } from './link-guard.ts'
 import { linkOutages } from './link-outages.ts'
-import { type LinkSettings, type MqttLink, openLink } from './mqtt-link.ts'
+import { type MqttLink, type MqttLinkSettings, openLink } from './mqtt-link.ts'
 import { isReadyIn, understood } from './received-messages.ts'
 import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from './reconnect-wait.ts'
 import { replacedLinks } from './replaced-links.ts'
@@ -311,8 +311,8 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
 function linkSettings(
   settings: MqttControlPlaneSettings & { readonly keepaliveSeconds: number },
-  will: LinkSettings['will'],
-): LinkSettings {
+  will: MqttLinkSettings['will'],
+): MqttLinkSettings {
   const { hostname, port } = new URL(settings.mqttUrl)
   const { ca, certificate, key, nodeName, keepaliveSeconds, knownTime, root } = settings
   // Addresses of IPv6 stand in brackets in a URL only.

@@ -12,7 +12,7 @@ import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts
 import { unacknowledgedBytes } from '../kernel/sent-data.ts'
 import type { SentData } from './link-guard.ts'
 
-export type LinkSettings = {
+export type MqttLinkSettings = {
   readonly host: string
   readonly port: number
   readonly clientId: string
@@ -62,7 +62,7 @@ const closeMs = 1_000
 
 /** Resolves when the broker has accepted us; rejects with the first error that shows why it did not. */
 export async function openLink(
-  settings: LinkSettings,
+  settings: MqttLinkSettings,
   listener: MessageListener,
   signal: AbortSignal,
 ): Promise<MqttLink> {
@@ -109,7 +109,7 @@ export async function openLink(
 const noTimer: Exclude<IClientOptions['timerVariant'], string | undefined> = { set: () => 0, clear: () => undefined }
 
 /** Nothing is said to a server before it has proved who it is. */
-async function connectSocket(settings: LinkSettings, signal: AbortSignal): Promise<TLSSocket> {
+async function connectSocket(settings: MqttLinkSettings, signal: AbortSignal): Promise<TLSSocket> {
   const { host, port, ca, certificate, key, knownTime } = settings
   const server = { host, port, ca, cert: certificate, key, knownTime }
   const socket = await withDeadline(connectMs, signal, (deadline) => connectToServer(server, deadline))

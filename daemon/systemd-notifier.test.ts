@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import unixDgram from 'unix-dgram'
-import { openServiceManager, type ServiceManager, serviceLoop } from './service-manager.ts'
+import { notifierLoop, openSystemdNotifier, type SystemdNotifier } from './systemd-notifier.ts'
 import { fakeClock } from './testing/fake-clock.ts'
 import { quietLog } from './testing/quiet-log.ts'
 
-/** A service manager's end of the socket. */
+/** systemd's end of the socket. */
 async function listening(t: Test) {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-notify-'))
   const path = join(folder, 'notify')
@@ -28,23 +28,23 @@ async function listening(t: Test) {
 
 test('systemd is told over its socket', async (t) => {
   const { path, until } = await listening(t)
-  const manager = await openServiceManager(
+  const notifier = await openSystemdNotifier(
     { NOTIFY_SOCKET: path, WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) },
     quietLog(t),
   )
-  t.equal(manager?.beatMs, 10_000, 'three times as often as it must be')
-  manager?.ready()
-  manager?.status('Two\nlines')
-  manager?.alive()
-  manager?.stopping()
-  manager?.close()
+  t.equal(notifier?.beatMs, 10_000, 'three times as often as it must be')
+  notifier?.ready()
+  notifier?.status('Two\nlines')
+  notifier?.alive()
+  notifier?.stopping()
+  notifier?.close()
   t.same(await until(4), ['READY=1', 'STATUS=Two lines', 'WATCHDOG=1', 'STOPPING=1'])
 })
 
 test('without systemd nothing is told and nothing is loaded', async (t) => {
-  t.equal(await openServiceManager({}, quietLog(t)), undefined)
-  t.equal(await openServiceManager({ NOTIFY_SOCKET: '@abstract' }, quietLog(t)), undefined)
-  const gone = await openServiceManager({ NOTIFY_SOCKET: '/nowhere/notify', WATCHDOG_PID: '1' }, quietLog(t))
+  t.equal(await openSystemdNotifier({}, quietLog(t)), undefined)
+  t.equal(await openSystemdNotifier({ NOTIFY_SOCKET: '@abstract' }, quietLog(t)), undefined)
+  const gone = await openSystemdNotifier({ NOTIFY_SOCKET: '/nowhere/notify', WATCHDOG_PID: '1' }, quietLog(t))
   t.equal(gone?.beatMs, undefined, 'it watches somebody else')
   t.doesNotThrow(() => gone?.alive())
   gone?.close()
@@ -52,7 +52,7 @@ test('without systemd nothing is told and nothing is loaded', async (t) => {
 
 test('only who lives says so, and readiness is said once', async (t) => {
   const said: string[] = []
-  const manager: ServiceManager = {
+  const notifier: SystemdNotifier = {
     beatMs: 2_000,
     ready: () => said.push('ready'),
     alive: () => said.push('alive'),
@@ -68,8 +68,8 @@ test('only who lives says so, and readiness is said once', async (t) => {
     problems: () => world.problems,
     status: () => `${world.pods} pods`,
   }
-  const log = quietLog(t, 'The service manager is not told that we live')
-  const loop = serviceLoop(manager, view, clock, log).run(stop.signal)
+  const log = quietLog(t, 'Unhealthy: withholding the systemd watchdog ping')
+  const loop = notifierLoop(notifier, view, clock, log).run(stop.signal)
   await clock.advance(0)
   t.same(heard(), ['1 pods', 'alive'])
   world.ready = true

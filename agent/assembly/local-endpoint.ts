@@ -16,7 +16,7 @@ import { scrapes } from '../usage/scrapes.ts'
 import type { PodUsage } from '../usage/usage.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
 
-export type LocalViewParts = {
+export type LocalEndpointParts = {
   readonly request: RunRequest
   readonly configuration: AgentConfiguration
   readonly nodeName: string
@@ -34,9 +34,9 @@ export type LocalViewParts = {
   readonly log: Log
 }
 
-export type LocalView = { readonly endpoint: LocalEndpoint; readonly sampler: UsageSampler }
+export type AssembledEndpoint = { readonly endpoint: LocalEndpoint; readonly sampler: UsageSampler }
 
-export function assembleLocalView(parts: LocalViewParts): LocalView {
+export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpoint {
   const { request, configuration, nodeName, inventory, health, pods, usage, roster, controlPlane, clock, log } = parts
   const { root, dataDir } = request
   const imageDirectory = () => health.info()?.rootDirectory

@@ -1,10 +1,10 @@
-/** What systemd is told of us, as sd_notify(3) says it: that we are ready, that we live, what we do. */
+/** Notifications to systemd as in sd_notify(3): ready, watchdog, stopping, status. */
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
 import type { Loop } from './run.ts'
 
-export interface ServiceManager {
-  /** How often it wants to hear that we live, with a margin; undefined when it does not watch. */
+export interface SystemdNotifier {
+  /** Interval of the watchdog's pings, with a margin; undefined where systemd does not watch this process. */
   readonly beatMs: number | undefined
   ready(): void
   alive(): void
@@ -15,16 +15,16 @@ export interface ServiceManager {
 }
 
 /** As systemd sets it: NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID. */
-export type ServiceEnvironment = { readonly [name: string]: string | undefined }
+export type NotifyEnvironment = { readonly [name: string]: string | undefined }
 
 /**
- * Undefined when nobody wants to be told. The native datagram socket is loaded only if somebody does; where it cannot be,
- * that is said in the log: systemd will then end a unit of Type=notify.
+ * Undefined without NOTIFY_SOCKET. The native datagram socket is loaded only with it; a failure to do so is logged: systemd
+ * then ends a unit of Type=notify.
  */
-export async function openServiceManager(
-  { NOTIFY_SOCKET: socket, WATCHDOG_USEC: microseconds, WATCHDOG_PID: watched }: ServiceEnvironment,
+export async function openSystemdNotifier(
+  { NOTIFY_SOCKET: socket, WATCHDOG_USEC: microseconds, WATCHDOG_PID: watched }: NotifyEnvironment,
   log: Log,
-): Promise<ServiceManager | undefined> {
+): Promise<SystemdNotifier | undefined> {
   if (socket === undefined || socket === '') return undefined
   const opened = await sender(socket, log)
   if (opened === undefined) return undefined
@@ -44,7 +44,7 @@ export async function openServiceManager(
 async function sender(socket: string, log: Log) {
   // Abstract names, which only a service manager other than the system's own uses, cannot be reached.
   if (!socket.startsWith('/')) {
-    log.warn('The service manager cannot be told anything: its socket is not a path', { socket })
+    log.warn('Cannot notify systemd: its socket is not a path', { socket })
     return undefined
   }
   try {
@@ -55,52 +55,52 @@ async function sender(socket: string, log: Log) {
     const send = (text: string) => {
       const message = Buffer.from(text)
       own.send(message, 0, message.length, socket, (error) => {
-        if (error !== undefined && !failed) log.warn('The service manager was not reached', { error })
+        if (error !== undefined && !failed) log.warn('Cannot notify systemd', { error })
         failed = error !== undefined
       })
     }
     return { send, close: () => own.close() }
   } catch (error) {
-    log.warn('The service manager cannot be told anything: there is no datagram socket', { error })
+    log.warn('Cannot notify systemd: the datagram socket is not available', { error })
     return undefined
   }
 }
 
-export type ServiceView = {
-  /** Whoever waits for us may go on. */
+export type NotifierView = {
+  /** Units that wait for this one may start. */
   readonly ready: () => boolean
-  /** Why we are not alive though this code runs; none when we are. */
+  /** Why the process is unhealthy although this code runs; none when it is healthy. */
   readonly problems: () => readonly string[] | Promise<readonly string[]>
-  /** One line of what we do. */
+  /** One line for `systemctl status`. */
   readonly status: () => string
 }
 
 const untilReadyMs = 100
 const statusMs = 5_000
 
-/** Tells the service manager when we are ready, that we live as long as we do, and what we do when it changes. */
-export function serviceLoop(manager: ServiceManager, view: ServiceView, clock: Clock, log: Log): Loop {
+/** Reports readiness, sends the watchdog's pings while the process is healthy, and the status when it changes. */
+export function notifierLoop(notifier: SystemdNotifier, view: NotifierView, clock: Clock, log: Log): Loop {
   return {
-    name: 'service-manager',
+    name: 'systemd-notifier',
     async run(signal) {
-      let told = ''
+      let sent = ''
       let isReady = false
-      let sick = ''
+      let logged = ''
       while (!signal.aborted) {
         const problems = await view.problems()
         const status = problems.length === 0 ? view.status() : `Hangs: ${problems.join('; ')}`
-        if (status !== told) manager.status(status)
-        told = status
+        if (status !== sent) notifier.status(status)
+        sent = status
         if (!isReady && view.ready()) {
           isReady = true
-          manager.ready()
+          notifier.ready()
         }
-        if (problems.length === 0) manager.alive()
-        else if (problems.join() !== sick) log.error('The service manager is not told that we live', { problems })
-        sick = problems.join()
-        await clock.sleep(isReady ? Math.min(statusMs, manager.beatMs ?? statusMs) : untilReadyMs, signal)
+        if (problems.length === 0) notifier.alive()
+        else if (problems.join() !== logged) log.error('Unhealthy: withholding the systemd watchdog ping', { problems })
+        logged = problems.join()
+        await clock.sleep(isReady ? Math.min(statusMs, notifier.beatMs ?? statusMs) : untilReadyMs, signal)
       }
-      manager.stopping()
+      notifier.stopping()
     },
   }
 }

@@ -1,6 +1,6 @@
 /** What restarting Docker needs of systemd. */
 
-export type ServiceState = {
+export type UnitState = {
   /** systemd's words: `loaded`, `not-found`, `masked` … */
   readonly load: string
   /** `active`, `activating`, `deactivating`, `inactive`, `failed` … */
@@ -8,10 +8,10 @@ export type ServiceState = {
 }
 
 /** Every call ends within its deadline, or throws. */
-export interface ServiceManager {
+export interface UnitController {
   /** False: this machine is not run by systemd, or does not let us speak with it. */
   isHere(): boolean
-  state(unit: string): Promise<ServiceState>
+  state(unit: string): Promise<UnitState>
   /** Hands the work over; it may take longer than the call. */
   restart(unit: string): Promise<void>
 }

@@ -6,12 +6,12 @@ import { test } from 'tap'
 import { noDBus } from '../../testing/private-bus.ts'
 import { systemdDouble } from '../../testing/systemd-double.ts'
 import { BusError, openSystemBus } from './system-bus.ts'
-import { systemdServices } from './systemd-services.ts'
+import { systemdUnits } from './systemd-units.ts'
 
 test("a service is asked after and restarted through systemd's own interface", { skip: noDBus }, async (t) => {
   const systemd = await systemdDouble()
   t.teardown(() => systemd.remove())
-  const services = systemdServices({ root: systemd.root })
+  const services = systemdUnits({ root: systemd.root })
   t.equal(services.isHere(), true)
   t.same(await services.state('docker.service'), { load: 'loaded', active: 'active' })
   systemd.unit = { load: 'masked', active: 'inactive' }
@@ -25,7 +25,7 @@ test('a systemd that does not answer keeps nobody waiting', { skip: noDBus }, as
   const systemd = await systemdDouble()
   t.teardown(() => systemd.remove())
   systemd.silent = true
-  const services = systemdServices({ root: systemd.root, deadlineMs: 300 })
+  const services = systemdUnits({ root: systemd.root, deadlineMs: 300 })
   await t.rejects(services.state('docker.service'), { name: 'BusError', message: /Cannot call LoadUnit/ })
   await t.rejects(services.restart('docker.service'), BusError)
 })
@@ -34,7 +34,7 @@ test('without a bus, or with one that is silent, there is an error in time', asy
   // Not in the test's own folder: a socket's name has room for a hundred letters only.
   const folder = await mkdtemp(join(tmpdir(), 'bramble-bus-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  t.equal(systemdServices({ root: folder }).isHere(), false)
+  t.equal(systemdUnits({ root: folder }).isHere(), false)
   await t.rejects(openSystemBus({ socketPath: join(folder, 'none') }), { name: 'BusError', message: /none/ })
   const socketPath = join(folder, 's')
   const mute = createServer((socket) => socket.on('error', () => undefined).resume())
