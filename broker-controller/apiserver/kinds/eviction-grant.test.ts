@@ -4,7 +4,7 @@ import type { Pod } from '../../../api/pod.ts'
 import { aBudget, aPod, type BudgetOverrides, type PodOverrides } from '../../../api/testing/builders.ts'
 import type { Store } from '../../store/store.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
-import { evictionGrant } from './eviction.ts'
+import { evictionGrant } from './eviction-grant.ts'
 
 const now = '2026-01-01T00:00:00Z'
 const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const

@@ -10,7 +10,7 @@ import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
-import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './eviction.ts'
+import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './eviction-grant.ts'
 
 /** 201 when the pod is on its way out; throws TooManyRequests while its budget forbids it. */
 export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
