@@ -1,8 +1,7 @@
 /** Each node's lease: made for its Node, renewed by what the node says, gone with its Node. */
 import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { removeIfThere } from '../store/remove.ts'
-import { rewrite } from '../store/rewrite.ts'
+import { removeIfThere, rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import type { Peer } from './broker.ts'
 import { hasReported, isOwnedBy, type LeaseNews, leaseAfter, renewedLease, restoredLease } from './node-report.ts'

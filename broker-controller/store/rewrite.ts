@@ -1,4 +1,4 @@
-/** Read, decide, write; and again from the reading when someone else was quicker. */
+/** Writes that others may race with: read, decide, write, and again after a conflict; removal of what may be gone already. */
 import { isApiError } from '../../api/api-error.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -38,5 +38,20 @@ export async function rewrite<R extends ResourceName>(
       if (waitMs === undefined || !isApiError(error, 'Conflict')) throw error
       await clock.sleep(waitMs)
     }
+  }
+}
+
+/** Removes this very object, whatever its version; true when this call removed it. */
+export async function removeIfThere<R extends ResourceName>(
+  store: Store,
+  resource: R,
+  { metadata: { name, namespace = '', uid } }: StoredObject<R>,
+): Promise<boolean> {
+  try {
+    await store.delete(resource, { namespace, name }, { uid })
+    return true
+  } catch (error) {
+    if (isApiError(error, 'NotFound') || isApiError(error, 'Conflict')) return false
+    throw error
   }
 }

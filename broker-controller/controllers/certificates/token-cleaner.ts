@@ -4,7 +4,7 @@ import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { removeIfThere } from '../../store/remove.ts'
+import { removeIfThere } from '../../store/rewrite.ts'
 import type { Store } from '../../store/store.ts'
 
 export type TokenCleanerNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }

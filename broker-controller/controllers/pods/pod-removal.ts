@@ -1,7 +1,6 @@
 /** Deletes a pod as the API would: marked for its node to end, or removed at once when no node has to stop it. */
 import { planPodDeletion } from '../../../api/pod/pod-deletion.ts'
-import { removeIfThere } from '../../store/remove.ts'
-import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'
+import { type RewriteNeeds, removeIfThere, rewrite } from '../../store/rewrite.ts'
 import type { StoredObject } from '../../store/store.ts'
 
 type StoredPod = StoredObject<'pods'>
