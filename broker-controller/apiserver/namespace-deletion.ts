@@ -44,7 +44,7 @@ function emptier({ store, kinds, clock, log }: NamespaceDeletionNeeds): Controll
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
       if (await removeContents(name, { store, kinds, clock })) return { requeueAfterMs: lookAgainMs }
       const { uid, resourceVersion, finalizers = [] } = namespace.metadata
-      if (finalizers.length > 0) return undefined // told again when the last of them is taken away
+      if (finalizers.length > 0) return undefined // reconciled again when the last of them is removed
       await store.delete('namespaces', key, { uid, resourceVersion })
       log.info('Namespace removed', { namespace: name })
       return undefined

@@ -19,7 +19,7 @@ export type SystemNeeds = {
   /** Ours, as in `0.1.0`. */
   readonly version: string
   readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
-  /** What the objects of the fleet say, for Prometheus. */
+  /** The objects of the fleet, for /metrics/fleet. */
   readonly store: Store
   readonly readiness: readonly ReadinessCheck[]
   /** What discovery lists. */

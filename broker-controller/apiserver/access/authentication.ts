@@ -1,4 +1,4 @@
-/** Who is asking? A client certificate first, then a bootstrap token; with neither, nobody in particular. */
+/** The identity of a request: from a client certificate, then from a bootstrap token; anonymous without either. */
 import { ApiError } from '../../../api/api-error.ts'
 import {
   anonymous,
@@ -21,7 +21,7 @@ export type ClientCertificate = {
   readonly trusted: boolean
   /** Did our own authority sign it, for clients, though its time was over, or had not begun, when the connection was made? */
   readonly lapsed?: boolean
-  /** Undefined when its subject names nobody. */
+  /** Undefined when its subject has no common name. */
   readonly identity: Identity | undefined
   readonly validSinceMs: number
   readonly validUntilMs: number
@@ -54,7 +54,7 @@ export async function authenticate(
   const named = certificate && (ofCertificate(certificate, nowMs) ?? ofLapsed(certificate, nowMs, lapsedWindowMs))
   const because = named && certificate && revoked?.(named.user, knownSinceMs(certificate, nowMs))
   const isLapsed = named !== undefined && lapsedNodeOf(named) !== undefined
-  // A token says more than a certificate that has ended: that is how such a machine joins again.
+  // A token counts more than an expired certificate: with it such a machine joins again.
   if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
     return withExtra(authenticated(named), olderThan(acceptingStore, named, certificate))
   if (authorization !== undefined) {
@@ -101,7 +101,7 @@ function ofCertificate({ trusted, identity, validUntilMs }: ClientCertificate, n
   return trusted && nowMs < validUntilMs ? identity : undefined
 }
 
-/** One from the future may be older than any revocation: its date says nothing. */
+/** One from the future may be older than any revocation: its date cannot be trusted. */
 function knownSinceMs({ validSinceMs }: Pick<ClientCertificate, 'validSinceMs'>, nowMs: number): number {
   return validSinceMs <= nowMs ? validSinceMs : Number.NEGATIVE_INFINITY
 }
@@ -138,13 +138,13 @@ function authenticated({ user, groups }: Identity): Identity {
 }
 
 function certificateRefusal({ trusted, validSinceMs, validUntilMs }: ClientCertificate, nowMs: number): string {
-  const now = `the time here is ${told(nowMs)}`
-  if (nowMs < validSinceMs) return `the client certificate is good from ${told(validSinceMs)} on; ${now}`
-  if (nowMs >= validUntilMs) return `the client certificate expired at ${told(validUntilMs)}; ${now}`
+  const now = `the time here is ${timeText(nowMs)}`
+  if (nowMs < validSinceMs) return `the client certificate is good from ${timeText(validSinceMs)} on; ${now}`
+  if (nowMs >= validUntilMs) return `the client certificate expired at ${timeText(validUntilMs)}; ${now}`
   return trusted ? 'the client certificate names nobody' : `the client certificate is not good here; ${now}`
 }
 
-function told(ms: number): string {
+function timeText(ms: number): string {
   return Number.isNaN(ms) ? 'no date' : `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 

@@ -1,4 +1,4 @@
-/** May this identity do that? */
+/** Which identity may do what: the fixed rules of administrators, joining machines and nodes. */
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
@@ -27,7 +27,7 @@ export type AuthorizationDecision = { readonly allowed: true } | { readonly allo
 /** Paths anybody may read: liveness, and which version this is. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
 
-/** Must `authorize` be told the pods bound to this identity's node? They decide what it may read. */
+/** Does `authorize` need the pods bound to this identity's node? They decide what it may read. */
 export function dependsOnPods(identity: Identity, attributes: Attributes): boolean {
   const kinds = ['pods', 'secrets', 'configmaps']
   return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
@@ -44,7 +44,7 @@ export function authorize(
     : { allowed: false, message: forbiddenMessage(identity, attributes) }
 }
 
-/** The sentence Kubernetes says to one who may not. */
+/** The message of a 403, as Kubernetes writes it. */
 export function forbiddenMessage(identity: Identity, attributes: Attributes): string {
   const { user } = identity
   if (attributes.kind === 'path') return `forbidden: User "${user}" cannot ${attributes.verb} path "${attributes.path}"`
@@ -88,7 +88,7 @@ function mayRequestCertificate({ verb, resource, subresource }: ResourceAttribut
 
 function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
   const { verb, group, resource, subresource, namespace, name } = attributes
-  // What others use is none of its business, and what it uses itself it knows.
+  // A node does not need the usage of others, and it measures its own.
   if (group === 'metrics.k8s.io' || subresource === 'proxy') return false
   const isOwn = name === node
   switch (resource) {

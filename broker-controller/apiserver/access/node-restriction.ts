@@ -136,7 +136,7 @@ function podReport(node: string, object: Pod, previous: Pod): string | undefined
   return `node "${node}" cannot update labels through pod status`
 }
 
-/** Labels that say where a node stands are the administrator's word, so a stolen certificate cannot attract pods. */
+/** Labels that state the place of a node are the administrator's to set, so that a stolen certificate cannot attract pods. */
 function forbiddenLabels(now: ObjectMeta, before: ObjectMeta | undefined): readonly string[] {
   return changedKeys(now.labels, before?.labels).filter(isReservedNodeLabel)
 }

@@ -20,7 +20,7 @@ export function because(reason: string | undefined, labels: MetricLabels): reado
   return reason ? [singleFigure(1, { ...labels, reason: word(reason) })] : []
 }
 
-/** Reasons are single words; a node that says anything else shall not fill somebody's database. */
+/** Reasons are single words; a node that reports anything else must not fill the database of Prometheus. */
 function word(reason: string): string {
   return /^[A-Za-z]{1,64}$/.test(reason) ? reason : 'Other'
 }
@@ -30,7 +30,7 @@ export type AmountReader = (
   labels: MetricLabels,
 ) => readonly MetricSample[]
 
-/** Many say the same amounts: each is understood once. */
+/** Many objects have the same amounts: each is parsed once. */
 export function amountReader(): AmountReader {
   const understood = new Map<string, number>()
   const amountOf = (resource: string, amount: string | number) => {

@@ -1,4 +1,4 @@
-/** metrics.k8s.io and a node's summary: the nodes concerned are asked, waited for a little, and what they said is told. */
+/** metrics.k8s.io and a node's summary: the nodes concerned are polled, and their usage is shown. */
 import { ApiError, notFound } from '../../../api/api-error.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -34,7 +34,7 @@ type Amounts = { readonly cpu: string; readonly memory: string }
 
 const apiVersion = `${usageGroup}/${usageVersion}`
 
-/** Throws the ApiError that the client shall be told. */
+/** Throws the ApiError of the answer. */
 export async function usageAnswer(request: UsageRequest, needs: UsageNeeds): Promise<ApiResponse> {
   const { route } = request
   if (route.subresource === 'proxy') return summaryAnswer(request, needs)
@@ -55,10 +55,10 @@ async function nodeMetrics(request: UsageRequest, { store, usage }: UsageNeeds):
   const nodes = await selectedNodes(request, store)
   await usage.look(nodes.filter(mayAnswer).map(nameOf), request.signal)
   return nodes.flatMap((node) => {
-    const heard = usage.newest(nameOf(node))
-    const amounts = heard === undefined ? undefined : amountsOf(heard.node)
-    if (heard === undefined || amounts === undefined) return []
-    return { kind: 'NodeMetrics', apiVersion, metadata: metadataOf(node, heard), ...timesOf(heard), usage: amounts }
+    const sample = usage.newest(nameOf(node))
+    const amounts = sample === undefined ? undefined : amountsOf(sample.node)
+    if (sample === undefined || amounts === undefined) return []
+    return { kind: 'NodeMetrics', apiVersion, metadata: metadataOf(node, sample), ...timesOf(sample), usage: amounts }
   })
 }
 
@@ -70,15 +70,15 @@ async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): 
   await usage.look(present, request.signal)
   return pods.flatMap((pod) => {
     // A node speaks of the pods bound to it, and of no others.
-    const heard = usage.newest(pod.spec.nodeName ?? '')
-    const used = heard?.pods.get(pod.metadata.uid)
-    if (heard === undefined || used === undefined) return []
+    const sample = usage.newest(pod.spec.nodeName ?? '')
+    const used = sample?.pods.get(pod.metadata.uid)
+    if (sample === undefined || used === undefined) return []
     const containers = [...used].flatMap(([name, one]) => {
       const amounts = amountsOf(one)
       return amounts === undefined ? [] : { name, usage: amounts }
     })
     if (containers.length === 0) return []
-    return { kind: 'PodMetrics', apiVersion, metadata: metadataOf(pod, heard), ...timesOf(heard), containers }
+    return { kind: 'PodMetrics', apiVersion, metadata: metadataOf(pod, sample), ...timesOf(sample), containers }
   })
 }
 
@@ -104,7 +104,7 @@ function present<T>(one: T | undefined): readonly T[] {
   return one === undefined ? [] : [one]
 }
 
-/** One of which nothing is heard need not be waited for. */
+/** A node without a connection is not waited for. */
 function mayAnswer({ status }: Node): boolean {
   return status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'Unknown'
 }

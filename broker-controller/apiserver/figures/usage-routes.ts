@@ -3,7 +3,7 @@
 export const usageGroup = 'metrics.k8s.io'
 export const usageVersion = 'v1beta1'
 
-/** As discovery tells of them. */
+/** As discovery lists them. */
 export const usageKinds = [
   { name: 'nodes', singular: '', kind: 'NodeMetrics', namespaced: false },
   { name: 'pods', singular: '', kind: 'PodMetrics', namespaced: true },
@@ -14,7 +14,7 @@ export type UsageRoute = {
   readonly verb: 'get' | 'list'
   readonly group: typeof usageGroup | ''
   readonly resource: 'nodes' | 'pods'
-  /** `proxy`: the node's summary, as the node itself tells it. */
+  /** `proxy`: the node's summary, as the node sends it. */
   readonly subresource: '' | 'proxy'
   /** '' over all namespaces. */
   readonly namespace: string

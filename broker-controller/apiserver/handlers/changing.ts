@@ -44,7 +44,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
       const result = dryRun ? next : await written(request, present, next, needs)
       return objectAnswer(represent(route.resource, result, wish), 200, warnings)
     } catch (error) {
-      // A client that named the version is refused on the next reading; one that did not need not know.
+      // A client that named the version is refused on the next reading; for any other the change is repeated.
       const waitMs = waitsMs[failures]
       if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
       await needs.clock.sleep(waitMs, request.signal)
@@ -82,7 +82,7 @@ async function patched(request: ResourceRequest): Promise<Wanted> {
   return (present) => readObject(route.resource, apply(present), validation)
 }
 
-/** Is what the client wrote about this very object, in the version it has read? Saying nothing of these is saying yes. */
+/** Refuses a body about another object, or another version of it, than the one stored. Neither need be named. */
 function refuseOther({ route }: ResourceRequest, { metadata }: AnyObject, present: AnyStored): void {
   const { name = '', uid, resourceVersion } = metadata
   if (name !== route.name) {

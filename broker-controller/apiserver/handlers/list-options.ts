@@ -1,4 +1,4 @@
-/** Which objects does a list or a watch ask for, and from when? Everything its query says. */
+/** The query of a list or a watch: which objects, and from which version. */
 import { ApiError } from '../../../api/api-error.ts'
 import {
   fieldMatcher,
@@ -69,7 +69,7 @@ function parseContinue(token: string): Continue {
       return { version, namespace, name }
     }
   } catch {
-    // said below
+    // The error follows.
   }
   throw new ApiError('BadRequest', 'continue key is not valid')
 }
@@ -84,8 +84,8 @@ export type PagedList = {
 }
 
 /**
- * One page of what is there now. All pages carry the version of the first, so a watch from there also tells what
- * changed while they were read.
+ * One page of what is there now. All pages carry the version of the first, so a watch from there also delivers
+ * what changed while they were read.
  */
 export function pageOfList(
   items: readonly AnyStored[],
@@ -103,7 +103,7 @@ export function pageOfList(
     metadata: {
       resourceVersion: version,
       continue: formatContinue({ version, namespace, name }),
-      // With a selector Kubernetes does not know how many are left to match, and says nothing.
+      // With a selector Kubernetes cannot count what is left, and leaves the field out.
       ...(isEverything && { remainingItemCount: rest.length - limit }),
     },
   }

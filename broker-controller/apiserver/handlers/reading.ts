@@ -50,7 +50,7 @@ export async function watchObjects(request: ResourceRequest, needs: ResourceNeed
   return { kind: 'stream', pieces: watchLines(needs, resource.id, options, signal) }
 }
 
-/** The columns are said once, with the first row. */
+/** The columns are sent once, with the first row. */
 function withoutHeader(table: unknown): unknown {
   return { ...(table as object), columnDefinitions: [] }
 }

@@ -42,7 +42,7 @@ export function representList(
   }
 }
 
-/** A bookmark says a version and nothing else, in the form of the events around it. */
+/** A bookmark has a version only, in the form of the events around it. */
 export function representBookmark(resource: Resource, metadata: ObjectMeta, { form }: Wish): unknown {
   switch (form) {
     case 'object':

@@ -1,6 +1,6 @@
 /**
  * What the API does differently for one kind, and the requests it does it for. The handlers of the verbs read a strategy
- * and know no kind, as the generic registry of Kubernetes does (staging/src/k8s.io/apiserver/pkg/registry/rest/create.go
+ * and name no kind, as the generic registry of Kubernetes does (staging/src/k8s.io/apiserver/pkg/registry/rest/create.go
  * and update.go; one strategy.go per kind below pkg/registry).
  */
 import type { Identity } from '../../../api/identity.ts'

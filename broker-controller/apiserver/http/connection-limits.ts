@@ -125,7 +125,7 @@ function reasonOf({ code = '' }: NodeJS.ErrnoException): Reason | undefined {
 }
 
 function userOf(socket: TLSSocket): string {
-  // Without a certificate Node.js gives an empty object, whatever its types say.
+  // Without a certificate Node.js gives an empty object, contrary to its types.
   return String(socket.getPeerCertificate()?.subject?.CN)
 }
 

@@ -56,7 +56,7 @@ const dateProblems: readonly string[] = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID
 
 function read(socket: TLSSocket, isOurs: (der: Uint8Array) => boolean): ClientCertificate | undefined {
   const { subject, raw, serialNumber, valid_from, valid_to } = socket.getPeerCertificate()
-  // Without a certificate Node.js gives an empty object, whatever its types say.
+  // Without a certificate Node.js gives an empty object, contrary to its types.
   if (subject === undefined) return undefined
   const isOfAnotherTime = !socket.authorized && dateProblems.includes(String(socket.authorizationError))
   return {

@@ -28,7 +28,7 @@ export type HttpExchangeNeeds = {
 const exchangeEnded = new Error('The exchange is over')
 const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
 
-/** Never rejects: who asked hears of it, or is gone. */
+/** Never rejects: the client gets the error, or is gone. */
 export async function httpExchange(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
@@ -105,7 +105,7 @@ function splitOnce(text: string, at: string): [string, string?] {
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
 }
 
-/** What is beyond the limit is read and thrown away, so that the client gets to hear why. */
+/** What is beyond the limit is read and thrown away, so that the client receives the reason. */
 function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

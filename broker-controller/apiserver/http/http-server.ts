@@ -48,12 +48,12 @@ export type ApiServerNeeds = Pick<
   readonly host: string
   /** 0: the system picks. */
   readonly port: number
-  /** Beside the store, what must be well before /readyz says so. */
+  /** Beside the store, what must be well before /readyz answers ok. */
   readonly readiness?: readonly ReadinessCheck[]
   readonly random?: () => number
   /** undefined: every certificate of the authority is good until its end. */
   readonly revocations?: RevocationList
-  /** Is this client certificate (DER) of our authority, whatever its dates? undefined: those that have ended are nobody's. */
+  /** Is this client certificate (DER) of our authority, whatever its dates? undefined: expired ones are of no authority. */
   readonly isOurs?: (der: Uint8Array) => boolean
   readonly connectionLimits?: Partial<ConnectionLimits>
   readonly connectionTimes?: Partial<ConnectionTimes>

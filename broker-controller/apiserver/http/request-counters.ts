@@ -1,4 +1,4 @@
-/** What the API is asked, how it answers and how long that takes, under the names dashboards know. */
+/** Counters of requests, their results and durations, under the names of kube-apiserver. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Answered } from '../requests.ts'
 

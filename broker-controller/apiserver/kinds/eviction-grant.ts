@@ -7,7 +7,7 @@ import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../ap
 import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
 
 export type EvictionGrant<B extends PodDisruptionBudget = PodDisruptionBudget> =
-  /** No budget has a say in it. */
+  /** No budget applies to it. */
   | { readonly grant: 'free' }
   /** It is not ready, so it costs no budget: granted for this version of the pod only. `budget`: whose it is. */
   | { readonly grant: 'unready'; readonly budget: B }
@@ -35,7 +35,7 @@ export function evictionGrant<B extends PodDisruptionBudget>(
     : { grant: 'refused', error }
 }
 
-/** The pod, saying why it leaves. One that has ended already is not disrupted by it. */
+/** The pod with the condition that states why it ends. One that has ended already is not disrupted. */
 export function evictedPod<P extends Pod>(pod: P, now: string): P {
   if (isFinished(pod)) return pod
   const condition = {
@@ -47,7 +47,7 @@ export function evictedPod<P extends Pod>(pod: P, now: string): P {
   return withPodCondition(pod, condition, now) ?? pod
 }
 
-/** 429 to be asked again soon: what the budget knows is older than what is wanted of it. */
+/** 429 to be repeated soon: the status of the budget is older than its specification. */
 export function notYetKnown(budgetName: string): ApiError {
   return tooMany(`The disruption budget ${budgetName} is still being processed by the server.`, 10)
 }

@@ -62,7 +62,7 @@ export async function learnData(
   const key = { namespace, name }
   const digest = contentDigest(delivered)
   const annotations = { [learntFromAnnotation]: node, [learntDigestAnnotation]: digest }
-  // A node knows no more of its metadata, and has no say in it.
+  // Other metadata are not the node's to set.
   await create({ ...delivered, metadata: { name, namespace, annotations } })
   let contested: readonly string[] | undefined
   const change = (present: Data): Data | undefined => {

@@ -42,9 +42,9 @@ const mostPods = 500
 export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, identity } = request
   const input = parseBody(await request.readBody(), request, NodeCheckpointSchema, needs.parseYaml)
-  const told = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
+  const delivered = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
   const node = await presentObject(request, needs)
-  const because = refusal(told.store, node.metadata, needs)
+  const because = refusal(delivered.store, node.metadata, needs)
   if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
   if (!isKnownBefore(identity, needs)) {
     // It has nothing to bring back, and need not wait for that.
@@ -55,7 +55,7 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
 
   const refused: string[] = []
   const learnt = await learntPods(route.name, needs)
-  for (const pod of told.pods ?? []) {
+  for (const pod of delivered.pods ?? []) {
     const isOneMore = !learnt.has(keyText(pod.metadata))
     const problem =
       isOneMore && learnt.size >= mostPods
@@ -77,9 +77,9 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
       refused.push(...(await learnData(resource, object, deliverer, needs, create)))
     }
   }
-  await take('configmaps', told.configMaps ?? [])
-  await take('secrets', told.secrets ?? [])
-  if (told.complete) await markLearnt(request, needs)
+  await take('configmaps', delivered.configMaps ?? [])
+  await take('secrets', delivered.secrets ?? [])
+  if (delivered.complete) await markLearnt(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
 }
 
@@ -148,16 +148,19 @@ function takenBy(node: string, pod: Pod, needs: ResourceNeeds): Pod | undefined 
   return pod.spec.nodeName === node ? marked(pod, needs) : undefined
 }
 
-/** With this store's mark: a node has told it, and no other one takes its name. */
+/** With this store's mark: a node has delivered it, and no other one takes its name. */
 function marked<T extends AnyObject>(object: T, { origin }: ResourceNeeds): T {
   const annotations = { ...object.metadata.annotations, [learntByAnnotation]: origin?.id ?? '' }
   return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
-/** Another node has told its pod of that name. Who of them lies is not known here, and no node ends what another one runs. */
+/**
+ * Another node has delivered its pod of that name. Which of them is right cannot be decided here, and no node ends what
+ * another one runs.
+ */
 function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean {
-  const isTold = present.metadata.annotations?.[learntByAnnotation] === origin?.id
-  return isTold && present.spec.nodeName !== node && !isFinished(present)
+  const isDelivered = present.metadata.annotations?.[learntByAnnotation] === origin?.id
+  return isDelivered && present.spec.nodeName !== node && !isFinished(present)
 }
 
 function notTaken({ metadata }: Pod, node: string, because: string): string {
@@ -204,10 +207,10 @@ async function learn(kind: KindStrategy, object: AnyObject, requester: Identity,
 }
 
 /** One name had two pods, one after the other: the later one is what was wanted last. What was made here is later than all. */
-function isLaterPod(told: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
-  if (!isPod(told) || told.metadata.uid === present.metadata.uid) return false
+function isLaterPod(delivered: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
+  if (!isPod(delivered) || delivered.metadata.uid === present.metadata.uid) return false
   const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')
-  return madeMs(told) > madeMs(present) && madeMs(told) <= (origin?.sinceMs ?? clock.wallMs())
+  return madeMs(delivered) > madeMs(present) && madeMs(delivered) <= (origin?.sinceMs ?? clock.wallMs())
 }
 
 async function ensureNamespace(name: string, requester: Identity, needs: ResourceNeeds): Promise<void> {

@@ -66,7 +66,7 @@ function phaseWord({ status = {} }: Pod): string {
   return gated ? 'SchedulingGated' : status.reason || (status.phase ?? 'Pending')
 }
 
-/** What the first init container that is not done says; undefined when none holds the pod up. */
+/** The state of the first init container that is not done; undefined when all are. */
 function initWord({ spec, status = {} }: Pod, sidecars: ReadonlySet<string>): string | undefined {
   for (const [index, { name, state, started }] of (status.initContainerStatuses ?? []).entries()) {
     if (state?.terminated?.exitCode === 0 || (sidecars.has(name) && started === true)) continue
@@ -77,7 +77,7 @@ function initWord({ spec, status = {} }: Pod, sidecars: ReadonlySet<string>): st
   return undefined
 }
 
-/** Why a container is not running; undefined when nothing is said. */
+/** Why a container is not running; undefined when its state has no reason. */
 function stateWord(state: ContainerState | undefined): string | undefined {
   if (state?.waiting?.reason) return state.waiting.reason
   const ended = state?.terminated

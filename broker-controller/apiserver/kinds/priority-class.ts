@@ -67,7 +67,7 @@ function changeProblems(old: PriorityClass, now: PriorityClass): readonly Proble
 
 const systemPrefix = 'system-'
 
-/** The prefix is for the classes we know, and so are the highest values. */
+/** The prefix is for the built-in classes, and so are the highest values. */
 function rankProblems(name: string, value: number): readonly Problem[] {
   if (!name.startsWith(systemPrefix)) {
     if (value <= highestUserPriority) return []

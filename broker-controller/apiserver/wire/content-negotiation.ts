@@ -50,7 +50,7 @@ export function bodyForm(contentType: string | undefined): BodyForm {
   return form
 }
 
-/** 415: `cause` says what is wrong with a body whose form we do read. */
+/** 415. `cause`: what is wrong with a body of a form that is read. */
 export function unsupportedBody(cause?: unknown): ApiError {
   return unsupported(Object.keys(bodyForms), cause)
 }

@@ -1,5 +1,5 @@
 /**
- * The two patches every JSON document knows: merge patch (RFC 7396) and JSON patch (RFC 6902, in `json-patch.ts`). A
+ * The two patches of any JSON document: merge patch (RFC 7396) and JSON patch (RFC 6902, in `json-patch.ts`). A
  * patch costs its own size plus one copy of what it changes: each object is copied once and then filled in. The target
  * and the patch are never changed, since both are shared with other readers and used again after a conflict.
  */

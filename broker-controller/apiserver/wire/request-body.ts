@@ -13,7 +13,7 @@ import { refuseIntricateJson, refuseLongBody, refuseYaml } from './body-limits.t
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
-/** What to do about fields that no schema knows. */
+/** What to do about fields that are in no schema. */
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
 export type Read<T> = { readonly value: T; readonly warnings: readonly string[] }
@@ -27,14 +27,14 @@ export function fieldValidation(query: URLSearchParams): FieldValidation {
   )
 }
 
-/** Is the answer to be worked out and nothing kept? Deletions say so in their body: `more`. */
+/** Is the answer to be computed and nothing stored? `more`: the values in the body of a deletion. */
 export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
   const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
   if (asked.every((value) => value === 'All')) return asked.length > 0
   throw new ApiError('BadRequest', `dryRun: Unsupported value: ${quoted(asked)}: supported values: "All"`)
 }
 
-/** Who sends the body, and what it says of its form. */
+/** Who sends the body, and its content type. */
 type Sender = { readonly identity: Identity; readonly contentType: string | undefined }
 
 /**

@@ -1,4 +1,4 @@
-/** How an error is told to a client: Kubernetes' Status. */
+/** An error as a client receives it: Kubernetes' Status. */
 import { ApiError, type StatusDetails, type StatusReason } from '../../../api/api-error.ts'
 import { type ApiResponse, objectAnswer } from './answers.ts'
 
@@ -13,7 +13,7 @@ export type Status = {
   readonly code?: number
 }
 
-/** An error that is none of ours tells the client nothing but that it happened: its story belongs in the log. */
+/** Of an unexpected error the client learns only that it happened: the details belong in the log. */
 export function statusOf(error: unknown): Status & { readonly code: number } {
   if (!(error instanceof ApiError)) {
     return statusOf(new ApiError('InternalError', 'Internal error occurred: the controller could not answer'))
@@ -44,7 +44,7 @@ export function successStatus(details?: StatusDetails): Status {
 
 const intoContainers = /^\/api\/v1\/namespaces\/[^/]+\/pods\/([^/]+)\/(log|exec|attach|portforward)$/
 
-/** Nothing of ours lives at this path. Who wants to look into a container is told how. */
+/** 404 for a path that is not served. For streams into containers the message names the remedy. */
 export function unknownPath(path: string): ApiError {
   const [, pod, what] = intoContainers.exec(path) ?? []
   if (what === undefined) return new ApiError('NotFound', 'the server could not find the requested resource', {})

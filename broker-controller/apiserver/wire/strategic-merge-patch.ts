@@ -187,7 +187,7 @@ function isReplacing(item: unknown): boolean {
   return isObject(item) && item['$patch'] === 'replace'
 }
 
-/** Not an item that only says `$patch: replace`. */
+/** Not an item that is only `$patch: replace`. */
 function isNoDirective(item: unknown): boolean {
   return !isReplacing(item)
 }

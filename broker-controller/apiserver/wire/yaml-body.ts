@@ -2,7 +2,7 @@
 import { parse } from 'yaml'
 
 /**
- * What a YAML text says, as JSON would have said it. Throws what the parser throws. Of keys that are given twice the last
+ * The content of a YAML text, as its JSON would give it. Throws what the parser throws. Of keys that are given twice the last
  * one counts, as in Kubernetes: looking for them compares each key with all others.
  */
 export function parseYamlBody(text: string): unknown {
