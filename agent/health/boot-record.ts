@@ -6,7 +6,7 @@
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { StartGate, StartHold } from '../pods/admission/start-gate.ts'
+import type { StartDelay, StartGate } from '../pods/admission/start-gate.ts'
 import { heldMessage, heldMs, holdAnnotation, isExempt, trialMessage } from './boot-loop-hold.ts'
 import {
   afterRelease,
@@ -122,7 +122,7 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
 
   const ranMs = (uid: string) => clock.monotonicMs() - (startedMs.get(uid) ?? Number.POSITIVE_INFINITY)
 
-  const holdUntil = (pod: Pod, untilMs: number, message: string): StartHold | undefined => {
+  const holdUntil = (pod: Pod, untilMs: number, message: string): StartDelay | undefined => {
     const againInMs = untilMs - clock.monotonicMs()
     if (againInMs <= 0) return undefined
     const uid = pod.metadata.uid ?? ''
@@ -132,7 +132,7 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
     return { reason: 'BootLoop', message, againInMs, isNew }
   }
 
-  const holdBack = (pod: Pod, held: HeldPod): StartHold | undefined => {
+  const holdBack = (pod: Pod, held: HeldPod): StartDelay | undefined => {
     if (isExempt(pod)) {
       log.info('Pod that took the machine down is released', { pod: nameOf(pod), by: holdAnnotation })
       void cell.set(afterRelease(cell.get(), [held]))

@@ -43,7 +43,7 @@ const containersPeriodMs = 60_000 // both as pkg/kubelet/kubelet.go (ContainerGC
 const imagesEvery = 5
 
 export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
-  const { runtime, pods, clock, log } = needs
+  const { runtime, clock, log } = needs
   let records: ImageRecords = new Map()
   let sinceMs: number | undefined
   let imagesFailed = false
@@ -54,23 +54,6 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
     const mine = last.then(work)
     last = mine.catch(() => undefined)
     return mine
-  }
-
-  const collectContainers = async (short: boolean, signal: AbortSignal) => {
-    const containers = await runtime.listContainers()
-    const dead = deadContainers(policy.containers, {
-      containers,
-      needOf: pods.needOf,
-      nowWallMs: clock.wallMs(),
-      short,
-    })
-    const failures: unknown[] = []
-    for (const { id } of dead) {
-      if (signal.aborted) return
-      await runtime.removeContainer(id).catch((error) => failures.push(error))
-    }
-    if (dead.length > failures.length) log.info('Dead containers removed', { removed: dead.length - failures.length })
-    if (failures.length > 0) throw severalErrors('Some dead containers were not removed', failures)
   }
 
   /** Takes in the present images; returns those that no container uses. */
@@ -84,45 +67,19 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
     return removableImages(records, inUse, policy.images.minAgeMs, nowMs)
   }
 
-  /** One after the other until it is enough; an image that cannot be removed holds up no other. */
-  const removeImages = async (images: readonly ImageRecord[], wantedBytes: number, signal: AbortSignal) => {
-    const removed: ImageRecord[] = []
-    const failures: unknown[] = []
-    const freedBytes = () => removed.reduce((sum, { image }) => sum + image.sizeBytes, 0)
-    for (const record of images) {
-      if (signal.aborted || freedBytes() >= wantedBytes) break
-      try {
-        await runtime.removeImage(record.image)
-        removed.push(record)
-      } catch (error) {
-        failures.push(error)
-      }
-    }
-    if (removed.length > 0) {
-      const names = removed.map(({ image: { id, tags } }) => tags[0] ?? id)
-      log.info('Unused images removed', { freedBytes: freedBytes(), images: names })
-    }
-    if (failures.length > 0) {
-      const wanted = Number.isFinite(wantedBytes) ? wantedBytes : 'all'
-      const story = `wanted to free ${wanted} bytes, but freed ${freedBytes()} bytes space with errors in image deletion`
-      throw severalErrors(story, failures)
-    }
-    return freedBytes()
-  }
-
   const collectImages = async (signal: AbortSignal) => {
     const removable = await lookAtImages()
     const { maxAgeMs, highPercent } = policy.images
     const nowMs = clock.monotonicMs()
     const outlived = outlivedImages(removable, maxAgeMs, { nowMs, sinceMs: sinceMs ?? nowMs })
-    await removeImages(outlived, Number.POSITIVE_INFINITY, signal)
+    await removeImages(needs, outlived, Number.POSITIVE_INFINITY, signal)
     if (highPercent === 100) return
     const disk = await imageDisk(needs.signals)
     const wantedBytes = bytesToFree(disk, policy.images)
     if (wantedBytes === 0) return
     log.info('Disk of the images is filling up', { usedPercent: usedPercent(disk), highPercent, wantedBytes })
     const rest = removable.filter((record) => !outlived.includes(record))
-    const freedBytes = await removeImages(rest, wantedBytes, signal)
+    const freedBytes = await removeImages(needs, rest, wantedBytes, signal)
     if (freedBytes >= wantedBytes || signal.aborted) return
     const message = `Failed to garbage collect required amount of images. Attempted to free ${wantedBytes} bytes, but only found ${freedBytes} bytes eligible to free.`
     needs.event({ type: 'Warning', reason: 'FreeDiskSpaceFailed', message })
@@ -131,7 +88,7 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
 
   const passContainers = async (signal: AbortSignal) => {
     try {
-      await inTurn(() => collectContainers(false, signal))
+      await inTurn(() => collectContainers(needs, policy.containers, false, signal))
     } catch (error) {
       if (isUnreachable(error)) return log.debug('Dead containers not looked at', { error })
       needs.event({ type: 'Warning', reason: 'ContainerGCFailed', message: storyOf(error) })
@@ -163,12 +120,66 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
         if (!signal.aborted && turn % imagesEvery === 0) await passImages(signal)
       }
     },
-    deleteUnusedContainers: (signal) => inTurn(() => collectContainers(true, signal)),
+    deleteUnusedContainers: (signal) => inTurn(() => collectContainers(needs, policy.containers, true, signal)),
     deleteUnusedImages: (signal) =>
       inTurn(async () => ({
-        freedBytes: await removeImages(await lookAtImages(), Number.POSITIVE_INFINITY, signal),
+        freedBytes: await removeImages(needs, await lookAtImages(), Number.POSITIVE_INFINITY, signal),
       })),
   }
+}
+
+/** `short`: containers of pods that have ended go as well. */
+async function collectContainers(
+  { runtime, pods, clock, log }: PodGarbageCollectorNeeds,
+  policy: DeadContainerPolicy,
+  short: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const containers = await runtime.listContainers()
+  const dead = deadContainers(policy, {
+    containers,
+    needOf: pods.needOf,
+    nowWallMs: clock.wallMs(),
+    short,
+  })
+  const failures: unknown[] = []
+  for (const { id } of dead) {
+    if (signal.aborted) return
+    await runtime.removeContainer(id).catch((error) => failures.push(error))
+  }
+  if (dead.length > failures.length) log.info('Dead containers removed', { removed: dead.length - failures.length })
+  if (failures.length > 0) throw severalErrors('Some dead containers were not removed', failures)
+}
+
+/** One after the other until it is enough; an image that cannot be removed holds up no other. */
+async function removeImages(
+  { runtime, log }: PodGarbageCollectorNeeds,
+  images: readonly ImageRecord[],
+  wantedBytes: number,
+  signal: AbortSignal,
+): Promise<number> {
+  const removed: ImageRecord[] = []
+  const failures: unknown[] = []
+  const freedBytes = () => removed.reduce((sum, { image }) => sum + image.sizeBytes, 0)
+  for (const record of images) {
+    if (signal.aborted || freedBytes() >= wantedBytes) break
+    try {
+      await runtime.removeImage(record.image)
+      removed.push(record)
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (removed.length > 0) {
+    const names = removed.map(({ image: { id, tags } }) => tags[0] ?? id)
+    log.info('Unused images removed', { freedBytes: freedBytes(), images: names })
+  }
+  if (failures.length > 0) {
+    const wanted = Number.isFinite(wantedBytes) ? wantedBytes : 'all'
+    const story = `wanted to free ${wanted} bytes, but freed ${freedBytes()} bytes space with errors in image deletion`
+    throw severalErrors(story, failures)
+  }
+  return freedBytes()
 }
 
 async function imageDisk(signals: SignalSource): Promise<Disk> {

@@ -95,7 +95,12 @@ export function imagePuller(
       progress = last
     }
     change(key, { sinceMs, is: 'requested' })
-    const reporting = reportProgress(wanted, () => progress, over.signal)
+    const reporting = reportProgress(
+      { clock, log },
+      image,
+      () => ({ progress, waiting: images.get(key)?.waiting ?? [] }),
+      over.signal,
+    )
     try {
       await pullWithAny(runtime, wanted, { signal: calledOff.signal, stallMs, progress: noted })
       const nowMs = clock.monotonicMs()
@@ -111,22 +116,6 @@ export function imagePuller(
     await reporting
   }
 
-  const reportProgress = async (
-    wanted: WantedImage,
-    progressOf: () => PullProgress | undefined,
-    signal: AbortSignal,
-  ) => {
-    const { image } = wanted
-    for (let turn = 1; ; turn++) {
-      await clock.sleep(logEveryMs, signal)
-      if (signal.aborted) return
-      const progress = progressOf()
-      log.info('Image still being pulled', { image, ...progress })
-      if (turn % logsPerEvent !== 0 || progress === undefined) continue
-      for (const { goesOn } of images.get(keyOf(wanted))?.waiting ?? []) goesOn(progress)
-    }
-  }
-
   const settle = (key: string, result: Pick<History, 'pulledAtMs' | 'times' | 'failure'>) => {
     const waiting = images.get(key)?.waiting ?? []
     // Newest last.
@@ -138,15 +127,6 @@ export function imagePuller(
   }
 
   const change = (key: string, pulling: Pulling) => images.set(key, { waiting: [], ...images.get(key), pulling })
-
-  /** A queued pull behind one that receives waits for that, not for a registry. */
-  const silentMs = (own: Pulling): number => {
-    const all = [...images.values()].flatMap(({ pulling }) => pulling ?? [])
-    const isFetching = own.is === 'receiving' || (own.is === 'queued' && all.some(({ is }) => is === 'receiving'))
-    if (isFetching) return 0
-    const askedMs = all.flatMap(({ is, sinceMs }) => (is === 'requested' ? [sinceMs] : []))
-    return clock.monotonicMs() - Math.min(own.sinceMs, ...askedMs)
-  }
 
   const work = async () => {
     if (busy >= parallel) return
@@ -171,8 +151,9 @@ export function imagePuller(
     },
     stateOf(wanted, sinceMs) {
       const { pulling, pulledAtMs, failure } = images.get(keyOf(wanted)) ?? {}
-      if (pulling !== undefined) return { state: 'pulling', silentMs: silentMs(pulling) }
       const nowMs = clock.monotonicMs()
+      const all = () => [...images.values()].flatMap(({ pulling }) => pulling ?? [])
+      if (pulling !== undefined) return { state: 'pulling', silentMs: silentMs(pulling, all(), nowMs) }
       if (pulledAtMs !== undefined) {
         return pulledAtMs >= sinceMs ? { state: 'pulled', agoMs: nowMs - pulledAtMs } : { state: 'none' }
       }
@@ -187,6 +168,31 @@ export function imagePuller(
       calledOff.abort()
     },
   }
+}
+
+/** Logs a long pull, and notifies its waiters less often, until `signal` aborts. */
+async function reportProgress(
+  { clock, log }: Pick<ImagePullerNeeds, 'clock' | 'log'>,
+  image: string,
+  now: () => { readonly progress: PullProgress | undefined; readonly waiting: readonly PullWaiter[] },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let turn = 1; ; turn++) {
+    await clock.sleep(logEveryMs, signal)
+    if (signal.aborted) return
+    const { progress, waiting } = now()
+    log.info('Image still being pulled', { image, ...progress })
+    if (turn % logsPerEvent !== 0 || progress === undefined) continue
+    for (const { goesOn } of waiting) goesOn(progress)
+  }
+}
+
+/** A queued pull behind one that receives waits for that, not for a registry. */
+function silentMs(own: Pulling, all: readonly Pulling[], nowMs: number): number {
+  const isFetching = own.is === 'receiving' || (own.is === 'queued' && all.some(({ is }) => is === 'receiving'))
+  if (isFetching) return 0
+  const askedMs = all.flatMap(({ is, sinceMs }) => (is === 'requested' ? [sinceMs] : []))
+  return nowMs - Math.min(own.sinceMs, ...askedMs)
 }
 
 /** Message of the event Pulled (pkg/kubelet/images/image_manager.go). Without `times` the image was present before. */

@@ -4,7 +4,7 @@ import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { StartGate, StartHold } from '../admission/start-gate.ts'
+import type { StartDelay, StartGate } from '../admission/start-gate.ts'
 import type { OptionSources } from '../containers/container-start.ts'
 import type { ExecuteStep } from '../containers/step-executors.ts'
 import { readTerminationMessages } from '../containers/termination-message-reader.ts'
@@ -165,7 +165,7 @@ function cutShort(
   )
 }
 
-function heldPlan(pod: Pod, { reason, message, againInMs }: StartHold): PodPlan {
+function heldPlan(pod: Pod, { reason, message, againInMs }: StartDelay): PodPlan {
   return { steps: [], waiting: new Map(containersOf(pod).map(({ name }) => [name, { reason, message }])), againInMs }
 }
 
