@@ -27,6 +27,7 @@ const reasonCodes = {
   TooManyRequests: 429,
   InternalError: 500,
   ServiceUnavailable: 503,
+  Timeout: 504,
 } as const
 export type StatusReason = keyof typeof reasonCodes
 

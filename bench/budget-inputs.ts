@@ -284,7 +284,7 @@ async function measure(what: string, bytes: number, act: () => Promise<unknown>)
 }
 
 async function aStore() {
-  const store = await openSqliteStore({ path: join(folder, `store-${++stores}.db`), clock, log })
+  const { store } = await openSqliteStore({ path: join(folder, `store-${++stores}.db`), clock, log })
   await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } })
   const world = { store, events: eventRecorder({ store, clock }), clock, log }
   const needs = {

@@ -185,7 +185,7 @@ function authority() {
 /** Nodes and pods in the store, as the API would have put them there; certificates in a file. */
 async function prepare(): Promise<string> {
   const log = openLog({ level: 'warn', format: 'text', write: (line) => void process.stderr.write(line) })
-  const store = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
+  const { store } = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
   const creationTimestamp = rfc3339(Date.now())
   for (let first = 0; first < nodes; first += 500) {
     const some = Array.from({ length: Math.min(500, nodes - first) }, (_, i) => first + i)

@@ -1,6 +1,6 @@
-/** Configuration → store → ports → controllers, running until told to stop. */
+/** Configuration → store → ports → controllers, running until the signal aborts. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -22,189 +22,229 @@ import { openMqttBroker } from './broker/mqtt-broker.ts'
 import { nodeInbox } from './broker/node-inbox.ts'
 import { nodeOutbox } from './broker/node-outbox.ts'
 import { statsCaller } from './broker/stats-caller.ts'
-import { authorityFolderName, isThere, makeBackup, storeFileName, unfinishedRestore } from './commands/backup.ts'
+import { makeBackup } from './commands/backup.ts'
 import type { Flags } from './commands/command-line.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import { builtInKinds, controlLoops } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
+import { openStore, pidFileName } from './open-store.ts'
 import { openOwnCertificates } from './own-certificates.ts'
 import { anyAddress, serverNames, urlHost } from './server-names.ts'
 import { openCheckpointWindow } from './store/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
-import { StoreInUseError } from './store/sqlite/sqlite-file.ts'
-import { openSqliteStore, type SqliteStore } from './store/sqlite/sqlite-store.ts'
+import type { BackUp, OpenedStore, Store } from './store/store.ts'
 import { usageBoard } from './usage/usage-board.ts'
 
-const pidFileName = 'controller.pid'
 const storeDeadlineMs = 5_000
 
 export type BrokerControllerNeeds = {
   readonly configuration: ControllerConfiguration
   readonly flags: Flags
   readonly log: Log
-  /** Told that we are ready, and that we live; undefined where nobody wants to know. */
+  /** Is notified when the controller is ready, and while it is healthy; undefined: there is no service manager. */
   readonly service: SystemdNotifier | undefined
 }
 
-/** Resolves when `signal` aborted and everything is closed; rejects with what made it impossible to go on. */
-export async function runBrokerController(
-  { configuration, flags, log, service }: BrokerControllerNeeds,
-  signal: AbortSignal,
-): Promise<void> {
+/** Runs what it is given at the end, the latest first. */
+type Closing = { add(close: () => Promise<void>): void }
+
+/** Resolves when `signal` has aborted and everything is closed. Rejects with the error that ended the controller. */
+export async function runBrokerController(needs: BrokerControllerNeeds, signal: AbortSignal): Promise<void> {
+  const { flags, log } = needs
   const { dataDir } = flags
-  const { listen } = configuration
   log.info('Controller starts', { version, dataDir, pid: process.pid })
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const closing: (() => Promise<void>)[] = []
+  const closings: (() => Promise<void>)[] = []
   try {
-    const store = await openStore(dataDir, log)
+    const closing: Closing = { add: (close) => void closings.unshift(close) }
+    const opened = await openStore({ dataDir, clock, log })
     await removeUnfinished(dataDir)
-    closing.unshift(() => store.close())
+    closing.add(() => opened.store.close())
     const pidFile = join(dataDir, pidFileName)
     await replaceFile(pidFile, `${process.pid}\n`, 0o644)
-    closing.unshift(() => rm(pidFile, { force: true }))
-
-    const machine = { hostname: hostname(), interfaces: networkInterfaces() }
-    const names = serverNames(machine, { ...configuration, bindAddress: listen.bindAddress })
-    const revocations = await openRevocationList({ store, clock, log })
-    const own = await openOwnCertificates({
-      ...configuration.certificates,
-      dataDir,
-      names: names.all,
-      storeID: store.origin.id,
-      kubeconfig: flags.kubeconfig,
-      revokedBefore: revocations.before,
-      clock,
-      random: Math.random,
-      log,
-    })
-    await ensureNamespaces(store)
-    await ensurePriorityClasses(store)
-
-    const registry = new Registry()
-    collectDefaultMetrics({ register: registry })
-    const stopMeter = meterEventLoop({ registry, clock, log })
-    closing.unshift(async () => stopMeter())
-    const needs = { store, kinds: builtInKinds, events: eventRecorder({ store, clock }), clock, log }
-    const { origin } = store
-    const checkpoints = await openCheckpointWindow(needs, origin, configuration.checkpoints)
-    const host = listen.bindAddress ?? anyAddress(machine)
-
-    const usage = usageBoard({ clock })
-    const api = apiServer({
-      ...needs,
-      usage,
-      registry,
-      tls: own.tls(),
-      host,
-      port: listen.apiPort,
-      version,
-      commonNameOf: commonNameOfCSR,
-      origin,
-      checkpoints,
-      revocations,
-      isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
-      lapsedWindowMs: configuration.certificates.expiredWindowMs,
-    })
-    const opened = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
-    closing.unshift(() => api.run(AbortSignal.abort()))
-
-    const broker = await openMqttBroker({
-      tls: own.tls(),
-      clock,
-      log,
-      registry,
-      revocations,
-      authorities: {
-        only: () => onlyAuthority(own.authority().trusted),
-        of: (certificate) => issuerOf(certificate, own.authority().trusted),
-      },
-    })
-    closing.unshift(() => broker.close())
-    const outbox = nodeOutbox({
-      ...needs,
-      broker,
-      epoch: randomUUID(),
-      origin,
-      checkpoints,
-      trust: () => trustHash(own.authority().trusted),
-      nodeMonitorGraceMs: configuration.nodeLifecycle.nodeMonitorGracePeriodMs,
-      nodeLeaseLimitMs: configuration.nodeLifecycle.nodeLeaseDurationLimitMs,
-    })
-    const inbox = nodeInbox({ ...needs, usage, broker, podsOf: outbox.podsOf, registry })
-    const mqttPort = await opening(
-      'MQTT',
-      listen.mqttPort,
-      '--mqtt-port',
-      broker.listen({ port: listen.mqttPort, host }, limitMessages(inbox, { clock, registry })),
-    )
-
-    const clusterInfo = () => {
-      const { trusted, hash: caHash } = own.authority()
-      return { server: `https://${names.advertised}:${opened.port}`, mqttPort, trusted, caHash }
-    }
-    const { caHash } = clusterInfo()
-    const hashBefore = await ensureClusterInfo(needs, clusterInfo())
-    if (hashBefore !== undefined && hashBefore !== caHash) {
-      const remedy = `Restore ${join(dataDir, 'authority')} from a backup, or let every machine join again`
-      log.warn('The fleet knows another authority', { known: hashBefore, caHash, remedy })
-    }
-    own.onChange(async () => {
-      for (const server of [api, broker]) server.renew(own.tls())
-      await ensureClusterInfo(needs, clusterInfo())
-      outbox.announce()
-    })
-    revocations.onChange(() => {
-      own.revoked().catch((error) => log.error('Kubeconfig not written', { error }))
-    })
-    const here = urlHost(listen.bindAddress ?? '127.0.0.1')
-    const kubeconfig = await own.writeKubeconfig({
-      server: clusterInfo().server,
-      // An address that was not configured comes and goes with the network: the local one is then the safe choice.
-      local: { server: `https://${here}:${opened.port}`, isCurrent: configuration.advertiseAddress === undefined },
-    })
-    log.info('Controller ready', {
-      api: `https://${here}:${opened.port}`,
-      mqtt: `mqtts://${here}:${mqttPort}`,
-      kubeconfig,
-      caHash,
-    })
-
-    const socket = adminSocket({
-      path: adminSocketPath(dataDir),
-      reload: own.reload,
-      backup: () =>
-        makeBackup({ dataDir, copyStore: store.copyTo, now: rfc3339(clock.wallMs()), version }, randomUUID()),
-      log,
-    })
-    await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
-
-    const view = {
-      ready: () => true,
-      problems: () => silentStore(store),
-      status: () => `Serves the Kubernetes API on port ${opened.port} and MQTT on port ${mqttPort}`,
-    }
-    const loops: readonly Loop[] = [
-      ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
-      { name: 'api', run: api.run },
-      { name: 'admin-socket', run: socket.run },
-      revocations,
-      checkpoints,
-      own,
-      inbox,
-      outbox,
-      statsCaller({ usage, broker, clock }),
-      ...controlLoops({ ...needs, random: Math.random, signer: own.signer, origin, checkpoints }, configuration),
-    ]
-    await runLoops(loops, signal, log)
+    closing.add(() => rm(pidFile, { force: true }))
+    const parts = await openParts(needs, opened, closing)
+    const ports = await openPorts(needs, parts, closing)
+    await publishAddresses(needs, parts, ports)
+    const socket = await openAdminSocket(needs, parts, opened.backUp)
+    await runLoops([...ownLoops(needs, parts, ports), { name: 'admin-socket', run: socket.run }], signal, log)
   } finally {
-    for (const close of closing) await close()
+    for (const close of closings) await close()
   }
 }
 
-/** Everything goes through the store: while it answers, and this process comes to ask it, the controller lives. */
-async function silentStore(store: SqliteStore): Promise<readonly string[]> {
+/** Everything that the ports and the loops share. */
+async function openParts(
+  { configuration, flags, log }: BrokerControllerNeeds,
+  { store, origin }: OpenedStore,
+  closing: Closing,
+) {
+  const { listen } = configuration
+  const machine = { hostname: hostname(), interfaces: networkInterfaces() }
+  const names = serverNames(machine, { ...configuration, bindAddress: listen.bindAddress })
+  const revocations = await openRevocationList({ store, clock, log })
+  const own = await openOwnCertificates({
+    ...configuration.certificates,
+    dataDir: flags.dataDir,
+    names: names.all,
+    storeID: origin.id,
+    kubeconfig: flags.kubeconfig,
+    revokedBefore: revocations.before,
+    clock,
+    random: Math.random,
+    log,
+  })
+  await ensureNamespaces(store)
+  await ensurePriorityClasses(store)
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const stopMeter = meterEventLoop({ registry, clock, log })
+  closing.add(async () => stopMeter())
+  const shared = { store, kinds: builtInKinds, events: eventRecorder({ store, clock }), clock, log }
+  const checkpoints = await openCheckpointWindow(shared, origin, configuration.checkpoints)
+  return {
+    shared,
+    origin,
+    names,
+    host: listen.bindAddress ?? anyAddress(machine),
+    revocations,
+    own,
+    registry,
+    checkpoints,
+    usage: usageBoard({ clock }),
+  }
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** The Kubernetes API and the MQTT broker, with the parts behind the broker. Rejects if a port cannot be opened. */
+async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
+  const { listen, certificates, nodeLifecycle } = configuration
+  const { shared, origin, host, revocations, own, registry, checkpoints, usage } = parts
+  const api = apiServer({
+    ...shared,
+    usage,
+    registry,
+    tls: own.tls(),
+    host,
+    port: listen.apiPort,
+    version,
+    commonNameOf: commonNameOfCSR,
+    origin,
+    checkpoints,
+    revocations,
+    isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
+    lapsedWindowMs: certificates.expiredWindowMs,
+  })
+  const { port: apiPort } = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
+  closing.add(() => api.run(AbortSignal.abort()))
+
+  const broker = await openMqttBroker({
+    tls: own.tls(),
+    clock,
+    log: shared.log,
+    registry,
+    revocations,
+    authorities: {
+      only: () => onlyAuthority(own.authority().trusted),
+      of: (certificate) => issuerOf(certificate, own.authority().trusted),
+    },
+  })
+  closing.add(() => broker.close())
+  const outbox = nodeOutbox({
+    ...shared,
+    broker,
+    epoch: randomUUID(),
+    origin,
+    checkpoints,
+    trust: () => trustHash(own.authority().trusted),
+    nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
+    nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
+  })
+  const inbox = nodeInbox({ ...shared, usage, broker, podsOf: outbox.podsOf, registry })
+  const listener = limitMessages(inbox, { clock, registry })
+  const listening = broker.listen({ port: listen.mqttPort, host }, listener)
+  const mqttPort = await opening('MQTT', listen.mqttPort, '--mqtt-port', listening)
+  return { api, apiPort, broker, mqttPort, inbox, outbox }
+}
+
+type Ports = Awaited<ReturnType<typeof openPorts>>
+
+/** Writes cluster-info and the kubeconfig, now and when the certificates of the controller change. */
+async function publishAddresses(
+  { configuration, log, flags }: BrokerControllerNeeds,
+  parts: Parts,
+  ports: Ports,
+): Promise<void> {
+  const { shared, names, own, revocations } = parts
+  const { api, apiPort, broker, mqttPort, outbox } = ports
+  const clusterInfo = () => {
+    const { trusted, hash: caHash } = own.authority()
+    return { server: `https://${names.advertised}:${apiPort}`, mqttPort, trusted, caHash }
+  }
+  const { caHash } = clusterInfo()
+  const hashBefore = await ensureClusterInfo(shared, clusterInfo())
+  if (hashBefore !== undefined && hashBefore !== caHash) {
+    const remedy = `Restore ${join(flags.dataDir, 'authority')} from a backup, or let every machine join again`
+    log.warn('The fleet trusts another authority', { trusted: hashBefore, caHash, remedy })
+  }
+  own.onChange(async () => {
+    for (const server of [api, broker]) server.renew(own.tls())
+    await ensureClusterInfo(shared, clusterInfo())
+    outbox.announce()
+  })
+  revocations.onChange(() => {
+    own.revoked().catch((error) => log.error('Kubeconfig not written', { error }))
+  })
+  const here = urlHost(configuration.listen.bindAddress ?? '127.0.0.1')
+  const kubeconfig = await own.writeKubeconfig({
+    server: clusterInfo().server,
+    // An address that was not configured comes and goes with the network: the local one is then the safe choice.
+    local: { server: `https://${here}:${apiPort}`, isCurrent: configuration.advertiseAddress === undefined },
+  })
+  log.info('Controller ready', {
+    api: `https://${here}:${apiPort}`,
+    mqtt: `mqtts://${here}:${mqttPort}`,
+    kubeconfig,
+    caHash,
+  })
+}
+
+async function openAdminSocket({ flags, log }: BrokerControllerNeeds, { own }: Parts, backUp: BackUp | undefined) {
+  const { dataDir } = flags
+  const backup = async () => {
+    if (backUp === undefined) throw new Error('This store has no backup of its own: use the tools of its server')
+    return makeBackup({ dataDir, backUp, now: rfc3339(clock.wallMs()), version }, randomUUID())
+  }
+  const socket = adminSocket({ path: adminSocketPath(dataDir), reload: own.reload, backup, log })
+  await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
+  return socket
+}
+
+function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
+  const { shared, origin, own, revocations, checkpoints, usage } = parts
+  const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
+  const view = {
+    ready: () => true,
+    problems: () => storeProblems(shared.store),
+    status: () => `Serves the Kubernetes API on port ${apiPort} and MQTT on port ${mqttPort}`,
+  }
+  return [
+    ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
+    { name: 'api', run: api.run },
+    revocations,
+    checkpoints,
+    own,
+    inbox,
+    outbox,
+    statsCaller({ usage, broker, clock }),
+    ...controlLoops({ ...shared, random: Math.random, signer: own.signer, origin, checkpoints }, configuration),
+  ]
+}
+
+/** Every part uses the store: the controller is healthy while the store answers, and while this process gets to ask it. */
+async function storeProblems(store: Store): Promise<readonly string[]> {
   const answer = store.get('namespaces', { namespace: '', name: 'default' }).then(
     () => [],
     (error: unknown) => [`the store fails: ${storyOf(error)}`],
@@ -212,23 +252,7 @@ async function silentStore(store: SqliteStore): Promise<readonly string[]> {
   return withinOr(storeDeadlineMs, ['the store does not answer'], answer)
 }
 
-/** The open store is also the lock on the data directory. */
-async function openStore(dataDir: string, log: Log): Promise<SqliteStore> {
-  const path = join(dataDir, storeFileName)
-  // Beside an authority that is there already there was a store once: its nodes know more than this one.
-  const learnsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
-  const unfinished = await unfinishedRestore(dataDir)
-  if (unfinished !== undefined) throw new Error(unfinished)
-  try {
-    return await openSqliteStore({ path, clock, log, learnsIfNew })
-  } catch (cause) {
-    if (!(cause instanceof StoreInUseError)) throw cause
-    const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')
-    throw new Error(`Another controller (pid ${pid.trim()}) uses ${dataDir}`, { cause })
-  }
-}
-
-/** A port that cannot be had is told with the flag that chooses another. */
+/** The error of a port that cannot be opened names the flag that chooses another. */
 async function opening<T>(what: string, port: number, flag: string, opened: Promise<T>): Promise<T> {
   try {
     return await opened

@@ -89,8 +89,8 @@ test('a fleet whose authority was lost is told what that means', async (t) => {
   const line = second
     .output()
     .split('\n')
-    .find((one) => one.includes('The fleet knows another authority'))
-  t.match(JSON.parse(line ?? '{}'), { level: 'warn', known: caHash, remedy: /every machine join again/ })
+    .find((one) => one.includes('The fleet trusts another authority'))
+  t.match(JSON.parse(line ?? '{}'), { level: 'warn', trusted: caHash, remedy: /every machine join again/ })
 })
 
 test('a configuration that is wrong ends with status 78, every mistake told; --check only looks', async (t) => {

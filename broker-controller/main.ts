@@ -18,7 +18,7 @@ import {
   controllerConfiguration,
   emptyControllerConfiguration,
 } from './configuration.ts'
-import { LaterStoreError } from './store/sqlite/sqlite-file.ts'
+import { LaterStoreError } from './store/store.ts'
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
 

@@ -6,7 +6,7 @@ import { rfc3339 } from '../../daemon/clock.ts'
 import { exitCode } from '../../daemon/exit-code.ts'
 import { readOptions } from '../../daemon/options.ts'
 import { adminSocketPath, requestBackup } from '../admin-socket.ts'
-import { type Backup, copyIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
+import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
 import {
   authorityFolderName,
   isThere,
@@ -99,7 +99,7 @@ async function backup(wanted: string, dataDir: string, { nowMs, version, signal 
   if (!(await isThere(store)))
     throw new Error(`There is no controller's state in ${dataDir}: say where with --data-dir`)
   const made = await makeBackup(
-    { dataDir, copyStore: (path) => copyIdleStore(store, path), now, version },
+    { dataDir, backUp: (path, contents) => backUpIdleStore(store, path, contents), now, version },
     `idle-${process.pid}`,
   )
   try {

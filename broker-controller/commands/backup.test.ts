@@ -29,7 +29,7 @@ test('a backup of a running controller holds every answered write and its author
 })
 
 test('a restored store is another one that learns, and gives no version twice', async (t) => {
-  const { store, target, take, write, folder } = await controller(t)
+  const { origin, target, take, write, folder } = await controller(t)
   await write('kept')
   await take()
   const lost = await write('lost')
@@ -39,15 +39,19 @@ test('a restored store is another one that learns, and gives no version twice', 
   t.equal(await readFile(join(fresh, 'authority', 'ca.key'), 'utf8'), 'a key')
   t.equal((await stat(join(fresh, 'authority', 'ca.key'))).mode & 0o777, 0o600)
   t.equal((await stat(join(fresh, 'store.db'))).mode & 0o777, 0o600)
-  const restored = await openSqliteStore({ path: join(fresh, 'store.db'), clock, log: quietLog(t) })
+  const { store: restored, origin: restoredOrigin } = await openSqliteStore({
+    path: join(fresh, 'store.db'),
+    clock,
+    log: quietLog(t),
+  })
   t.teardown(() => restored.close())
   const { items } = await restored.list('configmaps')
   t.same(
     items.map(({ metadata }) => metadata.name),
     ['kept'],
   )
-  t.not(restored.origin.id, store.origin.id)
-  t.same([store.origin.learns, restored.origin.learns], [false, true])
+  t.not(restoredOrigin.id, origin.id)
+  t.same([origin.learns, restoredOrigin.learns], [false, true])
   const { resourceVersion } = (await restored.create('configmaps', aMap('new'))).metadata
   t.ok(Number(resourceVersion) > Number(lost.metadata.resourceVersion))
 })
@@ -60,7 +64,7 @@ test('a clock that is behind the backup says nothing of when the restored store 
     await restore(target, dataDir, false, now)
     await rm(target)
     const restored = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
-    await restored.close()
+    await restored.store.close()
     return restored.origin.sinceMs
   }
   t.type(await sinceMs('2000-01-01T00:00:00Z'), 'number')
@@ -88,7 +92,7 @@ test('a controller that never had a node is replaced without a warning, and with
   await take()
   const fresh = join(folder, 'fresh')
   const start = async () => {
-    const store = await openSqliteStore({ path: join(fresh, 'store.db'), clock, log: quietLog(t) })
+    const { store } = await openSqliteStore({ path: join(fresh, 'store.db'), clock, log: quietLog(t) })
     await mkdir(join(fresh, 'authority'), { recursive: true })
     await writeFile(join(fresh, 'authority', 'ca.crt'), 'another')
     return store
@@ -111,7 +115,7 @@ test('what was revoked since the backup stays revoked, also when the restore was
   await revoke({ store, clock }, 'system:node:since', 'NodeDeleted')
   await store.close()
   const revokedIn = async (dir: string) => {
-    const opened = await openSqliteStore({ path: join(dir, 'store.db'), clock, log: quietLog(t) })
+    const { store: opened } = await openSqliteStore({ path: join(dir, 'store.db'), clock, log: quietLog(t) })
     const list = await opened.get('configmaps', revocationsKey)
     await opened.close()
     return [...revocationsIn(list).keys()].sort()
@@ -292,12 +296,13 @@ async function controller(t: Test) {
   const dataDir = join(folder, 'data')
   await mkdir(join(dataDir, 'authority'), { recursive: true })
   for (const [name, text] of Object.entries(authority)) await writeFile(join(dataDir, 'authority', name), text)
-  const store = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
+  const { store, origin, backUp } = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
   t.teardown(() => store.close())
   const target = join(folder, 'kept')
-  const make = (at = now) => makeBackup({ dataDir, copyStore: store.copyTo, now: at, version: '1.2.3' }, 'one')
+  const make = (at = now) => makeBackup({ dataDir, backUp, now: at, version: '1.2.3' }, 'one')
   return {
     store,
+    origin,
     folder,
     dataDir,
     target,

@@ -19,15 +19,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ConfigMap } from '../../api/config-map.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 import { storyOf } from '../../daemon/log.ts'
-import {
-  type AuthorityFiles,
-  type Backup,
-  hadNoNodes,
-  readBackup,
-  revocationsInStore,
-  sealBackup,
-  unsealBackup,
-} from '../store/sqlite/sqlite-backup.ts'
+import { type Backup, hadNoNodes, readBackup, revocationsInStore, unsealBackup } from '../store/sqlite/sqlite-backup.ts'
+import type { AuthorityFiles, BackUp } from '../store/store.ts'
 
 export const storeFileName = 'store.db'
 export const authorityFolderName = 'authority'
@@ -36,19 +29,18 @@ const restoringName = 'restoring'
 
 export type BackupSource = {
   readonly dataDir: string
-  /** A copy of the store in this new file. */
-  readonly copyStore: (path: string) => Promise<void>
+  /** Of the store. */
+  readonly backUp: BackUp
   /** RFC 3339 */
   readonly now: string
   readonly version: string
 }
 
 /** A sealed backup in a file of the data directory, for its owner only; whoever asked for it removes it. */
-export async function makeBackup({ dataDir, copyStore, now, version }: BackupSource, name: string): Promise<string> {
+export async function makeBackup({ dataDir, backUp, now, version }: BackupSource, name: string): Promise<string> {
   const path = join(dataDir, `backup-${name}.${process.pid}.new`) // with the authority's key in it: removed at the next start
   await rm(path, { force: true })
-  await copyStore(path)
-  sealBackup(path, now, version, await authorityFiles(join(dataDir, authorityFolderName)))
+  await backUp(path, { made: now, version, authority: () => authorityFiles(join(dataDir, authorityFolderName)) })
   return path
 }
 

@@ -1,4 +1,4 @@
-/** What a write makes of an object: every store decides it here, so they cannot differ. */
+/** The rules of a write, shared by all stores: from the present object and the request to the change, or an ApiError. */
 import { ApiError, alreadyExists, conflict, notFound } from '../../api/api-error.ts'
 import type { AnyObject, ObjectMeta, Stored } from '../../api/meta.ts'
 import type { Resource } from '../../api/resources.ts'
@@ -16,31 +16,44 @@ export type Change = {
   readonly version: number
 }
 
-/** What a new object or version is stamped with. The version is taken only when there is something to stamp. */
-export type Stamp = { readonly version: () => number; readonly uid: () => string; readonly now: () => string }
+/** A change that is decided, but not written. Its object has the version before the change; '' where there was none. */
+export type DraftChange = Omit<Change, 'version'>
 
-export function created(resource: Resource, present: KeptObject | undefined, object: AnyObject, stamp: Stamp): Change {
-  const { name } = keyOf(resource, object.metadata)
-  if (present !== undefined) throw alreadyExists(resource, name)
-  const version = stamp.version()
-  const metadata = {
-    ...object.metadata,
-    name,
-    uid: object.metadata.uid ?? stamp.uid(),
-    resourceVersion: String(version),
-    creationTimestamp: object.metadata.creationTimestamp ?? stamp.now(),
-    ...(resource.counted && { generation: object.metadata.generation ?? 1 }),
-  }
-  return { type: 'ADDED', object: frozenCopy({ ...object, metadata }), previous: undefined, version }
+/** The uid and creation time of a new object. */
+export type Stamp = { readonly uid: () => string; readonly now: () => string }
+
+/** The change as it is written: its object has the version that the store gave to it. */
+export function withVersion({ type, object, previous }: DraftChange, version: number): Change {
+  const metadata = { ...object.metadata, resourceVersion: String(version) }
+  return { type, object: frozenCopy({ ...object, metadata }), previous, version }
 }
 
-/** The object whole; undefined when it says nothing new. */
-export function updated(
+/** Throws AlreadyExists where there is a present object. */
+export function created(
   resource: Resource,
   present: KeptObject | undefined,
   object: AnyObject,
   stamp: Stamp,
-): Change | undefined {
+): DraftChange {
+  const { name } = keyOf(resource, object.metadata)
+  if (present !== undefined) throw alreadyExists(resource, name)
+  const metadata = {
+    ...object.metadata,
+    name,
+    uid: object.metadata.uid ?? stamp.uid(),
+    resourceVersion: '',
+    creationTimestamp: object.metadata.creationTimestamp ?? stamp.now(),
+    ...(resource.counted && { generation: object.metadata.generation ?? 1 }),
+  }
+  return { type: 'ADDED', object: { ...object, metadata }, previous: undefined }
+}
+
+/** Replaces the whole object; undefined if nothing changes. Throws NotFound, Conflict. */
+export function updated(
+  resource: Resource,
+  present: KeptObject | undefined,
+  object: AnyObject,
+): DraftChange | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
   const { uid, resourceVersion, creationTimestamp, generation } = before.metadata
   const kept = { uid, resourceVersion, creationTimestamp, ...(generation !== undefined && { generation }) }
@@ -48,34 +61,33 @@ export function updated(
   const wanted = frozenCopy({ ...object, metadata: { ...metadata, name: before.metadata.name, ...kept } })
   if (equalJSON(wanted, before)) return undefined
   const counts = resource.counted && !equalJSON(wanted.spec, before.spec)
-  return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted, stamp)
+  return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted)
 }
 
-/** The status only; undefined when it says nothing new. */
+/** Replaces the status only; undefined if nothing changes. Throws NotFound, Conflict. */
 export function statusUpdated(
   resource: Resource,
   present: KeptObject | undefined,
   object: AnyObject,
-  stamp: Stamp,
-): Change | undefined {
+): DraftChange | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
   const status = frozenCopy(object.status)
   if (equalJSON(status, before.status)) return undefined
-  return modified(before, { ...before, status }, stamp)
+  return modified(before, { ...before, status })
 }
 
+/** Throws NotFound, and Conflict where a precondition does not hold. */
 export function deleted(
   resource: Resource,
   present: KeptObject | undefined,
   key: ObjectKey,
   preconditions: Preconditions,
-  stamp: Stamp,
-): Change {
+): DraftChange {
   const before = accepting(resource, present, key.name, preconditions)
-  return { ...modified(before, before, stamp), type: 'DELETED' }
+  return { type: 'DELETED', object: before, previous: before }
 }
 
-/** Where an object belongs. Throws BadRequest when it does not say. */
+/** The key of an object. Throws BadRequest if its name, or the namespace that its kind needs, is missing. */
 export function keyOf(resource: Resource, metadata: ObjectMeta): ObjectKey {
   const { name = '', namespace = '' } = metadata
   if (name === '') throw new ApiError('BadRequest', `${resource.id}: metadata.name is missing`)
@@ -101,10 +113,8 @@ function accepting(
   return present
 }
 
-function modified(previous: KeptObject, wanted: KeptObject, stamp: Stamp): Change {
-  const version = stamp.version()
-  const metadata = { ...wanted.metadata, resourceVersion: String(version) }
-  return { type: 'MODIFIED', object: frozenCopy({ ...wanted, metadata }), previous, version }
+function modified(previous: KeptObject, object: KeptObject): DraftChange {
+  return { type: 'MODIFIED', object, previous }
 }
 
 function withGeneration(metadata: KeptObject['metadata']): KeptObject['metadata'] {

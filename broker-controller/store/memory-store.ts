@@ -1,19 +1,20 @@
-/** A store that forgets when the process ends: for tests, and the measure of the others. */
+/** A store in memory only: for tests, and as the reference for other stores. */
 import { builtInResources, type ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { withVersion } from './changes.ts'
+import { type ChangeWriter, imageStore } from './image-store.ts'
 import { objectImage } from './object-image.ts'
 import type { Store } from './store.ts'
-import { type Keeper, storeOver } from './store-over.ts'
 
 export type MemoryStoreNeeds = {
   readonly clock: Clock
-  /** The kinds it keeps; undefined: the built-in ones. */
+  /** The kinds it stores; undefined: the built-in ones. */
   readonly resources?: ResourceRegistry
   /** Makes uids repeatable. */
   readonly random?: () => number
-  /** Of the last minutes at least so many changes of each kind are remembered for watches, at most twice as many. */
+  /** Changes of the last minutes that are kept for watches, for each kind: at least this many, at most twice as many. */
   readonly historyLength?: number
-  /** About how many bytes of heap the remembered changes of all kinds may take. */
+  /** Approximate limit of the heap that these changes take, in bytes, over all kinds. */
   readonly historyBytes?: number
 }
 
@@ -33,13 +34,17 @@ export function memoryStore({
     ...(historyLength !== undefined && { historyLength }),
     ...(historyBytes !== undefined && { historyBytes }),
   })
-  const keeper: Keeper = {
-    nextVersion: () => ++version,
-    present: image.get,
-    keep: async (resource, change) => image.apply(resource, change),
-    settled: async () => undefined,
+  const writer: ChangeWriter = {
+    async write(resource, key, decide) {
+      const present = image.get(resource, key)
+      const draft = decide(present)
+      if (draft === undefined) return present
+      const change = withVersion(draft, ++version)
+      image.apply(resource, change)
+      return change.object
+    },
     visibleVersion: () => version,
     close: async () => undefined,
   }
-  return storeOver({ resources, image, keeper, clock, ...(random !== undefined && { random }) })
+  return imageStore({ resources, image, writer, clock, ...(random !== undefined && { random }) })
 }

@@ -1,6 +1,10 @@
 /**
- * The one meeting point of the control plane. Broker, controllers, scheduler and API write it and watch it and never
- * call each other, so a second store (etcd) is one new file that passes `testing/store-contract.ts`.
+ * The meeting point of the control plane. Broker, controllers, scheduler and API write to the store and watch it, and never
+ * call each other.
+ *
+ * A second store, such as etcd, is a function that returns an `OpenedStore`, and a line in `open-store.ts`. It passes
+ * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps an image of
+ * all objects in memory writes a `ChangeWriter` (`image-store.ts`) and no more.
  */
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
@@ -10,69 +14,108 @@ export type StoredObject<R extends ResourceName> = ResourceTypes[R] & Stored<Res
 /** An object of any kind, as it comes out of the store. */
 export type AnyStored = Stored<AnyObject>
 
-/** Where an object is. `namespace` is '' for kinds that have none. */
+/** The key of an object. `namespace` is '' for kinds that have none. */
 export type ObjectKey = { readonly namespace: string; readonly name: string }
 
 export type ObjectList<R extends ResourceName> = {
   readonly items: readonly StoredObject<R>[]
-  /** The store's version at which this list was true: watch from here to miss nothing. */
+  /** The store's version of this list: a watch from here misses nothing. */
   readonly resourceVersion: string
 }
 
 export type WatchEvent<R extends ResourceName> = {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
-  /** For DELETED: the object as it last was, with the version of its deletion. */
+  /** For DELETED: the last object, with the version of its deletion. */
   readonly object: StoredObject<R>
   /** The object before this change; undefined for ADDED. */
   readonly previous: StoredObject<R> | undefined
   readonly version: number
 }
 
-/** A place in the changes of one kind, for a reader that takes them without waiting. */
+/** A position in the changes of one kind, for a reader that takes them without waiting. */
 export interface ChangeCursor<Event> {
-  /** The next change; undefined: there is none yet. Throws ApiError Expired as `Store.watch` does. */
+  /** The next change; undefined: there is none here yet. Throws ApiError Expired as `Store.watch` does, maybe not at the first call. */
   next(): Event | undefined
   /** The store is closed: no change follows. */
   readonly ended: boolean
   /**
-   * Calls `listener` once, with the next change of the kind or at the end. It is called while changes are being made:
-   * more of them may follow at once. Returns what cancels the call.
+   * Calls `listener` once, when `next` has a change or an error, or at the end. It is called while changes are being made:
+   * more of them may follow at once. Returns a function that cancels the call.
    */
   onReady(listener: () => void): () => void
 }
 
 export type Preconditions = { readonly uid?: string; readonly resourceVersion?: string }
 
-/** Which store this is. An agent that hears of another than before tells it what it knows, where that one `learns`. */
+/** The identity of a store. An agent that finds another store than before sends its checkpoint to one that `learns`. */
 export type StoreOrigin = {
-  /** Made with the store, and anew when it is restored. */
+  /** Made with the store; a restored store gets a new one. */
   readonly id: string
-  /** It began without what the fleet ran already: restored from a backup, or made anew beside the fleet's authority. */
+  /** The store began without the objects of a running fleet: restored from a backup, or created beside an existing authority. */
   readonly learns: boolean
-  /** Since when it is this store, where that is known: what nodes bring back was made before. */
+  /** Begin of the store's identity, if known. Objects that nodes bring back were made before. */
   readonly sinceMs?: number
 }
 
+/** The files of the authority's folder, by name. They hold its key. */
+export type AuthorityFiles = ReadonlyMap<string, Uint8Array>
+
+/** What a backup holds beside the objects. `made`: RFC 3339; `version`: of this program. `authority` is read after the objects. */
+export type BackupContents = {
+  readonly made: string
+  readonly version: string
+  readonly authority: () => Promise<AuthorityFiles>
+}
+
 /**
- * Promises, kept by every store:
- * - One counter rises with every change of any kind; it is each object's `resourceVersion` and never runs backwards,
- *   also over a crash. Compare versions as integers.
- * - `create` gives uid, creationTimestamp, resourceVersion (and generation 1 where the kind counts it), keeping those
- *   that are given; throws ApiError AlreadyExists.
- * - `update` replaces the object whole. With `metadata.resourceVersion` it throws Conflict when that is not the
- *   present one; without, it overwrites. uid and creationTimestamp stay (another uid: Conflict). `generation` rises by one when the kind counts it
- *   and `spec` changed. Writing what is there already changes nothing: same version, no event. NotFound when absent.
- * - `updateStatus` replaces `status` only, by the same rules, and never touches `generation`.
- * - `delete` removes at once; finalizers and grace are the API's business. NotFound, Conflict on a precondition.
- * - An answer of create, update or delete is durable. Statuses and events are written together, at the latest after
- *   `statusDelayMs`, and the answer waits for it. Leases are kept in memory only, and so is a new `lastHeartbeatTime` of a
- *   node until something else of it changes.
- * - Objects handed out are frozen: replace, never change.
+ * Writes a backup to a new file with mode 0600: every answered write, and `contents`. Writers and readers do not wait for it.
+ * Rejects if the file exists or cannot be written.
+ */
+export type BackUp = (path: string, contents: BackupContents) => Promise<void>
+
+/** What opening a store returns. */
+export type OpenedStore = {
+  readonly store: Store
+  readonly origin: StoreOrigin
+  /** undefined: the store is backed up with its own tools; the admin socket then answers with an error. */
+  readonly backUp?: BackUp
+}
+
+/** Another process has the store open. */
+export class StoreInUseError extends Error {
+  override readonly name = 'StoreInUseError'
+}
+
+/** A later version of the program wrote the store. The message says what to do; trying again does not help. */
+export class LaterStoreError extends Error {
+  override readonly name = 'LaterStoreError'
+}
+
+/**
+ * Guarantees of every store:
+ * - One counter rises with every change of any kind. It is each object's `resourceVersion` and never runs backwards, also
+ *   after a crash. Compare versions as integers. The store gives a version when it writes: nobody sees one before.
+ * - `create` sets uid, creationTimestamp, resourceVersion (and generation 1 if the kind counts it); a given uid or
+ *   creationTimestamp stays. Throws ApiError AlreadyExists.
+ * - `update` replaces the whole object. With `metadata.resourceVersion` it throws Conflict if that is not the present
+ *   version; without, it overwrites. uid and creationTimestamp stay (another uid: Conflict). `generation` rises by one if the
+ *   kind counts it and `spec` changed. An update that changes nothing has no event and no new version. NotFound if absent.
+ * - `updateStatus` replaces `status` only, by the same rules, and never changes `generation`.
+ * - `delete` removes at once; finalizers and grace periods are the API's. NotFound; Conflict on a precondition.
+ * - An answer of create, update or delete is durable. Statuses and events are written together after at most
+ *   `statusDelayMs`, and the answer waits for it. Leases may be kept in memory only, and so may a new `lastHeartbeatTime` of a
+ *   node until another field of it changes.
+ * - A write that was answered is visible to `get` and `list` of the same store, and watches receive it soon after. After a
+ *   Conflict or AlreadyExists the object that caused it is visible, too. Writes of other programs become visible in their order.
+ * - An error means that nothing changed, with one exception: after Timeout the write may have happened or may still happen. Then
+ *   read again, or repeat the write with the same resourceVersion. Without a connection to its server a store throws
+ *   ServiceUnavailable, and works again when the connection is back.
+ * - Objects are compared by value: two reads of one version may return different objects. They are frozen.
  */
 export interface Store {
   get<R extends ResourceName>(resource: R, key: ObjectKey): Promise<StoredObject<R> | undefined>
   list<R extends ResourceName>(resource: R, namespace?: string): Promise<ObjectList<R>>
-  /** The pods that are bound to this node, in no order: at the cost of those, not of all pods. */
+  /** The pods that are bound to this node, in no order. The cost is that of these pods, not of all pods. */
   podsOfNode(nodeName: string): Promise<readonly StoredObject<'pods'>[]>
   create<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
   update<R extends ResourceName>(resource: R, object: ResourceTypes[R]): Promise<StoredObject<R>>
@@ -80,8 +123,9 @@ export interface Store {
   delete<R extends ResourceName>(resource: R, key: ObjectKey, preconditions?: Preconditions): Promise<StoredObject<R>>
   /**
    * Changes of one kind after `from` (a resourceVersion; omitted: from now on), in order, until `signal` aborts (the
-   * iteration then ends without an error). Throws ApiError Expired when `from` is older than what is remembered, or
-   * when the reader falls further behind than that.
+   * iteration then ends without an error) or the store is closed. Throws ApiError Expired if `from` is older than the
+   * changes that are kept, or was not given yet, and if the reader falls further behind than that: never is a change left
+   * out. A lost connection is not seen here: the watch goes on when it is back.
    */
   watch<R extends ResourceName>(
     resource: R,
@@ -92,6 +136,6 @@ export interface Store {
   changes<R extends ResourceName>(resource: R, from: string): ChangeCursor<WatchEvent<R>>
   /** The version of the last change of any kind. */
   version(): Promise<string>
-  /** Writes what is waiting, and lets go of the files. */
+  /** Writes what is waiting, and closes files and connections. Writes are refused with ServiceUnavailable from then on. */
   close(): Promise<void>
 }

@@ -12,7 +12,7 @@ import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 
 const [path = '', padding = '200'] = process.argv.slice(2)
 const log = openLog({ level: 'error', format: 'json', write: (line) => writeSync(2, line) })
-const store = await openSqliteStore({ path, clock: systemClock, log })
+const { store } = await openSqliteStore({ path, clock: systemClock, log })
 writeSync(1, 'open\n')
 
 async function writer(name: string): Promise<void> {

@@ -9,10 +9,8 @@ import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
 import { decode } from '../../../api/decode.ts'
 import { problemText } from '../../../api/problem.ts'
 import { revocationsIn, revocationsKey, withAllOf } from '../revocations.ts'
+import type { AuthorityFiles, BackupContents } from '../store.ts'
 import { beginsToLearn, storeFormat } from './sqlite-file.ts'
-
-/** The files of the authority's folder, by name. They hold its key. */
-export type AuthorityFiles = ReadonlyMap<string, Uint8Array>
 
 export type Backup = {
   /** RFC 3339 */
@@ -24,8 +22,8 @@ export type Backup = {
   readonly counts: ReadonlyMap<string, number>
 }
 
-/** A copy of a store that no controller has open. Throws when one has, or when it cannot be read. */
-export async function copyIdleStore(path: string, target: string): Promise<void> {
+/** A backup of a store that no controller has open. Throws if one has, or if the store cannot be read. */
+export async function backUpIdleStore(path: string, target: string, contents: BackupContents): Promise<void> {
   const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 1000 })
   try {
     closeSync(openSync(target, 'wx', 0o600))
@@ -33,6 +31,7 @@ export async function copyIdleStore(path: string, target: string): Promise<void>
   } finally {
     database.close()
   }
+  sealBackup(target, contents.made, contents.version, await contents.authority())
 }
 
 /** Has no controller this store open? */

@@ -1,7 +1,7 @@
 /** The file behind the SQLite store: its tables, their versions, and the few statements. */
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import type { StoreOrigin } from '../store.ts'
+import { LaterStoreError, StoreInUseError, type StoreOrigin } from '../store.ts'
 
 export type Row = {
   readonly resource: string
@@ -10,15 +10,6 @@ export type Row = {
   readonly version: number
   /** JSON; null removes the row. */
   readonly body: string | null
-}
-
-export class StoreInUseError extends Error {
-  override readonly name = 'StoreInUseError'
-}
-
-/** A later version wrote it: the message says what to do, and trying again would not help. */
-export class LaterStoreError extends Error {
-  override readonly name = 'LaterStoreError'
 }
 
 export interface SqliteFile {

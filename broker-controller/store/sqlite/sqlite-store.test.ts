@@ -19,11 +19,14 @@ let files = 0
 const folder = mkdtempSync(join(tmpdir(), 'sqlite-store-'))
 t.teardown(() => rmSync(folder, { recursive: true }))
 
-storeContract(({ historyLength }) => openSqliteStore({ path: aPath(), clock, log, historyLength, statusDelayMs: 20 }))
+storeContract(async ({ historyLength }) => {
+  const { store } = await openSqliteStore({ path: aPath(), clock, log, historyLength, statusDelayMs: 20 })
+  return store
+})
 
 test('what was written is there after closing and opening, and versions go on', async (t) => {
   const path = aPath()
-  const first = await openSqliteStore({ path, clock, log })
+  const { store: first } = await openSqliteStore({ path, clock, log })
   const pod = await first.create('pods', aPod('web'))
   const running = await first.updateStatus('pods', { ...pod, status: { phase: 'Running' } })
   await first.create('pods', aPod('gone'))
@@ -32,7 +35,7 @@ test('what was written is there after closing and opening, and versions go on', 
   const version = await first.version()
   await first.close()
 
-  const second = await openSqliteStore({ path, clock, log })
+  const { store: second } = await openSqliteStore({ path, clock, log })
   t.teardown(() => second.close())
   t.same((await second.list('pods')).items, [running])
   t.ok(Object.isFrozen((await second.list('pods')).items[0]?.spec))
@@ -43,18 +46,18 @@ test('what was written is there after closing and opening, and versions go on', 
 
 test('the pods of a node are found after closing and opening', async (t) => {
   const path = aPath()
-  const first = await openSqliteStore({ path, clock, log })
+  const { store: first } = await openSqliteStore({ path, clock, log })
   const pod = aPod('web')
   const made = await first.create('pods', { ...pod, spec: { ...pod.spec, nodeName: 'pi-1' } })
   await first.close()
-  const second = await openSqliteStore({ path, clock, log })
+  const { store: second } = await openSqliteStore({ path, clock, log })
   t.teardown(() => second.close())
   t.same(await second.podsOfNode('pi-1'), [made])
 })
 
 test('a new heartbeat in the status of a node is kept in memory, and written with the next change of it', async (t) => {
   const path = aPath()
-  const store = await openSqliteStore({ path, clock, log, statusDelayMs: 1 })
+  const { store } = await openSqliteStore({ path, clock, log, statusDelayMs: 1 })
   const images = Array.from({ length: 30 }, (_, i) => ({ names: [`image:${i}`], sizeBytes: i }))
   const statusAt = (minute: number, ready: 'True' | 'False' = 'True') => ({
     conditions: [
@@ -83,24 +86,24 @@ test('a new heartbeat in the status of a node is kept in memory, and written wit
   t.ok(written() > before)
   t.match((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status, statusAt(5, 'False'))
   await store.close()
-  const later = await openSqliteStore({ path, clock, log })
+  const { store: later } = await openSqliteStore({ path, clock, log })
   t.teardown(() => later.close())
   t.match((await later.get('nodes', { namespace: '', name: 'pi-1' }))?.status, statusAt(4, 'False'))
 })
 
 test('the file is for its owner only, and for one process at a time', async (t) => {
   const path = aPath()
-  const store = await openSqliteStore({ path, clock, log })
+  const { store } = await openSqliteStore({ path, clock, log })
   await store.create('pods', aPod('web'))
   for (const file of [path, `${path}-wal`]) t.equal(statSync(file).mode & 0o777, 0o600, file)
   await t.rejects(openSqliteStore({ path, clock, log }), { message: /is in use by another process/ })
   await store.close()
-  await (await openSqliteStore({ path, clock, log })).close()
+  await (await openSqliteStore({ path, clock, log })).store.close()
 })
 
 test('a file of a newer program is refused with both versions named', async (t) => {
   const path = aPath()
-  await (await openSqliteStore({ path, clock, log })).close()
+  await (await openSqliteStore({ path, clock, log })).store.close()
   const database = new Database(path)
   database.pragma('user_version = 99')
   database.close()
@@ -109,7 +112,7 @@ test('a file of a newer program is refused with both versions named', async (t) 
 })
 
 test('specifications written in one tick share a transaction; a status waits for others, and is hurried along', async (t) => {
-  const store = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  const { store } = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
   t.teardown(() => store.close())
   const names = Array.from({ length: 500 }, (_, i) => `web-${i}`)
   await Promise.all(names.map((name) => store.create('pods', aPod(name))))
@@ -125,7 +128,7 @@ test('specifications written in one tick share a transaction; a status waits for
 })
 
 test('who meets a change that is still being written can read it when told of the conflict', async (t) => {
-  const store = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  const { store } = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
   t.teardown(() => store.close())
   const pod = await store.create('pods', aPod('web'))
   const status = store.updateStatus('pods', { ...pod, status: { phase: 'Running' } })
@@ -146,7 +149,7 @@ test('every answered write is there after SIGKILL at any moment, and no version 
       last = new Map(last).set(name, { version: Number(version), round: Number(round) })
       versions.push(Number(version))
     }
-    const store = await openSqliteStore({ path, clock, log })
+    const { store } = await openSqliteStore({ path, clock, log })
     for (const [name, { version, round }] of last) {
       const found = await store.get('configmaps', { namespace: 'default', name })
       const foundVersion = Number(found?.metadata.resourceVersion)
@@ -175,7 +178,7 @@ test('a write the disk has no room for is refused, is not seen, and is not there
   t.match(refused[0]?.slice(3).join(' '), /Cannot write to \S+: \w+/, 'and it is said why')
   for (const [, seen, round] of refused)
     t.equal(Number(seen), Number(round) - 1, 'readers see what was answered before')
-  const store = await openSqliteStore({ path, clock, log })
+  const { store } = await openSqliteStore({ path, clock, log })
   t.teardown(() => store.close())
   for (const name of ['a', 'b', 'c']) {
     const answered = lines
@@ -190,7 +193,7 @@ test('a write the disk has no room for is refused, is not seen, and is not there
 test('a store that cannot write reports that it writes again when it has written', async (t) => {
   const path = aPath()
   const own = quietLog(t, 'Store cannot write')
-  const store = await openSqliteStore({ path, clock, log: own, statusDelayMs: 1 })
+  const { store } = await openSqliteStore({ path, clock, log: own, statusDelayMs: 1 })
   t.teardown(() => store.close())
   const statusAt = (minute: number) => ({
     conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: `2026-01-01T00:0${minute}:00Z` } as const],
@@ -223,7 +226,7 @@ test('a damaged store says what to do, and lets go of its file', async (t) => {
   const [junk, spoiled] = [aPath(), aPath()]
   writeFileSync(junk, 'no database at all'.repeat(300))
   await t.rejects(openSqliteStore({ path: junk, clock, log }), { message: said })
-  const store = await openSqliteStore({ path: spoiled, clock, log })
+  const { store } = await openSqliteStore({ path: spoiled, clock, log })
   await store.create('pods', aPod('web'))
   await store.close()
   const database = new Database(spoiled)
@@ -274,7 +277,7 @@ const aLease = {
 } as const
 
 test('a deletion does not wait as a status does, of whatever kind the object is', async (t) => {
-  const store = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  const { store } = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
   t.teardown(store.close)
   const metadata = { name: 'web.1', namespace: 'default' }
   const creating = store.create('events', { apiVersion: 'v1', kind: 'Event', metadata, involvedObject: {} })

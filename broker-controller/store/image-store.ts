@@ -1,37 +1,47 @@
-/** The store's face over an image: reads come from the image, writes are decided here and kept by a keeper. */
+/**
+ * A store whose reads and watches are answered from an image in memory. A `ChangeWriter` decides what may be written, and
+ * writes it: into this memory, into SQLite, or to a server such as etcd.
+ */
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/api-error.ts'
 import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import { type Change, created, deleted, type KeptObject, keyOf, statusUpdated, updated } from './changes.ts'
+import { created, type DraftChange, deleted, type KeptObject, keyOf, statusUpdated, updated } from './changes.ts'
 import { eachChange } from './each-change.ts'
 import type { ObjectImage } from './object-image.ts'
 import type { ChangeCursor, ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
-/** How changes are kept. What is not kept yet is seen by the next write, and by no reader. */
-export interface Keeper {
-  /** The next version. Never given twice. */
-  nextVersion(): number
-  /** The object the next write must reckon with: one about to be kept, or the image's. */
-  present(resource: ResourceName, key: ObjectKey): KeptObject | undefined
-  /** Resolves when the change is kept and in the image. Rejects when it could not be kept; then it never was. */
-  keep(resource: ResourceName, change: Change, what: 'whole' | 'status'): Promise<void>
-  /** Makes haste with what is left to keep of this object; resolves when readers see what `present` gave. */
-  settled(resource: ResourceName, key: ObjectKey): Promise<void>
+/** Decides on a change of the present object; undefined: nothing changes. Throws ApiError. */
+export type Decide = (present: KeptObject | undefined) => DraftChange | undefined
+
+/** Writes the changes that a store decides on. No change of one object is decided on a version that another change has replaced. */
+export interface ChangeWriter {
+  /**
+   * Calls `decide` with the latest object, as often as it takes. Resolves with the object as it was written, which has the
+   * version of the change, or with the present one if nothing changes; readers of the image see it by then. What `decide`
+   * throws is thrown when readers see the object that it was given: reading and trying again then works.
+   */
+  write(
+    resource: ResourceName,
+    key: ObjectKey,
+    decide: Decide,
+    part: 'whole' | 'status',
+  ): Promise<KeptObject | undefined>
   /** Up to this version every change (of this kind) is in the image. */
   visibleVersion(resource?: ResourceName): number
   close(): Promise<void>
 }
 
-export type FaceNeeds = {
+export type ImageStoreNeeds = {
   readonly resources: ResourceRegistry
   readonly image: ObjectImage
-  readonly keeper: Keeper
+  readonly writer: ChangeWriter
   readonly clock: Clock
   readonly random?: () => number
 }
 
-export function storeOver({ resources, image, keeper, clock, random }: FaceNeeds): Store {
+/** Takes over `image` and `writer`: closing the store closes both. */
+export function imageStore({ resources, image, writer, clock, random }: ImageStoreNeeds): Store {
   let closed = false
   const rowOf = (id: ResourceName): Resource => {
     const row = resources.get(id)
@@ -39,32 +49,17 @@ export function storeOver({ resources, image, keeper, clock, random }: FaceNeeds
     return row
   }
   const stamp = {
-    version: () => keeper.nextVersion(),
     uid: () => (random === undefined ? randomUUID() : uuidOf(random)),
     now: () => rfc3339(clock.wallMs()),
   }
-  /**
-   * Decides on what the next write must reckon with, and keeps it. Whoever is told "no" or "nothing new" because of a
-   * change that is still being kept hears it when that change can be read: reading again and trying again then works.
-   */
   const write = async <R extends ResourceName>(
     resource: R,
     key: ObjectKey,
-    decide: (present: KeptObject | undefined) => Change | undefined,
-    what: 'whole' | 'status' = 'whole',
+    decide: Decide,
+    part: 'whole' | 'status' = 'whole',
   ): Promise<StoredObject<R>> => {
     if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed', { retryAfterSeconds: 1 })
-    const present = keeper.present(resource, key)
-    let change: Change | undefined
-    try {
-      change = decide(present)
-    } catch (error) {
-      await keeper.settled(resource, key)
-      throw error
-    }
-    if (change === undefined) await keeper.settled(resource, key)
-    else await keeper.keep(resource, change, what)
-    return (change?.object ?? present) as StoredObject<R>
+    return (await writer.write(resource, key, decide, part)) as StoredObject<R>
   }
 
   const changesOf = <R extends ResourceName>(resource: R, from: number) =>
@@ -76,7 +71,7 @@ export function storeOver({ resources, image, keeper, clock, random }: FaceNeeds
     },
     async list<R extends ResourceName>(resource: R, namespace?: string) {
       const items = image.list(resource, namespace) as readonly StoredObject<R>[]
-      return { items, resourceVersion: String(keeper.visibleVersion(resource)) }
+      return { items, resourceVersion: String(writer.visibleVersion(resource)) }
     },
     podsOfNode: async (nodeName) => image.podsOf(nodeName) as readonly StoredObject<'pods'>[],
     async create(resource, object) {
@@ -87,27 +82,27 @@ export function storeOver({ resources, image, keeper, clock, random }: FaceNeeds
     async update(resource, object) {
       const row = rowOf(resource)
       const key = keyOf(row, object.metadata)
-      return write(resource, key, (present) => updated(row, present, object, stamp))
+      return write(resource, key, (present) => updated(row, present, object))
     },
     async updateStatus(resource, object) {
       const row = rowOf(resource)
       const key = keyOf(row, object.metadata)
-      return write(resource, key, (present) => statusUpdated(row, present, object, stamp), 'status')
+      return write(resource, key, (present) => statusUpdated(row, present, object), 'status')
     },
     async delete(resource, key, preconditions = {}) {
       const row = rowOf(resource)
-      return write(resource, key, (present) => deleted(row, present, key, preconditions, stamp))
+      return write(resource, key, (present) => deleted(row, present, key, preconditions))
     },
     watch<R extends ResourceName>(resource: R, from: string | undefined, signal: AbortSignal) {
-      const version = from === undefined ? keeper.visibleVersion(resource) : Number(from)
+      const version = from === undefined ? writer.visibleVersion(resource) : Number(from)
       return eachChange(changesOf(resource, version), signal)
     },
     changes: (resource, from) => changesOf(resource, Number(from)),
-    version: async () => String(keeper.visibleVersion()),
+    version: async () => String(writer.visibleVersion()),
     async close() {
       if (closed) return
       closed = true
-      await keeper.close()
+      await writer.close()
       image.close()
     },
   }

@@ -1,0 +1,176 @@
+/**
+ * Writes changes to the SQLite file in batches: those of one turn of the event loop share a transaction, statuses and new
+ * events wait up to `statusDelayMs` for others. Readers see a change when its transaction is durable.
+ */
+import { ApiError } from '../../../api/api-error.ts'
+import type { ResourceName } from '../../../api/resources.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import { type Change, type KeptObject, withVersion } from '../changes.ts'
+import type { ChangeWriter } from '../image-store.ts'
+import type { ObjectImage } from '../object-image.ts'
+import { jsonOf } from '../object-json.ts'
+import type { ObjectKey } from '../store.ts'
+import { isVolatile } from '../volatile.ts'
+import type { Row, SqliteFile } from './sqlite-file.ts'
+import type { VersionCounter } from './version-counter.ts'
+
+export type WriteBatchesNeeds = {
+  readonly path: string
+  readonly file: SqliteFile
+  readonly versions: VersionCounter
+  readonly image: ObjectImage
+  readonly clock: Clock
+  readonly log: Log
+  readonly statusDelayMs: number
+}
+
+export interface WriteBatches extends ChangeWriter {
+  /** Writes at once what is waiting. */
+  flush(): void
+}
+
+export function writeBatches({
+  path,
+  file,
+  versions,
+  image,
+  clock,
+  log,
+  statusDelayMs,
+}: WriteBatchesNeeds): WriteBatches {
+  let batch = emptyBatch()
+  let failing = false
+
+  const flush = (written: Batch) => {
+    if (written !== batch || written.changes.length === 0) return
+    batch = emptyBatch()
+    written.delay.abort(batchWritten)
+    try {
+      const rows = written.changes.filter(({ durable }) => durable).map(rowOf)
+      if (rows.length > 0) {
+        file.write(rows)
+        if (failing) log.info('Store writes again', { path })
+        failing = false
+      }
+    } catch (cause) {
+      if (!failing) log.error('Store cannot write', { path, error: cause, changes: written.changes.length })
+      failing = true
+      written.reject(new ApiError('InternalError', `Cannot write to ${path}: ${storyOf(cause)}`, undefined, { cause }))
+      return
+    }
+    for (const { resource, change } of written.changes) image.apply(resource, change)
+    written.resolve()
+  }
+  const flushSoon = (soon: Batch) => {
+    if (!soon.urgent) setImmediate(flush, soon)
+    soon.urgent = true
+  }
+  const flushLater = (later: Batch) => {
+    if (!later.planned) void clock.sleep(statusDelayMs, later.delay.signal).then(() => flush(later))
+    later.planned = true
+  }
+
+  const presentObject = (resource: ResourceName, key: ObjectKey) => {
+    const row = rowKey(resource, key)
+    return batch.objects.has(row) ? batch.objects.get(row) : image.get(resource, key)
+  }
+  const persist = async (resource: ResourceName, change: Change, part: 'whole' | 'status') => {
+    if (resource === 'leases') return image.apply(resource, change)
+    const { name, namespace = '' } = change.object.metadata
+    const isDeletion = change.type === 'DELETED'
+    // A volatile change is in the batch, too: watches receive the changes of a kind in their order.
+    batch.changes.push({ resource, change, durable: !isVolatile(resource, change, part) })
+    batch.objects.set(rowKey(resource, { namespace, name }), isDeletion ? undefined : change.object)
+    if (!batch.firstVersions.has(resource)) batch.firstVersions.set(resource, change.version)
+    // A client that deletes many objects one after another waits for each.
+    if (!isDeletion && (part === 'status' || resource === 'events')) flushLater(batch)
+    else flushSoon(batch)
+    return batch.settled
+  }
+  /** Resolves when readers see what `presentObject` returned. */
+  const settled = async (resource: ResourceName, key: ObjectKey) => {
+    if (!batch.objects.has(rowKey(resource, key))) return
+    flushSoon(batch)
+    await batch.settled.catch(() => undefined)
+  }
+
+  return {
+    async write(resource, key, decide, part) {
+      const present = presentObject(resource, key)
+      let change: Change | undefined
+      try {
+        const draft = decide(present)
+        change = draft && withVersion(draft, versions.next())
+      } catch (error) {
+        await settled(resource, key)
+        throw error
+      }
+      if (change === undefined) await settled(resource, key)
+      else await persist(resource, change, part)
+      return change?.object ?? present
+    },
+    visibleVersion(resource) {
+      const pending = resource === undefined ? batch.changes[0]?.change.version : batch.firstVersions.get(resource)
+      return pending === undefined ? versions.last() : pending - 1
+    },
+    flush: () => flush(batch),
+    async close() {
+      flush(batch)
+      try {
+        file.reserve(versions.last())
+      } finally {
+        file.close()
+      }
+    },
+  }
+}
+
+/** Without a reason each batch would make an exception with its stack. */
+const batchWritten = new Error('The batch is written')
+
+/** Changes that are written in one transaction. */
+type Batch = {
+  readonly changes: { readonly resource: ResourceName; readonly change: Change; readonly durable: boolean }[]
+  /** Each object after the batch; undefined: deleted. */
+  readonly objects: Map<string, KeptObject | undefined>
+  readonly firstVersions: Map<ResourceName, number>
+  /** Settles when the batch is written, or has failed. */
+  readonly settled: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: ApiError) => void
+  /** Ends the wait for more changes. */
+  readonly delay: AbortController
+  urgent: boolean
+  planned: boolean
+}
+
+function emptyBatch(): Batch {
+  let resolve = () => {}
+  let reject: Batch['reject'] = () => {}
+  const settled = new Promise<void>((onWritten, onFailed) => {
+    resolve = onWritten
+    reject = onFailed
+  })
+  return {
+    changes: [],
+    objects: new Map(),
+    firstVersions: new Map(),
+    settled,
+    resolve,
+    reject,
+    delay: new AbortController(),
+    urgent: false,
+    planned: false,
+  }
+}
+
+function rowKey(resource: ResourceName, { namespace, name }: ObjectKey): string {
+  return `${resource}/${namespace}/${name}`
+}
+
+function rowOf({ resource, change }: Batch['changes'][number]): Row {
+  const { name, namespace = '' } = change.object.metadata
+  const body = change.type === 'DELETED' ? null : jsonOf(change.object)
+  return { resource, namespace, name, version: change.version, body }
+}
