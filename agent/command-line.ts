@@ -1,6 +1,6 @@
 /** What was typed after `bramble-agent` → what to do. */
 import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
-import { readOptions } from '../daemon/options.ts'
+import { readOptions } from '../daemon/process/options.ts'
 
 export const defaults = {
   dataDir: '/var/lib/bramble/agent',

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { type ConfigurationError, decodeConfiguration } from '../daemon/configuration-file.ts'
+import { type ConfigurationError, decodeConfiguration } from '../daemon/process/configuration-file.ts'
 import {
   type AgentConfigurationFile,
   AgentConfigurationSchema,

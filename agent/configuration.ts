@@ -16,8 +16,8 @@ import {
   optional,
   text,
 } from '../api/schema.ts'
-import { ConfigurationError, type FieldOf } from '../daemon/configuration-file.ts'
 import { parseDuration } from '../daemon/duration.ts'
+import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/images/image-puller.ts'

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { decodeConfiguration } from '../daemon/configuration-file.ts'
+import { decodeConfiguration } from '../daemon/process/configuration-file.ts'
 import { help, readCommandLine } from './commands/command-line.ts'
 import {
   ControllerConfigurationSchema,

@@ -1,9 +1,9 @@
 /** What blocks the controller's event loop is counted, and logged with its name. */
 import { Counter, type Registry } from 'prom-client'
 import type { Clock } from '../daemon/clock.ts'
-import { watchEventLoop } from '../daemon/event-loop.ts'
 import type { Log } from '../daemon/log.ts'
 import { limitLog } from '../daemon/log-limit.ts'
+import { watchEventLoop } from '../daemon/watchdog/event-loop.ts'
 
 export type EventLoopMetricsNeeds = { readonly registry: Registry; readonly clock: Clock; readonly log: Log }
 

@@ -1,6 +1,7 @@
 /** What drives every controller: keys in, one visit each, failures retried later. */
-import { beginOperation } from './event-loop.ts'
+
 import type { Log } from './log.ts'
+import { beginOperation } from './watchdog/event-loop.ts'
 import type { WorkQueue } from './work-queue.ts'
 
 /** `requeueAfterMs`: call again without a change, for the passing of time matters too. */

@@ -10,7 +10,7 @@ Builds bramble-agent_VERSION_ARCH.deb and bramble-controller_VERSION_ARCH.deb: t
 native parts, systemd units, and settings in /etc/bramble. Prints the paths. What is fetched and compiled is kept for the next time.
 
   --arch ARCH        amd64 or arm64; this machine's own without it. arm64 is cross-compiled on amd64
-  --version VERSION  in place of that of daemon/version.ts
+  --version VERSION  in place of that of daemon/process/version.ts
   --out DIR          where the packages go (dist/packages)
   --quick            for tests: nothing is optimised or packed tightly
   --yes              install a compiler without asking where one is missing
@@ -57,7 +57,7 @@ main() {
   use_fetched_node
   node_is_new_enough || fail 'There is no Node.js 20 or newer to build with' 'Run scripts/test.sh or scripts/quickstart.sh once: they fetch one.'
   [ -d node_modules/esbuild ] || fail 'The JavaScript packages are missing' 'Run npm ci first.'
-  version=${version:-$(sed -n "s/^export const version = '\(.*\)'/\1/p" daemon/version.ts)}
+  version=${version:-$(sed -n "s/^export const version = '\(.*\)'/\1/p" daemon/process/version.ts)}
   dpkg --validate-version "$version" 2>/dev/null || fail "$version is no version of a Debian package" 'Write it as 1.2.3 or 1.2.3~rc1.'
   mkdir -p "$cache" "$out"
   work=$(mktemp -d)

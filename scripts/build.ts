@@ -125,7 +125,7 @@ async function bundle({ name, entry, alias = {} }: Program): Promise<Metafile> {
   return metafile
 }
 
-/** In place of the value in `daemon/version.ts`. */
+/** In place of the value in `daemon/process/version.ts`. */
 function calledVersion(name: string): Plugin {
   return {
     name: 'version',

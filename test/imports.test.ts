@@ -84,9 +84,9 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^typebox/, at: /^api\// },
   {
     name: /^yaml$/,
-    at: /^daemon\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/wire\/yaml-body)\.ts$|^scripts\//,
+    at: /^daemon\/process\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/wire\/yaml-body)\.ts$|^scripts\//,
   },
-  { name: /^unix-dgram$/, at: /^daemon\/systemd-notifier\.ts$/ },
+  { name: /^unix-dgram$/, at: /^daemon\/watchdog\/systemd-notifier\.ts$/ },
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^prom-client$/, at: /^broker-controller\// },

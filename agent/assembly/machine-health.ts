@@ -1,8 +1,8 @@
 /** The machine's own health: what it is looked at with, and Docker restarted where that may be done. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { LoopWatch } from '../../daemon/loop-watch.ts'
 import type { Loop } from '../../daemon/run.ts'
+import type { LoopWatch } from '../../daemon/watchdog/loop-watch.ts'
 import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
 import { recordStart, startsPath } from '../adapters/disk/start-record.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'

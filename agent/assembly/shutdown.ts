@@ -1,7 +1,7 @@
 /** The machine goes down: its pods are stopped in order, its leave is taken, and when it is back is known from its last boot. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { LoopWatch } from '../../daemon/loop-watch.ts'
+import type { LoopWatch } from '../../daemon/watchdog/loop-watch.ts'
 import { type BootTime, openBootTime } from '../adapters/kernel/boot-time.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'

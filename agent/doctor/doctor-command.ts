@@ -1,8 +1,8 @@
 /** `bramble-agent doctor`: what was typed → looking → a report, and what may be put right. */
 import { describeHardware } from '../../api/node/hardware-identity.ts'
-import { exitCode } from '../../daemon/exit-code.ts'
 import { storyOf } from '../../daemon/log.ts'
-import { readOptions } from '../../daemon/options.ts'
+import { exitCode } from '../../daemon/process/exit-code.ts'
+import { readOptions } from '../../daemon/process/options.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
 import { examine, type Wishes } from './examine.ts'
 import { type Done, doctorReport, exitStatusOf } from './report.ts'

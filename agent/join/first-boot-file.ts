@@ -1,7 +1,7 @@
 /** `bramble.yaml` on a card's boot partition: how the machine joins by itself when it first boots. */
 import { dnsSubdomainProblem } from '../../api/names.ts'
 import { object, optional, text } from '../../api/schema.ts'
-import { ConfigurationError, decodeConfiguration } from '../../daemon/configuration-file.ts'
+import { ConfigurationError, decodeConfiguration } from '../../daemon/process/configuration-file.ts'
 import { type JoinTerms, joinTerms } from './terms.ts'
 
 const FirstBootSchema = object({

@@ -17,11 +17,11 @@ import {
   topicName,
 } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { beginOperation } from '../../daemon/event-loop.ts'
 import type { Log } from '../../daemon/log.ts'
 import { limitLog } from '../../daemon/log-limit.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { tokenBuckets } from '../../daemon/token-bucket.ts'
+import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { follow } from '../store/follow.ts'
 import { removeIfThere, rewrite } from '../store/rewrite.ts'

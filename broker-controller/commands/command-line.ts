@@ -1,5 +1,5 @@
 /** What was typed → what is wanted. */
-import { readOptions } from '../../daemon/options.ts'
+import { readOptions } from '../../daemon/process/options.ts'
 
 export const defaultDataDir = '/var/lib/bramble/controller'
 

@@ -19,8 +19,8 @@ import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../../daemon/duration.ts'
-import { exitCode } from '../../daemon/exit-code.ts'
-import { readOptions } from '../../daemon/options.ts'
+import { exitCode } from '../../daemon/process/exit-code.ts'
+import { readOptions } from '../../daemon/process/options.ts'
 import {
   type ApiAccess,
   currentCluster,

@@ -3,7 +3,7 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, createSecureContext, type SecureContext } from 'node:tls'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
-import { kubernetes } from '../../../daemon/version.ts'
+import { kubernetes } from '../../../daemon/process/version.ts'
 import type { NetworkProbes, ProbeAnswer, Target } from '../../pods/probes/targets.ts'
 import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
 

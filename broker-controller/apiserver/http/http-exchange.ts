@@ -1,9 +1,9 @@
 /** One HTTP request and its answer, as bytes of a connection; what they mean is decided in `requests.ts`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ApiError } from '../../../api/api-error.ts'
-import { beginOperation } from '../../../daemon/event-loop.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import type { FlowAdmission } from '../access/flow-control.ts'
 import { peerAddress } from '../access/peer-address.ts'
 import { type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'

@@ -1,7 +1,7 @@
 /** What was typed after a command → its options, or why it is not understood. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { messageOf } from './errors.ts'
+import { messageOf } from '../errors.ts'
 
 type ReadOptions<Config extends ParseArgsConfig> =
   | { readonly ok: true; readonly value: ReturnType<typeof parseArgs<Config>> }

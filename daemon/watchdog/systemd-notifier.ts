@@ -1,7 +1,7 @@
 /** Notifications to systemd as in sd_notify(3): ready, watchdog, stopping, status. */
-import type { Clock } from './clock.ts'
-import type { Log } from './log.ts'
-import type { Loop } from './run.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { Loop } from '../run.ts'
 
 export interface SystemdNotifier {
   /** Interval of the watchdog's pings, with a margin; undefined where systemd does not watch this process. */

@@ -1,5 +1,5 @@
 /** Are the loops alive? A loop that sleeps is; one that has been busy for too long hangs. */
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
 
 export interface LoopWatch {
   /** The clock this loop shall sleep by; by its sleeps it is seen to live. */

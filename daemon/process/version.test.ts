@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { version } from './version.ts'
 
 test('the programs print the version of the package', async (t) => {
-  const read = (path: string) => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')).version
+  const read = (path: string) => JSON.parse(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')).version
   for (const path of ['package.json', 'agent/package.json', 'broker-controller/package.json']) {
     t.equal(read(path), version, path)
   }

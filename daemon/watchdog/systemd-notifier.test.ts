@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import unixDgram from 'unix-dgram'
+import { fakeClock } from '../testing/fake-clock.ts'
+import { quietLog } from '../testing/quiet-log.ts'
 import { notifierLoop, openSystemdNotifier, type SystemdNotifier } from './systemd-notifier.ts'
-import { fakeClock } from './testing/fake-clock.ts'
-import { quietLog } from './testing/quiet-log.ts'
 
 /** systemd's end of the socket. */
 async function listening(t: Test) {

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { Integer } from 'typebox/type'
-import { mapOf, object, oneOf, optional, text } from '../api/schema.ts'
+import { mapOf, object, oneOf, optional, text } from '../../api/schema.ts'
 import { ConfigurationError, decodeConfiguration, readConfigurationFile } from './configuration-file.ts'
 
 const schema = object({

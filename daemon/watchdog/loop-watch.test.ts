@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import { fakeClock } from '../testing/fake-clock.ts'
 import { loopWatch } from './loop-watch.ts'
-import { fakeClock } from './testing/fake-clock.ts'
 
 test('a loop that sleeps long lives, one that is busy long hangs', async (t) => {
   const clock = fakeClock()

@@ -1,9 +1,9 @@
 /** A program's YAML file → its typed configuration, or everything that is wrong with it. */
 import { readFile } from 'node:fs/promises'
 import { parseDocument } from 'yaml'
-import { decode } from '../api/decode.ts'
-import { type Problem, problemText } from '../api/problem.ts'
-import type { Described, TSchema } from '../api/schema.ts'
+import { decode } from '../../api/decode.ts'
+import { type Problem, problemText } from '../../api/problem.ts'
+import type { Described, TSchema } from '../../api/schema.ts'
 
 /** The configuration cannot be used; starting again will not help. `problems`: one sentence each. */
 export class ConfigurationError extends Error {
