@@ -72,7 +72,7 @@ async function keyIn(paths: Paths, nowMs: number): Promise<string> {
   const orphan = (await readIfThere(paths.certificate)) !== undefined
   if (!orphan) {
     refuseWrongDate(nowMs)
-    await createOnce(paths.key, keyText(newKey()), 0o600)
+    await createOnce(paths.key, privateKeyPem(newKey()), 0o600)
   }
   const key = await readIfThere(paths.key)
   if (key !== undefined) return key
@@ -178,7 +178,7 @@ export function newKey(): KeyObject {
 }
 
 /** PKCS#8 in PEM. */
-export function keyText(key: KeyObject): string {
+export function privateKeyPem(key: KeyObject): string {
   return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 

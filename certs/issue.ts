@@ -1,7 +1,15 @@
 /** What the authority signs: certificates for servers, administrators and nodes. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
 import { administrator, type Identity, nodeIdentity } from '../api/identity.ts'
-import { type Authority, backdateMs, dayMs, keyText, newKey, readCertificate, refuseWrongDate } from './authority.ts'
+import {
+  type Authority,
+  backdateMs,
+  dayMs,
+  newKey,
+  privateKeyPem,
+  readCertificate,
+  refuseWrongDate,
+} from './authority.ts'
 import { decode, itemsOf } from './der.ts'
 import {
   authorityKeyIdentifier,
@@ -117,7 +125,7 @@ export function issue(
 
 function withNewKey(certify: (publicKey: KeyObject) => string): Issued {
   const key = newKey()
-  return { certificate: certify(createPublicKey(key)), key: keyText(key) }
+  return { certificate: certify(createPublicKey(key)), key: privateKeyPem(key) }
 }
 
 /** As the authority wrote it, byte for byte: a verifier compares no less. */

@@ -5,7 +5,7 @@
 import { createPrivateKey } from 'node:crypto'
 import { rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { authorityCertificate, keyText, newKey, refuseWrongDate } from './authority.ts'
+import { authorityCertificate, newKey, privateKeyPem, refuseWrongDate } from './authority.ts'
 import { caHash } from './ca-hash.ts'
 import { createOnce, readIfThere, replaceWhole, syncFolder } from './files.ts'
 
@@ -43,7 +43,7 @@ export async function beginRollover(folder: string, nowMs: number): Promise<Roll
   refuseWrongDate(nowMs)
   const key = newKey()
   // The key decides, as with the first one: a process that finds it without its certificate finishes the work.
-  await createOnce(join(folder, 'next.key'), keyText(key), 0o600)
+  await createOnce(join(folder, 'next.key'), privateKeyPem(key), 0o600)
   const kept = createPrivateKey((await readIfThere(join(folder, 'next.key'))) ?? '')
   await createOnce(join(folder, 'next.crt'), authorityCertificate(kept, nowMs), 0o644)
   return rolloverIn(folder)

@@ -5,7 +5,7 @@ import { decode } from '../../api/decode.ts'
 import { formatToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
-import { keyText } from '../../certs/authority.ts'
+import { privateKeyPem } from '../../certs/authority.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -60,7 +60,7 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Iden
   }
   needs.tell(`This machine has its certificate as node ${nodeName}`)
 
-  const ours = { certificate, key: keyText(key) }
+  const ours = { certificate, key: privateKeyPem(key) }
   const mqttPort = await mqttPortOf(url, apiClient({ url: url.origin, ca, knownTime, ...ours }), needs.signal)
   const identity = { nodeName, apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${mqttPort}`, ca, ...ours }
   await writeIdentity(request.dataDir, identity)

@@ -7,7 +7,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { object, text } from '../../api/schema.ts'
-import { keyText } from '../../certs/authority.ts'
+import { privateKeyPem } from '../../certs/authority.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
 
 const PendingKeySchema = object({ nodeName: text, caHash: text, key: text })
@@ -29,7 +29,7 @@ export async function readPendingKey({ dataDir, nodeName, caHash }: KeyPurpose):
 /** For its owner alone. Rejects when the data directory cannot be written. */
 export async function keepPendingKey({ dataDir, nodeName, caHash }: KeyPurpose, key: KeyObject): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
-  const content = JSON.stringify({ nodeName, caHash, key: keyText(key) })
+  const content = JSON.stringify({ nodeName, caHash, key: privateKeyPem(key) })
   await replaceFile(pendingKeyPath(dataDir), `${content}\n`, 0o600)
 }
 

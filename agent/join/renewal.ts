@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
-import { keyText, newKey } from '../../certs/authority.ts'
+import { newKey, privateKeyPem } from '../../certs/authority.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { certificateProblem, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
@@ -41,7 +41,7 @@ export async function renewedCertificate(
       case 'issued': {
         const problem = problemOf(progress.certificate, key, nodeName, trusted)
         if (problem !== undefined) throw new Error(`The certificate that came is of no use: ${problem}`)
-        return { certificate: progress.certificate, key: keyText(key) }
+        return { certificate: progress.certificate, key: privateKeyPem(key) }
       }
       case 'denied':
         throw new Error(`Denied (${progress.reason}): ${progress.message}`)

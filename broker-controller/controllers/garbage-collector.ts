@@ -11,7 +11,7 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import { type Followed, follow, keyFrom } from '../store/follow.ts'
 import type { Store } from '../store/store.ts'
 import { garbageCollectorWrites } from './garbage-collector-writes.ts'
-import { type OwnerState, ownershipStep, resourceOf } from './ownership.ts'
+import { type OwnerState, ownerResource, ownershipStep } from './ownership.ts'
 import {
   type OwnedItem,
   ownedItemKey,
@@ -96,7 +96,7 @@ async function runGarbageCollector(
       const isElsewhere = known.resource.namespaced && known.object.metadata.namespace !== namespace
       return isElsewhere ? 'gone' : waitsForDependents(known.object) ? 'waiting' : 'there'
     }
-    const resource = resourceOf(owner, resources)
+    const resource = ownerResource(owner, resources)
     if (resource === undefined) return 'there'
     const found = await store.get(resource.id, { namespace: resource.namespaced ? namespace : '', name: owner.name })
     return found?.metadata.uid === owner.uid ? 'there' : 'gone'

@@ -28,7 +28,7 @@ export function ownershipStep(
 }
 
 /** The kind of an owner; undefined when it is not served here, so that its existence cannot be checked. */
-export function resourceOf({ apiVersion, kind }: OwnerReference, resources: ResourceRegistry): Resource | undefined {
+export function ownerResource({ apiVersion, kind }: OwnerReference, resources: ResourceRegistry): Resource | undefined {
   return resources.ofKind(apiVersion, kind)
 }
 

@@ -4,22 +4,22 @@ import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
 import { type Crowds, crowds } from './crowds.ts'
 import { nodeCounts } from './node-counts.ts'
-import { type NodeLedger, type NodeUsage, nodeLedger } from './node-usage.ts'
+import { type NodeAllocation, type NodeLedger, nodeLedger } from './node-usage.ts'
 import { nominations } from './nominations.ts'
-import { type Placement, placements } from './placements.ts'
+import { type PodPlacement, placements } from './placements.ts'
 
 export type StoredPod = StoredObject<'pods'>
 export type KeyedPod = { readonly key: string; readonly pod: StoredPod }
 
 /** Pods of one node that a trial takes away and puts back. */
-export type Trial = { readonly putBack: (one: KeyedPod) => void; readonly takeAway: (one: KeyedPod) => void }
+export type PodTrial = { readonly putBack: (one: KeyedPod) => void; readonly takeAway: (one: KeyedPod) => void }
 
 export interface Cluster {
   readonly nodeCount: number
   readonly crowds: Crowds
-  node(name: string): NodeUsage | undefined
+  node(name: string): NodeAllocation | undefined
   /** Every node once, beginning anywhere: two decisions in a row should not look at the same ones first. */
-  from(start: number): Iterable<NodeUsage>
+  from(start: number): Iterable<NodeAllocation>
   /** How many nodes have each value of that label. */
   domains(label: string): ReadonlyMap<string, number>
   /** How many nodes have that image. */
@@ -30,7 +30,7 @@ export interface Cluster {
   nominatedTo(nodeName: string): readonly KeyedPod[]
   nominationOf(key: string): string | undefined
   /** What `act` finds when those pods are not there, or are there as well. Afterwards all is as before. */
-  without<T>(pods: readonly KeyedPod[], nodeName: string, act: (trial: Trial) => T): T
+  without<T>(pods: readonly KeyedPod[], nodeName: string, act: (trial: PodTrial) => T): T
   with<T>(pods: readonly KeyedPod[], nodeName: string, act: () => T): T
 }
 
@@ -123,7 +123,7 @@ export function cluster(): ClusterLedger {
   }
 }
 
-type Move = (key: string, placed: Placement) => void
+type Move = (key: string, placed: PodPlacement) => void
 
 function trials(enter: Move, leave: Move): Pick<Cluster, 'without' | 'with'> {
   return {

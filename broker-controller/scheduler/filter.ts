@@ -5,7 +5,7 @@ import type { Pod } from '../../api/pod.ts'
 import type { Cluster } from './cluster.ts'
 import { affinityText, type Neighbours, neighbourRefusal, neighboursOf } from './inter-pod-affinity.ts'
 import { isWanted, repellingTaint } from './node-choice.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
 import { missingLabelText, type SpreadRule, spreadRefusal, spreadRulesOf } from './topology-spread.ts'
 
@@ -20,7 +20,7 @@ export type Plugin =
   | 'PodTopologySpread'
   | 'InterPodAffinity'
 
-export type Refusal = {
+export type NodeRefusal = {
   readonly plugin: Plugin
   /** In Kubernetes' words. */
   readonly reasons: readonly string[]
@@ -45,7 +45,7 @@ export function roundFor(pod: Pod, cluster: Cluster): Round {
   }
 }
 
-type Filter = (round: Round, usage: NodeUsage) => Refusal | undefined
+type Filter = (round: Round, usage: NodeAllocation) => NodeRefusal | undefined
 
 /** In Kubernetes' order: the first one that refuses gives the reasons. */
 const filters: readonly Filter[] = [
@@ -60,7 +60,7 @@ const filters: readonly Filter[] = [
 ]
 
 /** Why the pod cannot run there; undefined when it can. */
-export function refusal(round: Round, usage: NodeUsage): Refusal | undefined {
+export function refusal(round: Round, usage: NodeAllocation): NodeRefusal | undefined {
   for (const filter of filters) {
     const refused = filter(round, usage)
     if (refused !== undefined) return refused
@@ -90,35 +90,35 @@ export function unavailable(nodeCount: number, reasons: string): string {
 
 const cordon: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }
 
-function isSchedulable({ pod }: Round, { node }: NodeUsage): Refusal | undefined {
+function isSchedulable({ pod }: Round, { node }: NodeAllocation): NodeRefusal | undefined {
   if (node.spec?.unschedulable !== true) return undefined
   if (pod.spec.tolerations?.some((toleration) => tolerates(toleration, cordon))) return undefined
   return final('NodeUnschedulable', 'node(s) were unschedulable')
 }
 
-function isNamed({ pod }: Round, { name }: NodeUsage): Refusal | undefined {
+function isNamed({ pod }: Round, { name }: NodeAllocation): NodeRefusal | undefined {
   const wanted = pod.spec.nodeName ?? ''
   return wanted === '' || wanted === name
     ? undefined
     : final('NodeName', "node(s) didn't match the requested node name")
 }
 
-function toleratesTaints({ pod }: Round, usage: NodeUsage): Refusal | undefined {
+function toleratesTaints({ pod }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   const taint = repellingTaint(pod, usage)
   if (taint === undefined) return undefined
   return final('TaintToleration', `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`)
 }
 
-function isChosen({ pod }: Round, usage: NodeUsage): Refusal | undefined {
+function isChosen({ pod }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   return isWanted(pod, usage) ? undefined : final('NodeAffinity', "node(s) didn't match Pod's node affinity/selector")
 }
 
-function hasPorts({ needs }: Round, usage: NodeUsage): Refusal | undefined {
+function hasPorts({ needs }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   if (!usage.hasConflict(needs.ports)) return undefined
   return passing('NodePorts', "node(s) didn't have free ports for the requested pod ports")
 }
 
-function hasResources({ needs }: Round, usage: NodeUsage): Refusal | undefined {
+function hasResources({ needs }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   let reasons: string[] | undefined
   let isFinal = false
   if (usage.podCount + 1 > (usage.allocatable.get('pods') ?? 0)) reasons = ['Too many pods']
@@ -131,22 +131,22 @@ function hasResources({ needs }: Round, usage: NodeUsage): Refusal | undefined {
   return reasons && { plugin: 'NodeResourcesFit', reasons, isFinal }
 }
 
-function isSpread({ spread }: Round, usage: NodeUsage): Refusal | undefined {
+function isSpread({ spread }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   const text = spread && spreadRefusal(spread, usage)
   if (text === undefined) return undefined
   return { plugin: 'PodTopologySpread', reasons: [text], isFinal: text === missingLabelText }
 }
 
-function hasNeighbours({ neighbours }: Round, usage: NodeUsage): Refusal | undefined {
+function hasNeighbours({ neighbours }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   const text = neighbours && neighbourRefusal(neighbours, usage)
   if (text === undefined) return undefined
   return { plugin: 'InterPodAffinity', reasons: [text], isFinal: text === affinityText }
 }
 
-function final(plugin: Plugin, reason: string): Refusal {
+function final(plugin: Plugin, reason: string): NodeRefusal {
   return { plugin, reasons: [reason], isFinal: true }
 }
 
-function passing(plugin: Plugin, reason: string): Refusal {
+function passing(plugin: Plugin, reason: string): NodeRefusal {
   return { plugin, reasons: [reason], isFinal: false }
 }

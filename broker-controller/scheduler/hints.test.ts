@@ -2,15 +2,15 @@ import { test } from 'tap'
 import { aPod, type PodOverrides } from '../../api/testing/builders.ts'
 import { aCluster, type Bound, requires, spreads } from '../testing/scheduling.ts'
 import type { Plugin } from './filter.ts'
-import { type Change, mayFit } from './hints.ts'
+import { type ClusterChange, mayFit } from './hints.ts'
 
 const full: Bound = { nodeName: 'a', requests: { cpu: '4' } }
 
-const helps = (over: PodOverrides, refusedBy: Plugin, change: Change, bound: readonly Bound[] = []) =>
+const helps = (over: PodOverrides, refusedBy: Plugin, change: ClusterChange, bound: readonly Bound[] = []) =>
   mayFit({ pod: aPod(over), refusedBy: new Set([refusedBy]) }, change, aCluster([{ name: 'a' }], bound))
 
 test('a node helps those that it could take', async (t) => {
-  const node: Change = { change: 'node', nodeName: 'a' }
+  const node: ClusterChange = { change: 'node', nodeName: 'a' }
   t.ok(helps({}, 'NodeResourcesFit', node))
   t.notOk(helps({ nodeSelector: { ssd: '1' } }, 'NodeAffinity', node))
   t.notOk(helps({ requests: { cpu: '5' } }, 'NodeResourcesFit', node))
@@ -21,7 +21,7 @@ test('a node helps those that it could take', async (t) => {
 })
 
 test('a pod that goes helps those that wanted its room, or did not want it near', async (t) => {
-  const gone = (over: PodOverrides = {}): Change => ({ change: 'pod gone', pod: aPod(over), nodeName: 'a' })
+  const gone = (over: PodOverrides = {}): ClusterChange => ({ change: 'pod gone', pod: aPod(over), nodeName: 'a' })
   t.ok(helps({ requests: { cpu: '1' } }, 'NodeResourcesFit', gone()))
   t.notOk(helps({ requests: { cpu: '1' } }, 'TaintToleration', gone()))
   t.notOk(helps({ requests: { cpu: '1' } }, 'NodeResourcesFit', gone(), [full]))
@@ -33,7 +33,7 @@ test('a pod that goes helps those that wanted its room, or did not want it near'
 })
 
 test('a pod that comes helps those that wait for company, or for the others to catch up', async (t) => {
-  const placed = (app: string, namespace = 'default'): Change => ({
+  const placed = (app: string, namespace = 'default'): ClusterChange => ({
     change: 'pod placed',
     pod: aPod({ labels: { app }, namespace }),
   })

@@ -3,11 +3,11 @@ import type { Pod } from '../../api/pod.ts'
 import { matchesLabels } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'
 import { type Plugin, refusal } from './filter.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { podNeeds } from './pod-needs.ts'
 import { type PodTerm, podTerms, termMatches } from './pod-terms.ts'
 
-export type Change =
+export type ClusterChange =
   /** It came, it changed, or room on it is no longer promised to somebody. */
   | { readonly change: 'node'; readonly nodeName: string }
   | { readonly change: 'node gone' }
@@ -18,7 +18,7 @@ export type Change =
 
 export type Waiting = { readonly pod: Pod; readonly refusedBy: ReadonlySet<Plugin> }
 
-export function mayFit({ pod, refusedBy }: Waiting, change: Change, nodes: Cluster): boolean {
+export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes: Cluster): boolean {
   switch (change.change) {
     case 'node':
       return refusedBy.has('PodTopologySpread') || couldTake(nodes.node(change.nodeName), pod)
@@ -42,7 +42,7 @@ export function mayFit({ pod, refusedBy }: Waiting, change: Change, nodes: Clust
 }
 
 /** There is room, or there would be if those who matter less made it. Its neighbours are looked at later. */
-function couldTake(usage: NodeUsage | undefined, pod: Pod): boolean {
+function couldTake(usage: NodeAllocation | undefined, pod: Pod): boolean {
   if (usage === undefined) return false
   const refused = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, usage)
   if (refused === undefined) return true

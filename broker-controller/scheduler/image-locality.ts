@@ -1,7 +1,7 @@
 /** Are the pod's images there already? A download is time, and on a card it is wear. */
 import type { NodeStatus } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 
 /** Kubernetes' limits: an image below the first is no reason to prefer a node, one above the second is all of it. */
 const leastBytes = 23 * 1024 * 1024
@@ -13,7 +13,7 @@ const mostBytesPerContainer = 1000 * 1024 * 1024
  */
 export function imageLocality(
   pod: Pod,
-  usage: NodeUsage,
+  usage: NodeAllocation,
   carriers: (image: string) => number,
   nodeCount: number,
 ): number {

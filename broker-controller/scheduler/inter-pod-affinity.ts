@@ -2,7 +2,7 @@
 import type { Pod } from '../../api/pod.ts'
 import type { Cluster } from './cluster.ts'
 import type { Crowd } from './crowds.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { type PodTerm, podTerms, termMatches, type WeightedTerm } from './pod-terms.ts'
 
 /** What the neighbours mean for one pod, on all nodes. */
@@ -46,7 +46,7 @@ export function neighboursOf(pod: Pod, cluster: Cluster): Neighbours | undefined
 }
 
 /** The sentence of what stands against the node; removing pods never helps against the first of the three. */
-export function neighbourRefusal(neighbours: Neighbours, { labels }: NodeUsage): string | undefined {
+export function neighbourRefusal(neighbours: Neighbours, { labels }: NodeAllocation): string | undefined {
   const { near, isFirst, far, unwanted } = neighbours
   const isThere = ({ topologyKey, domains }: Wish) => {
     const value = labels[topologyKey]
@@ -64,7 +64,7 @@ const requiredWeight = 1
 /** 0 to 100 for each of the nodes: what the pod would like, and what those who are there would. */
 export function neighbourScores(
   pod: Pod,
-  nodes: readonly NodeUsage[],
+  nodes: readonly NodeAllocation[],
   cluster: Cluster,
 ): readonly number[] | undefined {
   const pulls = [...ownPulls(pod, cluster), ...othersPulls(pod, cluster)]

@@ -3,9 +3,9 @@ import type { Taint } from '../../api/node.ts'
 import { schedulingEffects, untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Labels, matchesNodeSelectorTerms } from '../../api/selectors.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 
-export function isWanted({ spec }: Pod, { node, labels }: NodeUsage): boolean {
+export function isWanted({ spec }: Pod, { node, labels }: NodeAllocation): boolean {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
   return (
     (spec.nodeSelector === undefined || hasLabels(spec.nodeSelector, labels)) &&
@@ -25,7 +25,7 @@ export function wantsAnyNode({ spec }: Pod): boolean {
 }
 
 /** The first taint that keeps the pod away. */
-export function repellingTaint({ spec }: Pod, { taints }: NodeUsage): Taint | undefined {
+export function repellingTaint({ spec }: Pod, { taints }: NodeAllocation): Taint | undefined {
   return taints.length === 0 ? undefined : untolerated(taints, spec.tolerations ?? [], schedulingEffects)[0]
 }
 

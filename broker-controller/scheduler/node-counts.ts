@@ -2,18 +2,18 @@
 import type { Labels } from '../../api/selectors.ts'
 import { addTo } from './counts.ts'
 import { imageNames } from './image-locality.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 
 export interface NodeCounts {
   countLabels(labels: Labels, change: 1 | -1): void
-  countImages(node: NodeUsage['node'], change: 1 | -1): void
+  countImages(node: NodeAllocation['node'], change: 1 | -1): void
   /** How many nodes have each value of that label. Counted at the first call, kept up to date afterwards. */
   domains(label: string): ReadonlyMap<string, number>
   /** How many nodes have that image. */
   carriers(image: string): number
 }
 
-export function nodeCounts(nodes: ReadonlyMap<string, NodeUsage>): NodeCounts {
+export function nodeCounts(nodes: ReadonlyMap<string, NodeAllocation>): NodeCounts {
   const carriers = new Map<string, number>()
   /** Counts by value, for the labels that were asked for. */
   const domains = new Map<string, Map<string, number>>()

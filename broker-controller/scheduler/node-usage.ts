@@ -3,14 +3,14 @@ import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
 import { addTo } from './counts.ts'
-import { type Amounts, amountsOf, type HostPort, podNeeds } from './pod-needs.ts'
+import { amountsOf, type HostPort, type PodAmounts, podNeeds } from './pod-needs.ts'
 
-export interface NodeUsage {
+export interface NodeAllocation {
   readonly name: string
   readonly node: StoredObject<'nodes'>
   readonly labels: Labels
   readonly taints: readonly Taint[]
-  readonly allocatable: Amounts
+  readonly allocatable: PodAmounts
   readonly podCount: number
   /** By namespace/name. */
   readonly pods: ReadonlyMap<string, StoredObject<'pods'>>
@@ -23,7 +23,7 @@ export interface NodeUsage {
   hasConflict(ports: readonly HostPort[]): boolean
 }
 
-export interface NodeLedger extends NodeUsage {
+export interface NodeLedger extends NodeAllocation {
   become(node: StoredObject<'nodes'>): void
   add(key: string, pod: StoredObject<'pods'>): void
   remove(key: string): void
@@ -38,7 +38,7 @@ class Ledger implements NodeLedger {
   readonly name: string
   readonly pods = new Map<string, StoredObject<'pods'>>()
   node: StoredObject<'nodes'>
-  allocatable: Amounts
+  allocatable: PodAmounts
   private readonly requests = new Map<string, number>()
   private readonly assumed = new Map<string, number>()
   private readonly priorities = new Map<number, number>()

@@ -2,9 +2,9 @@
 import type { Pod } from '../../api/pod.ts'
 import { keyText } from '../store/follow.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
-import { countedReasons, type Plugin, type Refusal, type Round, refusal, roundFor, unavailable } from './filter.ts'
+import { countedReasons, type NodeRefusal, type Plugin, type Round, refusal, roundFor, unavailable } from './filter.ts'
 import { namedNodes } from './node-choice.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { bestNode } from './score.ts'
 
 export type Placement = { readonly found: true; readonly nodeName: string } | Misfit
@@ -16,7 +16,7 @@ export type Misfit = {
   /** Who refused, on any node. */
   readonly refusedBy: ReadonlySet<Plugin>
   /** By node; nodes that the pod's own terms leave out are not in it. */
-  readonly refusals: ReadonlyMap<string, Refusal>
+  readonly refusals: ReadonlyMap<string, NodeRefusal>
 }
 
 /** `start`: the node to begin with; `random`: decides between equals. */
@@ -30,8 +30,8 @@ export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => 
   const named = namedNodes(pod)
   if (named?.size === 0) return conflicting(nodes.nodeCount)
   const enough = nodesToFind(nodes.nodeCount)
-  const fitting: NodeUsage[] = []
-  const refusals = new Map<string, Refusal>()
+  const fitting: NodeAllocation[] = []
+  const refusals = new Map<string, NodeRefusal>()
   for (const usage of named === undefined ? nodes.from(start) : nodesCalled(named, nodes)) {
     const refused = refusalWithPromises(key, round, usage, nodes)
     if (refused !== undefined) refusals.set(usage.name, refused)
@@ -47,7 +47,12 @@ export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => 
  * Does the pod fit beside those who were promised room there and matter as much, and also if they go elsewhere after
  * all? `key` is the pod's own.
  */
-export function refusalWithPromises(key: string, round: Round, usage: NodeUsage, nodes: Cluster): Refusal | undefined {
+export function refusalWithPromises(
+  key: string,
+  round: Round,
+  usage: NodeAllocation,
+  nodes: Cluster,
+): NodeRefusal | undefined {
   const promised = nodes.nominatedTo(usage.name)
   if (promised.length === 0) return refusal(round, usage)
   const rivals = promised.filter((rival) => rival.key !== key && matters(rival, round.pod))
@@ -69,11 +74,11 @@ export function nodesToFind(nodeCount: number): number {
   return Math.max(100, Math.floor((nodeCount * percent) / 100))
 }
 
-function nodesCalled(names: ReadonlySet<string>, nodes: Cluster): readonly NodeUsage[] {
+function nodesCalled(names: ReadonlySet<string>, nodes: Cluster): readonly NodeAllocation[] {
   return [...names].flatMap((name) => nodes.node(name) ?? [])
 }
 
-function misfitMessage(refusals: ReadonlyMap<string, Refusal>, nodeCount: number): string {
+function misfitMessage(refusals: ReadonlyMap<string, NodeRefusal>, nodeCount: number): string {
   if (nodeCount === 0) return 'no nodes available to schedule pods'
   const reasonsOfEach = [...refusals.values()].map(({ reasons }) => reasons)
   return unavailable(nodeCount, countedReasons(reasonsOfEach, [leftOut, nodeCount - reasonsOfEach.length]))

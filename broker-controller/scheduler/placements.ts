@@ -3,12 +3,12 @@ import type { StoredPod } from './cluster.ts'
 import type { Crowds } from './crowds.ts'
 import type { NodeLedger } from './node-usage.ts'
 
-export type Placement = { readonly pod: StoredPod; readonly nodeName: string }
+export type PodPlacement = { readonly pod: StoredPod; readonly nodeName: string }
 
 export interface Placements {
   /** Counts the pod on the node, without recording the placement. */
-  enter(key: string, placement: Placement): void
-  leave(key: string, placement: Placement): void
+  enter(key: string, placement: PodPlacement): void
+  leave(key: string, placement: PodPlacement): void
   /** The pod takes its share of that node, and of no other. */
   place(key: string, pod: StoredPod, nodeName: string): void
   remove(key: string): void
@@ -22,18 +22,18 @@ export function placements(
   neighbours: Pick<Crowds, 'enter' | 'leave'>,
   onPlaced: (key: string, pod: StoredPod) => void,
 ): Placements {
-  const placed = new Map<string, Placement>()
+  const placed = new Map<string, PodPlacement>()
   /** Pods bound to nodes that were not delivered yet. */
   const waiting = new Map<string, Set<string>>()
 
-  const enter = (key: string, { pod, nodeName }: Placement) => {
+  const enter = (key: string, { pod, nodeName }: PodPlacement) => {
     const ledger = nodes.get(nodeName)
     if (ledger === undefined) return void waiting.set(nodeName, (waiting.get(nodeName) ?? new Set()).add(key))
     ledger.add(key, pod)
     neighbours.enter(pod, nodeName)
   }
 
-  const leave = (key: string, { pod, nodeName }: Placement) => {
+  const leave = (key: string, { pod, nodeName }: PodPlacement) => {
     const ledger = nodes.get(nodeName)
     if (ledger === undefined) return void waiting.get(nodeName)?.delete(key)
     ledger.remove(key)

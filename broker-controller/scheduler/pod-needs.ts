@@ -3,23 +3,23 @@ import type { Container, Pod, PodSpec } from '../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 
 /** By resource name; cpu in thousandths, everything else in whole units. */
-export type Amounts = ReadonlyMap<string, number>
+export type PodAmounts = ReadonlyMap<string, number>
 
 export type HostPort = { readonly protocol: string; readonly ip: string; readonly port: number }
 
 export type PodNeeds = {
-  readonly requests: Amounts
+  readonly requests: PodAmounts
   /** With something assumed for containers that ask for nothing: for scoring only. */
-  readonly scored: Amounts
+  readonly scored: PodAmounts
   readonly ports: readonly HostPort[]
 }
 
 /** As Kubernetes assumes: 100m and 200 MiB. */
-const assumed: Amounts = new Map([
+const assumed: PodAmounts = new Map([
   ['cpu', 100],
   ['memory', 200 * 1024 * 1024],
 ])
-const nothing: Amounts = new Map()
+const nothing: PodAmounts = new Map()
 
 const known = new WeakMap<PodSpec, PodNeeds>()
 
@@ -35,7 +35,7 @@ export function podNeeds({ spec }: Pod): PodNeeds {
   return needs
 }
 
-export function amountsOf(quantities: { readonly [resource: string]: string | number } = {}): Amounts {
+export function amountsOf(quantities: { readonly [resource: string]: string | number } = {}): PodAmounts {
   return new Map(
     Object.entries(quantities).map(([name, quantity]) => [
       name,
@@ -45,10 +45,10 @@ export function amountsOf(quantities: { readonly [resource: string]: string | nu
 }
 
 /** Most pods of a fleet ask for one of a few amounts: those are held once. */
-const sharedAmounts = new Map<string, Amounts>()
+const sharedAmounts = new Map<string, PodAmounts>()
 const mostShared = 1000
 
-function shared(amounts: Amounts): Amounts {
+function shared(amounts: PodAmounts): PodAmounts {
   const text = [...amounts].map(([name, amount]) => `${name}=${amount}`).join()
   const before = sharedAmounts.get(text)
   if (before !== undefined) return before
@@ -58,9 +58,9 @@ function shared(amounts: Amounts): Amounts {
 }
 
 /** Kubernetes' rule: the sum of the containers and sidecars, or the most that an init step needs at its time. */
-function total(spec: PodSpec, least: Amounts): Amounts {
-  let sidecars: Amounts = nothing
-  let most: Amounts = nothing
+function total(spec: PodSpec, least: PodAmounts): PodAmounts {
+  let sidecars: PodAmounts = nothing
+  let most: PodAmounts = nothing
   for (const container of spec.initContainers ?? []) {
     const step = requestsOf(container, least)
     if (container.restartPolicy === 'Always') sidecars = plus(sidecars, step)
@@ -71,17 +71,17 @@ function total(spec: PodSpec, least: Amounts): Amounts {
 }
 
 /** A limit without a request is a request. */
-function requestsOf({ resources }: Container, least: Amounts): Amounts {
+function requestsOf({ resources }: Container, least: PodAmounts): PodAmounts {
   return new Map([...least, ...amountsOf({ ...resources?.limits, ...resources?.requests })])
 }
 
-function plus(a: Amounts, b: Amounts): Amounts {
+function plus(a: PodAmounts, b: PodAmounts): PodAmounts {
   const sum = new Map(a)
   for (const [name, amount] of b) sum.set(name, (sum.get(name) ?? 0) + amount)
   return sum
 }
 
-function larger(a: Amounts, b: Amounts): Amounts {
+function larger(a: PodAmounts, b: PodAmounts): PodAmounts {
   const most = new Map(a)
   for (const [name, amount] of b) most.set(name, Math.max(most.get(name) ?? 0, amount))
   return most

@@ -5,7 +5,7 @@ import { matchesLabels, type Requirement, requirementsOf } from '../../api/selec
 import { keyText } from '../store/follow.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
 import { countedReasons, roundFor, unavailable } from './filter.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { type Misfit, refusalWithPromises } from './placement.ts'
 
 export type Preemption =
@@ -103,7 +103,7 @@ function tryNodes(
 
 /** The fewest that matter least: all that matter less are taken away, then those that can stay come back, the most important first. */
 function victimsOn(
-  usage: NodeUsage,
+  usage: NodeAllocation,
   pod: Pod,
   nodes: Cluster,
   budgets: readonly DisruptionBudget[],

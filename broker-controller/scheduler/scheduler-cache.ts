@@ -6,7 +6,7 @@ import { keyText } from '../store/follow.ts'
 import type { StoredObject } from '../store/store.ts'
 import type { ClusterLedger, StoredPod } from './cluster.ts'
 import type { Decision } from './decision.ts'
-import type { Change } from './hints.ts'
+import type { ClusterChange } from './hints.ts'
 import { isOurs } from './scheduler-writes.ts'
 import type { SchedulingQueue } from './scheduling-queue.ts'
 
@@ -18,23 +18,23 @@ export interface SchedulerCache {
   readonly observePod: Observe<StoredPod>
   /** The pod takes room by a decision that the watch has not delivered yet. */
   assume(key: string): void
-  /** Undoes a binding that was decided and could not be written. */
+  /** Undoes a binding that was not written: the watch has delivered, or will deliver, what became of the pod instead. */
   undo(decision: Decision): void
   /** The pod is nominated to no node any more. */
   dropNomination(key: string, pod: StoredPod): void
   /** What may let waiting pods fit since the last call. */
-  takeChanges(): readonly Change[]
+  takeChanges(): readonly ClusterChange[]
 }
 
 /** `wake` is called when a decision may be possible. */
 export function schedulerCache(known: ClusterLedger, queue: SchedulingQueue, wake: () => void): SchedulerCache {
   /** What may let pods fit that did not: nodes once each, the rest as it came. */
   const betterNodes = new Set<string>()
-  const changes: Change[] = []
+  const changes: ClusterChange[] = []
   /** Decided, and not yet delivered by the watch. */
   const assumed = new Set<string>()
 
-  const notify = (change: Change) => {
+  const notify = (change: ClusterChange) => {
     if (!queue.isWaiting) return
     if (change.change === 'node') betterNodes.add(change.nodeName)
     else changes.push(change)
@@ -111,7 +111,6 @@ export function schedulerCache(known: ClusterLedger, queue: SchedulingQueue, wak
       wake()
     },
     assume: (key) => void assumed.add(key),
-    /** The watch has delivered, or will deliver, what became of the pod instead. */
     undo(decision) {
       if (decision.decided !== 'bind' || !assumed.delete(decision.key)) return
       known.remove(decision.key)
@@ -119,8 +118,8 @@ export function schedulerCache(known: ClusterLedger, queue: SchedulingQueue, wak
     },
     dropNomination,
     takeChanges() {
-      const taken: readonly Change[] = [
-        ...[...betterNodes].map((nodeName): Change => ({ change: 'node', nodeName })),
+      const taken: readonly ClusterChange[] = [
+        ...[...betterNodes].map((nodeName): ClusterChange => ({ change: 'node', nodeName })),
         ...changes.splice(0),
       ]
       betterNodes.clear()

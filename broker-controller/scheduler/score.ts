@@ -6,12 +6,17 @@ import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'
 import { imageLocality } from './image-locality.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
 import { spreadScores } from './topology-spread.ts'
 
 /** One of the best, by chance. Throws RangeError when there is none. */
-export function bestNode(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster, random: () => number): NodeUsage {
+export function bestNode(
+  pod: Pod,
+  fitting: readonly NodeAllocation[],
+  nodes: Cluster,
+  random: () => number,
+): NodeAllocation {
   const scores = fitting.length === 1 ? [0] : totalScores(pod, fitting, nodes)
   const highest = Math.max(...scores)
   const best = fitting.filter((_, i) => scores[i] === highest)
@@ -23,7 +28,7 @@ export function bestNode(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster
 /** Undefined: this score does not apply to the pod. */
 type View = readonly [weight: number, scores: readonly number[] | undefined]
 
-function totalScores(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster): number[] {
+function totalScores(pod: Pod, fitting: readonly NodeAllocation[], nodes: Cluster): number[] {
   const needs = podNeeds(pod)
   const views: readonly View[] = [
     [3, upsideDown(fitting.map((usage) => intolerable(pod, usage)))],
@@ -38,7 +43,7 @@ function totalScores(pod: Pod, fitting: readonly NodeUsage[], nodes: Cluster): n
 }
 
 /** The share of cpu and memory that stays free, the pod included. */
-export function leastAllocated({ scored }: PodNeeds, usage: NodeUsage): number {
+export function leastAllocated({ scored }: PodNeeds, usage: NodeAllocation): number {
   const free = (name: string) => {
     const capacity = usage.allocatable.get(name) ?? 0
     const taken = usage.scored(name) + (scored.get(name) ?? 0)
@@ -48,7 +53,7 @@ export function leastAllocated({ scored }: PodNeeds, usage: NodeUsage): number {
 }
 
 /** How alike the used shares of cpu and memory would be. */
-export function balancedAllocation({ requests }: PodNeeds, usage: NodeUsage): number {
+export function balancedAllocation({ requests }: PodNeeds, usage: NodeAllocation): number {
   const used = (name: string) => {
     const capacity = usage.allocatable.get(name) ?? 0
     return capacity === 0 ? 1 : Math.min(1, (usage.requested(name) + (requests.get(name) ?? 0)) / capacity)
@@ -57,14 +62,14 @@ export function balancedAllocation({ requests }: PodNeeds, usage: NodeUsage): nu
 }
 
 /** PreferNoSchedule taints that the pod does not tolerate. */
-function intolerable({ spec }: Pod, { taints }: NodeUsage): number {
+function intolerable({ spec }: Pod, { taints }: NodeAllocation): number {
   return taints.length === 0 ? 0 : untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
 }
 
-function preferences({ spec }: Pod, fitting: readonly NodeUsage[]): readonly number[] | undefined {
+function preferences({ spec }: Pod, fitting: readonly NodeAllocation[]): readonly number[] | undefined {
   const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
   if (preferred.length === 0) return undefined
-  const weight = ({ node }: NodeUsage) =>
+  const weight = ({ node }: NodeAllocation) =>
     preferred
       .filter((term) => matchesNodeSelectorTerm(term.preference, node))
       .reduce((sum, term) => sum + term.weight, 0)

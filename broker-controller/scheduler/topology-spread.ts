@@ -5,7 +5,7 @@ import type { Cluster } from './cluster.ts'
 import { addTo } from './counts.ts'
 import { type Crowd, groupOf } from './crowds.ts'
 import { isWanted, repellingTaint, wantsAnyNode } from './node-choice.ts'
-import type { NodeUsage } from './node-usage.ts'
+import type { NodeAllocation } from './node-usage.ts'
 import { podTerms, type SpreadConstraint } from './pod-terms.ts'
 
 /** One constraint, with what it counts: worked out once for all nodes. */
@@ -30,7 +30,7 @@ export function spreadRulesOf(pod: Pod, cluster: Cluster): readonly SpreadRule[]
   return constraints.map((constraint) => ruleOf(constraint, constraints, pod, cluster))
 }
 
-export function spreadRefusal(rules: readonly SpreadRule[], { labels }: NodeUsage): string | undefined {
+export function spreadRefusal(rules: readonly SpreadRule[], { labels }: NodeAllocation): string | undefined {
   for (const { topologyKey, maxSkew, counts, least, self } of rules) {
     const value = labels[topologyKey]
     if (value === undefined) return missingLabelText
@@ -91,7 +91,7 @@ function countedByNode(
   return { counts, domainCount: domains.size }
 }
 
-function isCounted({ honorsAffinity, honorsTaints }: SpreadConstraint, pod: Pod, usage: NodeUsage): boolean {
+function isCounted({ honorsAffinity, honorsTaints }: SpreadConstraint, pod: Pod, usage: NodeAllocation): boolean {
   if (honorsAffinity && !isWanted(pod, usage)) return false
   return !honorsTaints || repellingTaint(pod, usage) === undefined
 }
@@ -129,12 +129,16 @@ const usual: readonly SpreadConstraint[] = [
 ].map((one) => ({ ...one, minDomains: 1, requirements: undefined, honorsAffinity: true, honorsTaints: false }))
 
 /** 0 to 100 for each of the nodes: the fewer of its likes are near, the more. Undefined: the pod is like no other. */
-export function spreadScores(pod: Pod, nodes: readonly NodeUsage[], cluster: Cluster): readonly number[] | undefined {
+export function spreadScores(
+  pod: Pod,
+  nodes: readonly NodeAllocation[],
+  cluster: Cluster,
+): readonly number[] | undefined {
   const asked = (pod.spec.topologySpreadConstraints ?? []).length > 0
   const preferences = asked ? askedPreferences(pod, cluster) : usualPreferences(pod, cluster)
   if (preferences.length === 0) return undefined
   // A node without a zone is still spread by machine, as long as the pod did not ask for both.
-  const isScored = ({ labels }: NodeUsage) =>
+  const isScored = ({ labels }: NodeAllocation) =>
     !asked || preferences.every(({ constraint }) => labels[constraint.topologyKey] !== undefined)
   const scored = nodes.filter(isScored)
   const views = preferences.map((preference) => crowding(preference, scored, isScored, pod, cluster))
@@ -163,11 +167,11 @@ function usualPreferences(pod: Pod, { crowds }: Cluster): readonly Preference[] 
 /** How full the domain of a node is; rare domains are not watered down by frequent ones. */
 function crowding(
   { constraint, likes }: Preference,
-  scored: readonly NodeUsage[],
-  isScored: (usage: NodeUsage) => boolean,
+  scored: readonly NodeAllocation[],
+  isScored: (usage: NodeAllocation) => boolean,
   pod: Pod,
   cluster: Cluster,
-): (usage: NodeUsage) => number {
+): (usage: NodeAllocation) => number {
   const { topologyKey, maxSkew, honorsAffinity, honorsTaints } = constraint
   const isByNode = topologyKey === hostname
   const values = new Set(scored.flatMap(({ labels }) => labels[topologyKey] ?? []))
@@ -186,14 +190,14 @@ function crowding(
   }
 }
 
-function onNode(likes: readonly Crowd[], { name }: NodeUsage): number {
+function onNode(likes: readonly Crowd[], { name }: NodeAllocation): number {
   return likes.reduce((sum, crowd) => sum + crowd.on(name), 0)
 }
 
 function countedWherePresent(
   constraint: SpreadConstraint,
   likes: readonly Crowd[],
-  isScored: (usage: NodeUsage) => boolean,
+  isScored: (usage: NodeAllocation) => boolean,
   pod: Pod,
   cluster: Cluster,
 ): ReadonlyMap<string, number> {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import type { Identity } from '../../api/identity.ts'
 import { administrator } from '../../api/identity.ts'
-import { keyText, newKey, type OpenedAuthority, openAuthority } from '../../certs/authority.ts'
+import { newKey, type OpenedAuthority, openAuthority, privateKeyPem } from '../../certs/authority.ts'
 import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type Issued, issue, issueServer } from '../../certs/issue.ts'
 import { kubeconfigText } from '../../certs/kubeconfig.ts'
@@ -100,7 +100,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     const subject = { commonName: user, organizations: groups }
     const publicKey = createPublicKey(key)
     const certificate = issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs: at, lifeMs })
-    return { certificate, key: keyText(key) }
+    return { certificate, key: privateKeyPem(key) }
   }
   const kubeconfigFor: ApiUnderTest['kubeconfigFor'] = async (name, content = {}) => {
     const path = join(folder, `${name}.kubeconfig`)

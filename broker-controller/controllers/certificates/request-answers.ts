@@ -16,10 +16,10 @@ export interface CertificateSigner {
     terms: { readonly signerName: string; readonly usages: readonly string[]; readonly expectedName?: string },
   ): CheckedRequest
   /** The certificate, PEM. */
-  sign(pem: string, terms: SigningTerms): string
+  sign(pem: string, terms: CertificateTerms): string
 }
 
-export type SigningTerms = {
+export type CertificateTerms = {
   readonly expirationSeconds?: number
   readonly notBeforeMs?: number
   /** It renews a certificate that is older than the store: it counts as one, too. */
