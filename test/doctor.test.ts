@@ -100,7 +100,7 @@ test('joined, with a Docker, and with the controller gone', { skip: whyNoDockerd
     chmodSync(join(dataDir, 'identity.json'), 0o644)
     const before = await doctorOnce(usual, { 'identity-file': 'problem' })
     await eventually('nothing is done without a yes', async () =>
-      /nobody to ask/.test((await agentCommand('doctor', ...usual, '--fix')).stderr),
+      /not a terminal; use --yes/.test((await agentCommand('doctor', ...usual, '--fix')).stderr),
     )
     const after = await doctorOnce(usual, { 'identity-file': 'problem' })
     t.same(after.of('identity-file'), before.of('identity-file'))

@@ -12,7 +12,7 @@ export type AgentFiles = {
   readonly dataPath: string
 }
 
-/** Nobody but the owner. */
+/** For the owner only. */
 const others = 0o077
 
 export function agentFilesFindings({
@@ -34,14 +34,14 @@ export function agentFilesFindings({
 
 function rights(check: string, { path, mode }: FileReading, wanted: number): DoctorFinding {
   if ((mode & others) === 0) return ok(check, `${path} is for its owner alone`)
-  const told = wanted.toString(8)
+  const octal = wanted.toString(8)
   const fix: Fix = {
-    says: `Set the mode of ${path} to ${told} (it is ${(mode & 0o7777).toString(8)})`,
+    summary: `Set the mode of ${path} to ${octal} (it is ${(mode & 0o7777).toString(8)})`,
     steps: [{ kind: 'mode', path, mode: wanted }],
     needsRestart: false,
   }
   const found = `${path} is open to others than its owner (mode ${(mode & 0o7777).toString(8)})`
-  const remedy = `Run 'chmod ${told} ${path}'`
+  const remedy = `Run 'chmod ${octal} ${path}'`
   // The key in it is all that another needs to be this node.
   return check === 'identity-file' ? problem(check, found, remedy, { fix }) : warning(check, found, remedy, { fix })
 }

@@ -3,7 +3,7 @@ import { dnsSubdomainProblem } from '../../api/names.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type MarksReading = {
-  /** Undefined: nobody knows. */
+  /** Undefined: it is not known. */
   readonly hostname: string | undefined
   /** The content of `/etc/machine-id`; undefined: there is none. */
   readonly machineID: string | undefined

@@ -23,7 +23,7 @@ export type ApiSaid = {
   readonly status: number
   /** The API's own words for a refusal. */
   readonly message: string | undefined
-  /** As our Node says it; undefined where it does not. */
+  /** As the Node has it; undefined where it has none. */
   readonly nodeHardware: HardwareIdentity | undefined
   /** How far our clock is ahead of the controller's. */
   readonly aheadMs: number | undefined
@@ -68,7 +68,7 @@ function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiSa
     }
     case 401:
     case 403: {
-      const remedy = 'Join again with a new token; if the controller was set up anew, so must every machine'
+      const remedy = 'Join again with a new token; if the controller was set up again, every machine must join again'
       const found = `The API at ${apiHost} does not accept this machine: ${message ?? `status ${status}`}`
       return [problem(check, found, remedy), clock]
     }

@@ -1,4 +1,4 @@
-/** `bramble-agent doctor`: what was typed → looking → a report, and what may be put right. */
+/** `bramble-agent doctor`: arguments → checks → a report, and fixes where they are wanted. */
 import { describeHardware } from '../../api/node/hardware-identity.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
@@ -19,7 +19,7 @@ export type DoctorRequest = {
 export type DoctorNeeds = {
   readonly version: string
   readonly sourcesFor: (request: DoctorRequest) => DoctorSources
-  /** Undefined: there is nobody to ask. */
+  /** Undefined: standard input is not a terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
@@ -57,10 +57,10 @@ async function putRight(
   const done: Done[] = []
   for (const { check, found, fix } of findings) {
     if (fix === undefined) continue
-    const { says: what, needsRestart } = fix
+    const { summary: what, needsRestart } = fix
     stderr(`${check}: ${found}\n  ${what}\n`)
-    if (!yes && ask === undefined) stderr('  Not done: there is nobody to ask; give --yes\n')
-    if (!yes && !(await ask?.('  Shall it be done?'))) continue
+    if (!yes && ask === undefined) stderr('  Skipped: not a terminal; use --yes\n')
+    if (!yes && !(await ask?.('  Apply this fix?'))) continue
     try {
       await sources.apply(fix)
       done.push({ check, what, needsRestart })
@@ -127,7 +127,7 @@ function readArguments(argv: readonly string[]): ReadArguments {
   const fix = values.fix ?? false
   const yes = values.yes ?? false
   if (yes && !fix) return refuse('--yes belongs to --fix')
-  if (fix && !yes && format === 'json') return refuse('--fix with -o json asks nobody: it needs --yes')
+  if (fix && !yes && format === 'json') return refuse('--fix with -o json cannot ask: use --yes too')
   return {
     want: 'look',
     request: {
@@ -152,21 +152,20 @@ function refuse(why: string): ReadArguments {
 
 const help = `Usage: bramble-agent doctor [options]
 
-Looks at this machine as a person would before asking for help: its kernel, disks, power, clock and Docker, what happens to pods
-at shutdown, the agent's own files and service, and the way to the controller. Says what was found and what to do about it.
-Changes nothing without --fix, needs neither root nor a fleet nor Docker, and takes less than five seconds.
+Checks this machine: its kernel, disks, power, clock and Docker, what happens to pods at shutdown, the agent's own files and
+service, and the connection to the controller. Prints each finding and its remedy. Changes nothing without --fix, needs neither
+root nor a fleet nor Docker, and takes less than five seconds.
 
   -o, --output FORMAT   text (the worst first), or json
-  --fix                 put right what can be put right safely, each after saying what and asking; never restarts the machine
+  --fix                 apply safe fixes; describe each and ask first; never restarts the machine
   -y, --yes             with --fix: do not ask
-  --port PORT           look whether this port is free, for a pod of the host's network; may be given several times
-  --data-dir DIR        where the agent keeps its identity (/var/lib/bramble/agent)
-  --config FILE         the agent's configuration (/etc/bramble/agent.yaml, where it is there)
-  --docker-socket PATH  where Docker listens (/var/run/docker.sock)
-  --healthz-port PORT   where the agent answers (as configured, else 10248)
-  --root DIR            look at the files of another machine, saved below DIR, and at nothing else
-  --help                this text
+  --port PORT           check that this port is free, for a pod in the host's network; may be repeated
+  --data-dir DIR        the agent's data directory (/var/lib/bramble/agent)
+  --config FILE         the agent's configuration (/etc/bramble/agent.yaml, if it exists)
+  --docker-socket PATH  Docker's socket (/var/run/docker.sock)
+  --healthz-port PORT   the agent's port for health and metrics (as configured, else 10248)
+  --root DIR            check only the files of another machine, saved below DIR
+  --help                print this text
 
-Exit status: 0 all is well; 1 something is wrong; 2 there are warnings, and nothing worse; 64 wrong usage. What could not be
-looked at is 'unknown' and changes nothing of that.
+Exit status: 0 no findings; 1 problems; 2 warnings only; 64 wrong usage. A check that cannot run is 'unknown' and does not count.
 `

@@ -1,6 +1,6 @@
-/** What a look at one side of the machine gives a person: what was found, what to do, and what can be done here and now. */
+/** The result of one check: what was found, its remedy, and a fix that can be applied now. */
 
-/** `unknown`: it could not be looked at, or nothing on this machine can tell. */
+/** `unknown`: it could not be checked, or this machine has no source for it. */
 export type Verdict = 'ok' | 'warning' | 'problem' | 'unknown'
 
 export type DoctorFinding = {
@@ -15,8 +15,8 @@ export type DoctorFinding = {
 
 /** What `--fix` does. Safe: it can be undone, is right whenever it is offered, and does nothing when done again. */
 export type Fix = {
-  /** `Write /etc/…`: said before it is done. */
-  readonly says: string
+  /** `Write /etc/…`: printed before it is applied. */
+  readonly summary: string
   readonly steps: readonly FixStep[]
   /** Nothing changes before the machine is restarted, which is left to a person. */
   readonly needsRestart: boolean

@@ -60,7 +60,7 @@ function ofCertificate(
   const { fromMs, toMs } = timesOf(certificate)
   if (nowMs < fromMs) return clockBehind(check, "The node's certificate", fromMs, nowMs)
   if (nowMs > toMs) {
-    const found = `The node's certificate ended on ${date(toMs)}; the clock says ${date(nowMs)}`
+    const found = `The node's certificate ended on ${date(toMs)}; the clock shows ${date(nowMs)}`
     const remedy =
       'Look whether the clock is right. If it is, start the agent where it reaches the controller: for a year it gets a new one by itself; later join again with a new token'
     return problem(check, found, remedy)
@@ -92,7 +92,7 @@ function ofAuthorities(authorities: readonly X509Certificate[], nowMs: number): 
 }
 
 function clockBehind(check: string, what: string, fromMs: number, nowMs: number): DoctorFinding {
-  const found = `${what} begins on ${date(fromMs)}, but the clock of this machine says ${date(nowMs)}: it is behind`
+  const found = `${what} begins on ${date(fromMs)}, but the clock of this machine shows ${date(nowMs)}: it is behind`
   return problem(check, found, "Let the machine reach a time server ('timedatectl'), or set the clock with 'date -s'")
 }
 

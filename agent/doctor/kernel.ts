@@ -24,7 +24,7 @@ export function memoryCgroupFinding(found: DoctorFinding, file: CommandLineFile 
 function fixOf({ path, content: instead, mode }: CommandLineFile, content: string): Fix {
   const backup = `${path}.before-bramble`
   return {
-    says: `Make the line of ${path} ask for memory limits (${wanted.join(' ')}); the file as it is stays as ${backup}`,
+    summary: `Make the line of ${path} ask for memory limits (${wanted.join(' ')}); the file as it is stays as ${backup}`,
     steps: [{ kind: 'write', path, content, mode, instead, backup }],
     needsRestart: true,
   }

@@ -12,7 +12,7 @@ export type AgentDoor = {
   readonly listeners: readonly Listener[] | undefined
   /** Of the agent that runs on the data directory. */
   readonly agentPid: number | undefined
-  /** What `/healthz` answered; undefined when nobody did. */
+  /** What `/healthz` answered; undefined when nothing did. */
   readonly answer: { readonly status: number; readonly text: string } | undefined
 }
 
@@ -43,7 +43,7 @@ export function askedPort(port: number, listeners: readonly Listener[] | undefin
   const check = `port-${port}`
   if (listeners === undefined) return unknown(check, 'The ports of this machine are not shown')
   const taken = listeners.find((listener) => listener.port === port)
-  if (taken === undefined) return ok(check, `Nobody listens on port ${port}`)
+  if (taken === undefined) return ok(check, `Nothing listens on port ${port}`)
   return problem(
     check,
     `Port ${port} is taken by ${taken.by ?? 'another program'}`,

@@ -1,4 +1,4 @@
-/** All findings together: what a program reads, and what the exit status says. */
+/** All findings together, as a program reads them, and the exit status. */
 import { bool, type Described, integer, list, object, oneOf, optional, text } from '../../api/schema.ts'
 import type { DoctorFinding, Verdict } from './doctor-finding.ts'
 
@@ -46,14 +46,14 @@ export function doctorReport(about: About, findings: readonly DoctorFinding[], d
     apiVersion: 'bramble.dev/v1alpha1',
     kind: 'DoctorReport',
     ...about,
-    findings: findings.map(({ fix, ...rest }) => ({ ...rest, ...(fix === undefined ? {} : { fix: fix.says }) })),
+    findings: findings.map(({ fix, ...rest }) => ({ ...rest, ...(fix === undefined ? {} : { fix: fix.summary }) })),
     summary: { problem: count('problem'), warning: count('warning'), ok: count('ok'), unknown: count('unknown') },
     fixed: done.map(({ needsRestart: _, ...rest }) => rest),
     restartNeeded: done.some(({ needsRestart, error }) => needsRestart && error === undefined),
   }
 }
 
-/** 1: something is wrong. 2: there are warnings, and nothing worse. 0: neither; what is unknown does not count. */
+/** 1: problems. 2: warnings only. 0: neither; what is unknown does not count. */
 export function exitStatusOf({ summary }: DoctorReport): number {
   if (summary.problem > 0) return 1
   return summary.warning > 0 ? 2 : 0

@@ -1,4 +1,4 @@
-/** How long may pods take to end when the machine goes down, who says so, and does it go down by itself? */
+/** How long pods may take to stop at shutdown, which file decides it, and whether the machine restarts by itself. */
 import { type AptSettings, isTrue } from './apt-settings.ts'
 import { type DoctorFinding, type Fix, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { type Assignment, spanSeconds } from './systemd-settings.ts'
@@ -7,7 +7,7 @@ export type ShutdownReading = {
   readonly hasLogind: boolean
   /** Of `InhibitDelayMaxSec`, in the order they are read. */
   readonly assignments: readonly Assignment[]
-  /** What logind itself says that it grants; undefined where it cannot be asked. */
+  /** What logind reports that it grants; undefined where it does not answer. */
   readonly grantedSeconds: number | undefined
   readonly wantedSeconds: number
 }
@@ -16,7 +16,7 @@ export type ShutdownReading = {
 const defaultSeconds = 5
 /** Of a person, who lets the doctor write it: after unattended-upgrades' file, and before the one the agent writes and removes. */
 export const delayDropIn = '/etc/systemd/logind.conf.d/zz-bramble.conf'
-/** The agent's, for `shutdownGracePeriod`; written anew at its start. */
+/** The agent's, for `shutdownGracePeriod`; written again at its start. */
 const agentDropIn = '/etc/systemd/logind.conf.d/zzz-bramble.conf'
 
 export function shutdownDelay({
@@ -51,7 +51,7 @@ export function shutdownDelay({
       "Run 'systemctl kill -s HUP systemd-logind'",
       {
         fix: {
-          says: 'Have systemd-logind read its files again',
+          summary: 'Make systemd-logind read its files again',
           steps: [{ kind: 'reload-logind' }],
           needsRestart: false,
         },
@@ -72,7 +72,7 @@ function dropInFix(winner: Assignment | undefined, all: readonly Assignment[], s
   // One of that name that somebody else wrote is theirs.
   if (isBeaten || all.some(({ file }) => file === delayDropIn)) return undefined
   return {
-    says: `Write ${delayDropIn}, so that pods have ${seconds} s to end at shutdown, and have systemd-logind read it`,
+    summary: `Write ${delayDropIn}, so that pods have ${seconds} s to end at shutdown, and make systemd-logind read it`,
     steps: [
       {
         kind: 'write',

@@ -1,4 +1,4 @@
-/** What the doctor needs to be told of the machine, the network and the agent. Every call ends within seconds. */
+/** What the doctor reads of the machine, the network and the agent. Every call ends within seconds. */
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { Identity } from '../join/identity.ts'

@@ -40,7 +40,7 @@ export function spaceFindings(readings: readonly SpaceReading[]): readonly Docto
 }
 
 const makeRoom =
-  "Find what is large ('du -xh / | sort -h | tail'); 'docker system df' tells what images and volumes take"
+  "Find what is large ('du -xh / | sort -h | tail'); 'docker system df' shows what images and volumes use"
 
 function shortage(
   check: string,

@@ -53,11 +53,11 @@ function summary({ summary: { problem, warning, ok, unknown }, findings }: Docto
   const counted = [
     problem > 0 && plural(problem, 'problem'),
     warning > 0 && plural(warning, 'warning'),
-    `${ok} well`,
-    unknown > 0 && `${unknown} not known`,
+    `${ok} ok`,
+    unknown > 0 && `${unknown} unknown`,
   ].filter((part) => part !== false)
   const fixes = findings.filter(({ fix }) => fix !== undefined).length
-  const offer = fixes === 0 ? '' : ` 'bramble-agent doctor --fix' puts ${fixes === 1 ? 'one' : fixes} of them right.`
+  const offer = fixes === 0 ? '' : ` 'bramble-agent doctor --fix' can fix ${fixes === 1 ? 'one' : fixes} of them.`
   return `${counted.join(', ')}.${offer}`
 }
 

@@ -19,7 +19,7 @@ export type BootNote = {
   readonly bootID: string
   /** It went on for longer than a boot loop's. */
   readonly lasted?: boolean
-  /** The agent was told to stop. */
+  /** The agent was stopped in order. */
   readonly ended?: boolean
   /** The pod started last, of those still suspected. */
   readonly last?: string

@@ -91,11 +91,18 @@ type StateCell = {
 
 function stateCell(file: BootFile, first: BootState, isSaved: boolean): StateCell {
   let state = first
+  let onDisk: BootState | undefined
   let saved: Promise<void> = Promise.resolve()
-  /** One after the other: several pods start at once. */
+  /** One after the other: several pods start at once, and one write then holds what all of them changed. */
   const save = () => {
     saved = saved.then(async () => {
-      if (isSaved) await file.save(historyOf(state)).catch(() => undefined)
+      const newest = state
+      if (!isSaved || newest === onDisk) return
+      const isDone = await file.save(historyOf(newest)).then(
+        () => true,
+        () => false,
+      )
+      if (isDone) onDisk = newest
     })
     return saved
   }

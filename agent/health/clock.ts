@@ -102,7 +102,7 @@ export function likelyDate({ wallMs, earliestMs, synchronized, controller }: Dat
 type Heard = { readonly controllerMs: number; readonly atMs: number }
 
 export interface ControllerTime {
-  /** The controller said what time it is: just now, or (`isLive` false) at some moment before. */
+  /** The controller sent its time: just now, or (`isLive` false) at some moment before. */
   heard(controllerMs: number, isLive: boolean): void
   difference(): Difference | undefined
 }

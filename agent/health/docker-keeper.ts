@@ -1,4 +1,4 @@
-/** Loop: restarts a Docker that does not answer, through systemd, and says so. */
+/** Loop: restarts a Docker that does not answer, through systemd, and records an Event. */
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
@@ -25,12 +25,12 @@ const seconds = (ms: number) => Math.round(ms / 1000)
 
 export function dockerKeeper({ silence, services, clock, log, tell }: DockerKeeperNeeds): DockerKeeper {
   let restarts = noRestarts
-  let told = ''
+  let logged = ''
 
-  /** Why it is left alone, if it is; said once as long as it is the same. */
+  /** Why it is left alone, if it is; logged once while it is the same. */
   const leave = (why: string) => {
-    if (why !== told) log.warn('Docker is not restarted by us', { why })
-    told = why
+    if (why !== logged) log.warn('Docker is not restarted by us', { why })
+    logged = why
   }
 
   const pass = async () => {
@@ -38,7 +38,7 @@ export function dockerKeeper({ silence, services, clock, log, tell }: DockerKeep
     const now = silence()
     if (now === undefined) {
       restarts = seenWell(restarts, nowMs)
-      told = ''
+      logged = ''
       return
     }
     if (!isRestartDue(restarts, now, nowMs)) return

@@ -18,7 +18,7 @@ const patienceMs = { refuses: 20_000, hangs: 45_000 }
 /** The first time to wait after a restart, and the longest: a Docker that cannot start is not to be started all day. */
 const firstWaitMs = 2 * 60_000
 const longestWaitMs = 60 * 60_000
-/** So long it must be well for the waits to begin anew. */
+/** So long it must be well for the waits to begin again. */
 const trustedAfterMs = 10 * 60_000
 
 export function seenWell(restarts: Restarts, nowMs: number): Restarts {

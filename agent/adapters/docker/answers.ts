@@ -1,4 +1,4 @@
-/** What Docker tells of containers and of itself, in the runtime's words. */
+/** Docker's answers about containers and itself, as the runtime's types. */
 import type Dockerode from 'dockerode'
 import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { sandboxOf } from './labels.ts'

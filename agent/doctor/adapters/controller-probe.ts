@@ -1,4 +1,4 @@
-/** The way to the controller, tried step by step as the agent would go it. Each failure with what its code tells. */
+/** The connection to the controller, step by step as the agent makes it. Each failure with its remedy. */
 import { connect } from 'node:net'
 import { decode } from '../../../api/decode.ts'
 import {

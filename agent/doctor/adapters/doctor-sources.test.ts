@@ -137,7 +137,7 @@ test('nothing is done without a yes', async (t) => {
   const root = treeToMend(t)
   const cmdline = join(root, 'boot/firmware/cmdline.txt')
   const before = readFileSync(cmdline, 'utf8')
-  t.match((await doctor(['--root', root, '--fix'])).stderr, /nobody to ask/)
+  t.match((await doctor(['--root', root, '--fix'])).stderr, /not a terminal; use --yes/)
   const questions: string[] = []
   const picky = await doctor(['--root', root, '--fix'], {
     ask: async (question) => {

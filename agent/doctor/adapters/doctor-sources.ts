@@ -127,7 +127,7 @@ type LiveNeeds = {
   readonly dataDir: string
   readonly docker: () => Promise<DockerFacts | DockerSilent>
   readonly systemd: ReturnType<typeof doctorSystemd>
-  /** Undefined: nobody can tell. */
+  /** Undefined: there is no source for it. */
   readonly isClockRight: () => Promise<boolean | undefined>
 }
 
@@ -148,7 +148,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): Liv
     agentPid: () => agentOn(dataDir),
     agentHealth,
     async controller(identity, hardware) {
-      // As the agent judges it: else a clock that is wrong would be told as a certificate that is.
+      // As the agent judges it: else a wrong clock would be reported as a wrong certificate.
       const isRight = (await isClockRight()) === true
       const knownTime = await openKnownTime({
         file: timeFile(knownTimePath(dataDir)),

@@ -1,4 +1,4 @@
-/** How Docker is, asked once over its socket, for whoever looks at a machine where it may not even be there. */
+/** Docker's version and settings, read once over its socket, on a machine that may not have it. */
 
 import { request } from 'node:http'
 import { decode } from '../../../api/decode.ts'
@@ -21,8 +21,11 @@ const answerMs = 3_000
 export async function askDocker(socketPath: string): Promise<DockerFacts | DockerSilent> {
   const signal = AbortSignal.timeout(answerMs)
   try {
-    const [said, told] = await Promise.all([get(socketPath, '/version', signal), get(socketPath, '/info', signal)])
-    const [version, info] = [decode(VersionSchema, said), decode(InfoSchema, told)]
+    const [versionBody, infoBody] = await Promise.all([
+      get(socketPath, '/version', signal),
+      get(socketPath, '/info', signal),
+    ])
+    const [version, info] = [decode(VersionSchema, versionBody), decode(InfoSchema, infoBody)]
     if (!version.ok || !info.ok) return 'refuses'
     const { Driver, CgroupDriver, CgroupVersion, LiveRestoreEnabled, DockerRootDir } = info.value
     return {

@@ -1,4 +1,4 @@
-/** What the doctor asks systemd and its kin over D-Bus. Undefined: nobody answers, or not that. */
+/** What the doctor reads of systemd, logind and timedated over D-Bus. Undefined: no answer, or not that. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { onSystemBus, type SystemBus } from '../../adapters/systemd/system-bus.ts'
 import {
