@@ -1,14 +1,13 @@
 /** The nodes and what is taken of them: from the store, and from the scheduler's own last decisions. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Labels } from '../../api/selectors.ts'
-import type { StoredObject } from '../store/store.ts'
+import type { StoredObject, StoredPod } from '../store/store.ts'
 import { type Crowds, crowds } from './crowds.ts'
 import { nodeCounts } from './node-counts.ts'
 import { type NodeAllocation, type NodeLedger, nodeLedger } from './node-usage.ts'
 import { nominations } from './nominations.ts'
 import { type PodPlacement, placements } from './placements.ts'
 
-export type StoredPod = StoredObject<'pods'>
 export type KeyedPod = { readonly key: string; readonly pod: StoredPod }
 
 /** Pods of one node that a trial takes away and puts back. */

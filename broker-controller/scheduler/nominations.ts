@@ -1,5 +1,6 @@
 /** Pods that were promised room on a node while the preempted pods are still leaving it (`status.nominatedNodeName`). */
-import type { KeyedPod, StoredPod } from './cluster.ts'
+import type { StoredPod } from '../store/store.ts'
+import type { KeyedPod } from './cluster.ts'
 
 export interface Nominations {
   /** `nodeName` '': the pod is nominated to no node. */

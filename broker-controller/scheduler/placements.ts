@@ -1,5 +1,5 @@
 /** Which pod takes room on which node. Pods of a node that is not there yet wait for it. */
-import type { StoredPod } from './cluster.ts'
+import type { StoredPod } from '../store/store.ts'
 import type { Crowds } from './crowds.ts'
 import type { NodeLedger } from './node-usage.ts'
 

@@ -9,10 +9,8 @@ import type { EventRecorder } from '../store/event-recorder.ts'
 import { keyText } from '../store/follow.ts'
 import { podReference } from '../store/references.ts'
 import { rewrite } from '../store/rewrite.ts'
-import type { Store, StoredObject } from '../store/store.ts'
+import type { Store, StoredPod } from '../store/store.ts'
 import { preemptedReason } from './preemption.ts'
-
-type StoredPod = StoredObject<'pods'>
 
 export type SchedulerWriteNeeds = {
   readonly store: Store

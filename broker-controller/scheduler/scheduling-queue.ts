@@ -2,10 +2,8 @@
 import { longestBackoffMs } from '../../daemon/backoff.ts'
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
-import type { StoredObject } from '../store/store.ts'
+import type { StoredPod } from '../store/store.ts'
 import type { Plugin } from './filter.ts'
-
-type StoredPod = StoredObject<'pods'>
 
 export interface SchedulingQueue {
   readonly size: number

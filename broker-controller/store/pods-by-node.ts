@@ -1,8 +1,6 @@
 /** Index of pods by the node to which they are bound. The caller passes every change of a pod to `update`. */
 import { keyText } from './follow.ts'
-import type { StoredObject } from './store.ts'
-
-type StoredPod = StoredObject<'pods'>
+import type { StoredPod } from './store.ts'
 
 export interface PodsByNode {
   update(present: StoredPod | undefined, previous: StoredPod | undefined): void

@@ -11,6 +11,8 @@ import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 
 export type StoredObject<R extends ResourceName> = ResourceTypes[R] & Stored<ResourceTypes[R] & KubeObject>
 
+export type StoredPod = StoredObject<'pods'>
+
 /** An object of any kind, as it comes out of the store. */
 export type AnyStored = Stored<AnyObject>
 

@@ -4,11 +4,9 @@ import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'
-import type { StoredObject } from '../../store/store.ts'
+import type { StoredPod } from '../../store/store.ts'
 import type { NodeLifecycleEvents } from './node-events.ts'
 import { notReadyPod } from './pod-readiness.ts'
-
-type StoredPod = StoredObject<'pods'>
 
 export interface PodMarker {
   /** Takes a change of a pod. True when there is a pod to mark that came after its node failed. */

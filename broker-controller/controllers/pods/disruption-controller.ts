@@ -10,7 +10,7 @@ import type { EventRecorder } from '../../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../../store/follow.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import type { Store, StoredPod } from '../../store/store.ts'
 import { countBudget, countsDifferently, withStatus } from './disruption.ts'
 
 export type DisruptionNeeds = {
@@ -19,8 +19,6 @@ export type DisruptionNeeds = {
   readonly clock: Clock
   readonly log: Log
 }
-
-type StoredPod = StoredObject<'pods'>
 /** A budget's pods, by their keys. */
 type Selected = { readonly selects: (pod: StoredPod) => boolean; readonly pods: Map<string, StoredPod> }
 

@@ -3,7 +3,7 @@ import type { Node } from '../../../api/node.ts'
 import { withPodCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
-import type { StoredObject } from '../../store/store.ts'
+import type { StoredPod } from '../../store/store.ts'
 import { isOutOfService } from '../node-lifecycle/node-taints.ts'
 import { isReady } from '../node-lifecycle/zones.ts'
 
@@ -24,8 +24,6 @@ export type CleanupReason =
   | 'rebooted'
   /** It was deleted before it was placed. */
   | 'never-placed'
-
-type StoredPod = StoredObject<'pods'>
 export type Cleanup = { readonly pod: StoredPod; readonly reason: CleanupReason }
 
 export type CleanupFacts = {

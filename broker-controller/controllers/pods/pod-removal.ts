@@ -1,9 +1,7 @@
 /** Deletes a pod as the API would: marked for its node to end, or removed at once when no node has to stop it. */
 import { planPodDeletion } from '../../../api/pod/pod-deletion.ts'
 import { type RewriteNeeds, removeIfThere, rewrite } from '../../store/rewrite.ts'
-import type { StoredObject } from '../../store/store.ts'
-
-type StoredPod = StoredObject<'pods'>
+import type { StoredPod } from '../../store/store.ts'
 
 export type PodRemoval = {
   /** The pod's own grace when it is not given. */

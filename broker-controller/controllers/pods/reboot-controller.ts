@@ -14,7 +14,7 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { follow, keyText } from '../../store/follow.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import { rewrite } from '../../store/rewrite.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import type { Store, StoredPod } from '../../store/store.ts'
 import { endedPod } from './pod-cleanup.ts'
 import { removePod } from './pod-removal.ts'
 
@@ -30,8 +30,6 @@ const removalsAtOnce = 128
 export function rebootController(needs: RebootNeeds): Loop {
   return { name: 'reboots', run: (signal) => runReboots(needs, signal) }
 }
-
-type StoredPod = StoredObject<'pods'>
 type Farewell = { readonly pods: readonly StoredPod[]; readonly dueMs: number }
 
 async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSignal): Promise<void> {

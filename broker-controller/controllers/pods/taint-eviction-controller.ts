@@ -10,7 +10,7 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { follow, keyFrom, keyText } from '../../store/follow.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import type { Store, StoredObject, StoredPod } from '../../store/store.ts'
 import { evictingTaints, evictionStep, type PlannedEviction, stayText } from './taint-eviction.ts'
 import { taintEvictionWrites } from './taint-eviction-writes.ts'
 
@@ -30,8 +30,6 @@ export type TaintEvictionSettings = {
 }
 
 export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmanagedPods: false }
-
-type StoredPod = StoredObject<'pods'>
 
 const evictionsAtOnce = 256
 const retryMs = 1_000

@@ -5,11 +5,9 @@ import type { EventRecorder } from '../../store/event-recorder.ts'
 import { keyText } from '../../store/follow.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import type { Store, StoredPod } from '../../store/store.ts'
 import { removePod } from './pod-removal.ts'
 import { disruptedPod, stayingPod } from './taint-eviction.ts'
-
-type StoredPod = StoredObject<'pods'>
 
 export type TaintEvictionWriteNeeds = {
   readonly store: Store
