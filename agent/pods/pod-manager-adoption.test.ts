@@ -5,7 +5,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
 import { memoryCheckpoint, startPods } from '../testing/pod-world.ts'
 
-test('after a power cut a node with nobody to ask runs what it ran', async (t) => {
+test('after a power cut a node without a controller runs its pods again', async (t) => {
   const { clock, runtime, checkpoint, start, running, world } = nodeInMemory(t)
   const job = podRunning('job', ['sh', '-c', 'exit 0'], { restartPolicy: 'OnFailure' })
   world.want(
@@ -32,7 +32,7 @@ test('after a power cut a node with nobody to ask runs what it ran', async (t) =
   )
 })
 
-test('a deadline runs by no date: a pod that begins in 1970 has its time, before and after the agent is told the date', async (t) => {
+test('a deadline does not depend on the date: a pod that starts in 1970 has its time, before and after the date is known', async (t) => {
   let dateMs: number | undefined
   const { clock, start, world } = nodeInMemory(t, { date: { nowMs: () => dateMs, uptimeMs: () => 3600_000 } })
   const bornMs = clock.wallMs()
@@ -89,7 +89,7 @@ test('without any word from a controller, ever, nothing is touched', async (t) =
   t.same(lost.gone, ['uid-of-web'])
 })
 
-test('of a copy that may be old the pods run, and what it does not name stays until a controller is heard', async (t) => {
+test('the pods of an old copy run, and pods that it does not name stay until the controller answers', async (t) => {
   const { clock, runtime, checkpoint, start, running, world } = nodeInMemory(t)
   world.want(podRunning('old'))
   await clock.advance(1_000)
@@ -120,7 +120,7 @@ test('of a copy that may be old the pods run, and what it does not name stays un
   t.ok(saved > 0)
 })
 
-test('what runs is not replaced by what a copy that may be old says of it, but by a controller’s word', async (t) => {
+test('a running container is not replaced because of an old copy, but by a message of the controller', async (t) => {
   const { clock, runtime, checkpoint, start, running, world } = nodeInMemory(t)
   const newer = 'busybox:1.37'
   runtime.images.add(newer)

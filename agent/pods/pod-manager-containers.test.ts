@@ -65,7 +65,7 @@ test('a container that is added while a pod lives is started once, and never aga
   t.match(world.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 0 }] })
 })
 
-test('on a kernel without a memory cgroup a pod with a limit runs, and is told so once', async (t) => {
+test('on a kernel without a memory cgroup a pod with a limit runs, with one Event', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
   runtime.lacks('memoryLimit', 'swapLimit')
   const resources = { limits: { memory: '64Mi', cpu: '1' } }

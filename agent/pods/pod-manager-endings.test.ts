@@ -26,7 +26,7 @@ test('a pod that does not fit is refused, and stays refused', async (t) => {
   t.same(runtime.containers, [])
 })
 
-test('a pod that is ended stops in the time given, and says why', async (t) => {
+test('a pod that is ended stops within the given time, with the reason in its status', async (t) => {
   const { clock, running, world } = nodeInMemory(t)
   world.want(podRunning('web', ['sleep', '1000']))
   await clock.advance(1_000)
@@ -42,7 +42,7 @@ test('a pod that is ended stops in the time given, and says why', async (t) => {
   t.same(running(), [])
 })
 
-test('an evicted pod leaves nothing on the disk, and its status says whose doing it was', async (t) => {
+test('an evicted pod leaves nothing on the disk, and its status shows the disruption', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
   world.want(podRunning('web', ['sleep', '1000']))
   await clock.advance(1_000)
@@ -88,7 +88,7 @@ function stopAllFor(world: PodWorld) {
   }
 }
 
-test('pods stopped with the machine are over as Kubernetes says it, and run again after the boot', async (t) => {
+test('pods stopped by a shutdown have Kubernetes’ final status, and run again after the boot', async (t) => {
   let isShuttingDown = false
   const { clock, runtime, start, running, world } = nodeInMemory(t, { isShuttingDown: () => isShuttingDown })
   const pods = [

@@ -61,7 +61,7 @@ test('a sandbox that cannot be made is tried ever more seldom, whatever noise th
   t.equal(tries(), 6, 'at 0, 1, 3, 7, 15 and 31 s')
 })
 
-test('what the engine cannot remove stands in nobody’s way', async (t) => {
+test('a container that the engine cannot remove blocks no other', async (t) => {
   const { clock, runtime, running, world } = nodeInMemory(t)
   world.want(podRunning('web'))
   await clock.advance(1_000)
@@ -93,7 +93,7 @@ test('an image that cannot be had is tried again, further and further apart', as
   t.equal(world.status('web')?.phase, 'Running')
 })
 
-test('an image for another kind of machine is said plainly, and the pod runs once the right one is there', async (t) => {
+test('an image for another platform is reported, and the pod runs once the right one is there', async (t) => {
   const machine = { os: 'linux', architecture: 'amd64', variant: '' }
   const { clock, runtime, world } = nodeInMemory(t, {
     platformProblem: async (name, platform) => platformProblem(name, platform, machine, []),

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { image, listening, mirrorOf, nodeInMemory, podFromFile, podRunning } from '../testing/node-in-memory.ts'
 
-test('a static pod runs with nobody to ask, and is spoken of once it has a mirror', async (t) => {
+test('a static pod runs without a controller, and is reported once it has a mirror', async (t) => {
   const { clock, world, running } = nodeInMemory(t)
   world.manager.staticPods([podFromFile('a')])
   await clock.advance(1_000)
@@ -72,7 +72,7 @@ test('a file that changed while no agent and no controller was there replaces it
   t.same([...new Set(running().map(({ identity }) => identity.podUID))], ['b'])
 })
 
-test('a pod of the API is not static because it says so', async (t) => {
+test('a pod of the API does not become static by its annotation', async (t) => {
   const { clock, world } = nodeInMemory(t)
   world.want(podRunning('sly', listening, { annotations: { 'kubernetes.io/config.source': 'file' } }))
   await clock.advance(1_000)

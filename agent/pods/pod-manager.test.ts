@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
 
-test('a wanted pod runs, and says so', async (t) => {
+test('a desired pod runs, and is reported as Running', async (t) => {
   const { clock, world } = nodeInMemory(t)
   world.want(podRunning('web'))
   await clock.advance(1_000)
@@ -51,7 +51,7 @@ test('a container that asks for the node’s address waits for the first look at
   t.same(runtime.optionsOf(made?.id ?? '')?.env.find(({ name }) => name === 'IP')?.value, '192.0.2.11')
 })
 
-test('a pod that is wanted in words nobody knows is told of, and left as it is', async (t) => {
+test('a pod that cannot be decoded is reported, and its containers stay as they are', async (t) => {
   const { clock, runtime, log, checkpoint, world, start, running } = nodeInMemory(t)
   const misread = ['old', 'fresh'].map((name) => ({
     kind: 'Pod' as const,
@@ -123,7 +123,7 @@ test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) =>
   )
 })
 
-test('old news is ignored, a new controller is heard', async (t) => {
+test('an outdated message is ignored, one of a new controller is used', async (t) => {
   const { clock, world } = nodeInMemory(t)
   world.say({ version: 5, pods: [podRunning('web')] })
   world.say({ version: 4, pods: [] })
@@ -135,7 +135,7 @@ test('old news is ignored, a new controller is heard', async (t) => {
   t.same(world.gone, ['uid-of-web'])
 })
 
-test('a deleted pod is said to be gone until that is heard', async (t) => {
+test('a deleted pod is reported as gone until the controller no longer names it', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
   world.want(podRunning('web'))
   await clock.advance(1_000)

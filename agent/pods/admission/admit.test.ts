@@ -86,7 +86,7 @@ test('for a pod the machine needs others make room, as few and as little as will
   t.equal(more.admit && more.preempt?.length, 1, 'one place is enough')
 })
 
-test('where nobody who may go would be enough nobody goes', async (t) => {
+test('no pod is preempted if preemption cannot free enough', async (t) => {
   const critical = aPod({ name: 'critical', priority: 2_000_000_000, requests: { cpu: '3' } })
   t.same(admit(critical, [aPod({ name: 'a', requests: { cpu: '1' } })], node), {
     admit: false,
@@ -101,7 +101,7 @@ test('where nobody who may go would be enough nobody goes', async (t) => {
   })
 })
 
-test('a node that shuts down takes nobody, however critical', async (t) => {
+test('a node that shuts down admits no pod, however critical', async (t) => {
   const refused = { admit: false, reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' }
   t.same(admit(aPod(), [], {}, [], true), refused)
   t.same(admit(aPod({ priority: 2_000_001_000 }), [], {}, [], true), refused)

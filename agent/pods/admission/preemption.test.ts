@@ -31,7 +31,7 @@ test('who is promised its share goes only when the others are not enough', async
   t.same(chosen(others, 300), ['promised'], 'and then nobody goes beside it in vain')
 })
 
-test('nobody goes for a pod that matters no more, and nobody goes in vain', async (t) => {
+test('no pod is preempted for a pod of the same priority, or in vain', async (t) => {
   t.same(chosen([burstable('equal', 500, 5)], 100, burstable('new', 100, 5)), [['memory', 100]])
   t.same(chosen([burstable('less', 500, 4)], 100, burstable('new', 100, 5)), ['less'])
   t.same(chosen([burstable('a', 100)], 150), [['memory', 50]])

@@ -84,7 +84,7 @@ test('when the disk of the images fills up, the longest unused go until it is en
   t.same(told, [])
 })
 
-test('when all that can go is not enough, it is told, and again as a failure that lasts', async (t) => {
+test('too few removable images are reported, and again as a lasting failure', async (t) => {
   const { clock, runtime, disk, image, told, start } = world(t)
   image('one:1', 60)
   disk.availableBytes = 100

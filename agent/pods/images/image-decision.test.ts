@@ -16,7 +16,7 @@ test('image names are read by the registry’s grammar', async (t) => {
   }
 })
 
-test('without a policy, latest is looked for anew each time', async (t) => {
+test('without a policy, latest is pulled each time', async (t) => {
   t.equal(pullPolicyOf(undefined, 'nginx'), 'Always')
   t.equal(pullPolicyOf(undefined, 'nginx:latest'), 'Always')
   t.equal(pullPolicyOf(undefined, 'nginx:1'), 'IfNotPresent')
@@ -56,7 +56,7 @@ test('a failure is shown, then that we wait, then it is tried again', async (t) 
   t.match(answer('Always', { pull: { ...failure, failedMsAgo: 10_000, retryInMs: 0 } }), { answer: 'pull' })
 })
 
-test('an image for other machines is fetched anew, then waited for with the remedy', async (t) => {
+test('an image for other machines is pulled again, then waited for with the remedy', async (t) => {
   const unfit = 'image "app:1" is for linux/arm64, this machine is linux/amd64: …'
   const found = { present: true, unfit }
   const waits = { answer: 'wait', reason: 'ImagePlatformMismatch', message: unfit }

@@ -21,7 +21,7 @@ function world(t: Test, parallel = 2) {
   return { clock, runtime, puller, pull, begun, ended, told }
 }
 
-test('no more are pulled at once than may be; the others wait in line, and that is told', async (t) => {
+test('pulls above the limit are queued, and the message includes the waiting time', async (t) => {
   const { clock, runtime, puller, pull, begun, ended } = world(t)
   let letGo = runtime.holdPulls()
   for (const image of ['a:1', 'b:1', 'c:1', 'a:1']) pull(image)
@@ -38,7 +38,7 @@ test('no more are pulled at once than may be; the others wait in line, and that 
   t.same(puller.timesOf({ image: 'c:1', credentials: [] }), { tookMs: 2_000, waitedMs: 5_000 })
 })
 
-test('how long no registry has said a word', async (t) => {
+test('how long the registries have sent nothing', async (t) => {
   const { clock, runtime, puller, pull } = world(t, 1)
   const letGo = runtime.holdPulls('silent')
   const silentMs = (image: string) => {
@@ -62,7 +62,7 @@ test('how long no registry has said a word', async (t) => {
   await clock.settle()
 })
 
-test('a long pull is told to who waits, every three minutes', async (t) => {
+test('waiters of a long pull are notified every three minutes', async (t) => {
   const { clock, runtime, pull, told } = world(t)
   const letGo = runtime.holdPulls()
   pull('a:1')
@@ -101,7 +101,7 @@ test('of many pulls the last ones are known', async (t) => {
   t.equal(stateOf('a:500'), 'pulled')
 })
 
-test('spans and sizes are told as Kubernetes tells them', async (t) => {
+test('durations and sizes are written as Kubernetes writes them', async (t) => {
   const told = (tookMs: number, waitedMs: number) => pulledMessage('a:1', { tookMs, waitedMs }, 12_345)
   t.equal(
     told(845.7, 0),

@@ -19,7 +19,7 @@ test('the program of the sandbox is an executable of a few bytes for every board
   }
 })
 
-test('it sleeps until it is told to end', { skip: process.arch !== 'x64' && 'written for x64' }, async (t) => {
+test('it sleeps until SIGTERM', { skip: process.arch !== 'x64' && 'written for x64' }, async (t) => {
   const path = join(t.testdir(), 'pause')
   await writeFile(path, pauseProgram('amd64'), { mode: 0o755 })
   const child = spawn(path, { stdio: 'ignore' })

@@ -3,7 +3,7 @@ import { argumentProblem } from './argument-size.ts'
 
 const none = { env: [], command: undefined, args: undefined }
 
-test('what the kernel would not start is told by its field', async (t) => {
+test('arguments that the kernel rejects are reported with their field', async (t) => {
   const fits = { name: 'BIG', value: 'x'.repeat(131_072 - 5) }
   t.equal(argumentProblem({ ...none, env: [fits] }), undefined)
   t.match(

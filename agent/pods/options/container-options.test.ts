@@ -119,7 +119,7 @@ test('cpu and memory become the kernel’s numbers', async (t) => {
   t.equal(made({ resources: { limits: { cpu: '2' } } }).requests.cpuShares, 2048, 'a limit alone is the request too')
 })
 
-test('quality of service says who is killed first', async (t) => {
+test('quality of service decides which container is killed first', async (t) => {
   const pod = (requests?: { [name: string]: string }, limits?: { [name: string]: string }) =>
     aPod({ ...(requests ? { requests } : {}), ...(limits ? { limits } : {}) })
   const score = (one: ReturnType<typeof pod>) => oomScoreAdj(one, one.spec.containers[0] ?? { name: '' }, 4 * GiB)

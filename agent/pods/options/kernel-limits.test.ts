@@ -5,13 +5,13 @@ import { appArmorRefusal, enforceable, unenforcedEvents } from './kernel-limits.
 const all = { memoryLimit: true, swapLimit: true, pidsLimit: true, cpuCfsQuota: true }
 const limits = { nanoCPUs: 5e8, memoryBytes: 64 * 2 ** 20, pids: 100 }
 
-test('what the kernel can enforce is asked of it, and nothing is told', async (t) => {
+test('limits that the kernel can enforce are passed on without an Event', async (t) => {
   t.same(enforceable(limits, all), limits)
   t.same(unenforcedEvents(limits, all), [])
   t.same(enforceable(limits, undefined), limits, 'nobody knows yet')
 })
 
-test('without a memory cgroup the limit is dropped, and the pod is told the remedy', async (t) => {
+test('without a memory cgroup the limit is dropped, with an Event that names the remedy', async (t) => {
   const kernel = { ...all, memoryLimit: false, swapLimit: false }
   t.same(enforceable(limits, kernel), { ...limits, memoryBytes: 0 })
   t.match(unenforcedEvents(limits, kernel), [

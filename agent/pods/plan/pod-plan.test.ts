@@ -41,7 +41,7 @@ const sandbox = found('', { id: 'sandbox-0' })
 const exited = { state: 'exited', exitCode: 1, finishedAt: '2026-01-01T00:00:09Z' } as const
 
 /** `start main 1`, `stop a-0-3 30`: a plan as one reads it. */
-function told({ steps }: PodPlan): readonly string[] {
+function stepTexts({ steps }: PodPlan): readonly string[] {
   return steps.map(stepText)
 }
 
@@ -62,22 +62,22 @@ function stepText(step: PodStep): string {
 }
 
 test('a new pod gets its sandbox first, then its containers', async (t) => {
-  t.same(told(planPod(wanted(), facts([], { images: new Map() }))), ['lookForImage busybox:1.36', 'runSandbox 0'])
-  t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox]))), ['start a 0', 'start b 0'])
+  t.same(stepTexts(planPod(wanted(), facts([], { images: new Map() }))), ['lookForImage busybox:1.36', 'runSandbox 0'])
+  t.same(stepTexts(planPod(wanted({}, 'a', 'b'), facts([sandbox]))), ['start a 0', 'start b 0'])
 })
 
 test('what runs as wanted is taken over', async (t) => {
   const plan = planPod(wanted(), facts([sandbox, found('main')]))
-  t.same(told(plan), [])
+  t.same(stepTexts(plan), [])
   t.equal(plan.waiting.size, 0)
 })
 
 test('an image is looked for, pulled when it is missing, and waited for', async (t) => {
   const absent = (pull: ImageFacts['pull']) =>
     facts([sandbox], { images: new Map([['main', { present: false, pull }]]) })
-  t.same(told(planPod(wanted(), absent({ state: 'none' }))), ['pullImage busybox:1.36'])
+  t.same(stepTexts(planPod(wanted(), absent({ state: 'none' }))), ['pullImage busybox:1.36'])
   const pulling = planPod(wanted(), absent({ state: 'pulling', silentMs: 0 }))
-  t.same(told(pulling), [])
+  t.same(stepTexts(pulling), [])
   t.same([...pulling.waiting], [['main', { reason: 'ContainerCreating', message: '' }]], 'while it pulls')
   const failed = planPod(
     wanted(),
@@ -93,15 +93,15 @@ test('an image is looked for, pulled when it is missing, and waited for', async 
 test('who asks for the impossible waits with the reason', async (t) => {
   const bad = aPod({ name: 'web', containers: [{ name: 'main', image: 'Not An Image' }] })
   const plan = planPod(bad, facts([sandbox], { images: new Map() }))
-  t.same(told(plan), [])
+  t.same(stepTexts(plan), [])
   t.equal(plan.waiting.get('main')?.reason, 'InvalidImageName')
 })
 
-test('a container that ended is started again as the policy says', async (t) => {
+test('a container that ended is restarted by its restart policy', async (t) => {
   const failed = [sandbox, found('main', exited)]
   const done = [sandbox, found('main', { ...exited, exitCode: 0 })]
   const plan = (restartPolicy: 'Always' | 'OnFailure' | 'Never', containers: readonly RuntimeContainer[]) =>
-    told(planPod(wanted({ restartPolicy }), facts(containers)))
+    stepTexts(planPod(wanted({ restartPolicy }), facts(containers)))
   t.same(plan('Always', failed), ['start main 1'])
   t.same(plan('Always', done), ['start main 1'])
   t.same(plan('OnFailure', failed), ['start main 1'])
@@ -114,11 +114,11 @@ test('what has ended for good stays so when its pod wants another image, what ra
   const plan = (restartPolicy: 'OnFailure' | 'Never', main: RuntimeContainer, replacing = new Set<string>()) =>
     planPod(wanted({ restartPolicy }), facts([sandbox, main], { record: { ...newRecord, replacing } }))
   const done = found('main', { ...exited, exitCode: 0, hash })
-  t.same(told(plan('OnFailure', done)), ['stop sandbox-0 0'])
-  t.same(told(plan('Never', found('main', { ...exited, hash }))), ['stop sandbox-0 0'])
-  t.same(told(plan('OnFailure', found('main', { ...exited, hash }))), ['start main 1'])
+  t.same(stepTexts(plan('OnFailure', done)), ['stop sandbox-0 0'])
+  t.same(stepTexts(plan('Never', found('main', { ...exited, hash }))), ['stop sandbox-0 0'])
+  t.same(stepTexts(plan('OnFailure', found('main', { ...exited, hash }))), ['start main 1'])
   t.match(plan('Never', found('main', { hash })).steps, [{ step: 'stop', replace: true }])
-  t.same(told(plan('Never', done, new Set([done.id]))), ['start main 1'])
+  t.same(stepTexts(plan('Never', done, new Set([done.id]))), ['start main 1'])
 })
 
 test('one that keeps failing waits longer', async (t) => {
@@ -130,61 +130,65 @@ test('one that keeps failing waits longer', async (t) => {
     backoffs: new Map([[key, { waitMs: 40_000, restartedAtMs: 900_000 }]]),
   }
   const plan = planPod(wanted(), facts([sandbox, ended], { record }))
-  t.same(told(plan), [])
+  t.same(stepTexts(plan), [])
   t.equal(plan.againInMs, 30_000)
   t.same(plan.waiting.get('main'), {
     reason: 'CrashLoopBackOff',
     message: 'back-off 40s restarting failed container=main pod=web_default(uid-of-web)',
   })
-  t.same(told(planPod(wanted(), facts([sandbox, ended], { record, nowMs: 1_030_000 }))), ['start main 1'])
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, ended], { record, nowMs: 1_030_000 }))), ['start main 1'])
 })
 
 test('without its sandbox everything starts again, in a new one', async (t) => {
   const lost = found('', { ...exited, id: 'sandbox-0' })
   const running = found('main')
-  t.same(told(planPod(wanted(), facts([lost, running]))), [`stop ${running.id} 30`])
+  t.same(stepTexts(planPod(wanted(), facts([lost, running]))), [`stop ${running.id} 30`])
   const record = { ...newRecord, stopping: new Map([[running.id, 1_030_000]]) }
-  t.same(told(planPod(wanted(), facts([lost, running], { record }))), [], 'it is being stopped')
+  t.same(stepTexts(planPod(wanted(), facts([lost, running], { record }))), [], 'it is being stopped')
   const ended = { ...running, ...exited }
-  t.same(told(planPod(wanted(), facts([lost, ended]))), ['runSandbox 1'])
+  t.same(stepTexts(planPod(wanted(), facts([lost, ended]))), ['runSandbox 1'])
   const next = found('', { attempt: 1 })
-  t.same(told(planPod(wanted(), facts([lost, ended, next]))), ['start main 1', 'remove sandbox-0'])
-  t.same(told(planPod(wanted({ restartPolicy: 'Never' }), facts([lost, ended]))), [], 'what may not restart needs none')
+  t.same(stepTexts(planPod(wanted(), facts([lost, ended, next]))), ['start main 1', 'remove sandbox-0'])
+  t.same(
+    stepTexts(planPod(wanted({ restartPolicy: 'Never' }), facts([lost, ended]))),
+    [],
+    'what may not restart needs none',
+  )
 })
 
 test('a new image replaces the container, whatever the policy', async (t) => {
   const old = found('main', { hash: 'another' })
   const pod = wanted({ restartPolicy: 'Never' })
-  t.same(told(planPod(pod, facts([sandbox, old]))), [`stop ${old.id} 30`])
+  t.same(stepTexts(planPod(pod, facts([sandbox, old]))), [`stop ${old.id} 30`])
   const record = { ...newRecord, replacing: new Set([old.id]) }
-  t.same(told(planPod(pod, facts([sandbox, { ...old, ...exited }], { record }))), ['start main 1'])
+  t.same(stepTexts(planPod(pod, facts([sandbox, { ...old, ...exited }], { record }))), ['start main 1'])
 })
 
 test('what an interrupted agent left half made goes first; one dead container each is kept', async (t) => {
   const half = found('main', { state: 'created', startedAt: undefined })
-  t.same(told(planPod(wanted(), facts([sandbox, half]))), [`remove ${half.id}`])
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, half]))), [`remove ${half.id}`])
   const [oldest, older] = [found('main', exited), found('main', { ...exited, attempt: 1 })]
-  t.same(told(planPod(wanted(), facts([sandbox, oldest, older, found('main', { attempt: 2 })]))), [
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, oldest, older, found('main', { attempt: 2 })]))), [
     `remove ${oldest.id}`,
   ])
 })
 
 test('a container the engine could not start counts as one that failed', async (t) => {
   const broken = found('main', { state: 'created', startedAt: undefined, error: 'no such file' })
-  t.same(told(planPod(wanted(), facts([sandbox, broken]))), ['start main 1'])
-  t.same(told(planPod(wanted({ restartPolicy: 'Never' }), facts([sandbox, broken]))), ['stop sandbox-0 0'])
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, broken]))), ['start main 1'])
+  t.same(stepTexts(planPod(wanted({ restartPolicy: 'Never' }), facts([sandbox, broken]))), ['stop sandbox-0 0'])
 })
 
 test('restarts are counted on when the engine has forgotten the container', async (t) => {
   const record = { ...newRecord, restartCounts: new Map([['main', 4]]) }
-  t.same(told(planPod(wanted(), facts([sandbox], { record }))), ['start main 5'])
+  t.same(stepTexts(planPod(wanted(), facts([sandbox], { record }))), ['start main 5'])
 })
 
 test('what could not be made is tried again later', async (t) => {
   const trouble = { reason: 'CreateContainerError', message: 'no', retryAtMs: 1_004_000 }
   const record = { ...newRecord, startProblems: new Map([['main', trouble]]) }
   const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox], { record }))
-  t.same(told(plan), ['start b 0'], 'the other one does not wait for it')
+  t.same(stepTexts(plan), ['start b 0'], 'the other one does not wait for it')
   t.equal(plan.againInMs, 4_000)
   t.match(plan.waiting.get('main'), { reason: 'CreateContainerError', message: 'no' })
 })
@@ -192,41 +196,45 @@ test('what could not be made is tried again later', async (t) => {
 test('a removed pod’s containers end with their grace, then all of it goes, the sandbox last', async (t) => {
   const [a, b] = [found('a'), found('b', exited)]
   const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
-  t.same(told(planRemoval(leaving, facts([sandbox, a, b]))), [`stop ${a.id} 5`])
-  t.same(told(planRemoval(undefined, facts([sandbox, a, b]))), [`stop ${a.id} 7`], 'its own, from its label')
+  t.same(stepTexts(planRemoval(leaving, facts([sandbox, a, b]))), [`stop ${a.id} 5`])
+  t.same(stepTexts(planRemoval(undefined, facts([sandbox, a, b]))), [`stop ${a.id} 7`], 'its own, from its label')
   const ended = { ...a, ...exited }
-  t.same(told(planRemoval(leaving, facts([sandbox, ended, b]))), [
+  t.same(stepTexts(planRemoval(leaving, facts([sandbox, ended, b]))), [
     `remove ${a.id}`,
     `remove ${b.id}`,
     'remove sandbox-0',
   ])
 })
 
-test('a second, shorter grace is heard, a longer one is not', async (t) => {
+test('a second, shorter grace period is used, a longer one is not', async (t) => {
   const a = found('a')
   const record = { ...newRecord, stopping: new Map([[a.id, 1_020_000]]) }
   const leaving = (deletionGracePeriodSeconds: number) =>
     wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds } })
-  t.same(told(planRemoval(leaving(60), facts([sandbox, a], { record }))), [])
-  t.same(told(planRemoval(leaving(0), facts([sandbox, a], { record }))), [`stop ${a.id} 2`], 'at least two seconds')
+  t.same(stepTexts(planRemoval(leaving(60), facts([sandbox, a], { record }))), [])
+  t.same(
+    stepTexts(planRemoval(leaving(0), facts([sandbox, a], { record }))),
+    [`stop ${a.id} 2`],
+    'at least two seconds',
+  )
 })
 
 test('who must make room at once has a second, also when it was leaving in its own time', async (t) => {
   const a = found('a')
-  t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
-  t.same(told(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
+  t.same(stepTexts(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
+  t.same(stepTexts(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
   const record = { ...newRecord, stopping: new Map([[a.id, 1_005_000]]) }
-  t.same(told(planRemoval(leaving, facts([sandbox, a], { record }), 1)), [`stop ${a.id} 1`])
-  t.same(told(planRemoval(leaving, facts([sandbox, a]), 60)), [`stop ${a.id} 5`], 'no longer than its own')
+  t.same(stepTexts(planRemoval(leaving, facts([sandbox, a], { record }), 1)), [`stop ${a.id} 1`])
+  t.same(stepTexts(planRemoval(leaving, facts([sandbox, a]), 60)), [`stop ${a.id} 5`], 'no longer than its own')
 })
 
 test('a pod that is over stops, and stays to be looked at', async (t) => {
   const a = found('a')
-  t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, a]), 3)), [`stop ${a.id} 3`])
-  t.same(told(planEnding(wanted({}, 'a'), facts([sandbox, { ...a, ...exited }]), 3)), ['stop sandbox-0 0'])
+  t.same(stepTexts(planEnding(wanted({}, 'a'), facts([sandbox, a]), 3)), [`stop ${a.id} 3`])
+  t.same(stepTexts(planEnding(wanted({}, 'a'), facts([sandbox, { ...a, ...exited }]), 3)), ['stop sandbox-0 0'])
   t.same(
-    told(
+    stepTexts(
       planEnding(
         wanted({}, 'a'),
         facts([
@@ -255,7 +263,7 @@ test('from any state, following the plan ends in an empty plan', async (t) => {
       let steps: readonly string[] = ['begin']
       for (let visit = 0; visit < 12 && steps.length > 0; visit++) {
         const now = plan(facts(containers))
-        steps = told(now)
+        steps = stepTexts(now)
         containers = now.steps.reduce(followed, containers)
       }
       if (steps.length > 0) t.fail('it does not settle', { policy, start, steps })
@@ -326,7 +334,7 @@ const succeeded = { ...exited, exitCode: 0 } as const
 
 test('init containers run one after the other, sidecars stay, then comes the rest', async (t) => {
   const plan = (containers: readonly RuntimeContainer[], over: Partial<PodFacts> = {}) =>
-    told(planPod(staged(), facts(containers, over)))
+    stepTexts(planPod(staged(), facts(containers, over)))
   const [a, b, c, main] = [step('a', succeeded), step('b'), step('c', succeeded), step('main')]
   t.same(plan([sandbox]), ['start a 0'])
   t.same(plan([sandbox, step('a')]), [], 'the first one works')
@@ -344,7 +352,7 @@ test('init containers run one after the other, sidecars stay, then comes the res
 })
 
 test('another image reaches a sidecar and what is still to run, not an init container at work', async (t) => {
-  const plan = (containers: readonly RuntimeContainer[]) => told(planPod(staged(), facts(containers)))
+  const plan = (containers: readonly RuntimeContainer[]) => stepTexts(planPod(staged(), facts(containers)))
   const other = { hash: 'another' }
   const [a, b, changed, main] = [step('a', succeeded), step('b'), found('b', other), step('main')]
   t.same(plan([sandbox, found('a', other)]), [], 'it ends as it began')
@@ -355,13 +363,13 @@ test('another image reaches a sidecar and what is still to run, not an init cont
 
 test('a failed init container ends a pod that may try nothing twice, and its sidecars', async (t) => {
   const [a, b, c] = [step('a', succeeded), step('b'), step('c', exited)]
-  t.same(told(planPod(staged('Never'), facts([sandbox, a, b, c]))), [`stop ${b.id} 30`])
-  t.same(told(planPod(staged('Never'), facts([sandbox, a, { ...b, ...exited }, c]))), ['stop sandbox-0 0'])
+  t.same(stepTexts(planPod(staged('Never'), facts([sandbox, a, b, c]))), [`stop ${b.id} 30`])
+  t.same(stepTexts(planPod(staged('Never'), facts([sandbox, a, { ...b, ...exited }, c]))), ['stop sandbox-0 0'])
 })
 
 test('sidecars end once their pod has done its work', async (t) => {
   const [a, b, c, main] = [step('a', succeeded), step('b'), step('c', succeeded), step('main', succeeded)]
-  t.same(told(planPod(staged('OnFailure'), facts([sandbox, a, b, c, main]))), [`stop ${b.id} 30`])
+  t.same(stepTexts(planPod(staged('OnFailure'), facts([sandbox, a, b, c, main]))), [`stop ${b.id} 30`])
 })
 
 test('of a pod that goes, sidecars end last, in reverse order, within the time the pod has', async (t) => {
@@ -370,11 +378,11 @@ test('of a pod that goes, sidecars end last, in reverse order, within the time t
     spec: { initContainers: ['a', 'b'].map((name) => ({ name, image, restartPolicy: 'Always' })) },
   })
   const [a, b, main] = [step('a'), step('b'), step('main')]
-  t.same(told(planRemoval(pod, facts([sandbox, a, b, main]))), [`stop ${main.id} 10`])
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, a, b, main]))), [`stop ${main.id} 10`])
   const record = { ...newRecord, leavingUntilMs: 1_004_000 }
-  t.same(told(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { record }))), [`stop ${b.id} 4`])
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { record }))), [`stop ${b.id} 4`])
   const late = { ...newRecord, leavingUntilMs: 999_000 }
-  t.same(told(planRemoval(pod, facts([sandbox, a, { ...b, ...exited }], { record: late }))), [`stop ${a.id} 2`])
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, a, { ...b, ...exited }], { record: late }))), [`stop ${a.id} 2`])
 })
 
 test('a container that fails its probe or its hook is stopped, and started again', async (t) => {
@@ -382,17 +390,17 @@ test('a container that fails its probe or its hook is stopped, and started again
   const failed = { why: 'Container main failed liveness probe, will be restarted', graceSeconds: 4 }
   const probes = new Map([[main.id, { started: true, ready: true, failed }]])
   const record = { ...newRecord, probes }
-  t.same(told(planPod(wanted(), facts([sandbox, main], { record }))), [`stop ${main.id} 4`])
-  t.same(told(planPod(wanted(), facts([sandbox, { ...main, ...exited }], { record }))), ['start main 1'])
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, main], { record }))), [`stop ${main.id} 4`])
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, { ...main, ...exited }], { record }))), ['start main 1'])
 })
 
 test('a container waits for the postStart hook of the one before it', async (t) => {
   const a = found('a')
   const record = { ...newRecord, postStarts: new Set([a.id]) }
-  t.same(told(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { record }))), [])
+  t.same(stepTexts(planPod(wanted({}, 'a', 'b'), facts([sandbox, a], { record }))), [])
 })
 
-test('what is in the way of its sandbox, or of its start, is told as what a container waits for', async (t) => {
+test('a problem of the sandbox or of a start is the waiting reason of the container', async (t) => {
   const sandboxProblem = 'Failed to create pod sandbox: port taken'
   const stuck = { ...newRecord, sandboxProblem, sandboxRetryAtMs: 1_005_000 }
   const waits = planPod(wanted(), facts([], { record: stuck }))

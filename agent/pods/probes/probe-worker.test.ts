@@ -28,12 +28,12 @@ function turn(kind: ProbeKind, over: Partial<ProbedContainer> = {}, probe = {}, 
   return probeTurn(state, { ...up, ...over }, rulesOf(probe)).turn
 }
 
-test('nothing said means the kubelet’s defaults', async (t) => {
+test('left out means the kubelet’s defaults', async (t) => {
   const defaults = { initialDelayMs: 0, timeoutMs: 1000, periodMs: 10_000, successThreshold: 1, failureThreshold: 3 }
   t.same(rulesOf({}), defaults)
 })
 
-test('a container is alive, not ready and not known to have started, until a probe says so', async (t) => {
+test('before its first probe a container is alive, not ready and not started', async (t) => {
   t.equal(answered('liveness', []).result, 'success')
   t.equal(answered('readiness', []).result, 'failure')
   t.equal(answered('startup', []).result, 'unknown')

@@ -18,7 +18,7 @@ function found(id: string, clock: { wallMs(): number }): RuntimeContainer {
   return aContainer({ id, identity: { podUID: 'uid' }, createdAt: now, startedAt: now })
 }
 
-test('a container is asked in its rhythm, and a change is told once, at once', async (t) => {
+test('a container is probed at its period, and a change is reported once, at once', async (t) => {
   const clock = fakeClock()
   const changed: string[] = []
   const told: string[] = []
@@ -106,7 +106,7 @@ test('thirty probes that wait for an answer at once make the process emit no war
   await running
 })
 
-test('of what ran before the agent did nothing is said until it was asked', async (t) => {
+test('containers that ran before the agent have no result until they are probed', async (t) => {
   const clock = fakeClock()
   const older = found('old', { wallMs: () => clock.wallMs() - 3_600_000 })
   let answers: (answer: ProbeAnswer) => void = () => undefined

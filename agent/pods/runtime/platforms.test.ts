@@ -55,14 +55,14 @@ test('an image runs on its own kind of machine, and on the wider one', async (t)
   }
 })
 
-test('what is in the way is said with its remedy', async (t) => {
+test('a platform problem names its remedy', async (t) => {
   t.equal(
     platformProblem('app:1', platform('linux/arm64/v8'), platformOf('x86_64'), []),
     'image "app:1" is for linux/arm64/v8, this machine is linux/amd64: use an image built for linux/amd64, or register an emulator in the kernel (binfmt_misc; on Debian the package qemu-user-static)',
   )
 })
 
-test('an emulator the kernel knows runs what it is for, and nothing else', async (t) => {
+test('an emulator registered in the kernel runs its platform, and nothing else', async (t) => {
   const emulator = readEmulator(qemuArm64)
   const emulators = emulator === undefined ? [] : [emulator]
   const problem = (image: string) => platformProblem('x', platform(image), platformOf('x86_64'), emulators)

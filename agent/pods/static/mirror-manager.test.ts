@@ -10,7 +10,7 @@ const own = (hash: string) => aPod({ name: 'web-pi-01', uid: hash })
 const mirror = (hash: string, uid: string, more: Parameters<typeof aPod>[0] = {}) =>
   aPod({ name: 'web-pi-01', uid, annotations: { 'kubernetes.io/config.mirror': hash }, ...more })
 
-test('a mirror is made, made anew, or removed', async (t) => {
+test('a mirror is created, created again, or removed', async (t) => {
   t.equal(mirrorStep(own('a'), undefined, true), 'create')
   t.equal(mirrorStep(own('a'), mirror('a', '1'), true), 'none')
   t.equal(mirrorStep(own('a'), mirror('b', '1'), true), 'replace')
@@ -108,7 +108,7 @@ test('each static pod has a mirror, owned by the node, and none without it', asy
   t.same(calls.slice(3), ['delete mirror-2'])
 })
 
-test('what stands in the way is told once, and tried again', async (t) => {
+test('a problem is logged once, and retried', async (t) => {
   const { pods, calls, clock, log, manager, hear, register } = anApi(t)
   register(undefined)
   manager.staticPods([own('a')])

@@ -64,7 +64,7 @@ function aFolder(t: Test) {
   }
 }
 
-test('files are followed: at once when the kernel tells, else when it is time', async (t) => {
+test('changed files are read at once after a notification of the kernel, else at the next check', async (t) => {
   const { put, told, clock, nudge, start, files, pods } = aFolder(t)
   put('/m/a.yaml', 'a')
   start()
@@ -82,7 +82,7 @@ test('files are followed: at once when the kernel tells, else when it is time', 
   t.equal(told.length, 3, 'no news is not told')
 })
 
-test('a bad file is told of once, stops no other, and ends nothing that runs', async (t) => {
+test('a bad file is reported once, stops no other, and ends no running pod', async (t) => {
   const { put, files, told, warned, log, manager } = aFolder(t)
   put('/m/a.yaml', 'a')
   put('/m/b.yaml', 'b')

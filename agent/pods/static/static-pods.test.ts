@@ -61,7 +61,7 @@ test('it is another pod when what is written, the file or the node is another, a
   for (const other of others) t.not(other.metadata.uid, uid)
 })
 
-test('what is wrong with a manifest is said at once, with the field', async (t) => {
+test('all problems of a manifest are reported at once, with their fields', async (t) => {
   t.same(problemsOf(undefined), ['it holds nothing that names its kind: a file holds one Pod of v1'])
   t.same(problemsOf({ apiVersion: 'apps/v1', kind: 'Deployment' }), [
     'it holds a Deployment of apps/v1: a file holds one Pod of v1',

@@ -42,7 +42,7 @@ function found(containerName: string, over: Partial<RuntimeContainer> & { attemp
 const sandbox = found('')
 const ended = (exitCode: number) => ({ state: 'exited', exitCode, finishedAt: '2026-01-01T00:01:00Z' }) as const
 
-test('what a container left is told, now and as its last state; a pod’s containers share the room for it', async (t) => {
+test('termination messages are shown in the state and the last state; a pod’s containers share the limit', async (t) => {
   const first = { ...found('main', ended(1)), id: 'a' }
   const second = found('main', { ...ended(2), attempt: 1, id: 'b' })
   const messages = new Map([
@@ -97,7 +97,7 @@ test('a pod that was only bound waits for its containers', async (t) => {
   })
 })
 
-test('a running pod says where and since when', async (t) => {
+test('a running pod shows its addresses and its start time', async (t) => {
   t.match(podStatus(pod(), facts([sandbox, found('main', { attempt: 2 })])), {
     phase: 'Running',
     podIP: '10.1.0.5',
@@ -133,7 +133,7 @@ test('phases follow the containers and the restart policy', async (t) => {
   t.equal(podStatus(pod(), facts([sandbox, found('main')], { last })).phase, 'Failed', 'a final phase is never left')
 })
 
-test('what is over says how', async (t) => {
+test('an ended container shows how it ended', async (t) => {
   const state = (over: Partial<RuntimeContainer>) =>
     podStatus(pod('Never'), facts([sandbox, found('main', over)])).containerStatuses?.[0]?.state?.terminated
   t.match(state(ended(0)), {
@@ -174,7 +174,7 @@ test('a condition keeps its time until it changes', async (t) => {
   t.equal(since(podStatus(pod(), { ...later, containers: [sandbox, found('main', ended(1))] })), '2026-01-02T00:01:00Z')
 })
 
-test('a container that vanished while it ran is told as unknown', async (t) => {
+test('a container that vanished while it ran is reported as unknown', async (t) => {
   const last = podStatus(pod(), facts([sandbox, found('main', { attempt: 1 })]))
   t.match(podStatus(pod(), facts([sandbox], { last })).containerStatuses, [
     { lastState: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } }, restartCount: 1 },
@@ -237,7 +237,7 @@ test('a pod is pending until its init containers are done; then they count as re
   t.equal(podStatus(never, facts([sandbox, found('first', ended(1))])).phase, 'Failed')
 })
 
-test('a pod waits for what others say of its readiness, in Kubernetes’ words', async (t) => {
+test('a pod waits for its readiness gates, in Kubernetes’ words', async (t) => {
   const gates = [{ conditionType: 'example.com/a' }, { conditionType: 'example.com/b' }]
   const readyWith = (conditions: PodStatus['conditions'] = [], containers = [sandbox, found('main')]) => {
     const web = pod()

@@ -42,7 +42,7 @@ test('a ConfigMap is all its keys, or the items that are asked for', async (t) =
   t.same(files({ configMap: { name: 'settings', items, defaultMode: 0o600 } }), [['deep/b', 'two', '400']])
 })
 
-test('what is missing is told, unless it is optional', async (t) => {
+test('a missing object is reported, unless it is optional', async (t) => {
   t.match(wanted({ configMap: { name: 'none' } }), { ok: false, message: 'configmap "none" not found' })
   t.same(files({ configMap: { name: 'none', optional: true } }), [])
   const items = [{ key: 'other', path: 'other' }]

@@ -5,7 +5,7 @@ import { wantedPods } from './pod-config.ts'
 const own = aPod({ name: 'web', uid: 'own' })
 const desired = (...pods: readonly ReturnType<typeof aPod>[]) => ({ epoch: 'one', version: 1, pods })
 
-test('a pod is removed only once all were heard who may want it, or another in its place', async (t) => {
+test('a pod is removed only once all sources that may desire it, or another of its name, are known', async (t) => {
   const wanted = wantedPods(() => new Map([['here', 'default/web']]))
   wanted.setStatic(undefined)
   t.notOk(wanted.isDecided('here'))
@@ -17,7 +17,7 @@ test('a pod is removed only once all were heard who may want it, or another in i
   t.ok(wanted.isDecided('here'))
 })
 
-test('of a pod that is wanted in words nobody knows nothing is removed', async (t) => {
+test('nothing of a pod that cannot be decoded is removed', async (t) => {
   const wanted = wantedPods(() => new Map([['here', 'default/web']]))
   const misread = [{ kind: 'Pod', namespace: 'default', name: 'web', uid: 'here', why: 'spec' }] as const
   wanted.setDesired({ ...desired(), misread })
