@@ -38,7 +38,10 @@ export async function httpExchange(
   const startedMs = clock.monotonicMs()
   const gone = new AbortController()
   const leave = () => gone.abort(exchangeEnded)
-  outgoing.once('close', leave)
+  // An exchange that ended well has nothing left to end, and an abort costs an event with its dispatch.
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) leave()
+  })
   outgoing.on('error', leave)
   closing.addEventListener('abort', leave, { once: true })
   if (closing.aborted) leave()

@@ -45,7 +45,7 @@ export function writeBatches({
   const flush = (written: Batch) => {
     if (written !== batch || written.changes.length === 0) return
     batch = emptyBatch()
-    written.delay.abort(batchWritten)
+    written.delay?.abort(batchWritten)
     try {
       const rows = written.changes.filter(({ durable }) => durable).map(rowOf)
       if (rows.length > 0) {
@@ -67,8 +67,9 @@ export function writeBatches({
     soon.urgent = true
   }
   const flushLater = (later: Batch) => {
-    if (!later.planned) void clock.sleep(statusDelayMs, later.delay.signal).then(() => flush(later))
-    later.planned = true
+    if (later.delay !== undefined) return
+    later.delay = new AbortController()
+    void clock.sleep(statusDelayMs, later.delay.signal).then(() => flush(later))
   }
 
   const presentObject = (resource: ResourceName, key: ObjectKey) => {
@@ -140,9 +141,8 @@ type Batch = {
   readonly resolve: () => void
   readonly reject: (error: ApiError) => void
   /** Ends the wait for more changes. */
-  readonly delay: AbortController
+  delay: AbortController | undefined
   urgent: boolean
-  planned: boolean
 }
 
 function emptyBatch(): Batch {
@@ -159,9 +159,8 @@ function emptyBatch(): Batch {
     settled,
     resolve,
     reject,
-    delay: new AbortController(),
+    delay: undefined,
     urgent: false,
-    planned: false,
   }
 }
 
