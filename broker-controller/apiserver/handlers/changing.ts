@@ -1,10 +1,10 @@
 /** update and patch, of objects and of their subresources: read, change, write, and again when somebody was quicker. */
-import { isDeepStrictEqual } from 'node:util'
 import { ApiError, conflict, isApiError } from '../../../api/api-error.ts'
 import { isReleased } from '../../../api/deletion/object-deletion.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import { equalJSON } from '../../store/equal-json.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
@@ -130,6 +130,6 @@ async function written(
   const exact: AnyObject = { ...next, metadata: { ...next.metadata, uid, resourceVersion } }
   const part = subresourceOf(kind, route.subresource)
   const changesStatus = part?.access === 'update' && part.writes === 'status'
-  const statusOnly = changesStatus && isDeepStrictEqual(next.metadata, present.metadata)
+  const statusOnly = changesStatus && equalJSON(next.metadata, present.metadata)
   return statusOnly ? store.updateStatus(kind.id, exact) : store.update(kind.id, exact)
 }

@@ -8,11 +8,12 @@ export const mostObjectBytes = 1536 * 1024
 
 /** Throws RequestEntityTooLarge where the JSON of the object has more than `most` bytes. */
 export function refuseLarge(object: AnyObject, most = mostObjectBytes): void {
-  const json = Buffer.from(JSON.stringify(object))
-  const bytes = json.length
+  const json = JSON.stringify(object)
+  const bytes = Buffer.byteLength(json)
   const name = object.metadata.name ?? ''
   if (bytes <= most) {
-    if (!isIntricate(json)) return
+    // Each field and item has at least a byte, and decoding bounds the levels.
+    if (bytes <= mostValues || !isIntricate(Buffer.from(json))) return
     // Every later write reads, checks and copies all of them, whatever little it changes.
     const because = `${object.kind} "${name}" would have more than ${mostValues} fields and items`
     throw new ApiError('RequestEntityTooLarge', `Request entity too large: ${because}`)
