@@ -15,7 +15,7 @@ import { openSystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { checkpointPath, laterFormat } from './adapters/disk/checkpoint.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/disk/single-instance.ts'
 import { readHardwareIdentity } from './adapters/kernel/host-identity.ts'
-import { runAgent } from './assembly.ts'
+import { runAgent } from './assembly/agent.ts'
 import { defaults, help, type RunRequest, readCommandLine, readRun, runOptions } from './command-line.ts'
 import {
   type AgentConfiguration,

@@ -2,9 +2,10 @@
 import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import { systemdUnits } from '../agent/adapters/systemd/systemd-units.ts'
+import { agentBoard } from '../agent/assembly/board.ts'
 import { dockerKeeper } from '../agent/health/docker-keeper.ts'
 import type { NodeEvent } from '../agent/node/node-event.ts'
-import { runtimeHealth } from '../agent/node/runtime-health.ts'
+import { runtimeHealth, runtimeView } from '../agent/node/runtime-health.ts'
 import { type Clock, systemClock } from '../daemon/clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import { bootMachine } from './support/machine.ts'
@@ -23,8 +24,9 @@ test('Docker under systemd', async (t) => {
   const runtime = dockerRuntime({ socketPath: machine.dockerSocket, nodeName: 'pi-01' })
   const log = quietLog(t)
   const stopping = new AbortController()
-  const health = runtimeHealth({ runtime, clock: hurried, log, changed: () => undefined })
-  const asking = health.run(stopping.signal)
+  const board = agentBoard()
+  const health = runtimeView(board.runtime, hurried)
+  const asking = runtimeHealth({ runtime, clock: hurried, log, writes: board }).run(stopping.signal)
   await eventually('Docker answers', () => health.info() !== undefined, { withinMs: 60_000 })
   const services = systemdUnits({ root: machine.path('/') })
   t.equal(services.isHere(), true)

@@ -43,14 +43,14 @@ const wrong: readonly Wrong[] = [
     why: 'programs do not import scripts, tests or benchmarks',
   },
   {
-    from: /^agent\/(?!(main|assembly)\.ts|assembly\/|doctor\/adapters\/)/,
+    from: /^agent\/(?!main\.ts|assembly\/|doctor\/adapters\/)/,
     to: /^agent\/(doctor\/)?adapters\//,
-    why: 'only main.ts and assembly.ts build adapters',
+    why: 'only main.ts and assembly/ build adapters',
   },
   {
     from: /^agent\/(?!assembly\/)\w+\//,
     to: /^agent\/[\w-]+\.ts$/,
-    why: 'parts are handed their settings by assembly.ts',
+    why: 'parts are handed their settings by assembly/',
   },
   {
     from: RegExp(`^agent/${nodeParts}/`),
@@ -183,7 +183,7 @@ test('an arrow that points the wrong way is told', async (t) => {
     `import { docker } from '../../adapters/docker/docker-runtime.ts'`,
   )
   t.same(found.flatMap(problemsOf), [
-    'agent/pods/plan/pod-plan.ts → agent/adapters/docker/docker-runtime.ts: only main.ts and assembly.ts build adapters',
+    'agent/pods/plan/pod-plan.ts → agent/adapters/docker/docker-runtime.ts: only main.ts and assembly/ build adapters',
   ])
 })
 

@@ -1,8 +1,8 @@
 /** What may be asked of an agent on its own machine: is it well, which pods, who uses how much. */
-import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
 import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
-import { type LocalEndpoint, localEndpoint } from '../adapters/http/local-endpoint.ts'
+import { localEndpoint } from '../adapters/http/local-endpoint.ts'
 import type { Inventory } from '../adapters/kernel/host-inventory.ts'
 import { machineMetrics } from '../adapters/kernel/machine-metrics.ts'
 import { nodeUsage } from '../adapters/kernel/node-usage.ts'
@@ -11,33 +11,31 @@ import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { RuntimeHealth } from '../node/runtime-health.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
-import type { ContainerRoster } from '../usage/roster.ts'
 import { scrapes } from '../usage/scrapes.ts'
-import type { PodUsage } from '../usage/usage.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
+import type { Containers } from './containers.ts'
+import type { AgentMachine } from './machine.ts'
 
 export type LocalEndpointParts = {
   readonly request: RunRequest
   readonly configuration: AgentConfiguration
   readonly nodeName: string
-  readonly inventory: Inventory
+  readonly machine: AgentMachine
   readonly health: RuntimeHealth
   readonly pods: PodManager
-  readonly usage: PodUsage
-  readonly roster: ContainerRoster
+  readonly containers: Containers
   readonly controlPlane: MqttControlPlane
-  /** In memory: the socket is beside it. */
-  readonly memoryDirectory: string
   /** Why the agent is not well; none when it is. */
   readonly problems: () => readonly string[]
-  readonly clock: Clock
   readonly log: Log
 }
 
-export type AssembledEndpoint = { readonly endpoint: LocalEndpoint; readonly sampler: UsageSampler }
+export type AssembledEndpoint = { readonly endpoint: Loop; readonly sampler: UsageSampler & Loop }
 
 export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpoint {
-  const { request, configuration, nodeName, inventory, health, pods, usage, roster, controlPlane, clock, log } = parts
+  const { request, configuration, nodeName, health, pods, controlPlane, log } = parts
+  const { roster, usage } = parts.containers
+  const { clock, inventory, volumes } = parts.machine
   const { root, dataDir } = request
   const imageDirectory = () => health.info()?.rootDirectory
   const filesystemAt = filesystemUsage()
@@ -75,11 +73,11 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     {
       host: configuration.healthzBindAddress,
       port: request.healthzPort ?? configuration.healthzPort,
-      socketPath: `${parts.memoryDirectory}.sock`,
+      socketPath: `${volumes.memoryDirectory}.sock`,
     },
   )
 
-  return { endpoint, sampler }
+  return { endpoint: { name: 'local-endpoint', run: endpoint.run }, sampler: { ...sampler, name: 'usage' } }
 }
 
 function machineInfo({ machine, system }: Inventory) {

@@ -1,116 +1,59 @@
-/** This machine as a member of its fleet: its certificate, its Node object, and what a controller must be told of it. */
+/** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
-import { apiClient } from '../../daemon/api-client.ts'
-import type { Clock } from '../../daemon/clock.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
+import { type Cell, cell, firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { LoopWatch } from '../../daemon/watchdog/loop-watch.ts'
+import type { Loop } from '../../daemon/run.ts'
 import { readHardwareIdentity } from '../adapters/kernel/host-identity.ts'
-import { describeMachine, type Inventory } from '../adapters/kernel/host-inventory.ts'
+import { describeMachine } from '../adapters/kernel/host-inventory.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { authoritiesOf } from '../join/authorities.ts'
 import { type Identity, renewIdentity } from '../join/identity.ts'
-import { type CertificateManager, certificateManager, type NodeCredentials } from '../node/certificate-manager.ts'
-import { type CheckpointTeller, checkpointTeller } from '../node/checkpoint-teller.ts'
-import type { KnownTimeKeeper } from '../node/known-time.ts'
+import { certificateManager, type NodeCredentials } from '../node/certificate-manager.ts'
+import { checkpointTeller } from '../node/checkpoint-teller.ts'
+import type { ControlPlaneListener } from '../node/control-plane.ts'
 import type { NodeStatusManager } from '../node/node-status-manager.ts'
-import { type Registration, registration } from '../node/registration.ts'
+import { registration } from '../node/registration.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
-import { type MirrorManager, mirrorManager } from '../pods/static/mirror-manager.ts'
+import { mirrorManager } from '../pods/static/mirror-manager.ts'
+import type { AgentBoard } from './board.ts'
+import type { AgentMachine } from './machine.ts'
 
 export type MembershipParts = {
   readonly dataDir: string
   readonly root: string
   readonly configuration: AgentConfiguration
   readonly identity: Identity
-  readonly inventory: Inventory
+  readonly board: AgentBoard
+  readonly machine: AgentMachine
   readonly controlPlane: MqttControlPlane
-  readonly knownTime: KnownTimeKeeper
-  /** The controller said what time it has. */
-  readonly heardTime: (wallMs: number) => void
-  /** The date, by whoever knows it best. */
-  readonly nowMs: () => number
   readonly status: NodeStatusManager
   readonly pods: PodManager
-  readonly watch: LoopWatch
-  readonly clock: Clock
-  readonly random: () => number
   readonly log: Log
 }
 
-export type Membership = {
-  readonly certificates: CertificateManager
-  readonly registering: Registration
-  readonly mirrors: MirrorManager
-  readonly teller: CheckpointTeller
-}
+export type Membership = { readonly listener: ControlPlaneListener; readonly loops: readonly Loop[] }
 
 export function assembleMembership(parts: MembershipParts): Membership {
-  const { dataDir, root, configuration, identity, controlPlane, knownTime, nowMs } = parts
-  const { status, pods, watch, clock, random, log } = parts
+  const { configuration, identity, board, machine, controlPlane, pods, log } = parts
+  const { clock, date, random } = machine
+  const { knownTime, theirTime } = date
   const { nodeName } = identity
-  const { system } = parts.inventory
-  let credentials: NodeCredentials = identity
-  const heardTime = (wallMs: number) => {
-    parts.heardTime(wallMs)
-    certificates.dateHeard()
-  }
-  const api = apiClient(() => ({ url: identity.apiUrl, ...credentials, knownTime, onServerTime: heardTime }))
-  const certificateClock = watch.clockFor('certificate')
-  const certificates = certificateManager({
-    credentials: () => credentials,
-    write: (next) => renewIdentity(dataDir, identity, { ...identity, ...next }),
-    use(next) {
-      credentials = next
-      controlPlane.use(next)
-      registering.again()
-    },
-    async renew(signal) {
-      // Loaded here: it brings the certificate code, which a running agent does without.
-      const { renewedCertificate } = await import('../join/renewal.ts')
-      const hardware = await readHardwareIdentity(root)
-      return renewedCertificate(
-        { nodeName, hardware, trusted: credentials.ca },
-        { api, clock: certificateClock },
-        signal,
-      )
-    },
-    authorities: (signal) => authoritiesOf(api, signal),
-    nowMs,
-    clock: certificateClock,
-    random,
-    log,
-  })
+  const credentials = cell<NodeCredentials>(identity)
+  /** From an HTTP answer of the controller; an object, so that the same second twice is a change. */
+  const serverTime = cell<{ readonly wallMs: number } | undefined>(undefined)
+  const api = apiClient(() => ({
+    url: identity.apiUrl,
+    ...credentials.get(),
+    knownTime,
+    onServerTime: (wallMs) => serverTime.set({ wallMs }),
+  }))
+  const cells: MembershipCells = { api, credentials }
+  const certificates = renewal(parts, cells)
+  const registering = registrationOf(parts, cells)
   const mirrors = mirrorManager({ api, isHere: pods.isHere, clock, random, log }, { nodeName })
-  let description: Awaited<ReturnType<typeof describeMachine>> | undefined
-  const registering = registration({
-    api,
-    facts: async () => ({
-      nodeName,
-      operatingSystem: system.operatingSystem,
-      architecture: system.architecture,
-      hardware: await readHardwareIdentity(root),
-      annotations: described(description ?? {}),
-      nodeLabels: configuration.nodeLabels,
-      taints: configuration.registerWithTaints,
-      trusted: certificatesIn(credentials.ca).map(caHash),
-      leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
-    }),
-    status: status.first,
-    registered() {
-      status.report()
-      if (description !== undefined) return
-      description = {}
-      // Starts programs: once, and nobody waits for it.
-      void describeMachine().then((found) => {
-        description = found
-        registering.again()
-      })
-    },
-    clock: watch.clockFor('registration'),
-    log,
-  })
   const teller = checkpointTeller({
     api,
     nodeName,
@@ -124,7 +67,86 @@ export function assembleMembership(parts: MembershipParts): Membership {
     random,
     log,
   })
-  return { certificates, registering, mirrors, teller }
+  credentials.onChange(controlPlane.use)
+  credentials.onChange(registering.again)
+  serverTime.onChange((time) => time && theirTime.heard(time.wallMs, true))
+  serverTime.onChange(certificates.dateHeard)
+  board.staticPods.subscribe(mirrors.staticPods)
+  return {
+    listener: {
+      desired: teller.desired,
+      store: registering.store,
+      trust: certificates.trust,
+      controllerTime: theirTime.heard,
+    },
+    loops: [
+      teller,
+      certificates,
+      mirrors,
+      ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
+    ],
+  }
+}
+
+type MembershipCells = { readonly api: ApiClient; readonly credentials: Cell<NodeCredentials> }
+
+/** The certificate manager. It is the writer of the credentials. */
+function renewal({ root, dataDir, identity, machine, log }: MembershipParts, { api, credentials }: MembershipCells) {
+  const { date, random, watch } = machine
+  const clock = watch.clockFor('certificate')
+  return certificateManager({
+    credentials: credentials.get,
+    write: (next) => renewIdentity(dataDir, identity, { ...identity, ...next }),
+    use: credentials.set,
+    async renew(signal) {
+      // Loaded on demand: it brings the certificate code, which a running agent does without.
+      const { renewedCertificate } = await import('../join/renewal.ts')
+      const { nodeName } = identity
+      const hardware = await readHardwareIdentity(root)
+      return renewedCertificate({ nodeName, hardware, trusted: credentials.get().ca }, { api, clock }, signal)
+    },
+    authorities: (signal) => authoritiesOf(api, signal),
+    nowMs: date.guessedMs,
+    clock,
+    random,
+    log,
+  })
+}
+
+type Description = Awaited<ReturnType<typeof describeMachine>>
+
+/** The registration loop. After the first registration it reads the description of the machine, and registers again with it. */
+function registrationOf(parts: MembershipParts, { api, credentials }: MembershipCells) {
+  const { root, configuration, identity, board, machine, status, log } = parts
+  const { operatingSystem, architecture } = machine.inventory.system
+  const description = cell<Description | undefined>(undefined)
+  let isDescribed = false
+  const registering = registration({
+    api,
+    facts: async () => ({
+      nodeName: identity.nodeName,
+      operatingSystem,
+      architecture,
+      hardware: await readHardwareIdentity(root),
+      annotations: described(description.get() ?? {}),
+      nodeLabels: configuration.nodeLabels,
+      taints: configuration.registerWithTaints,
+      trusted: certificatesIn(credentials.get().ca).map(caHash),
+      leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
+    }),
+    status: () => firstValue(board.nodeStatus),
+    registered() {
+      status.report()
+      if (isDescribed) return
+      isDescribed = true
+      // It starts programs: once, and nothing waits for it.
+      void describeMachine().then(description.set)
+    },
+    clock: machine.watch.clockFor('registration'),
+    log,
+  })
+  description.onChange(registering.again)
+  return registering
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

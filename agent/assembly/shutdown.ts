@@ -1,58 +1,67 @@
-/** The machine goes down: its pods are stopped in order, its leave is taken, and when it is back is known from its last boot. */
+/** The machine shuts down: its pods stop in order, and the controller receives when the node is expected back. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { LoopWatch } from '../../daemon/watchdog/loop-watch.ts'
-import { type BootTime, openBootTime } from '../adapters/kernel/boot-time.ts'
-import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
+import type { Loop } from '../../daemon/run.ts'
+import { openBootTime } from '../adapters/kernel/boot-time.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import { logind } from '../adapters/systemd/logind.ts'
 import { isUpgrading, systemJobs } from '../adapters/systemd/systemd-units.ts'
+import type { AgentConfiguration } from '../configuration.ts'
 import type { NodeEvent } from '../node/node-event.ts'
-import type { GoingDown, StoppablePods } from '../shutdown/departure.ts'
+import { type GoingDown, goingDownAt, type StoppablePods } from '../shutdown/departure.ts'
 import { type Goodbye, goodbyeFor } from '../shutdown/goodbye.ts'
-import type { ShutdownSettings } from '../shutdown/shutdown-groups.ts'
-import { type ShutdownManager, shutdownManager } from '../shutdown/shutdown-manager.ts'
+import { shutdownManager } from '../shutdown/shutdown-manager.ts'
+import type { AgentBoard } from './board.ts'
+import type { AgentMachine } from './machine.ts'
+
+/** The leave message: why the node leaves, and when it is expected back. */
+export type Farewell = {
+  /** Of an agent that stops now. */
+  now(): Promise<Goodbye>
+  of(goingDown: GoingDown | undefined): Promise<Goodbye>
+}
+
+export type FarewellParts = {
+  readonly root: string
+  readonly board: Pick<AgentBoard, 'bootMs' | 'goingDown'>
+  readonly clock: Clock
+}
+
+export function farewell({ root, board, clock }: FarewellParts): Farewell {
+  const of = async (goingDown: GoingDown | undefined) =>
+    goodbyeFor({ jobs: await systemJobs(root), goingDown, isUpgrading: isUpgrading(root), bootMs: board.bootMs.get() })
+  return { of, now: () => of(goingDownAt(board.goingDown.get(), clock.monotonicMs())) }
+}
 
 export type ShutdownParts = {
   readonly root: string
   readonly dataDir: string
-  readonly rebooted: boolean
-  readonly settings: ShutdownSettings
+  readonly configuration: AgentConfiguration
+  readonly board: AgentBoard
+  readonly machine: AgentMachine
   readonly controlPlane: MqttControlPlane
-  readonly sensors: MachineSensors
   readonly pods: StoppablePods
-  readonly watch: LoopWatch
-  readonly clock: Clock
-  readonly random: () => number
+  readonly goodbye: Farewell
+  readonly event: (event: NodeEvent) => void
   readonly log: Log
-  readonly tell: (event: NodeEvent) => void
-  readonly changed: () => void
 }
 
-export type Shutdown = {
-  readonly shutdown: ShutdownManager
-  readonly bootTime: BootTime
-  /** What is said when the agent ends, as far as anybody knows why. */
-  readonly goodbye: (goingDown: GoingDown | undefined) => Promise<Goodbye>
-}
-
-export async function assembleShutdown(parts: ShutdownParts): Promise<Shutdown> {
-  const { root, dataDir, rebooted, settings, controlPlane, sensors, pods, watch, clock, random, log } = parts
-  const { tell, changed } = parts
+export async function assembleShutdown(parts: ShutdownParts): Promise<readonly Loop[]> {
+  const { root, dataDir, configuration, board, machine, controlPlane, pods, goodbye, event, log } = parts
+  const { boot, clock, random, sensors, watch } = machine
   const bootTime = await openBootTime({
     dataDirectory: dataDir,
-    rebooted,
+    rebooted: boot.rebooted,
     isConnected: () => controlPlane.connected,
     uptimeMs: () => sensors.time().uptimeMs,
     clock,
+    writes: board,
   })
-  const goodbye = async (goingDown: GoingDown | undefined): Promise<Goodbye> =>
-    goodbyeFor({ jobs: await systemJobs(root), goingDown, isUpgrading: isUpgrading(root), bootMs: bootTime.ms })
   const shutdown = shutdownManager(
     {
       inhibitor: logind({ root }),
       pods,
-      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye(goingDown))),
+      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye.of(goingDown))),
       async reported(withinMs) {
         const untilMs = clock.monotonicMs() + withinMs
         while (!controlPlane.settled && clock.monotonicMs() < untilMs) await clock.sleep(20)
@@ -60,10 +69,10 @@ export async function assembleShutdown(parts: ShutdownParts): Promise<Shutdown> 
       clock: watch.clockFor('shutdown'),
       random,
       log,
-      tell,
-      changed,
+      tell: event,
+      writes: board,
     },
-    settings,
+    configuration.shutdown,
   )
-  return { shutdown, bootTime, goodbye }
+  return [shutdown, bootTime]
 }

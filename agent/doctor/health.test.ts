@@ -2,6 +2,7 @@ import { type Test, test } from 'tap'
 import { healthConditionTypes } from '../../api/node.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import { type HealthSource, healthChecks, scheduledChecks } from '../health/checks.ts'
 import { healthManager } from '../health/health-manager.ts'
 import { sourceOf } from '../testing/health-source.ts'
@@ -42,19 +43,20 @@ const findingsOf = (source: HealthSource) => Promise.all(healthLooks(async () =>
 
 async function conditionsOf(t: Test, source: HealthSource) {
   const clock = fakeClock()
+  const board = agentBoard()
   const manager = healthManager({
     checks: scheduledChecks(source, { highTemperatureCelsius: undefined }),
     clock,
     log: quietLog(t),
     tell: () => undefined,
-    changed: () => undefined,
+    writes: board,
   })
   const stopping = new AbortController()
   const done = manager.run(stopping.signal)
   for (let second = 0; second < 90; second++) await clock.advance(1_000)
   stopping.abort()
   await done
-  return manager.conditions() ?? []
+  return board.machineHealth.get()?.conditions ?? []
 }
 
 test('every check of health is a condition of the node and a finding of the doctor', async (t) => {

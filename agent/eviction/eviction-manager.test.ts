@@ -3,6 +3,7 @@ import type { Pod } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import { fakeHost } from '../testing/fake-host.ts'
 import type { Ending } from './evictable-pods.ts'
 import { type EvictionSettings, evictionManager } from './eviction-manager.ts'
@@ -28,12 +29,14 @@ function machine(
   const events: string[] = []
   const collected: string[] = []
   const world = { changes: 0, free: 0 }
+  const board = agentBoard()
+  board.pressures.onChange(() => world.changes++)
   const manager = evictionManager(
     {
       signals: host,
       clock,
       log,
-      changed: () => world.changes++,
+      writes: board,
       event: ({ reason, message }) => events.push(`${reason}: ${message}`),
       pods: {
         active: () => [...here].filter(([uid]) => !ended.has(uid)).map(([, { pod }]) => pod),
@@ -90,41 +93,41 @@ function machine(
     world.free = bytes
     host.leave('memory.available', bytes)
   }
-  return { clock, log, host, manager, world, ended, events, collected, leave }
+  return { clock, log, host, pressures: board.pressures.get, world, ended, events, collected, leave }
 }
 
 const uidOf = (name: string) => `uid-of-${name}`
 
 test('a machine with enough of everything is under no pressure, and says so after the first look', async (t) => {
-  const { clock, manager, world } = machine(t)
-  t.equal(manager.pressures(), undefined)
+  const { clock, pressures, world } = machine(t)
+  t.equal(pressures(), undefined)
   await clock.advance(60_000)
-  t.same(manager.pressures(), [])
+  t.same(pressures(), [])
   t.equal(world.changes, 1)
 })
 
 test('memory that runs short shows at the next look and stays shown for five minutes after it was last short', async (t) => {
-  const { clock, manager, world, log, leave } = machine(t)
+  const { clock, pressures, world, log, leave } = machine(t)
   await clock.settle()
   leave(99 * mib)
   await clock.advance(10_000)
-  t.same(manager.pressures(), ['MemoryPressure'])
+  t.same(pressures(), ['MemoryPressure'])
   leave(500 * mib)
   await clock.advance(299_000)
-  t.same(manager.pressures(), ['MemoryPressure'])
+  t.same(pressures(), ['MemoryPressure'])
   await clock.advance(1_000)
-  t.same(manager.pressures(), [])
+  t.same(pressures(), [])
   t.equal(world.changes, 3)
   t.same(log.messages('warn'), ['Node is under pressure'])
   t.same(log.messages('info'), ['Pressure is gone'])
 })
 
 test('a disk that cannot be read is told once, and hides no shortage of memory', async (t) => {
-  const { clock, host, manager, log } = machine(t)
+  const { clock, host, pressures, log } = machine(t)
   host.hide('nodefs.available', 'EIO: i/o error')
   host.leave('memory.available', 1)
   await clock.advance(60_000)
-  t.same(manager.pressures(), ['MemoryPressure'])
+  t.same(pressures(), ['MemoryPressure'])
   t.same(log.messages('warn').toSorted(), ['Node is under pressure', 'Some of the machine cannot be read'])
 })
 
@@ -217,7 +220,7 @@ test('for a soft threshold a pod has its own time, up to the most that is allowe
 })
 
 test('garbage goes before any pod', async (t) => {
-  const { clock, ended, host, collected, events, manager } = machine(t, {
+  const { clock, ended, host, collected, events, pressures } = machine(t, {
     garbageBytes: 900 * mib,
     running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
   })
@@ -227,7 +230,7 @@ test('garbage goes before any pod', async (t) => {
   t.same(collected, ['containers', 'images'])
   t.equal(ended.size, 0)
   t.same(events, ['EvictionThresholdMet: Attempting to reclaim ephemeral-storage'])
-  t.same(manager.pressures(), ['DiskPressure'])
+  t.same(pressures(), ['DiskPressure'])
 })
 
 test('where there is no garbage the pod with most on the disk goes', async (t) => {
@@ -257,13 +260,13 @@ test('of a disk without images nothing can be collected', async (t) => {
 })
 
 test('nothing is removed from a full disk before it is known whether images are on it', async (t) => {
-  const { clock, host, collected, ended, manager, log, leave } = machine(t, {
+  const { clock, host, collected, ended, pressures, log, leave } = machine(t, {
     running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
   })
   host.hideImages()
   host.leave('nodefs.available', 50 * mib)
   await clock.advance(60_000)
-  t.same(manager.pressures(), ['DiskPressure'], 'the node shows it')
+  t.same(pressures(), ['DiskPressure'], 'the node shows it')
   t.same([collected, ended.size], [[], 0])
   t.equal(log.messages('warn').filter((message) => /^Nothing is removed from the full disk/.test(message)).length, 1)
   leave(50 * mib)
@@ -295,28 +298,28 @@ test('the message names what was available when the threshold was met, not what 
 })
 
 test('near a threshold the machine is looked at every second', async (t) => {
-  const { clock, leave, manager } = machine(t)
+  const { clock, leave, pressures } = machine(t)
   await clock.settle()
   leave(109 * mib)
   await clock.advance(10_000)
   leave(99 * mib)
   await clock.advance(1_000)
-  t.same(manager.pressures(), ['MemoryPressure'])
+  t.same(pressures(), ['MemoryPressure'])
 })
 
 test('memory that falls fast is looked at every second', async (t) => {
-  const { clock, leave, manager } = machine(t)
+  const { clock, leave, pressures } = machine(t)
   leave(900 * mib)
   await clock.settle()
   leave(450 * mib)
   await clock.advance(10_000)
   leave(99 * mib)
   await clock.advance(1_000)
-  t.same(manager.pressures(), ['MemoryPressure'])
+  t.same(pressures(), ['MemoryPressure'])
 })
 
 test('a stall warns where that is asked for, and nobody goes for it', async (t) => {
-  const { clock, host, manager, ended } = machine(t, {
+  const { clock, host, pressures, ended } = machine(t, {
     stallWarnings: new Map([['memory.full', 20]]),
     running: [{ pod: aPod({ name: 'a' }), memory: 400 * mib }],
   })
@@ -324,10 +327,10 @@ test('a stall warns where that is asked for, and nobody goes for it', async (t) 
   host.stall('memory.full', 19)
   host.stall('io.full', 99)
   await clock.advance(10_000)
-  t.same(manager.pressures(), [])
+  t.same(pressures(), [])
   host.stall('memory.full', 20)
   await clock.advance(10_000)
-  t.same(manager.pressures(), ['MemoryPressure'])
+  t.same(pressures(), ['MemoryPressure'])
   t.equal(ended.size, 0)
 })
 

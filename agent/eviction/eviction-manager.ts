@@ -7,9 +7,11 @@ import type { PressureType } from '../../api/node.ts'
 import { isCriticalPod } from '../../api/pod/critical-pod.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
+import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import type { PodDiskReading, PodUsage, PodUse } from '../usage/usage.ts'
 import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
@@ -28,8 +30,12 @@ export type EvictionNeeds = {
   readonly event: (event: NodeEvent) => void
   readonly clock: Clock
   readonly log: Log
-  /** The node came under a pressure, or was relieved of one; also once after the first look. */
-  readonly changed: () => void
+  readonly writes: {
+    /** Undefined until the signals were read once. Listeners are called when the list differs. */
+    readonly pressures: Cell<readonly PressureType[] | undefined>
+    /** Images and container layers are on another filesystem than the agent's data; undefined while that is unknown. */
+    readonly imagesApart: Cell<boolean | undefined>
+  }
 }
 
 export type EvictionSettings = {
@@ -42,14 +48,6 @@ export type EvictionSettings = {
   readonly stallWarnings: ReadonlyMap<StallSignal, number>
 }
 
-export interface EvictionManager {
-  /** Undefined until the machine was looked at for the first time. */
-  pressures(): readonly PressureType[] | undefined
-  /** Images and containers' layers are on another filesystem than our data; undefined until that is known. */
-  imagesApart(): boolean | undefined
-  run(signal: AbortSignal): Promise<void>
-}
-
 const periodMs = 10_000 // as the kubelet
 /** Where a threshold is near, ten seconds are long. */
 const nearPeriodMs = 1_000
@@ -60,12 +58,11 @@ const tellAgainMs = 60_000
 /** Of folders walked for an eviction: the pods have gone on writing, but a walk is dear. */
 const diskUseAgeMs = 15_000
 
-export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings): EvictionManager {
-  const { signals, pods, usage, reclaim, event, clock, log, changed } = needs
+export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings): Loop {
+  const { signals, pods, usage, reclaim, event, clock, log, writes } = needs
   const { thresholds, maxPodGraceSeconds, stallWarnings } = settings
   let situation: Situation | undefined
   let last: { readonly observations: Observations; readonly atMs: number } | undefined
-  let imagesApart: boolean | undefined
   let unread = ''
   let waitsForFilesystems = false
   const toldAtMs = new Map<string, number>()
@@ -73,12 +70,12 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   const look = async (): Promise<Observations> => {
     const observations = await signals.observe()
     tellUnread(observations)
-    imagesApart = observations.imagesApart
+    writes.imagesApart.set(observations.imagesApart)
     const before = situation
     const nowMs = clock.monotonicMs()
     situation = nextSituation(before ?? calm, observations.observed, settings, nowMs, warned(observations))
     tellPressures(before, situation, observations)
-    if (before === undefined || listOf(before) !== listOf(situation)) changed()
+    writes.pressures.set([...situation.lastMet.keys()])
     return observations
   }
 
@@ -223,8 +220,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   }
 
   return {
-    pressures: () => (situation === undefined ? undefined : [...situation.lastMet.keys()]),
-    imagesApart: () => imagesApart,
+    name: 'eviction',
     async run(signal) {
       while (!signal.aborted) await clock.sleep(await pass(signal), signal)
     },
@@ -241,10 +237,6 @@ function canAct({ signal }: Threshold, { imagesApart }: Observations): boolean {
 
 const filesystemsUnknown =
   'Nothing is removed from the full disk until it is known whether images are on it: Docker has not reported its directory, or that directory cannot be read'
-
-function listOf({ lastMet }: Situation): string {
-  return [...lastMet.keys()].join()
-}
 
 /** Of disks only. Where images have a disk of their own nothing of ours is dead weight on the other one. */
 function reclaimsFor(

@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { cell } from '../../daemon/cell.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { Ending } from './evictable-pods.ts'
@@ -30,7 +31,7 @@ function machine(t: Test, pods: readonly Pod[]) {
         return pods.map(({ metadata }) => ({ uid: metadata.uid ?? '', containers: [], volumes }))
       },
     },
-    imagesApart: () => false,
+    reads: { imagesApart: cell(false) },
     clock,
     log,
   })

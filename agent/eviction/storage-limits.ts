@@ -1,7 +1,9 @@
 /** Loop: who has more on disk than its own limits allow must go, however empty the disk is. */
 import type { Pod } from '../../api/pod.ts'
+import type { Reader } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
 import type { PodDiskReading, PodUsage } from '../usage/usage.ts'
 import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
 import { brokenStorageLimit, hasStorageLimits, incompleteCount } from './local-storage.ts'
@@ -9,8 +11,10 @@ import { brokenStorageLimit, hasStorageLimits, incompleteCount } from './local-s
 export type StorageLimitsNeeds = {
   readonly pods: Pick<EvictablePods, 'active' | 'endPod'>
   readonly usage: Pick<PodUsage, 'podDiskUsage'>
-  /** Images and containers' layers are on another filesystem than our data; undefined until that is known. */
-  readonly imagesApart: () => boolean | undefined
+  readonly reads: {
+    /** Images and container layers are on another filesystem than the agent's data; undefined while that is unknown. */
+    readonly imagesApart: Reader<boolean | undefined>
+  }
   readonly clock: Clock
   readonly log: Log
 }
@@ -19,7 +23,7 @@ const periodMs = 10_000 // as the kubelet
 /** Measuring takes no more than this part of the time. */
 const restPerWork = 50
 
-export function storageLimits({ pods, usage, imagesApart, clock, log }: StorageLimitsNeeds) {
+export function storageLimits({ pods, usage, reads, clock, log }: StorageLimitsNeeds): Loop {
   /** By pod: what was logged about a count that is not whole. */
   let logged: ReadonlyMap<string, string> = new Map()
 
@@ -50,7 +54,7 @@ export function storageLimits({ pods, usage, imagesApart, clock, log }: StorageL
     for (const pod of limited) {
       const uid = pod.metadata.uid ?? ''
       const own = use.get(uid)
-      const message = own && brokenStorageLimit(pod, own, imagesApart() ?? true)
+      const message = own && brokenStorageLimit(pod, own, reads.imagesApart.get() ?? true)
       if (message === undefined) continue
       log.warn('Pod evicted', { pod: `${pod.metadata.namespace}/${pod.metadata.name}`, message })
       pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds: immediatelySeconds, event: 'Warning' })
@@ -59,7 +63,7 @@ export function storageLimits({ pods, usage, imagesApart, clock, log }: StorageL
 
   return {
     name: 'storage-limits',
-    async run(signal: AbortSignal) {
+    async run(signal) {
       let failing = false
       while (!signal.aborted) {
         const begunMs = clock.monotonicMs()

@@ -1,8 +1,9 @@
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import type { NodeEvent } from '../node/node-event.ts'
-import { runtimeHealth } from '../node/runtime-health.ts'
+import { runtimeHealth, runtimeView } from '../node/runtime-health.ts'
 import { engineInfo } from '../testing/builders.ts'
 import { type DockerSilence, dockerHealth } from './docker.ts'
 import { dockerKeeper } from './docker-keeper.ts'
@@ -27,14 +28,16 @@ test('a Docker that hangs is told of within twenty seconds, whenever it began to
     const [clock, log] = [fakeClock(), quietLog(t)]
     const stopping = new AbortController()
     let hangs = false
-    const health = runtimeHealth({
+    const board = agentBoard()
+    const health = runtimeView(board.runtime, clock)
+    const loop = runtimeHealth({
       runtime: {
         info: () => (hangs ? new Promise(() => undefined) : Promise.resolve(engineInfo)),
         listImages: async () => [],
       },
       clock,
       log,
-      changed: () => undefined,
+      writes: board,
     })
     let toldMs: number | undefined
     const look = () => dockerHealth({ version: health.info()?.version, silence: health.silence() })
@@ -45,9 +48,9 @@ test('a Docker that hangs is told of within twenty seconds, whenever it began to
       tell: ({ reason }) => {
         if (reason === 'DockerHangs') toldMs ??= clock.monotonicMs()
       },
-      changed: () => undefined,
+      writes: board,
     })
-    void health.run(stopping.signal)
+    void loop.run(stopping.signal)
     await clock.advance(lateMs)
     const managing = manager.run(stopping.signal)
     await clock.advance(startMs)

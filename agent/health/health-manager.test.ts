@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import { fine, type HealthFinding, wrong } from './condition-check.ts'
 import { healthManager, type ScheduledCheck } from './health-manager.ts'
@@ -55,13 +56,15 @@ function machine(t: Test, ...more: readonly ScheduledCheck[]) {
     if (world.fails) throw new Error('No answer of the sensor')
     return world.heat
   }
+  const board = agentBoard()
+  board.machineHealth.onChange(() => void world.changes++)
   const check: ScheduledCheck = { type: 'HighTemperature', periodMs: 10_000, holdMs: 30_000, unfit: true, look }
   const manager = healthManager({
     checks: [check, ...more],
     clock,
     log,
     tell: (event) => void world.events.push(event),
-    changed: () => void world.changes++,
+    writes: board,
   })
   const stopping = new AbortController()
   const done = manager.run(stopping.signal)
@@ -69,38 +72,40 @@ function machine(t: Test, ...more: readonly ScheduledCheck[]) {
     stopping.abort()
     await done
   })
-  return { world, manager, clock, log }
+  const conditions = () => board.machineHealth.get()?.conditions
+  const problems = () => board.machineHealth.get()?.problems
+  return { world, conditions, problems, clock, log }
 }
 
 test('a change is shown, told as an event once, and makes an unfit machine unready', async (t) => {
-  const { world, manager, clock } = machine(t)
-  t.equal(manager.conditions(), undefined)
+  const { world, conditions, problems, clock } = machine(t)
+  t.equal(conditions(), undefined)
   await clock.settle()
-  t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(well) }])
+  t.same(conditions(), [{ type: 'HighTemperature', ...shown(well) }])
   t.same(world.events, [], 'that a machine is well is no news')
   world.heat = ill
   await clock.advance(10_000)
-  t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(ill) }])
-  t.same(manager.problems(), ['It is too hot'])
+  t.same(conditions(), [{ type: 'HighTemperature', ...shown(ill) }])
+  t.same(problems(), ['It is too hot'])
   await clock.advance(60_000)
   t.same(world.events, [{ type: 'Warning', reason: 'TooHot', message: 'HighTemperature: It is too hot' }])
   t.equal(world.changes, 2)
   world.heat = well
   await clock.advance(29_000)
-  t.same(manager.problems(), ['It is too hot'])
+  t.same(problems(), ['It is too hot'])
   await clock.advance(11_000)
-  t.same(manager.problems(), [])
+  t.same(problems(), [])
   t.match(world.events.at(-1), { type: 'Normal', reason: 'TemperatureFine', message: /is over: It is cool/ })
   t.equal(world.changes, 3)
 })
 
 test('each side is looked at in its own time, and one that cannot be told keeps what was shown', async (t) => {
-  const { world, manager, clock, log } = machine(t)
+  const { world, conditions, clock, log } = machine(t)
   await clock.advance(59_000)
   t.equal(world.looks, 6)
   world.fails = true
   await clock.advance(30_000)
-  t.same(manager.conditions(), [{ type: 'HighTemperature', ...shown(well) }])
+  t.same(conditions(), [{ type: 'HighTemperature', ...shown(well) }])
   t.same(log.messages('warn'), ['Health check failed'], 'logged once')
 })
 
@@ -111,9 +116,9 @@ test('a look that does not end keeps nobody else waiting', async (t) => {
     holdMs: 0,
     look: () => new Promise<undefined>(() => undefined),
   }
-  const { world, manager, clock } = machine(t, hanging)
+  const { world, conditions, clock } = machine(t, hanging)
   await clock.advance(4_000)
-  t.equal(manager.conditions()?.length, 1)
+  t.equal(conditions()?.length, 1)
   await clock.advance(56_000)
   t.ok(world.looks >= 5, `${world.looks} looks`)
 })

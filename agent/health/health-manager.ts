@@ -3,8 +3,10 @@
 import type { HealthConditionType } from '../../api/node.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
+import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
 import type { MachineCondition } from '../node/conditions.ts'
 import type { NodeEvent } from '../node/node-event.ts'
 import type { CheckResult, CheckTiming, HealthFinding } from './condition-check.ts'
@@ -23,16 +25,20 @@ export type HealthNeeds = {
   readonly clock: Clock
   readonly log: Log
   readonly tell: (event: NodeEvent) => void
-  /** Another condition is shown than before; also once after the first look. */
-  readonly changed: () => void
+  /** Undefined until the checks ran once. */
+  readonly writes: { readonly machineHealth: Cell<MachineHealth | undefined> }
 }
 
-export interface HealthManager {
-  /** In the order of the checks. Undefined until the machine was looked at for the first time. */
-  conditions(): readonly MachineCondition[] | undefined
+export type MachineHealth = {
+  /** In the order of the checks. */
+  readonly conditions: readonly MachineCondition[]
   /** Why the machine is not fit to run pods, each a sentence. */
-  problems(): readonly string[]
-  run(signal: AbortSignal): Promise<void>
+  readonly problems: readonly string[]
+}
+
+/** For the cell: listeners are called when a condition differs. */
+export function isSameHealth(before: MachineHealth | undefined, after: MachineHealth | undefined): boolean {
+  return JSON.stringify(before?.conditions) === JSON.stringify(after?.conditions)
 }
 
 /** All checks are woken together, so that an idle machine sleeps on. */
@@ -42,11 +48,11 @@ const patienceMs = 4_000
 
 type Progress = { readonly settled: Settled | undefined; readonly dueMs: number; readonly isLooking: boolean }
 
-export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds): HealthManager {
+export function healthManager({ checks, clock, log, tell, writes }: HealthNeeds): Loop {
   const progress = new Map<ScheduledCheck, Progress>()
   const troubles = new Map<string, string>()
-  let hasLooked = false
-  let shown = ''
+  /** In a pass all results are written together, at its end. */
+  let inPass = false
 
   const shownBy = (check: ScheduledCheck): HealthFinding | undefined => progress.get(check)?.settled?.shown
 
@@ -66,6 +72,7 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
     }
     progress.set(check, { settled, dueMs, isLooking: false })
     recordChange(check, before?.settled?.shown, settled?.shown)
+    if (!inPass) writes.machineHealth.set(current())
   }
 
   const recordChange = (check: ScheduledCheck, before: HealthFinding | undefined, after: HealthFinding | undefined) => {
@@ -89,14 +96,12 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
   const pass = async (signal: AbortSignal) => {
     const nowMs = clock.monotonicMs()
     const patience = alarm(clock)
+    inPass = true
     const looks = Promise.all(checks.filter((check) => isDue(check, nowMs)).map(look)).then(patience.ring)
     await Promise.race([looks, patience.sleep(patienceMs, signal)])
     patience.ring()
-    const now = JSON.stringify(conditions())
-    const isFirst = !hasLooked
-    hasLooked = true
-    if (isFirst || now !== shown) changed()
-    shown = now
+    inPass = false
+    writes.machineHealth.set(current())
   }
 
   const conditions = (): readonly MachineCondition[] =>
@@ -107,16 +112,19 @@ export function healthManager({ checks, clock, log, tell, changed }: HealthNeeds
       return [{ type: check.type, status, reason, message }]
     })
 
+  const problems = (): readonly string[] =>
+    checks.flatMap((check) => {
+      const finding = shownBy(check)
+      return check.unfit && finding?.status === 'True' ? [finding.message] : []
+    })
+
+  const current = (): MachineHealth => ({ conditions: conditions(), problems: problems() })
+
   return {
-    conditions: () => (hasLooked ? conditions() : undefined),
-    problems: () =>
-      checks.flatMap((check) => {
-        const finding = shownBy(check)
-        return check.unfit && finding?.status === 'True' ? [finding.message] : []
-      }),
+    name: 'machine-health',
     async run(signal) {
       if (checks.length === 0) {
-        hasLooked = true
+        writes.machineHealth.set(current())
         return aborted(signal)
       }
       while (!signal.aborted) {

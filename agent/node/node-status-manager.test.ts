@@ -1,19 +1,23 @@
 import { type Test, test } from 'tap'
-import type { PressureType } from '../../api/node.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import { engineInfo } from '../testing/builders.ts'
 import { fakeControlPlane } from '../testing/fake-control-plane.ts'
+import { nodeEvents } from './node-event.ts'
 import { nodeStatusManager } from './node-status-manager.ts'
+import { unknownRuntime } from './runtime-health.ts'
 
-function node(t: Test, { rebooted = false, looked = true } = {}) {
+function node(t: Test, { rebooted = false, looked = true, checked = true } = {}) {
   const [clock, log, controlPlane] = [fakeClock(), quietLog(t), fakeControlPlane()]
   const world = {
-    pressures: [] as PressureType[] | undefined,
     looked,
     problems: [] as string[],
     ip: '192.168.1.7' as string | undefined,
   }
+  const board = agentBoard()
+  board.pressures.set([])
+  if (checked) board.machineHealth.set({ conditions: [], problems: [] })
   const manager = nodeStatusManager(
     {
       machine: { cpus: 4, memoryBytes: 2 ** 30, ephemeralStorageBytes: 2 ** 33, hugePageBytes: {} },
@@ -30,13 +34,18 @@ function node(t: Test, { rebooted = false, looked = true } = {}) {
         if (world.ip === undefined) throw new Error('No address')
         return [{ type: 'InternalIP', address: world.ip }]
       },
-      pressures: () => world.pressures,
-      runtime: {
-        looked: () => world.looked,
-        problems: () => world.problems,
-        info: () => engineInfo,
-        images: () => [],
+      reads: {
+        ...board,
+        runtime: {
+          looked: () => world.looked,
+          problems: () => world.problems,
+          info: () => engineInfo,
+          images: () => [],
+          onChange: board.runtime.onChange,
+        },
       },
+      writes: board,
+      event: nodeEvents({ controlPlane, clock }, 'pi-7'),
       controlPlane,
       clock,
       random: () => 0,
@@ -60,7 +69,7 @@ function node(t: Test, { rebooted = false, looked = true } = {}) {
     await done
   })
   const ready = () => controlPlane.statuses.at(-1)?.conditions?.find(({ type }) => type === 'Ready')
-  return { world, manager, clock, log, controlPlane, ready }
+  return { world, board, manager, clock, log, controlPlane, ready }
 }
 
 const reasons = ({ controlPlane }: ReturnType<typeof node>) => controlPlane.events.map(({ reason }) => reason)
@@ -84,16 +93,19 @@ test('a node says once that it started and how it is, then only every five minut
   t.equal(pi.controlPlane.events.length, 5)
 })
 
-test('a change is told when it is looked for, or at once when someone says so', async (t) => {
+test('a change on the board is reported at once, any other at the next update', async (t) => {
   const pi = node(t)
   await pi.clock.settle()
-  pi.world.pressures = ['MemoryPressure']
+  pi.world.ip = '192.168.1.9'
   await pi.clock.advance(9_999)
   t.equal(pi.controlPlane.statuses.length, 1)
   await pi.clock.advance(1)
   t.equal(pi.controlPlane.statuses.length, 2)
+  pi.board.pressures.set(['MemoryPressure'])
+  await pi.clock.settle()
+  t.equal(pi.controlPlane.statuses.length, 3)
   pi.world.problems = ['container runtime is down']
-  pi.manager.wake()
+  pi.board.runtime.set({ ...unknownRuntime, revision: 1 })
   await pi.clock.settle()
   t.match(pi.ready(), { status: 'False', reason: 'KubeletNotReady', message: 'container runtime is down' })
   t.same(reasons(pi).slice(5), ['NodeHasInsufficientMemory', 'NodeNotReady'])
@@ -139,7 +151,7 @@ test('without a network the last address stays, and the loss is told once', asyn
   await pi.clock.settle()
   pi.world.ip = undefined
   await pi.clock.advance(60_000)
-  t.same(pi.manager.status()?.addresses, [{ type: 'InternalIP', address: '192.168.1.7' }])
+  t.same(pi.board.nodeStatus.get()?.addresses, [{ type: 'InternalIP', address: '192.168.1.7' }])
   t.same(pi.log.messages('warn'), ['Cannot tell the node its address'])
   pi.world.ip = '192.168.1.8'
   await pi.clock.advance(10_000)
@@ -154,4 +166,32 @@ test('a reboot is an event', async (t) => {
     reason: 'Rebooted',
     message: 'Node pi-7 has been rebooted, boot id: b2',
   })
+})
+
+test('a shutdown makes the node unready once its leave was received, together with its condition', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  const departing = { action: 'reboot', untilMs: 30_000 }
+  pi.board.goingDown.set(departing)
+  await pi.clock.settle()
+  t.equal(pi.controlPlane.statuses.length, 1)
+  pi.board.departureReported.set(departing)
+  await pi.clock.settle()
+  t.match(pi.ready(), { status: 'False' })
+  const condition = { type: 'GracefulShutdownReady', status: 'True', reason: 'DelayLockHeld', message: '5 s' } as const
+  pi.board.shutdownConditions.set([condition])
+  await pi.clock.settle()
+  t.match(
+    pi.controlPlane.statuses.at(-1)?.conditions?.find(({ type }) => type === condition.type),
+    { status: 'True', reason: 'DelayLockHeld' },
+  )
+})
+
+test('the status waits for the pressures and for the health of the machine', async (t) => {
+  const pi = node(t, { checked: false })
+  await pi.clock.advance(5_000)
+  t.equal(pi.controlPlane.statuses.length, 0)
+  pi.board.machineHealth.set({ conditions: [], problems: ['The disk is broken'] })
+  await pi.clock.settle()
+  t.match(pi.ready(), { status: 'False', message: 'The disk is broken' })
 })

@@ -1,10 +1,15 @@
-/** Loop: looks at the node, and reports what changed, and now and then regardless. */
+/** Loop: updates the status of the node, and reports changes at once and the unchanged status at an interval. */
 
+import { shutdownProblem } from '../../api/node/node-shutdown.ts'
 import type { NodeAddress, NodeStatus, PressureType } from '../../api/node.ts'
 import { alarm } from '../../daemon/alarm.ts'
+import type { Cell, Reader } from '../../daemon/cell.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { messageOf } from '../../daemon/errors.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import type { MachineHealth } from '../health/health-manager.ts'
+import type { Departing } from '../shutdown/departure.ts'
 import {
   type Amounts,
   allocatableOf,
@@ -15,7 +20,7 @@ import {
 } from './capacity.ts'
 import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
 import type { ControlPlane } from './control-plane.ts'
-import { type NodeEvent, nodeEvents } from './node-event.ts'
+import type { NodeEvent } from './node-event.ts'
 import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts'
 import type { RuntimeHealth } from './runtime-health.ts'
 
@@ -24,16 +29,21 @@ export type NodeStatusNeeds = {
   readonly system: SystemFacts
   /** The node's addresses now; rejects, with a reason, when there is none. */
   readonly addresses: () => Promise<readonly NodeAddress[]>
-  /** Undefined until the machine was looked at for the first time. */
-  readonly pressures: () => readonly PressureType[] | undefined
-  /** The machine's own health. Undefined until it was looked at for the first time. */
-  readonly machineHealth?: () => readonly MachineCondition[] | undefined
-  /** Why the machine is not fit to run pods, each a sentence. */
-  readonly machineProblems?: () => readonly string[]
-  readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images'>
+  /** The status waits for the first value of `pressures` and `machineHealth`. A change makes the loop update the status at once. */
+  readonly reads: {
+    readonly pressures: Reader<readonly PressureType[] | undefined>
+    readonly machineHealth: Reader<MachineHealth | undefined>
+    readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images' | 'onChange'>
+    readonly shutdownConditions: Reader<readonly MachineCondition[]>
+    /** Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
+    readonly goingDown: Pick<Reader<Departing | undefined>, 'get'>
+    readonly departureReported: Reader<Departing | undefined>
+  }
+  readonly writes: { readonly nodeStatus: Cell<NodeStatus | undefined> }
+  readonly event: (event: NodeEvent) => void
   /** How many there are of each of the devices that pods may ask for. */
   readonly devices?: () => Promise<Amounts>
-  readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'confirmNodeStatus' | 'reportEvent'>
+  readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'confirmNodeStatus'>
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -50,25 +60,17 @@ export type NodeStatusSettings = PodLimits & {
   readonly rebooted: boolean
 }
 
-export interface NodeStatusManager {
-  /** Something changed: look now. */
-  wake(): void
-  /** Look now, and report even if nothing changed. */
+export interface NodeStatusManager extends Loop {
+  /** Updates the status now, and reports it even if nothing changed. */
   report(): void
-  /** The newest status; undefined before the first look. */
-  status(): NodeStatus | undefined
-  /** Tells of something that happened to the node. */
-  tell(event: NodeEvent): void
-  /** Resolves with the first status. */
-  first(): Promise<NodeStatus>
-  run(signal: AbortSignal): Promise<void>
 }
 
-/** Until there is a first status; whoever is waited for wakes us, too. */
+/** Until there is a first status; changes of what it waits for wake the loop, too. */
 const firstMs = 1_000
 
 export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSettings): NodeStatusManager {
-  const { machine, system, runtime, controlPlane, clock, random, log } = needs
+  const { machine, system, reads, writes, event, controlPlane, clock, random, log } = needs
+  const { runtime } = reads
   const { nodeName, agentVersion } = settings
   const capacity = capacityOf(machine, settings)
   const allocatable = allocatableOf(capacity, settings.reserved)
@@ -76,17 +78,13 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   const unable = missing.length > 0 ? [`missing node capacity for resources: ${missing.join(', ')}`] : []
 
   const wake = alarm(clock)
-  let status: NodeStatus | undefined
   let reported: NodeStatus | undefined
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
   let addressTrouble: string | undefined
-  let haveFirst: (status: NodeStatus) => void = () => undefined
-  const first = new Promise<NodeStatus>((resolve) => {
-    haveFirst = resolve
-  })
-
-  const tell = nodeEvents({ controlPlane, clock }, nodeName)
+  for (const input of [reads.pressures, reads.machineHealth, reads.shutdownConditions, reads.departureReported])
+    input.onChange(wake.ring)
+  runtime.onChange(wake.ring)
 
   /** Without an answer the old addresses stay. */
   const lookAtAddresses = async () => {
@@ -101,16 +99,18 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   }
 
   const pass = async () => {
-    const pressures = needs.pressures()
-    const machineHealth = needs.machineHealth === undefined ? [] : needs.machineHealth()
+    const pressures = reads.pressures.get()
+    const machineHealth = reads.machineHealth.get()
     if (pressures === undefined || machineHealth === undefined || !runtime.looked()) return
     await lookAtAddresses()
-    const before = status?.conditions ?? []
-    const problems = [...runtime.problems(), ...(needs.machineProblems?.() ?? []), ...unable]
-    const health = { pressures, problems, machine: machineHealth }
+    const before = writes.nodeStatus.get()?.conditions ?? []
+    const leaving = reads.goingDown.get() === undefined ? [] : [shutdownProblem]
+    const problems = [...runtime.problems(), ...machineHealth.problems, ...leaving, ...unable]
+    const machine = [...machineHealth.conditions, ...reads.shutdownConditions.get()]
+    const health = { pressures, problems, machine }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
     const devices = (await needs.devices?.()) ?? {}
-    status = nodeStatus({
+    const status = nodeStatus({
       capacity: { ...capacity, ...devices },
       allocatable: { ...allocatable, ...devices },
       addresses,
@@ -120,11 +120,11 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
       images: runtime.images(),
       conditions,
     })
-    haveFirst(status)
+    writes.nodeStatus.set(status)
     reportIfDue(status)
     for (const reason of conditionEvents(before, conditions)) {
       log.info('Node condition changed', { reason })
-      tell({ type: 'Normal', reason, message: `Node ${nodeName} status is now: ${reason}` })
+      event({ type: 'Normal', reason, message: `Node ${nodeName} status is now: ${reason}` })
     }
   }
 
@@ -140,23 +140,21 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   }
 
   return {
-    wake: () => wake.ring(),
+    name: 'node-status',
     report() {
       reported = undefined
       wake.ring()
     },
-    status: () => status,
-    tell,
-    first: () => first,
     async run(signal) {
-      tell({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' })
+      event({ type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' })
       if (settings.rebooted) {
         const message = `Node ${nodeName} has been rebooted, boot id: ${system.bootID}`
-        tell({ type: 'Warning', reason: 'Rebooted', message })
+        event({ type: 'Warning', reason: 'Rebooted', message })
       }
       while (!signal.aborted) {
         await pass()
-        await wake.sleep(status === undefined ? firstMs : settings.updateMs * (1 + 0.04 * random()), signal)
+        const isUnknown = writes.nodeStatus.get() === undefined
+        await wake.sleep(isUnknown ? firstMs : settings.updateMs * (1 + 0.04 * random()), signal)
       }
     },
   }

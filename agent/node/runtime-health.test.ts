@@ -1,14 +1,17 @@
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import { RuntimeError } from '../pods/runtime/runtime.ts'
 import { engineInfo as info } from '../testing/builders.ts'
-import { runtimeHealth } from './runtime-health.ts'
+import { runtimeHealth, runtimeView } from './runtime-health.ts'
 
 function engine(t: Test, up: boolean) {
   const [clock, log] = [fakeClock(), quietLog(t)]
   const world = { up, hangs: false, asked: 0, listed: 0, changes: 0 }
-  const health = runtimeHealth({
+  const board = agentBoard()
+  board.runtime.onChange(() => world.changes++)
+  const loop = runtimeHealth({
     runtime: {
       async info() {
         world.asked++
@@ -23,10 +26,11 @@ function engine(t: Test, up: boolean) {
     },
     clock,
     log,
-    changed: () => world.changes++,
+    writes: board,
   })
+  const health = runtimeView(board.runtime, clock)
   const stopping = new AbortController()
-  const done = health.run(stopping.signal)
+  const done = loop.run(stopping.signal)
   t.teardown(async () => {
     stopping.abort()
     if (!world.hangs) await done

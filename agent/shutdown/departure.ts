@@ -2,6 +2,7 @@
 import { shutdownEnding } from '../../api/node/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
+import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { NodeEvent } from '../node/node-event.ts'
@@ -35,6 +36,13 @@ export type GoingDown = {
   readonly leftMs: number
 }
 
+/** As `GoingDown`; `untilMs` is monotonic. */
+export type Departing = { readonly action: string | undefined; readonly untilMs: number }
+
+export function goingDownAt(departing: Departing | undefined, nowMs: number): GoingDown | undefined {
+  return departing && { action: departing.action, leftMs: Math.max(0, departing.untilMs - nowMs) }
+}
+
 export type DepartureNeeds = {
   readonly pods: StoppablePods
   /** Tells the control plane that we go (or do not after all), and resolves when it was told, or soon anyway. Never rejects. */
@@ -44,13 +52,15 @@ export type DepartureNeeds = {
   readonly clock: Clock
   readonly log: Log
   readonly tell: (event: NodeEvent) => void
-  /** The node is to be looked at: what we say of it changed. */
-  readonly changed: () => void
+  readonly writes: {
+    /** Set from the moment the machine goes down until it is down, or the shutdown is cancelled. */
+    readonly goingDown: Cell<Departing | undefined>
+    /** The last value of `goingDown` that the control plane has received. */
+    readonly departureReported: Cell<Departing | undefined>
+  }
 }
 
 export interface Departure {
-  /** Undefined: the machine stays. */
-  goingDown(): GoingDown | undefined
   /** Nothing, when it goes down already. */
   begin(action: string | undefined, shares: readonly Share[]): void
   /** It stays after all. */
@@ -66,47 +76,46 @@ const lastWordsMs = { least: 500, most: 3_000 }
 
 /** `mayGo`: all is done that could be done in the time there was. */
 export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
-  const { pods, clock, log } = needs
-  let current:
-    | { readonly action: string | undefined; readonly untilMs: number; readonly off: AbortController }
-    | undefined
+  const { pods, clock, log, writes } = needs
+  const { goingDown } = writes
+  /** Of the departure that is under way. */
+  let off: AbortController | undefined
   let stopping: Promise<void> = Promise.resolve()
   let told: Promise<void> = Promise.resolve()
-
-  const goingDown = (): GoingDown | undefined =>
-    current && { action: current.action, leftMs: Math.max(0, current.untilMs - clock.monotonicMs()) }
 
   /**
    * One after the other, so that the last word is the right one. First that we go as planned, then that the node is not
    * ready: else its pods would be given up.
    */
   const tellLeaving = () => {
-    const news = goingDown()
-    told = told.then(() => needs.leaving(news)).then(needs.changed)
+    const departing = goingDown.get()
+    const leave = goingDownAt(departing, clock.monotonicMs())
+    told = told.then(() => needs.leaving(leave)).then(() => writes.departureReported.set(departing))
   }
 
-  const stopGroup = async ({ pods: group, graceMs }: StopGroup, endMs: number, off: AbortSignal) => {
+  const stopGroup = async ({ pods: group, graceMs }: StopGroup, endMs: number, cancelled: AbortSignal) => {
     const untilMs = Math.min(clock.monotonicMs() + graceMs, endMs) + killMs
     for (const { uid, gracePeriodSeconds } of group) {
       pods.endPod(uid, { ...shutdownEnding, gracePeriodSeconds, disruption: shutdownEnding.message })
     }
-    await withOwnSignal(off, async (own) => {
+    await withOwnSignal(cancelled, async (own) => {
       const stopped = Promise.all(group.map(({ uid }) => pods.stopped(uid, own.signal)))
       const late = clock.sleep(untilMs - clock.monotonicMs(), own.signal)
       await Promise.race([stopped, late]).finally(() => own.abort())
     })
   }
 
-  const stopAll = async (shares: readonly Share[], off: AbortSignal) => {
+  const stopAll = async (shares: readonly Share[], cancelled: AbortSignal) => {
     const startMs = clock.monotonicMs()
     const endMs = startMs + totalMs(shares)
     const active = pods.active()
     for (const group of stopGroups(shares, active)) {
-      await stopGroup(group, endMs, off)
-      if (off.aborted) return
+      await stopGroup(group, endMs, cancelled)
+      if (cancelled.aborted) return
     }
     const endedMs = clock.monotonicMs()
-    current = current && { ...current, untilMs: endedMs }
+    const departing = goingDown.get()
+    goingDown.set(departing && { ...departing, untilMs: endedMs })
     const left = active.filter(({ metadata }) => pods.holds(metadata.uid ?? '')).length
     log.info('Pods stopped for the shutdown', { left, tookMs: Math.round(endedMs - startMs), pods: active.length })
     await told
@@ -115,32 +124,33 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
   }
 
   return {
-    goingDown,
     begin(action, shares) {
-      if (current !== undefined) return
-      const off = new AbortController()
-      current = { action, untilMs: clock.monotonicMs() + totalMs(shares), off }
+      if (off !== undefined) return
+      off = new AbortController()
+      const { signal } = off
+      goingDown.set({ action, untilMs: clock.monotonicMs() + totalMs(shares) })
       log.info('Machine goes down', { action, forMs: totalMs(shares) })
       // Not waited for: a slow link takes no time from the pods.
       tellLeaving()
-      stopping = stopAll(shares, off.signal)
+      stopping = stopAll(shares, signal)
         .catch((error) => log.error('Pods not stopped for the shutdown', { error }))
         .then(() => {
-          if (!off.signal.aborted) mayGo()
+          if (!signal.aborted) mayGo()
         })
     },
     callOff() {
-      if (current === undefined) return
-      log.info('Machine does not go down after all', { action: current.action })
-      current.off.abort()
-      current = undefined
+      if (off === undefined) return
+      log.info('Machine does not go down after all', { action: goingDown.get()?.action })
+      off.abort()
+      off = undefined
+      goingDown.set(undefined)
       pods.resume()
       tellLeaving()
       const message = 'The shutdown was called off: pods run again'
       needs.tell({ type: 'Normal', reason: 'ShutdownCancelled', message })
     },
     async abandon() {
-      current?.off.abort()
+      off?.abort()
       await stopping
     },
   }

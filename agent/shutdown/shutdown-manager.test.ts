@@ -3,7 +3,9 @@ import { aPod } from '../../api/testing/builders.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../assembly/board.ts'
 import { type FakeInhibitor, fakeInhibitor } from '../testing/fake-inhibitor.ts'
+import { goingDownAt } from './departure.ts'
 import type { ShutdownSettings } from './shutdown-groups.ts'
 import { shutdownManager } from './shutdown-manager.ts'
 
@@ -17,6 +19,7 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
   const asked = new Map<string, number>()
   const gone = new Set<string>()
   const active = [aPod({ name: 'top', priority: 2_000_001_000 }), aPod({ name: 'web' }), aPod({ name: 'deaf' })]
+  const board = agentBoard()
   const manager = shutdownManager(
     {
       inhibitor: logind,
@@ -40,7 +43,7 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
       random: () => 0.5,
       log: quietLog(t),
       tell: ({ reason }) => void told.push(reason),
-      changed: () => undefined,
+      writes: board,
     },
     settings,
   )
@@ -52,8 +55,9 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
   }
   t.teardown(stop)
   await clock.advance(10)
-  const condition = () => manager.conditions()[0]
-  return { clock, logind, told, asked, gone, manager, condition, stop }
+  const condition = () => board.shutdownConditions.get()[0]
+  const goingDown = () => goingDownAt(board.goingDown.get(), clock.monotonicMs())
+  return { clock, logind, told, asked, gone, goingDown, condition, stop }
 }
 
 test('the lock is taken at the start, and looked after', async (t) => {
@@ -74,23 +78,23 @@ test('the lock is taken at the start, and looked after', async (t) => {
 })
 
 test('pods stop in order, each group within its share, and then the machine may go', async (t) => {
-  const { clock, logind, told, asked, manager } = await aMachine(t)
+  const { clock, logind, told, asked, goingDown } = await aMachine(t)
   logind.prepare(true, 'reboot')
   await clock.advance(100)
-  t.same(manager.goingDown()?.action, 'reboot')
+  t.same(goingDown()?.action, 'reboot')
   t.same(told, ['uid-of-web Terminated 3', 'uid-of-deaf Terminated 3', 'leave reboot 4000'])
   t.equal(logind.locks.held, 1)
   await clock.advance(3_600)
   t.equal((asked.get('uid-of-top') ?? 0) - (asked.get('uid-of-deaf') ?? 0), 3_500, 'who is deaf has no more')
   t.equal(told.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 0)
-  t.equal(manager.goingDown()?.leftMs, 0, 'of their time, when they have stopped')
+  t.equal(goingDown()?.leftMs, 0, 'of their time, when they have stopped')
   await clock.advance(60_000)
   t.equal(logind.locks.held, 0, 'and it is not taken again while the machine goes')
 })
 
 test('a shutdown that is called off gives the pods back and keeps the lock, or takes it again', async (t) => {
-  const { clock, logind, told, manager } = await aMachine(t)
+  const { clock, logind, told, goingDown } = await aMachine(t)
   for (const { afterMs, taken } of [
     { afterMs: 1_000, taken: 1 },
     { afterMs: 10_000, taken: 2 },
@@ -100,7 +104,7 @@ test('a shutdown that is called off gives the pods back and keeps the lock, or t
     await clock.advance(afterMs)
     logind.prepare(false)
     await clock.advance(100)
-    t.equal(manager.goingDown(), undefined)
+    t.equal(goingDown(), undefined)
     t.same(told.slice(-3), ['go on', 'ShutdownCancelled', 'stay'])
     t.match(logind.locks, { held: 1, taken })
   }
@@ -160,13 +164,13 @@ test('a bus that comes after the agent is found', async (t) => {
 })
 
 test('an agent that is stopped while the machine goes down waits for nobody', async (t) => {
-  const { clock, logind, asked, manager, stop } = await aMachine(t)
+  const { clock, logind, asked, goingDown, stop } = await aMachine(t)
   logind.prepare(true, 'reboot')
   await clock.advance(1_000)
   await stop()
   t.equal(logind.locks.held, 0)
   t.equal(asked.size, 2, 'whose turn had not come runs on')
-  t.match(manager.goingDown(), { action: 'reboot' }, 'for the goodbye')
+  t.match(goingDown(), { action: 'reboot' }, 'for the goodbye')
 })
 
 test('an agent that starts while the machine goes down has no lock, and asks the pods to end all the same', async (t) => {

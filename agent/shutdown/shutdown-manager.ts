@@ -3,9 +3,11 @@
 import { aborted } from '../../daemon/aborted.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
+import type { Cell } from '../../daemon/cell.ts'
 import { messageOf } from '../../daemon/errors.ts'
+import type { Loop } from '../../daemon/run.ts'
 import type { MachineCondition } from '../node/conditions.ts'
-import { type DepartureNeeds, departure, type GoingDown } from './departure.ts'
+import { type DepartureNeeds, departure } from './departure.ts'
 import type { ShutdownInhibitor, ShutdownLock, ShutdownSession } from './inhibitor.ts'
 import { type Readiness, shutdownReadiness } from './readiness.ts'
 import { isShutdownOff, ownMs, type ShutdownSettings, sharesOf, usableMs, wantedMs } from './shutdown-groups.ts'
@@ -13,14 +15,10 @@ import { isShutdownOff, ownMs, type ShutdownSettings, sharesOf, usableMs, wanted
 export type ShutdownNeeds = DepartureNeeds & {
   readonly inhibitor: ShutdownInhibitor
   readonly random: () => number
-}
-
-export interface ShutdownManager {
-  /** Set from the moment the machine goes down until it is down, or does not after all. */
-  goingDown(): GoingDown | undefined
-  /** None where there is no logind, or nothing to stop. */
-  conditions(): readonly MachineCondition[]
-  run(signal: AbortSignal): Promise<void>
+  readonly writes: {
+    /** Empty where there is no logind, or nothing to stop. */
+    readonly shutdownConditions: Cell<readonly MachineCondition[]>
+  }
 }
 
 /** Also how soon a bus that hangs is noticed. */
@@ -37,8 +35,8 @@ const nothingKnown: Readiness = {
   scheduled: undefined,
 }
 
-export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings): ShutdownManager {
-  const { inhibitor, clock, random, log } = needs
+export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings): Loop {
+  const { inhibitor, clock, random, log, writes } = needs
   const wake = alarm(clock)
   let lock: ShutdownLock | undefined
   let readiness: Readiness = nothingKnown
@@ -48,13 +46,14 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
 
   const show = (next: Readiness) => {
     readiness = next
-    const { reason, message, status } = shutdownReadiness(readiness)
+    const condition = shutdownReadiness(readiness)
+    const { reason, message, status } = condition
     if (shown === `${reason} ${message}`) return
     shown = `${reason} ${message}`
     const facts = { reason, because: message }
     if (status === 'True' && reason === 'DelayLockHeld') log.info('Shutdowns wait for the pods', facts)
     else log.warn('Shutdowns may not wait for the pods', facts)
-    needs.changed()
+    writes.shutdownConditions.set([condition])
   }
 
   const letGo = () => {
@@ -83,9 +82,9 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   const look = async (session: ShutdownSession) => {
     // A signal may be anybody's; what logind itself says is not.
     if (!(await session.isPreparing())) leave.callOff()
-    else if (leave.goingDown() === undefined) await begin(session)
+    else if (writes.goingDown.get() === undefined) await begin(session)
     hint = undefined
-    if (leave.goingDown() !== undefined) return
+    if (writes.goingDown.get() !== undefined) return
     const { grantedMs, shares, denied } = await settleDelay(session)
     let { isHeld, others } = await session.locks(lock)
     if (lock === undefined || !isHeld) {
@@ -127,8 +126,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   }
 
   return {
-    goingDown: leave.goingDown,
-    conditions: () => (shown === '' ? [] : [shutdownReadiness(readiness)]),
+    name: 'shutdown',
     async run(signal) {
       if (isShutdownOff(settings)) return aborted(signal)
       // A bus may come later than we do.
@@ -142,7 +140,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
           failures = clock.monotonicMs() - openedMs > lookMs ? 1 : failures + 1
           log.debug('logind is out of reach', { error })
           // The lock is a file that logind holds the other end of: it outlives the bus.
-          const isLost = leave.goingDown() === undefined && (failures > 2 || lock === undefined)
+          const isLost = writes.goingDown.get() === undefined && (failures > 2 || lock === undefined)
           if (isLost) show({ ...readiness, held: undefined, trouble: messageOf(error) })
           await clock.sleep(backoffMs(failures - 1, retry, random), signal)
         }

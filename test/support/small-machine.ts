@@ -11,19 +11,16 @@ import { mountPoints, mountsAt, unmount } from '../../agent/adapters/disk/mounts
 import { volumeStore } from '../../agent/adapters/disk/volume-store.ts'
 import { dockerRuntime } from '../../agent/adapters/docker/docker-runtime.ts'
 import { readInventory } from '../../agent/adapters/kernel/host-inventory.ts'
-import { hostSignals } from '../../agent/adapters/kernel/host-signals.ts'
 import { kernelLog } from '../../agent/adapters/kernel/kernel-log.ts'
-import { podUsage } from '../../agent/adapters/kernel/pod-usage.ts'
+import { agentBoard } from '../../agent/assembly/board.ts'
+import { assembleContainers } from '../../agent/assembly/containers.ts'
+import { assembleNodeStatus } from '../../agent/assembly/node-status.ts'
+import { assemblePressure } from '../../agent/assembly/pressure.ts'
 import { type AgentConfigurationFile, agentConfiguration, emptyAgentConfiguration } from '../../agent/configuration.ts'
-import { evictionManager } from '../../agent/eviction/eviction-manager.ts'
-import { oomWatch } from '../../agent/eviction/oom-watch.ts'
-import { storageLimits } from '../../agent/eviction/storage-limits.ts'
 import { nodeEvents } from '../../agent/node/node-event.ts'
-import { nodeStatusManager } from '../../agent/node/node-status-manager.ts'
-import { podGarbageCollector } from '../../agent/pods/garbage/garbage-collector.ts'
+import { unknownRuntime } from '../../agent/node/runtime-health.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
 import { fakeControlPlane } from '../../agent/testing/fake-control-plane.ts'
-import { containerRoster } from '../../agent/usage/roster.ts'
 import type { NodeCondition, NodeStatus } from '../../api/node.ts'
 import type { PodStatus } from '../../api/pod.ts'
 import { type Clock, systemClock } from '../../daemon/clock.ts'
@@ -81,72 +78,49 @@ export async function smallMachine(
   const configuration = agentConfiguration({ ...emptyAgentConfiguration, ...settings })
   const log = quietLog(t)
   const controlPlane = fakeControlPlane()
+  const board = agentBoard()
+  // No loop of this machine inspects the engine or the hardware.
+  board.runtime.set({ ...unknownRuntime, answering: true, answeredMs: systemClock.monotonicMs() })
+  board.machineHealth.set({ conditions: [], problems: [] })
   const event = nodeEvents({ controlPlane, clock: systemClock }, 'pi-01')
 
   const seeing = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
   const engine = blindEngine ? blind(seeing) : seeing
   const kernel = kernelLog({ root: '/', clock: systemClock, log })
-  const kills = oomWatch({ kernel, event, clock: systemClock, log })
-  const roster = containerRoster({ list: () => engine.listContainers(), clock: systemClock })
-  const runtime = kills.knowing(roster.overhearing(engine))
   const volumes = { dataDirectory: data, memoryDirectory: join(folder, 'memory') }
-  const usage = podUsage({ root, roster, volumes, clock: systemClock })
-  const signals = hostSignals({ root, dataDirectory: data, imageDirectory: () => dockerd.rootDirectory })
+  const imageDirectory = () => dockerd.rootDirectory
+  const containers = assembleContainers({
+    root,
+    volumes,
+    engine,
+    imageDirectory,
+    kernel,
+    event,
+    clock: systemClock,
+    log,
+  })
   const node = nodeOnDocker(t, dockerd, {
-    runtime,
+    runtime: containers.runtime,
     volumes: volumeStore(volumes),
     log,
-    pressures: () => eviction.pressures() ?? [],
+    pressures: () => board.pressures.get() ?? [],
   })
-  const garbage = podGarbageCollector(
-    { runtime, pods: node.manager, signals, event, clock: systemClock, log },
-    configuration.garbage,
-  )
-  const eviction = evictionManager(
-    {
-      signals,
-      pods: node.manager,
-      usage,
-      reclaim: garbage,
-      event,
-      clock: hurried(),
-      log,
-      changed: () => status.wake(),
-    },
-    {
-      thresholds: [...configuration.evictionHard, ...configuration.evictionSoft],
-      transitionMs: configuration.evictionPressureTransitionMs,
-      maxPodGraceSeconds: configuration.evictionMaxPodGraceSeconds,
-      stallWarnings: new Map(configuration.pressureStallWarning),
-    },
-  )
-  const limits = storageLimits({ pods: node.manager, usage, imagesApart: eviction.imagesApart, clock: hurried(), log })
-  const { machine, system } = await readInventory({ root, dataDirectory: data })
-  const status = nodeStatusManager(
-    {
-      machine,
-      system,
-      addresses: async () => [{ type: 'InternalIP', address: '192.0.2.11' }],
-      pressures: eviction.pressures,
-      runtime: { looked: () => true, problems: () => [], info: () => undefined, images: () => [] },
-      controlPlane,
-      clock: systemClock,
-      random: () => 0.5,
-      log,
-    },
-    {
-      nodeName: 'pi-01',
-      agentVersion: 'test',
-      maxPods: 110,
-      podsPerCore: 0,
-      reserved: [],
-      updateMs: 10_000,
-      reportMs: 300_000,
-      rebooted: false,
-    },
-  )
+  const pods = node.manager
+  const shared = { board, configuration, event, log }
+  const pressure = assemblePressure({ ...shared, containers, pods, clock: systemClock, clockFor: hurried })
+  const inventory = await readInventory({ root, dataDirectory: data })
+  const status = assembleNodeStatus({
+    ...shared,
+    nodeName: 'pi-01',
+    inventory,
+    addresses: async () => [{ type: 'InternalIP', address: '192.0.2.11' }],
+    rebooted: false,
+    controlPlane,
+    clock: systemClock,
+    random: () => 0.5,
+  })
   const stopping = new AbortController()
-  const loops = [kernel, eviction, limits, status].map((loop) => loop.run(stopping.signal))
+  const loops = [kernel, ...pressure, status].map((loop) => loop.run(stopping.signal))
   t.teardown(async () => {
     stopping.abort()
     await Promise.all(loops)

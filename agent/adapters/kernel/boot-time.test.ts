@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { until } from '../../testing/until.ts'
 import { openBootTime } from './boot-time.ts'
@@ -28,7 +29,8 @@ async function boot(t: Test, { folder = aFolder(t), rebooted = true, hostUpS = 0
   }
   let connected = false
   const stopping = new AbortController()
-  const needs = { dataDirectory: folder, rebooted, isConnected: () => connected, uptimeMs, clock }
+  const bootMs = cell<number | undefined>(undefined)
+  const needs = { dataDirectory: folder, rebooted, isConnected: () => connected, uptimeMs, clock, writes: { bootMs } }
   const bootTime = await openBootTime(needs)
   const running = bootTime.run(stopping.signal)
   t.teardown(async () => {
@@ -38,7 +40,7 @@ async function boot(t: Test, { folder = aFolder(t), rebooted = true, hostUpS = 0
   const file = join(folder, 'boot-seconds')
   return {
     folder,
-    bootTime,
+    bootMs: bootMs.get,
     file,
     /** The controller is found so long after power on. */
     async finds(afterS: number) {
@@ -52,16 +54,16 @@ async function boot(t: Test, { folder = aFolder(t), rebooted = true, hostUpS = 0
 
 test('a boot is measured until the controller is found, and known to the next agent', async (t) => {
   const first = await boot(t)
-  t.equal(first.bootTime.ms, undefined, 'never measured')
+  t.equal(first.bootMs(), undefined, 'never measured')
   await first.finds(42)
-  await until('it is written', () => first.bootTime.ms !== undefined && first.written() === '43\n')
-  t.equal(first.bootTime.ms, 43_000)
+  await until('it is written', () => first.bootMs() !== undefined && first.written() === '43\n')
+  t.equal(first.bootMs(), 43_000)
 
   const again = await boot(t, { folder: first.folder, hostUpS: 7_000 })
-  t.equal(again.bootTime.ms, 43_000)
+  t.equal(again.bootMs(), 43_000)
   const before = statSync(again.file).ino
   await again.finds(48)
-  t.equal(again.bootTime.ms, 43_000, 'a little more or less is nothing to write down')
+  t.equal(again.bootMs(), 43_000, 'a little more or less is nothing to write down')
   t.equal(statSync(again.file).ino, before)
   const slow = await boot(t, { folder: first.folder, hostUpS: 7_000 })
   await slow.finds(89)
@@ -71,23 +73,23 @@ test('a boot is measured until the controller is found, and known to the next ag
 test('what is no boot is not measured', async (t) => {
   const restarted = await boot(t, { rebooted: false })
   await restarted.finds(30)
-  t.equal(restarted.bootTime.ms, undefined, 'the agent was started again')
+  t.equal(restarted.bootMs(), undefined, 'the agent was started again')
   const away = await boot(t)
   await away.finds(16 * 60)
-  t.equal(away.bootTime.ms, undefined, 'the controller was away')
+  t.equal(away.bootMs(), undefined, 'the controller was away')
 })
 
 test('a number that was spoiled is not believed', async (t) => {
   for (const text of ['9043\n', '43', '', '\0\0\0', '-4\n', 'soon\n']) {
     const folder = aFolder(t)
     writeFileSync(join(folder, 'boot-seconds'), text)
-    const { bootTime } = await boot(t, { folder, rebooted: false })
-    t.equal(bootTime.ms, undefined, JSON.stringify(text))
+    const { bootMs } = await boot(t, { folder, rebooted: false })
+    t.equal(bootMs(), undefined, JSON.stringify(text))
   }
 })
 
 test('a disk that takes no writes is no reason to fail', async (t) => {
-  const { bootTime, finds } = await boot(t, { folder: '/proc/none' })
+  const { bootMs, finds } = await boot(t, { folder: '/proc/none' })
   await finds(20)
-  t.equal(bootTime.ms, 21_000)
+  t.equal(bootMs(), 21_000)
 })

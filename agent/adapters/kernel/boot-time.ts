@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { aborted } from '../../../daemon/aborted.ts'
+import type { Cell } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import type { Loop } from '../../../daemon/run.ts'
@@ -14,12 +15,10 @@ export type BootTimeNeeds = {
   /** Since power on. */
   readonly uptimeMs: () => number
   readonly clock: Clock
-}
-
-/** Loop: until the controller is found; nobody waits for it. */
-export interface BootTime extends Loop {
-  /** Undefined until it was measured once. */
-  readonly ms: number | undefined
+  readonly writes: {
+    /** Duration of a boot in milliseconds; undefined until it was measured once. */
+    readonly bootMs: Cell<number | undefined>
+  }
 }
 
 /** Who finds its controller later than this waited for something else. */
@@ -28,24 +27,23 @@ const longestMs = 15 * 60_000
 const changedBy = 0.25
 const lookMs = 1_000
 
-export async function openBootTime(needs: BootTimeNeeds): Promise<BootTime> {
-  const { dataDirectory, rebooted, isConnected, uptimeMs, clock } = needs
+/** Reads the last measurement. The loop measures this boot until the controller is connected. */
+export async function openBootTime(needs: BootTimeNeeds): Promise<Loop> {
+  const { dataDirectory, rebooted, isConnected, uptimeMs, clock, writes } = needs
   const path = join(dataDirectory, 'boot-seconds')
-  let ms = believed(await readFile(path, 'utf8').catch(() => ''))
+  writes.bootMs.set(believed(await readFile(path, 'utf8').catch(() => '')))
 
   const measured = async (tookMs: number) => {
+    const ms = writes.bootMs.get()
     if (ms !== undefined && Math.abs(tookMs - ms) <= ms * changedBy) return
     const seconds = Math.ceil(tookMs / 1000)
-    ms = seconds * 1000
+    writes.bootMs.set(seconds * 1000)
     // A card that takes no writes is no reason to fail.
     await replaceFile(path, `${seconds}\n`).catch(() => undefined)
   }
 
   return {
     name: 'boot-time',
-    get ms() {
-      return ms
-    },
     async run(signal) {
       const mayWait = () => !signal.aborted && rebooted && uptimeMs() <= longestMs
       while (mayWait() && !isConnected()) await clock.sleep(lookMs, signal)

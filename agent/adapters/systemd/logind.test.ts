@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { systemClock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../../assembly/board.ts'
 import { goodbyeFor } from '../../shutdown/goodbye.ts'
 import type { ShutdownListener } from '../../shutdown/inhibitor.ts'
 import { shutdownManager } from '../../shutdown/shutdown-manager.ts'
@@ -146,6 +147,7 @@ test('where the file cannot be written that is why, and the lock is there to be 
 test('a reboot that logind announces is one in the goodbye', { skip: noDBus }, async (t) => {
   const { double, inhibitor } = await aLogind(t)
   const words: string[] = []
+  const board = agentBoard()
   const manager = shutdownManager(
     {
       inhibitor,
@@ -165,13 +167,13 @@ test('a reboot that logind announces is one in the goodbye', { skip: noDBus }, a
       random: () => 0.5,
       log: quietLog(t),
       tell: () => undefined,
-      changed: () => undefined,
+      writes: board,
     },
     { graceMs: undefined, criticalMs: undefined, byPriority: [] },
   )
   const stopping = new AbortController()
   const running = manager.run(stopping.signal)
-  await until('the lock is held', () => manager.conditions()[0]?.status === 'True')
+  await until('the lock is held', () => board.shutdownConditions.get()[0]?.status === 'True')
   double.prepare(true, 'reboot')
   await until('the machine may go', none(double))
   t.same(words, ['reboot'])

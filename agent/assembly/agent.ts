@@ -1,0 +1,127 @@
+/** Configuration and identity → adapters → a list of loops, which run until the signal aborts. The loops meet at the board. */
+import { hostname as machineName } from 'node:os'
+import { join } from 'node:path'
+import type { Log } from '../../daemon/log.ts'
+import { version } from '../../daemon/process/version.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
+import { notifierLoop, type SystemdNotifier } from '../../daemon/watchdog/systemd-notifier.ts'
+import { dockerRuntime } from '../adapters/docker/docker-runtime.ts'
+import { hostAddresses } from '../adapters/kernel/node-addresses.ts'
+import { mqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
+import type { RunRequest } from '../command-line.ts'
+import type { AgentConfiguration } from '../configuration.ts'
+import type { Identity } from '../join/identity.ts'
+import { leaseManager } from '../node/lease-manager.ts'
+import { nodeEvents } from '../node/node-event.ts'
+import { runtimeHealth, runtimeView } from '../node/runtime-health.ts'
+import { agentBoard } from './board.ts'
+import { assembleContainers } from './containers.ts'
+import { assembleLocalEndpoint } from './local-endpoint.ts'
+import { type AgentMachine, openMachine } from './machine.ts'
+import { assembleMachineHealth } from './machine-health.ts'
+import { assembleMembership } from './membership.ts'
+import { assembleNodeStatus } from './node-status.ts'
+import { assemblePods } from './pods.ts'
+import { assemblePressure } from './pressure.ts'
+import { assembleShutdown, type Farewell, farewell } from './shutdown.ts'
+import { readStaticPods } from './static-pods.ts'
+
+export type Assembly = {
+  readonly request: RunRequest
+  readonly configuration: AgentConfiguration
+  readonly identity: Identity
+  readonly log: Log
+  /** Receives readiness and the watchdog ping; undefined when the agent runs without a service manager. */
+  readonly service: SystemdNotifier | undefined
+}
+
+/** Resolves when every loop has ended after an abort; rejects when one ended by itself. */
+export async function runAgent(assembly: Assembly, signal: AbortSignal): Promise<void> {
+  const { request, identity, log } = assembly
+  const { dataDir, root } = request
+  const { certificate, nodeName } = identity
+  const machine = await openMachine({ root, dataDir, certificate, log })
+  const { rebooted } = machine.boot
+  log.info('Agent starting', { node: nodeName, version, controller: identity.mqttUrl, rebooted })
+  await runLoops(await agentLoops(assembly, machine), signal, log)
+  await machine.boot.stop()
+}
+
+async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<readonly Loop[]> {
+  const { request, configuration, identity, log, service } = assembly
+  const { dataDir, root } = request
+  const { nodeName } = identity
+  const { boot, clock, inventory, kernel, random, volumes, watch } = machine
+  const board = agentBoard()
+  const goodbye = farewell({ root, board, clock })
+  const controlPlane = connection(assembly, machine, goodbye)
+  const event = nodeEvents({ controlPlane, clock }, nodeName)
+  const engine = dockerRuntime({
+    socketPath: request.dockerSocket,
+    nodeName,
+    seccompDirectory: join(dataDir, 'seccomp'),
+    root,
+  })
+  const health = runtimeView(board.runtime, clock)
+  const imageDirectory = () => health.info()?.rootDirectory
+  const containers = assembleContainers({ root, volumes, engine, imageDirectory, kernel, event, clock, log })
+  const { runtime } = containers
+  const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
+  const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
+  const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, log }
+  const pods = assemblePods({ ...shared, runtime })
+  const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
+  const { podNetworkProblem } = engine
+  const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem })
+  const shutdown = await assembleShutdown({ ...shared, pods, goodbye })
+  const status = assembleNodeStatus({
+    ...shared,
+    inventory,
+    addresses: hostAddresses({ root, clock }, { nodeName, hostname: machineName(), nodeIP: configuration.nodeIP }),
+    rebooted: boot.rebooted,
+    clock: watch.clockFor('node-status'),
+    random,
+  })
+  const lease: Loop = {
+    name: 'lease',
+    run: leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }).run,
+  }
+  const membership = assembleMembership({ ...shared, identity, status, pods })
+  const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
+  const { endpoint, sampler } = assembleLocalEndpoint({ ...shared, health, pods, containers, problems: hanging })
+  const connect: Loop = {
+    name: 'control-plane',
+    run: (signal) => {
+      const stats = configuration.metered ? {} : { stats: sampler.call }
+      return controlPlane.run({ ...membership.listener, ...stats }, signal)
+    },
+  }
+  const statusLine = () => {
+    const link = controlPlane.connected ? 'connected to' : 'no connection to'
+    const node = `Node ${nodeName}: ${pods.pods().length} pods, ${link} ${identity.mqttUrl}`
+    return [node, ...health.problems()].join('; ')
+  }
+  /** Ready without the controller: a machine that restarts without a network runs its pods. */
+  const view = { ready: health.looked, problems: hanging, status: statusLine }
+  return [
+    ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
+    ...[connect, ...membership.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
+    ...[...machineHealth, status, lease, pods, ...shutdown, sampler, endpoint],
+  ]
+}
+
+function connection({ request, configuration, identity, log }: Assembly, machine: AgentMachine, goodbye: Farewell) {
+  const { clock, date, inventory, random } = machine
+  return mqttControlPlane(
+    { clock, random, log, leave: goodbye.now },
+    {
+      ...identity,
+      agentVersion: version,
+      bootID: inventory.system.bootID,
+      knownTime: date.knownTime,
+      root: request.root,
+      leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
+      warningsOnly: configuration.metered,
+    },
+  )
+}

@@ -1,0 +1,52 @@
+/**
+ * The cells at which the agent's loops meet. Each cell has one writer. A loop names what it reads and writes in its needs
+ * (`reads`, `writes`), so that loops are built in any order and none holds another one.
+ */
+import type { NodeStatus, PressureType } from '../../api/node.ts'
+import type { Pod } from '../../api/pod.ts'
+import { type Cell, cell } from '../../daemon/cell.ts'
+import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
+import type { MachineCondition } from '../node/conditions.ts'
+import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/runtime-health.ts'
+import type { Departing } from '../shutdown/departure.ts'
+
+export type AgentBoard = {
+  /** Written by eviction; undefined until the signals were read once. Read by node status and pod admission. */
+  readonly pressures: Cell<readonly PressureType[] | undefined>
+  /** Written by eviction: images have a filesystem of their own. Read by the storage limits. */
+  readonly imagesApart: Cell<boolean | undefined>
+  /** Written by runtime health. Read by node status, machine health, host signals, container options. */
+  readonly runtime: Cell<RuntimeState>
+  /** Written by machine health; undefined until the checks ran once. Read by node status. */
+  readonly machineHealth: Cell<MachineHealth | undefined>
+  /** Written by shutdown. Read by node status. */
+  readonly shutdownConditions: Cell<readonly MachineCondition[]>
+  /** Written by shutdown. Read by node status, pod admission, and for the leave message. */
+  readonly goingDown: Cell<Departing | undefined>
+  /** Written by shutdown when the control plane has received `goingDown`. Read by node status. */
+  readonly departureReported: Cell<Departing | undefined>
+  /** Written by the measurement of the boot. Read for the leave message. */
+  readonly bootMs: Cell<number | undefined>
+  /** Written by node status; undefined until the first one. Read by registration, pod admission, container options. */
+  readonly nodeStatus: Cell<NodeStatus | undefined>
+  /** Written by static pods; undefined while the folder was not read. Read by pods and mirror pods. */
+  readonly staticPods: Cell<readonly Pod[] | undefined>
+}
+
+export function agentBoard(): AgentBoard {
+  return {
+    pressures: cell<readonly PressureType[] | undefined>(
+      undefined,
+      (before, after) => before?.join() === after?.join(),
+    ),
+    imagesApart: cell<boolean | undefined>(undefined),
+    runtime: cell(unknownRuntime, isSameRuntime),
+    machineHealth: cell<MachineHealth | undefined>(undefined, isSameHealth),
+    shutdownConditions: cell<readonly MachineCondition[]>([]),
+    goingDown: cell<Departing | undefined>(undefined),
+    departureReported: cell<Departing | undefined>(undefined),
+    bootMs: cell<number | undefined>(undefined),
+    nodeStatus: cell<NodeStatus | undefined>(undefined),
+    staticPods: cell<readonly Pod[] | undefined>(undefined),
+  }
+}

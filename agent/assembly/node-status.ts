@@ -1,0 +1,67 @@
+/** The status of the node, from the configuration, the machine and the board. */
+import type { NodeAddress } from '../../api/node.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { nodeVersion } from '../../daemon/process/version.ts'
+import { findDevices } from '../adapters/kernel/host-devices.ts'
+import type { Inventory } from '../adapters/kernel/host-inventory.ts'
+import type { AgentConfiguration } from '../configuration.ts'
+import { reservedBelow } from '../eviction/thresholds.ts'
+import type { ControlPlane } from '../node/control-plane.ts'
+import type { NodeEvent } from '../node/node-event.ts'
+import { type NodeStatusManager, nodeStatusManager } from '../node/node-status-manager.ts'
+import { runtimeView } from '../node/runtime-health.ts'
+import type { MachineDevices } from '../pods/containers/devices.ts'
+import type { AgentBoard } from './board.ts'
+
+export type NodeStatusParts = {
+  readonly board: AgentBoard
+  readonly configuration: AgentConfiguration
+  readonly nodeName: string
+  readonly inventory: Inventory
+  readonly addresses: () => Promise<readonly NodeAddress[]>
+  /** The machine was started since the last start of the agent. */
+  readonly rebooted: boolean
+  readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'confirmNodeStatus'>
+  readonly event: (event: NodeEvent) => void
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+export function assembleNodeStatus(parts: NodeStatusParts): NodeStatusManager {
+  const { board, configuration, nodeName, inventory, addresses, rebooted, controlPlane, event, clock, random, log } =
+    parts
+  return nodeStatusManager(
+    {
+      ...inventory,
+      addresses,
+      devices: async () => counted(await findDevices(configuration.devices)),
+      reads: { ...board, runtime: runtimeView(board.runtime, clock) },
+      writes: board,
+      controlPlane,
+      event,
+      clock,
+      random,
+      log,
+    },
+    {
+      nodeName,
+      agentVersion: nodeVersion,
+      maxPods: configuration.maxPods,
+      podsPerCore: configuration.podsPerCore,
+      reserved: [
+        configuration.systemReserved,
+        configuration.kubeReserved,
+        reservedBelow(configuration.evictionHard, inventory.machine),
+      ],
+      updateMs: configuration.nodeStatusUpdateMs,
+      reportMs: configuration.nodeStatusReportMs,
+      rebooted,
+    },
+  )
+}
+
+function counted(devices: MachineDevices) {
+  return Object.fromEntries([...devices].map(([resource, paths]) => [resource, paths.length]))
+}

@@ -1,0 +1,78 @@
+/** The pods of this node: the pod manager with the adapters it uses, and the node as the board shows it. */
+import { machine as unameMachine } from 'node:os'
+import type { Log } from '../../daemon/log.ts'
+import { checkpointPath, fileCheckpoint } from '../adapters/disk/checkpoint.ts'
+import { volumeStore } from '../adapters/disk/volume-store.ts'
+import { networkProbes } from '../adapters/http/network-probes.ts'
+import { findDevices } from '../adapters/kernel/host-devices.ts'
+import { hostPlatform } from '../adapters/kernel/host-platform.ts'
+import { readResolver } from '../adapters/kernel/host-resolver.ts'
+import type { AgentConfiguration } from '../configuration.ts'
+import type { ControlPlane } from '../node/control-plane.ts'
+import { defaultPodManagerSettings, type PodManager, type PodManagerNeeds, podManager } from '../pods/pod-manager.ts'
+import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { AgentBoard } from './board.ts'
+import type { AgentMachine } from './machine.ts'
+
+export type PodParts = {
+  readonly root: string
+  readonly dataDir: string
+  readonly board: AgentBoard
+  readonly configuration: AgentConfiguration
+  readonly nodeName: string
+  readonly machine: AgentMachine
+  readonly runtime: ContainerRuntime
+  readonly controlPlane: ControlPlane
+  readonly log: Log
+}
+
+export function assemblePods(parts: PodParts): PodManager {
+  const { root, dataDir, board, configuration, nodeName, machine, runtime, controlPlane, log } = parts
+  const { boot, clock, date, inventory, random, sensors, volumes } = machine
+  const uptimeMs = () => sensors.time().uptimeMs
+  const pods = podManager(
+    {
+      runtime,
+      volumes: volumeStore(volumes),
+      hostResolver: () => readResolver(root),
+      platformProblem: hostPlatform({ root, machine: unameMachine() }),
+      devices: () => findDevices(configuration.devices),
+      controlPlane,
+      network: networkProbes(),
+      date: { nowMs: date.nowMs, uptimeMs },
+      gate: boot.startGate({ clock, uptimeMs, log }),
+      checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
+      node: nodeOn(board, inventory.machine.memoryBytes),
+      clock,
+      random,
+      log,
+    },
+    {
+      ...defaultPodManagerSettings,
+      nodeName,
+      podPidsLimit: configuration.podPidsLimit,
+      keptDead: keptDead(configuration),
+      pulls: configuration.imagePulls,
+    },
+  )
+  board.staticPods.subscribe(pods.staticPods)
+  return pods
+}
+
+function nodeOn(board: AgentBoard, memoryCapacityBytes: number): PodManagerNeeds['node'] {
+  return {
+    isKnown: () => board.nodeStatus.get() !== undefined,
+    hostIP: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
+    allocatable: () => board.nodeStatus.get()?.allocatable ?? {},
+    memoryCapacityBytes: () => memoryCapacityBytes,
+    kernelLimits: () => board.runtime.get().info,
+    pressures: () => board.pressures.get() ?? [],
+    isShuttingDown: () => board.goingDown.get() !== undefined,
+  }
+}
+
+/** The sync of a pod removes its dead containers at once, as the kubelet does; the collector removes the rest. */
+function keptDead({ garbage }: AgentConfiguration): number {
+  const { maxPerPodContainer } = garbage.containers
+  return maxPerPodContainer < 0 ? Number.POSITIVE_INFINITY : Math.max(1, maxPerPodContainer)
+}
