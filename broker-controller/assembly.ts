@@ -23,7 +23,7 @@ import { nodeInbox } from './broker/node-inbox.ts'
 import { nodeOutbox } from './broker/node-outbox.ts'
 import { statsCaller } from './broker/stats-caller.ts'
 import { makeBackup } from './commands/backup.ts'
-import type { Flags } from './commands/command-line.ts'
+import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import { builtInKinds, controlLoops } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
@@ -40,7 +40,7 @@ const storeDeadlineMs = 5_000
 
 export type BrokerControllerNeeds = {
   readonly configuration: ControllerConfiguration
-  readonly flags: Flags
+  readonly flags: ControllerFlags
   readonly log: Log
   /** Is notified when the controller is ready, and while it is healthy; undefined: there is no service manager. */
   readonly service: SystemdNotifier | undefined

@@ -1,6 +1,8 @@
 import { test } from 'tap'
 import { decodeConfiguration } from '../daemon/process/configuration-file.ts'
-import { help, readCommandLine } from './commands/command-line.ts'
+import { helpText } from '../daemon/process/help-text.ts'
+import { readControllerCommandLine } from './commands/command-line.ts'
+import { controllerProgram } from './commands/command-table.ts'
 import {
   ControllerConfigurationSchema,
   controllerConfiguration,
@@ -15,14 +17,14 @@ import { anyAddress, serverNames } from './server-names.ts'
 const header = 'apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\n'
 
 function configured(argv: readonly string[], yaml = '') {
-  const read = readCommandLine(argv)
+  const read = readControllerCommandLine(argv)
   if (read.want !== 'run') throw new Error(read.want)
   const file = decodeConfiguration(`${header}${yaml}`, ControllerConfigurationSchema, 'test.yaml')
   return controllerConfiguration({ flags: read.flags, file, isTerminal: false })
 }
 
 test('without a word everything has Kubernetes’ default', async (t) => {
-  const { flags } = { flags: readCommandLine([]) }
+  const { flags } = { flags: readControllerCommandLine([]) }
   if (flags.want !== 'run') return t.fail()
   const defaults = controllerConfiguration({ flags: flags.flags, file: emptyControllerConfiguration, isTerminal: true })
   t.same(defaults.listen, { apiPort: 6443, mqttPort: 8883, bindAddress: undefined })
@@ -51,14 +53,13 @@ test('nodes get addresses for pods from the range that is configured, or none', 
 })
 
 test('everything that is wrong is told at once, each with its place', async (t) => {
-  const flags = ['--api-port', '70000', '--bind-address', 'here', '--host', 'no_name', '--log-format', 'xml']
-  const file = 'nodeMonitorPeriod: soon\nunhealthyZoneThreshold: 2\n'
+  const flags = ['--bind-address', 'here', '--host', 'no_name']
+  const file = 'apiPort: 70000\nnodeMonitorPeriod: soon\nunhealthyZoneThreshold: 2\n'
   const error = t.throws(() => configured(flags, file)) as { problems?: readonly string[] }
   t.same(error.problems, [
     'host "no_name" must be an IP address or a host name',
-    '--api-port: 70000 must be a port, 0 to 65535',
+    'apiPort: 70000 must be a port, 0 to 65535',
     '--bind-address: "here" must be an IP address',
-    '--log-format: xml must be one of json, text, journal',
     'nodeMonitorPeriod: "soon" must be a length of time of at least 100ms (like 10s or 5m)',
     'unhealthyZoneThreshold: 2 must be between 0 and 1',
   ])
@@ -71,15 +72,34 @@ test('everything that is wrong is told at once, each with its place', async (t) 
   })
 })
 
-test('the command line says what is wanted', async (t) => {
-  t.match(readCommandLine(['--check']), { want: 'check' })
-  t.match(readCommandLine(['--help']), { want: 'help' })
-  t.match(readCommandLine(['help']), { want: 'help' })
-  t.match(readCommandLine(['--version']), { want: 'version' })
-  t.match(readCommandLine(['token', 'create', '--ttl', '1h']), { want: 'token', argv: ['create', '--ttl', '1h'] })
-  t.match(readCommandLine(['start']), { want: 'refuse', why: 'Not understood: start' })
-  t.match(readCommandLine(['--api-prt', '1']), { want: 'refuse', why: /--api-prt/ })
-  for (const flag of ['--data-dir', '--config', '--kubeconfig', '--check']) t.match(help, flag)
+test('the command line decides between running, checking, a command and a text', async (t) => {
+  t.match(readControllerCommandLine(['--check']), { want: 'check' })
+  for (const argv of [['--help'], ['help'], ['run', '--help']]) {
+    t.match(readControllerCommandLine(argv), { want: 'help', text: /--data-dir .*--config .*--kubeconfig .*--check/s })
+  }
+  t.match(readControllerCommandLine(['--version']), { want: 'help', text: /^bramble-controller \d/ })
+  t.match(readControllerCommandLine(['token', 'create', '--ttl', '1h']), {
+    want: 'token',
+    argv: ['create', '--ttl', '1h'],
+  })
+  const refused = {
+    start: /^Unexpected "start": use run, token, .*\nTry 'bramble-controller --help'\.\n$/,
+    '--api-prt': /--api-prt/,
+    '--api-port=70000': /^Invalid value "70000" for --api-port: use a whole number from 0 to 65535\./,
+    '--log-format=xml': /^Invalid value "xml" for --log-format: use one of json, text, journal\./,
+  }
+  for (const [argument, text] of Object.entries(refused)) {
+    t.match(readControllerCommandLine([argument]), { want: 'refuse', text }, argument)
+  }
+})
+
+test('every command of the table has its help and is completed', async (t) => {
+  for (const [word, row] of Object.entries(controllerProgram.commands)) {
+    t.match(helpText(row), `Usage: bramble-controller ${word}`)
+  }
+  const script = readControllerCommandLine(['completion', 'bash'])
+  t.match(script, { want: 'help', text: /rollover.*--print-join-command/s })
+  t.match(readControllerCommandLine(['completion', 'fish']), { want: 'refuse', text: /use bash/ })
 })
 
 test('a controller is known by every name and address of its machine', async (t) => {

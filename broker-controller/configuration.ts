@@ -3,9 +3,9 @@ import { isIP } from 'node:net'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
-import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
+import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
-import type { Flags } from './commands/command-line.ts'
+import type { ControllerFlags } from './commands/command-line.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import {
@@ -102,7 +102,7 @@ export const emptyControllerConfiguration: ControllerConfigurationFile = {
 }
 
 type Given = {
-  readonly flags: Flags
+  readonly flags: ControllerFlags
   readonly file: ControllerConfigurationFile
   /** Without a word on it: is there a person in front? */
   readonly isTerminal: boolean
@@ -110,117 +110,127 @@ type Given = {
 
 const dayMs = 24 * 3600_000
 
-/** Throws ConfigurationError with everything that is wrong. */
-export function controllerConfiguration({ flags, file, isTerminal }: Given): ControllerConfiguration {
-  const problems: string[] = []
+type Fields = ReturnType<typeof fieldReaders>
+
+/** Reads one field each, and adds to `problems` what is wrong with it. */
+function fieldReaders({ flags, file }: Given, problems: string[]) {
   const check = <T>(value: T, fine: boolean, problem: string): T => {
     if (!fine) problems.push(problem)
     return value
   }
-  const port = (name: 'apiPort' | 'mqttPort', flag: string, otherwise: number) => {
-    const typed = flags[name]
-    const value = typed === undefined ? (file[name] ?? otherwise) : /^\d+$/.test(typed) ? Number(typed) : Number.NaN
-    const where = typed === undefined ? name : flag
-    return check(value, value >= 0 && value <= 65_535, `${where}: ${typed ?? value} must be a port, 0 to 65535`)
+  return {
+    check,
+    port(name: 'apiPort' | 'mqttPort', otherwise: number) {
+      const value = flags[name] ?? file[name] ?? otherwise
+      return check(value, value >= 0 && value <= 65_535, `${name}: ${value} must be a port, 0 to 65535`)
+    },
+    span(name: FieldOf<ControllerConfigurationFile, string>, otherwiseMs: number, leastMs: number) {
+      const written = file[name]
+      const ms = written === undefined ? otherwiseMs : (parseDuration(written) ?? Number.NaN)
+      const least = leastMs > 0 ? ` of at least ${leastMs}ms` : ''
+      const problem = `${name}: ${JSON.stringify(written)} must be a length of time${least} (like 10s or 5m)`
+      return check(ms, ms >= leastMs, problem)
+    },
+    share(name: FieldOf<ControllerConfigurationFile, number>, otherwise: number) {
+      const value = file[name] ?? otherwise
+      const most = name === 'nodeEvictionRate' || name === 'secondaryNodeEvictionRate' ? 1000 : 1
+      return check(value, value >= 0 && value <= most, `${name}: ${value} must be between 0 and ${most}`)
+    },
+    count(name: FieldOf<ControllerConfigurationFile, number>, otherwise: number, least = 0) {
+      const value = file[name] ?? otherwise
+      return check(value, value >= least, `${name}: ${value} must be ${least} or more`)
+    },
+    address(name: 'bindAddress' | 'advertiseAddress', flag: string) {
+      const value = flags[name] ?? file[name]
+      const fine = value === undefined || isIP(value) > 0 || (name === 'advertiseAddress' && isName(value))
+      const kind = name === 'bindAddress' ? 'an IP address' : 'an IP address or a host name'
+      return check(value, fine, `${flags[name] === undefined ? name : flag}: ${JSON.stringify(value)} must be ${kind}`)
+    },
   }
-  const span = (name: FieldOf<ControllerConfigurationFile, string>, otherwiseMs: number, leastMs: number) => {
-    const written = file[name]
-    const ms = written === undefined ? otherwiseMs : (parseDuration(written) ?? Number.NaN)
-    const least = leastMs > 0 ? ` of at least ${leastMs}ms` : ''
-    return check(
-      ms,
-      ms >= leastMs,
-      `${name}: ${JSON.stringify(written)} must be a length of time${least} (like 10s or 5m)`,
-    )
-  }
-  const share = (name: FieldOf<ControllerConfigurationFile, number>, otherwise: number) => {
-    const value = file[name] ?? otherwise
-    const most = name === 'nodeEvictionRate' || name === 'secondaryNodeEvictionRate' ? 1000 : 1
-    return check(value, value >= 0 && value <= most, `${name}: ${value} must be between 0 and ${most}`)
-  }
-  const count = (name: FieldOf<ControllerConfigurationFile, number>, otherwise: number, least = 0) => {
-    const value = file[name] ?? otherwise
-    return check(value, value >= least, `${name}: ${value} must be ${least} or more`)
-  }
-  const address = (name: 'bindAddress' | 'advertiseAddress', flag: string) => {
-    const value = flags[name] ?? file[name]
-    const fine = value === undefined || isIP(value) > 0 || (name === 'advertiseAddress' && isName(value))
-    const kind = name === 'bindAddress' ? 'an IP address' : 'an IP address or a host name'
-    return check(value, fine, `${flags[name] === undefined ? name : flag}: ${JSON.stringify(value)} must be ${kind}`)
-  }
-  const oneOfWords = <Word extends string>(flag: string, typed: string | undefined, words: readonly Word[]) => {
-    const found = words.find((word) => word === typed)
-    check(found, typed === undefined || found !== undefined, `${flag}: ${typed} must be one of ${words.join(', ')}`)
-    return found
-  }
-  const nodeCidrs = (): NodeCidrSettings | undefined => {
-    if (file.allocateNodeCIDRs === false) return undefined
-    const { clusterCIDR, nodeCIDRMaskSize } = { ...defaultNodeCidrSettings, ...file }
-    const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
-    if (problem !== undefined) problems.push(problem)
-    return { clusterCIDR, nodeCIDRMaskSize }
-  }
+}
+
+/** Throws ConfigurationError with everything that is wrong. */
+export function controllerConfiguration(given: Given): ControllerConfiguration {
+  const { flags, file, isTerminal } = given
+  const problems: string[] = []
+  const read = fieldReaders(given, problems)
   const hosts = [...flags.hosts, ...(file.hosts ?? [])]
   for (const host of hosts)
-    check(host, isIP(host) > 0 || isName(host), `host ${JSON.stringify(host)} must be an IP address or a host name`)
+    read.check(
+      host,
+      isIP(host) > 0 || isName(host),
+      `host ${JSON.stringify(host)} must be an IP address or a host name`,
+    )
 
-  const usual = defaultNodeLifecycleSettings
   const configuration: ControllerConfiguration = {
     listen: {
-      apiPort: port('apiPort', '--api-port', 6443),
-      mqttPort: port('mqttPort', '--mqtt-port', 8883),
-      bindAddress: address('bindAddress', '--bind-address'),
+      apiPort: read.port('apiPort', 6443),
+      mqttPort: read.port('mqttPort', 8883),
+      bindAddress: read.address('bindAddress', '--bind-address'),
     },
-    advertiseAddress: address('advertiseAddress', '--advertise-address'),
+    advertiseAddress: read.address('advertiseAddress', '--advertise-address'),
     hosts,
     log: {
-      format:
-        oneOfWords('--log-format', flags.logFormat, logFormats) ?? file.logFormat ?? (isTerminal ? 'text' : 'json'),
-      level: oneOfWords('--log-level', flags.logLevel, ['error', 'warn', 'info', 'debug']) ?? file.logLevel ?? 'info',
+      format: flags.logFormat ?? file.logFormat ?? (isTerminal ? 'text' : 'json'),
+      level: flags.logLevel ?? file.logLevel ?? 'info',
     },
-    nodeLifecycle: {
-      nodeMonitorPeriodMs: span('nodeMonitorPeriod', usual.nodeMonitorPeriodMs, 100),
-      nodeMonitorGracePeriodMs: span('nodeMonitorGracePeriod', usual.nodeMonitorGracePeriodMs, 1_000),
-      nodeStartupGracePeriodMs: span('nodeStartupGracePeriod', usual.nodeStartupGracePeriodMs, 1_000),
-      nodeConnectionLossDebounceMs: span('nodeConnectionLossDebounce', usual.nodeConnectionLossDebounceMs, 0),
-      nodeLeaseDurationLimitMs: span('nodeLeaseDurationLimit', usual.nodeLeaseDurationLimitMs, 0),
-      nodeHeartbeatToleranceMs: span('nodeHeartbeatTolerance', usual.nodeHeartbeatToleranceMs, 0),
-      nodeEvictionRate: share('nodeEvictionRate', usual.nodeEvictionRate),
-      secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', usual.secondaryNodeEvictionRate),
-      unhealthyZoneThreshold: share('unhealthyZoneThreshold', usual.unhealthyZoneThreshold),
-      largeClusterSizeThreshold: count('largeClusterSizeThreshold', usual.largeClusterSizeThreshold),
-      plannedAbsenceLimitMs: span('plannedAbsenceLimit', usual.plannedAbsenceLimitMs, 0),
-      linkSuspicionPatienceMs: span('linkSuspicionPatience', usual.linkSuspicionPatienceMs, 0),
-      linkSuspicionWindowMs: span('linkSuspicionWindow', usual.linkSuspicionWindowMs, 0),
-      linkSuspicionShare: share('linkSuspicionShare', usual.linkSuspicionShare),
-      linkSuspicionNodes: count('linkSuspicionNodes', usual.linkSuspicionNodes, 2),
-      flappingLosses: count('flappingLosses', usual.flappingLosses),
-      flappingWindowMs: span('flappingWindow', usual.flappingWindowMs, 1_000),
-      flappingSettleTimeMs: span('flappingSettleTime', usual.flappingSettleTimeMs, 0),
-      conditionTaints: (file.conditionTaints ?? []).map((type) =>
-        check(
-          type,
-          /^[A-Z][A-Za-z0-9]{0,62}$/.test(type),
-          `conditionTaints: ${JSON.stringify(type)} must be the type of a condition (like KernelDeadlock)`,
-        ),
-      ),
-    },
+    nodeLifecycle: nodeLifecycleIn(file, read),
     taintEviction: {
       evictUnmanagedPods: file.evictUnmanagedPods ?? defaultTaintEvictionSettings.evictUnmanagedPods,
     },
-    terminatedPodGCThreshold: count('terminatedPodGCThreshold', defaultTerminatedPodGCThreshold),
-    eventLifetimeMs: span('eventTTL', defaultEventCleanup.lifetimeMs, 1_000),
+    terminatedPodGCThreshold: read.count('terminatedPodGCThreshold', defaultTerminatedPodGCThreshold),
+    eventLifetimeMs: read.span('eventTTL', defaultEventCleanup.lifetimeMs, 1_000),
     certificates: {
-      signingMs: span('clusterSigningDuration', 365 * dayMs, 600_000),
-      servingMs: span('servingCertificateDuration', 5 * 365 * dayMs, 600_000),
-      expiredWindowMs: span('expiredCertificateWindow', 365 * dayMs, 0),
+      signingMs: read.span('clusterSigningDuration', 365 * dayMs, 600_000),
+      servingMs: read.span('servingCertificateDuration', 5 * 365 * dayMs, 600_000),
+      expiredWindowMs: read.span('expiredCertificateWindow', 365 * dayMs, 0),
       quarantine: file.expiredCertificateQuarantine ?? false,
     },
-    checkpoints: { limitMs: span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
-    nodeCidrs: nodeCidrs(),
+    checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
+    nodeCidrs: nodeCidrsIn(file, problems),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration
+}
+
+function nodeLifecycleIn(file: ControllerConfigurationFile, read: Fields): NodeLifecycleSettings {
+  const { check, span, share, count } = read
+  const usual = defaultNodeLifecycleSettings
+  return {
+    nodeMonitorPeriodMs: span('nodeMonitorPeriod', usual.nodeMonitorPeriodMs, 100),
+    nodeMonitorGracePeriodMs: span('nodeMonitorGracePeriod', usual.nodeMonitorGracePeriodMs, 1_000),
+    nodeStartupGracePeriodMs: span('nodeStartupGracePeriod', usual.nodeStartupGracePeriodMs, 1_000),
+    nodeConnectionLossDebounceMs: span('nodeConnectionLossDebounce', usual.nodeConnectionLossDebounceMs, 0),
+    nodeLeaseDurationLimitMs: span('nodeLeaseDurationLimit', usual.nodeLeaseDurationLimitMs, 0),
+    nodeHeartbeatToleranceMs: span('nodeHeartbeatTolerance', usual.nodeHeartbeatToleranceMs, 0),
+    nodeEvictionRate: share('nodeEvictionRate', usual.nodeEvictionRate),
+    secondaryNodeEvictionRate: share('secondaryNodeEvictionRate', usual.secondaryNodeEvictionRate),
+    unhealthyZoneThreshold: share('unhealthyZoneThreshold', usual.unhealthyZoneThreshold),
+    largeClusterSizeThreshold: count('largeClusterSizeThreshold', usual.largeClusterSizeThreshold),
+    plannedAbsenceLimitMs: span('plannedAbsenceLimit', usual.plannedAbsenceLimitMs, 0),
+    linkSuspicionPatienceMs: span('linkSuspicionPatience', usual.linkSuspicionPatienceMs, 0),
+    linkSuspicionWindowMs: span('linkSuspicionWindow', usual.linkSuspicionWindowMs, 0),
+    linkSuspicionShare: share('linkSuspicionShare', usual.linkSuspicionShare),
+    linkSuspicionNodes: count('linkSuspicionNodes', usual.linkSuspicionNodes, 2),
+    flappingLosses: count('flappingLosses', usual.flappingLosses),
+    flappingWindowMs: span('flappingWindow', usual.flappingWindowMs, 1_000),
+    flappingSettleTimeMs: span('flappingSettleTime', usual.flappingSettleTimeMs, 0),
+    conditionTaints: (file.conditionTaints ?? []).map((type) =>
+      check(
+        type,
+        /^[A-Z][A-Za-z0-9]{0,62}$/.test(type),
+        `conditionTaints: ${JSON.stringify(type)} must be the type of a condition (like KernelDeadlock)`,
+      ),
+    ),
+  }
+}
+
+function nodeCidrsIn(file: ControllerConfigurationFile, problems: string[]): NodeCidrSettings | undefined {
+  if (file.allocateNodeCIDRs === false) return undefined
+  const { clusterCIDR, nodeCIDRMaskSize } = { ...defaultNodeCidrSettings, ...file }
+  const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
+  if (problem !== undefined) problems.push(problem)
+  return { clusterCIDR, nodeCIDRMaskSize }
 }
 
 function isName(text: string): boolean {

@@ -1,7 +1,9 @@
 /** The command line of bramble-controller: what is wanted, with what configuration, and with what exit status it ends. */
 import { randomBytes } from 'node:crypto'
 import { systemClock as clock } from '../daemon/clock.ts'
+
 import { openLog, storyOf } from '../daemon/log.ts'
+import { printText } from '../daemon/process/command-line.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/process/configuration-file.ts'
 import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
@@ -10,7 +12,7 @@ import { runBrokerController } from './assembly.ts'
 import { backupCommand, restoreCommand } from './commands/backup-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
-import { defaultDataDir, type Flags, help, readCommandLine } from './commands/command-line.ts'
+import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
 import { tokenCommand } from './commands/token-command.ts'
 import {
   type ControllerConfiguration,
@@ -23,51 +25,36 @@ import { LaterStoreError } from './store/store.ts'
 process.exit(await main(process.argv.slice(2), stopSignal()))
 
 async function main(argv: readonly string[], signal: AbortSignal): Promise<number> {
-  const wanted = readCommandLine(argv)
+  const wanted = readControllerCommandLine(argv)
+  const output = {
+    stdout: (text: string) => void process.stdout.write(text),
+    stderr: (text: string) => void process.stderr.write(text),
+    signal,
+    nowMs: clock.wallMs(),
+    version,
+    randomBytes,
+  }
   switch (wanted.want) {
     case 'help':
-      process.stdout.write(help)
-      return exitCode.fine
-    case 'version':
-      process.stdout.write(`bramble-controller ${version}\n`)
-      return exitCode.fine
     case 'refuse':
-      process.stderr.write(`${wanted.why}\nTry 'bramble-controller --help'.\n`)
-      return exitCode.usage
+      return printText(wanted, output)
     case 'token':
-      return tokenCommand(wanted.argv, {
-        stdout: (text) => void process.stdout.write(text),
-        stderr: (text) => void process.stderr.write(text),
-        signal,
-        randomBytes,
-        defaults: { dataDir: defaultDataDir },
-      })
+      return tokenCommand(wanted.argv, output)
     case 'checkpoints':
-      return checkpointsCommand(wanted.argv, commandNeeds(signal))
+      return checkpointsCommand(wanted.argv, output)
     case 'certificates':
-      return certificatesCommand(wanted.argv, commandNeeds(signal))
+      return certificatesCommand(wanted.argv, output)
     case 'backup':
-      return backupCommand(wanted.argv, commandNeeds(signal))
+      return backupCommand(wanted.argv, output)
     case 'restore':
-      return restoreCommand(wanted.argv, commandNeeds(signal))
+      return restoreCommand(wanted.argv, output)
     case 'check':
     case 'run':
       return configured(wanted.want, wanted.flags, signal)
   }
 }
 
-function commandNeeds(signal: AbortSignal) {
-  return {
-    stdout: (text: string) => void process.stdout.write(text),
-    stderr: (text: string) => void process.stderr.write(text),
-    signal,
-    nowMs: clock.wallMs(),
-    version,
-    defaults: { dataDir: defaultDataDir },
-  }
-}
-
-async function configured(want: 'run' | 'check', flags: Flags, signal: AbortSignal): Promise<number> {
+async function configured(want: 'run' | 'check', flags: ControllerFlags, signal: AbortSignal): Promise<number> {
   let configuration: ControllerConfiguration
   try {
     const { config } = flags

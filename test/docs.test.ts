@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { AgentConfigurationSchema, agentConfiguration, emptyAgentConfiguration } from '../agent/configuration.ts'
 import { builtInResources } from '../api/resources.ts'
 import { type Topic, topicName, topicRules } from '../api/topics.ts'
-import { readCommandLine } from '../broker-controller/commands/command-line.ts'
+import { readControllerCommandLine } from '../broker-controller/commands/command-line.ts'
 import {
   ControllerConfigurationSchema,
   controllerConfiguration,
@@ -79,7 +79,7 @@ test('the page about configuration tells the defaults', async (t) => {
     const file = { ...emptyAgentConfiguration, [field]: value }
     t.same(agentConfiguration(file), agentConfiguration(emptyAgentConfiguration), `${field}: ${value}`)
   }
-  const line = readCommandLine([])
+  const line = readControllerCommandLine([])
   if (line.want !== 'run') return t.fail('nothing typed means run')
   const given = { flags: line.flags, isTerminal: true }
   const otherwise = controllerConfiguration({ ...given, file: emptyControllerConfiguration })

@@ -70,8 +70,6 @@ async function aFleet(t: Test) {
         },
         signal: new AbortController().signal,
         nowMs,
-        version: '1.2.3',
-        defaults: { dataDir: '/nowhere' },
       })
       return { code, out, error }
     },

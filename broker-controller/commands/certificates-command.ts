@@ -13,81 +13,38 @@ import { beginRollover, changeOver, finishRollover, type Rollover, rolloverIn } 
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
-import { exitCode } from '../../daemon/process/exit-code.ts'
-import { readOptions } from '../../daemon/process/options.ts'
 import { adminSocketPath, requestReload } from '../admin-socket.ts'
 import { type ApiAccess, type KubeconfigPlace, kubeconfigPlace, readKubeconfig } from '../kubeconfig.ts'
 import { revocationsIn, revocationsKey, withRevoked } from '../store/revocations.ts'
 import { authorityFolderName, giveToOwner } from './backup.ts'
-import type { BackupCommandNeeds } from './backup-command.ts'
-import { failureText } from './command-failure.ts'
+import { certificatesRow } from './command-table.ts'
+import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
 
+type CertificatesCommandNeeds = CommandOutput & { readonly nowMs: number }
 type Place = { readonly dataDir: string; readonly kubeconfig: KubeconfigPlace }
 
 /** `argv`: what follows `certificates`. The exit code. Never rejects for what was typed or what the API answers. */
-export async function certificatesCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
-  const { stdout, stderr, signal } = needs
-  const read = readOptions(argv, optionsConfig)
-  if (!read.ok) {
-    stderr(`${read.why}\nTry 'bramble-controller certificates --help'.\n`)
-    return exitCode.usage
-  }
-  const { values, positionals } = read.value
-  if (values.help) {
-    stdout(help)
-    return 0
-  }
-  const dataDir = resolve(values['data-dir'] ?? needs.defaults.dataDir)
-  const place = { dataDir, kubeconfig: kubeconfigPlace(values.kubeconfig, dataDir) }
-  const work = workFor(positionals, values, place, needs)
-  if (work === undefined) {
-    stderr(`Not understood: ${positionals.join(' ')}\n\n${help}`)
-    return exitCode.usage
-  }
-  try {
-    stdout(await work())
-    return 0
-  } catch (error) {
-    stderr(failureText(error, signal))
-    return 1
-  }
+export async function certificatesCommand(argv: readonly string[], needs: CertificatesCommandNeeds): Promise<number> {
+  return runCommand(certificatesRow, argv, needs, ({ form, args: [subject = ''], values }) => {
+    const dataDir = resolve(values['data-dir'])
+    const place = { dataDir, kubeconfig: kubeconfigPlace(values.kubeconfig, dataDir) }
+    switch (form) {
+      case 'list':
+        return () => list(place, needs)
+      case 'revoke NODE|USER':
+        return () => revoke(subject, values.reason, place, needs)
+      case 'rollover begin':
+        return () => begin(place, needs)
+      case 'rollover change-over':
+        return () => changeAuthority(place, values.force, needs)
+      case 'rollover finish':
+        return () => finish(place, values.force, needs)
+    }
+  })
 }
 
-function workFor(
-  [verb = 'list', subject, ...more]: readonly string[],
-  { reason, force }: { readonly reason: string; readonly force: boolean },
-  place: Place,
-  needs: BackupCommandNeeds,
-): (() => Promise<string>) | undefined {
-  if (more.length > 0) return undefined
-  if (verb === 'list' && subject === undefined) return () => list(place, needs)
-  if (verb === 'revoke' && subject !== undefined) return () => revoke(subject, reason, place, needs)
-  if (verb !== 'rollover') return undefined
-  switch (subject) {
-    case 'begin':
-      return () => begin(place, needs)
-    case 'change-over':
-      return () => goOver(place, force, needs)
-    case 'finish':
-      return () => finish(place, force, needs)
-    default:
-      return undefined
-  }
-}
-
-const optionsConfig = {
-  allowPositionals: true,
-  options: {
-    reason: { type: 'string', default: 'Revoked' },
-    force: { type: 'boolean', default: false },
-    kubeconfig: { type: 'string' },
-    'data-dir': { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-} as const
-
-async function list(place: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
+async function list(place: Place, { nowMs, signal }: CertificatesCommandNeeds): Promise<string> {
   const { client } = await access(place)
   const files = await certificatesOf(place.dataDir)
   const nodes = await nodesOf(client, signal)
@@ -155,7 +112,7 @@ async function nodesOf(client: ApiClient, signal: AbortSignal): Promise<readonly
 }
 
 /** What was revoked is named once more: everything that was issued since is then revoked, too. */
-async function revoke(subject: string, reason: string, place: Place, { nowMs, signal }: BackupCommandNeeds) {
+async function revoke(subject: string, reason: string, place: Place, { nowMs, signal }: CertificatesCommandNeeds) {
   if (/\s/.test(reason)) throw new Error(`--reason must be one word, as Stolen, not ${JSON.stringify(reason)}`)
   const { client } = await access(place)
   const isOurselves = subject === administrator.user
@@ -199,7 +156,7 @@ async function untilRevoked(user: string, beforeMs: number, place: Place, signal
   }
 }
 
-async function begin({ dataDir }: Place, { nowMs, signal }: BackupCommandNeeds): Promise<string> {
+async function begin({ dataDir }: Place, { nowMs, signal }: CertificatesCommandNeeds): Promise<string> {
   const { next = '' } = await beginRollover(join(dataDir, authorityFolderName), nowMs)
   const taken = await takeOver(dataDir, signal)
   return `The next authority is ${next}. Nodes that are connected trust it within a minute, others when they are back.
@@ -208,7 +165,7 @@ before do not know it: copy ${join(dataDir, 'kubeconfig')} again before that.
 ${taken}`
 }
 
-async function goOver(place: Place, force: boolean, { signal }: BackupCommandNeeds): Promise<string> {
+async function changeAuthority(place: Place, force: boolean, { signal }: CertificatesCommandNeeds): Promise<string> {
   const folder = join(place.dataDir, authorityFolderName)
   const { next, hash: present, stage }: Rollover = await rolloverIn(folder)
   // Broken off after that, the controller has not heard of it.
@@ -224,7 +181,7 @@ The previous one is trusted until 'bramble-controller certificates rollover fini
 ${taken}`
 }
 
-async function finish(place: Place, force: boolean, { signal }: BackupCommandNeeds): Promise<string> {
+async function finish(place: Place, force: boolean, { signal }: CertificatesCommandNeeds): Promise<string> {
   const folder = join(place.dataDir, authorityFolderName)
   const { hash, stage } = await rolloverIn(folder)
   if (stage === 'none') return `Only ${hash} is trusted.\n${await takeOver(place.dataDir, signal)}`
@@ -288,23 +245,3 @@ function datesOf(until: string, nowMs: number): readonly [string, string] {
 function iso(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
-
-const help = `Usage: bramble-controller certificates [list]
-       bramble-controller certificates revoke NODE|USER [--reason WORD]
-       bramble-controller certificates rollover begin|change-over|finish [--force]
-
-Certificates of the fleet: what there is and until when. All are renewed by themselves, in time.
-
-  list              all of them, with their dates (the default)
-  revoke            what a node (pi-3) or a user (kubernetes-admin) was issued until now is good no more, at once
-  rollover begin    makes another authority, which all learn to trust beside the present one
-  rollover change-over
-                    the other authority signs from now on; nodes go over to it, and both are trusted
-  rollover finish   the one before is trusted no more
-
-  --reason WORD     why, for whoever reads the list (Revoked)
-  --force           do not wait for nodes that are behind
-  --data-dir DIR    the controller's data directory (/var/lib/bramble/controller)
-  --kubeconfig PATH another kubeconfig of an administrator
-  --help            this text
-`

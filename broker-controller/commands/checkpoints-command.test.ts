@@ -37,7 +37,7 @@ test('what was typed wrongly is refused', async (t) => {
     const stderr = (text: string) => {
       error += text
     }
-    const needs = { stdout: () => undefined, stderr, signal, defaults: { dataDir: '/nowhere' } }
+    const needs = { stdout: () => undefined, stderr, signal }
     t.equal(await checkpointsCommand(argv, needs), 64, argv.join(' '))
     t.match(error, /--help|Usage/)
   }

@@ -12,71 +12,35 @@ import {
 } from '../../api/node/node-checkpoint.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
-import { exitCode } from '../../daemon/process/exit-code.ts'
-import { readOptions } from '../../daemon/process/options.ts'
 import { readKubeconfig } from '../kubeconfig.ts'
 import { checkpointWindowKey } from '../store/checkpoint-window.ts'
-import { failureText } from './command-failure.ts'
+import { checkpointsRow } from './command-table.ts'
+import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
-
-export type CheckpointsCommandNeeds = {
-  readonly stdout: (text: string) => void
-  readonly stderr: (text: string) => void
-  readonly signal: AbortSignal
-  readonly defaults: { readonly dataDir: string }
-}
 
 const windowPath = `/api/v1/namespaces/${checkpointWindowKey.namespace}/configmaps/${checkpointWindowKey.name}`
 
 /** `argv`: what follows `checkpoints`. The exit code. Never rejects for what was typed or what the API answers. */
-export async function checkpointsCommand(argv: readonly string[], needs: CheckpointsCommandNeeds): Promise<number> {
-  const { stdout, stderr, signal, defaults } = needs
-  const read = readOptions(argv, optionsConfig)
-  if (!read.ok) {
-    stderr(`${read.why}\nTry 'bramble-controller checkpoints --help'.\n`)
-    return exitCode.usage
-  }
-  const { values, positionals } = read.value
-  if (values.help) {
-    stdout(help)
-    return 0
-  }
-  const [verb = 'status', node, ...more] = positionals
-  const work = more.length > 0 ? undefined : workFor(verb, node, values.all)
-  if (work === undefined) {
-    stderr(`Not understood: ${positionals.join(' ')}\n\n${help}`)
-    return exitCode.usage
-  }
-  try {
-    const kubeconfig = values.kubeconfig ?? join(values['data-dir'] ?? defaults.dataDir, 'kubeconfig')
-    stdout(await work(apiClient(await readKubeconfig(kubeconfig)), signal))
-    return 0
-  } catch (error) {
-    stderr(failureText(error, signal))
-    return 1
-  }
+export async function checkpointsCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
+  return runCommand(checkpointsRow, argv, output, ({ form, args: [node], values }) => {
+    const act = async (work: Work) => {
+      const kubeconfig = values.kubeconfig ?? join(values['data-dir'], 'kubeconfig')
+      return work(apiClient(await readKubeconfig(kubeconfig)), output.signal)
+    }
+    switch (form) {
+      case 'status':
+        return () => act(checkpointsStatus)
+      case 'close':
+        return () => act(closeCheckpoints)
+      case 'approve [NODE]':
+        if ((node !== undefined) === values.all) return 'Give the name of one node, or --all'
+        return () => act((client, signal) => approveCheckpoint(node, client, signal))
+    }
+  })
 }
 
 type Client = Pick<ApiClient, 'get' | 'patch'>
 type Work = (client: Client, signal: AbortSignal) => Promise<string>
-
-function workFor(verb: string, node: string | undefined, all: boolean): Work | undefined {
-  if (verb === 'status' && node === undefined) return checkpointsStatus
-  if (verb === 'close' && node === undefined) return closeCheckpoints
-  if (verb === 'approve' && (node !== undefined) !== all)
-    return (client, signal) => approveCheckpoint(node, client, signal)
-  return undefined
-}
-
-const optionsConfig = {
-  allowPositionals: true,
-  options: {
-    all: { type: 'boolean', default: false },
-    kubeconfig: { type: 'string' },
-    'data-dir': { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-} as const
 
 /** What a person reads: the window, the pods that were claimed, what is contested, and the copies. Throws when the API refuses. */
 export async function checkpointsStatus(client: Client, signal: AbortSignal): Promise<string> {
@@ -193,20 +157,3 @@ function table<T>(
 ): readonly string[] {
   return items.length === 0 ? [] : [`\n${title}\n`, textTable([header, ...items.map(row)])]
 }
-
-const help = `Usage: bramble-controller checkpoints [status]
-       bramble-controller checkpoints close
-       bramble-controller checkpoints approve NODE|--all
-
-After a restore, nodes that had joined before bring back what they were told to run.
-
-  status            whether checkpoints are accepted, and what waits for an operator (the default)
-  close             accept no more of them, and let tokens give names again
-  approve NODE      trust the pods that came with the checkpoint of this node as if they had been created here:
-                    the node gets all ConfigMaps and Secrets that they name
-
-  --all             approve the pods of all nodes
-  --data-dir DIR    the controller's data directory (/var/lib/bramble/controller)
-  --kubeconfig PATH another kubeconfig of an administrator
-  --help            this text
-`

@@ -13,7 +13,7 @@ async function aFleet(t: Test, habits: Parameters<typeof openSecretsDoor>[1] = {
   await writeFile(join(dataDir, 'kubeconfig'), door.kubeconfig)
   const type = async (...argv: readonly string[]) => {
     let [stdout, stderr] = ['', '']
-    const code = await tokenCommand(argv, {
+    const code = await tokenCommand(['--data-dir', dataDir, ...argv], {
       stdout: (text) => {
         stdout += text
       },
@@ -22,7 +22,6 @@ async function aFleet(t: Test, habits: Parameters<typeof openSecretsDoor>[1] = {
       },
       signal: new AbortController().signal,
       randomBytes,
-      defaults: { dataDir },
     })
     return { code, stdout, stderr }
   }
@@ -80,13 +79,13 @@ test('tokens are listed with what is left of them, and deleted by their id', asy
 test('what was typed wrongly is named', async (t) => {
   const { type, door } = await aFleet(t)
   for (const [argv, expected] of [
-    [[], /Say what to do: create, list or delete/],
-    [['make'], /Not understood: make/],
-    [['create', 'abcdef'], /Not understood: create abcdef/],
-    [['create', '--ttl', '24'], /--ttl must be a length of time like 24h or 1h30m, or 0 for ever, not 24/],
-    [['create', '--ttl=-1h'], /not -1h/],
-    [['delete'], /Say which token to delete/],
-    [['delete', 'ABC'], /Say which token to delete/],
+    [[], /^Missing argument: use create, list, delete ID\./],
+    [['make'], /^Unexpected "make": use create, list, delete ID\./],
+    [['create', 'abcdef'], /^Unexpected "create abcdef": use create\./],
+    [['create', '--ttl', '24'], /^Invalid value "24" for --ttl: use a duration like 24h or 1h30m, or 0\./],
+    [['create', '--ttl=-1h'], /^Invalid value "-1h"/],
+    [['delete'], /^Unexpected "delete": use delete ID\./],
+    [['delete', 'ABC'], /^Invalid value "ABC" for ID: use the six characters before the dot\./],
     [['list', '--colour'], /^Unknown option '--colour'.*\nTry 'bramble-controller token --help'\.\n$/],
   ] as const) {
     const { code, stderr } = await type(...argv)

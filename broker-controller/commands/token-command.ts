@@ -19,122 +19,55 @@ import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { formatDuration, parseDuration } from '../../daemon/duration.ts'
-import { exitCode } from '../../daemon/process/exit-code.ts'
-import { readOptions } from '../../daemon/process/options.ts'
-import {
-  type ApiAccess,
-  currentCluster,
-  type KubeconfigPlace,
-  kubeconfigPlace,
-  parseKubeconfig,
-  readKubeconfig,
-} from '../kubeconfig.ts'
-import { failureText } from './command-failure.ts'
+import { invalidValue } from '../../daemon/process/command-line.ts'
+import { type ApiAccess, currentCluster, kubeconfigPlace, parseKubeconfig, readKubeconfig } from '../kubeconfig.ts'
+import { tokenRow } from './command-table.ts'
+import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
 
-export type TokenCommandNeeds = {
-  readonly stdout: (text: string) => void
-  readonly stderr: (text: string) => void
-  readonly signal: AbortSignal
-  readonly randomBytes: (count: number) => Uint8Array
-  readonly defaults: { readonly dataDir: string }
-}
+export type TokenCommandNeeds = CommandOutput & { readonly randomBytes: (count: number) => Uint8Array }
 
 const secretsPath = `/api/v1/namespaces/${tokenNamespace}/secrets`
 
 /** `argv`: what follows `token`. The exit code. Never rejects for what was typed or what the API answers. */
 export async function tokenCommand(argv: readonly string[], needs: TokenCommandNeeds): Promise<number> {
-  const { stdout, stderr } = needs
-  const read = readArguments(argv, needs.defaults.dataDir)
-  if (read.want === 'help') {
-    stdout(help)
-    return 0
-  }
-  if (read.want === 'refuse') {
-    stderr(`${read.why}\nTry 'bramble-controller token --help'.\n`)
-    return exitCode.usage
-  }
-  try {
-    const access = await readKubeconfig(read.kubeconfig.path, read.kubeconfig.context)
-    const client = apiClient(access)
-    switch (read.want) {
-      case 'create':
-        stdout(`${await create(read, client, access, needs)}\n`)
-        break
+  return runCommand(tokenRow, argv, needs, ({ form, args: [subject = ''], values }) => {
+    const kubeconfig = kubeconfigPlace(values.kubeconfig, values['data-dir'])
+    const access = () => readKubeconfig(kubeconfig.path, kubeconfig.context)
+    switch (form) {
+      case 'create': {
+        const ttlMs = parseDuration(values.ttl)
+        if (ttlMs === undefined) return invalidValue('--ttl', values.ttl, 'use a duration like 24h or 1h30m, or 0')
+        const { description, 'print-join-command': printJoinCommand } = values
+        return async () => `${await create({ ttlMs, description, printJoinCommand }, await access(), needs)}\n`
+      }
       case 'list':
-        stdout(await table(client, needs.signal))
-        break
-      case 'delete':
-        await remove(read.id, client, needs.signal)
-        stdout(`Token ${read.id} deleted\n`)
+        return async () => tokensTable(apiClient(await access()), needs.signal)
+      case 'delete ID': {
+        const id = parseToken(subject)?.id ?? subject
+        if (!/^[a-z0-9]{6}$/.test(id)) return invalidValue('ID', subject, 'use the six characters before the dot')
+        return async () => {
+          await remove(id, apiClient(await access()), needs.signal)
+          return `Token ${id} deleted\n`
+        }
+      }
     }
-    return 0
-  } catch (error) {
-    stderr(failureText(error, needs.signal))
-    return 1
-  }
+  })
 }
 
 type Create = {
-  readonly want: 'create'
   /** 0: it never expires. */
   readonly ttlMs: number
   readonly description: string | undefined
   readonly printJoinCommand: boolean
 }
-type Arguments =
-  | { readonly want: 'help' }
-  | { readonly want: 'refuse'; readonly why: string }
-  | ((Create | { readonly want: 'list' } | { readonly want: 'delete'; readonly id: string }) & {
-      readonly kubeconfig: KubeconfigPlace
-    })
-
-function readArguments(argv: readonly string[], defaultDataDir: string): Arguments {
-  const read = readOptions(argv, optionsConfig)
-  if (!read.ok) return refuse(read.why)
-  const { values, positionals } = read.value
-  if (values.help) return { want: 'help' }
-  const [verb, subject, ...more] = positionals
-  const kubeconfig = kubeconfigPlace(values.kubeconfig, values['data-dir'] ?? defaultDataDir)
-  if (verb === 'create' && subject === undefined) {
-    const ttlMs = parseDuration(values.ttl)
-    if (ttlMs === undefined)
-      return refuse(`--ttl must be a length of time like 24h or 1h30m, or 0 for ever, not ${values.ttl}`)
-    const { description, 'print-join-command': printJoinCommand } = values
-    return { want: 'create', ttlMs, description, printJoinCommand, kubeconfig }
-  }
-  if (verb === 'list' && subject === undefined) return { want: 'list', kubeconfig }
-  if (verb === 'delete' && more.length === 0) {
-    const id = parseToken(subject ?? '')?.id ?? subject ?? ''
-    if (/^[a-z0-9]{6}$/.test(id)) return { want: 'delete', id, kubeconfig }
-    return refuse('Say which token to delete: its id, the six characters before the dot')
-  }
-  return refuse(
-    verb === undefined ? 'Say what to do: create, list or delete' : `Not understood: ${positionals.join(' ')}`,
-  )
-}
-
-const optionsConfig = {
-  allowPositionals: true,
-  options: {
-    ttl: { type: 'string', default: '24h' },
-    description: { type: 'string' },
-    'print-join-command': { type: 'boolean', default: false },
-    kubeconfig: { type: 'string' },
-    'data-dir': { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-} as const
-
-function refuse(why: string): Arguments {
-  return { want: 'refuse', why }
-}
 
 /** The line to print: the token, or the command that joins with it. */
-async function create(wanted: Create, client: ApiClient, access: ApiAccess, needs: TokenCommandNeeds): Promise<string> {
+async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeeds): Promise<string> {
+  const client = apiClient(access)
   const info = await client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', needs.signal)
   const nowMs = Date.parse(info.dateHeader ?? '') // by the clock that will judge it
-  if (Number.isNaN(nowMs)) throw new Error(`The server at ${access.url} does not tell its time`)
+  if (Number.isNaN(nowMs)) throw new Error(`The server at ${access.url} sends no Date header`)
   const server = wanted.printJoinCommand ? publicServer(info) : ''
   const token: BootstrapToken = {
     ...tokenFrom(needs.randomBytes(64)),
@@ -157,7 +90,7 @@ function publicServer(info: ApiAnswer): string {
   return currentCluster(parseKubeconfig(kubeconfig)).server
 }
 
-async function table(client: ApiClient, signal: AbortSignal): Promise<string> {
+async function tokensTable(client: ApiClient, signal: AbortSignal): Promise<string> {
   const answer = await client.get(secretsPath, signal)
   expectSuccess('Cannot list the tokens', answer)
   const decoded = decode(object({ items: list(SecretSchema) }), withKinds(answer.body))
@@ -193,17 +126,3 @@ function expectSuccess(what: string, { status, body }: ApiAnswer): void {
   if (status >= 200 && status < 300) return
   throw new Error(`${what}: ${statusMessage(body) ?? 'the server is not the API of a fleet'} (status ${status})`)
 }
-
-const help = `Usage: bramble-controller token create [--ttl 24h] [--description TEXT] [--print-join-command]
-       bramble-controller token list
-       bramble-controller token delete ID
-
-Tokens let machines join the fleet.
-
-  --ttl DURATION          how long the token is good for (24h): 90m, 168h; 0 never expires
-  --description TEXT      what it is for
-  --print-join-command    print the line to run on the machine that is to join
-  --data-dir DIR          the controller's data directory, where the kubeconfig is (/var/lib/bramble/controller)
-  --kubeconfig PATH       another kubeconfig of an administrator
-  --help                  this text
-`

@@ -1,0 +1,155 @@
+/** Every command of bramble-controller with its options: read, checked, explained and completed from these rows. */
+import type { Command } from '../../daemon/process/command-line.ts'
+
+export const defaultDataDir = '/var/lib/bramble/controller'
+
+const dataDir = {
+  value: 'DIR',
+  help: 'data directory of the controller: authority, store and kubeconfig',
+  default: defaultDataDir,
+} as const
+const kubeconfig = {
+  value: 'FILE',
+  help: 'kubeconfig of an administrator',
+  defaultText: 'DIR/kubeconfig',
+} as const
+
+const port = [0, 65_535] as const
+
+const run = {
+  'data-dir': dataDir,
+  config: { value: 'FILE', help: 'ControllerConfiguration in YAML; options given here take precedence' },
+  'api-port': { value: 'PORT', help: 'Kubernetes API; 0 picks a free port', range: port, defaultText: '6443' },
+  'mqtt-port': { value: 'PORT', help: 'MQTT broker; 0 picks a free port', range: port, defaultText: '8883' },
+  'bind-address': { value: 'ADDRESS', help: 'IP address both listen on', defaultText: 'all addresses' },
+  'advertise-address': {
+    value: 'HOST',
+    help: 'address or name at which other machines reach this one',
+    defaultText: 'its first address',
+  },
+  host: { value: 'NAME', help: 'additional name or address for the server certificate', repeated: true },
+  kubeconfig: {
+    value: 'FILE',
+    help: 'additional file to write the kubeconfig of the administrator to',
+  },
+  'log-format': {
+    value: 'FORMAT',
+    help: 'log format',
+    choices: ['json', 'text', 'journal'],
+    defaultText: 'text on a terminal, else json',
+  },
+  'log-level': {
+    value: 'LEVEL',
+    help: 'lowest level to log',
+    choices: ['error', 'warn', 'info', 'debug'],
+    defaultText: 'info',
+  },
+  check: { help: 'check the configuration and exit' },
+  version: { help: 'print the version' },
+} as const satisfies Command['options']
+
+export const runCommandRow = {
+  name: 'bramble-controller run',
+  about: 'run the control plane (default)',
+  forms: { '': '' },
+  options: run,
+} as const satisfies Command
+
+export const tokenRow = {
+  name: 'bramble-controller token',
+  about: 'create, list and delete the tokens that let machines join',
+  text: 'Manage the tokens that let machines join the fleet.',
+  forms: {
+    create: 'create a token and print it',
+    list: 'list all tokens',
+    'delete ID': 'delete a token; ID is its six characters before the dot',
+  },
+  options: {
+    ttl: { value: 'DURATION', help: 'lifetime, like 90m or 168h; 0 for no expiry', default: '24h' },
+    description: { value: 'TEXT', help: 'what the token is for' },
+    'print-join-command': { help: 'print the command to run on the machine that joins' },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
+export const certificatesRow = {
+  name: 'bramble-controller certificates',
+  about: 'list and revoke certificates, replace the authority',
+  text: 'List the certificates of the fleet, revoke them, or replace the authority. Certificates are renewed automatically.',
+  forms: {
+    list: 'list all certificates with their dates',
+    'revoke NODE|USER':
+      'revoke every certificate issued until now to a node (pi-3) or a user (kubernetes-admin), at once',
+    'rollover begin': 'create the next authority; the fleet trusts both',
+    'rollover change-over': 'sign with the next authority; nodes get certificates of it, both stay trusted',
+    'rollover finish': 'stop trusting the previous authority',
+  },
+  defaultForm: 'list',
+  options: {
+    reason: { value: 'WORD', help: 'reason of the revocation, one word', default: 'Revoked' },
+    force: { help: 'do not wait for nodes that are behind' },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
+export const backupRow = {
+  name: 'bramble-controller backup',
+  about: 'back up the whole state to one file',
+  text: `Write the whole state of a controller, running or stopped, to one new file: every object, and the authority of the fleet.
+The file is read back and verified before it gets its name. In a folder it is named by the time; the default is the current folder.`,
+  forms: { '[FILE|FOLDER]': '' },
+  options: { 'data-dir': dataDir },
+} as const satisfies Command
+
+export const restoreRow = {
+  name: 'bramble-controller restore',
+  about: 'restore a backup in place of the state of a stopped controller',
+  text: `Restore a backup in place of the state of a stopped controller. Nodes keep running their pods meanwhile, and report
+afterwards what was created since the backup.`,
+  forms: { FILE: '' },
+  options: { 'data-dir': dataDir, replace: { help: 'move the present state aside' } },
+} as const satisfies Command
+
+export const checkpointsRow = {
+  name: 'bramble-controller checkpoints',
+  about: 'show and approve what nodes report after a restore',
+  text: 'After a restore, nodes that joined before report the pods they were assigned. Show, approve or stop that.',
+  forms: {
+    status: 'show whether checkpoints are accepted, and what waits for approval',
+    close: 'stop accepting checkpoints; tokens may assign names again',
+    'approve [NODE]':
+      'trust the pods in the checkpoint of this node as if they had been created here: the node gets all ConfigMaps and Secrets that they name',
+  },
+  defaultForm: 'status',
+  options: { all: { help: 'approve the pods of all nodes' }, 'data-dir': dataDir, kubeconfig },
+} as const satisfies Command
+
+const completion = {
+  name: 'bramble-controller completion',
+  about: 'print the completion script of a shell',
+  forms: { bash: 'for bash: source it, or install it in /usr/share/bash-completion/completions' },
+  options: {},
+} as const satisfies Command
+
+export const commands = {
+  run: runCommandRow,
+  token: tokenRow,
+  certificates: certificatesRow,
+  backup: backupRow,
+  restore: restoreRow,
+  checkpoints: checkpointsRow,
+  completion,
+} as const
+
+export const controllerProgram = {
+  name: 'bramble-controller',
+  about: 'control plane of a fleet',
+  text: 'Run the control plane of a fleet: the Kubernetes API for kubectl, the MQTT broker for nodes, scheduler and controllers.',
+  usage: ['[run] [options]', 'COMMAND [options]'],
+  forms: { '': '' },
+  options: run,
+  commands,
+  end: "'bramble-controller COMMAND --help' describes a command.",
+} as const satisfies Command
