@@ -85,7 +85,7 @@ test('without any word from a controller, ever, nothing is touched', async (t) =
   t.same(lost.gone, [])
   lost.say({ epoch: 'two', pods: [] })
   await clock.advance(40_000)
-  t.same(runtime.containers, [], 'but when it says that nothing is wanted, it is heard')
+  t.same(runtime.containers, [], 'but its message without pods is used')
   t.same(lost.gone, ['uid-of-web'])
 })
 
@@ -112,7 +112,7 @@ test('the pods of an old copy run, and pods that it does not name stay until the
   t.same(names(), ['new', 'old', 'unwanted'])
   t.equal(next.manager.needOf('uid-of-new'), 'needed')
   t.equal(saved, 0, 'it is not made the newest word')
-  // Of the same epoch, and no later than what the copy has: it is news all the same.
+  // Of the same epoch, and no later than what the copy has: it is newer all the same.
   next.want(podRunning('old'), podRunning('new'))
   await clock.advance(40_000)
   t.same(names(), ['new', 'old'])

@@ -123,10 +123,10 @@ test('pods stopped by a shutdown have Kubernetes’ final status, and run again 
   t.match(next.status('work'), { phase: 'Running' }, 'it was interrupted, not done')
   t.match(next.status('late'), { phase: 'Running' })
   t.match(next.status('once'), { phase: 'Failed', reason: 'Terminated' })
-  const told = { phase: 'Failed', reason: 'Terminated', message } as const
-  next.say({ epoch: 'two', pods: [...pods, podRunning('late')].map((pod) => ({ ...pod, status: told })) })
+  const stored = { phase: 'Failed', reason: 'Terminated', message } as const
+  next.say({ epoch: 'two', pods: [...pods, podRunning('late')].map((pod) => ({ ...pod, status: stored })) })
   await clock.advance(3_000)
-  t.equal(running().length, 6, 'whatever the control plane has not heard yet')
+  t.equal(running().length, 6, 'although the control plane has not received it yet')
   runtime.exit(running().find(({ identity }) => identity.podName === 'work')?.id ?? '', 0)
   const work = running().find(({ identity }) => identity.podName === 'work' && identity.kind === 'container')
   if (work !== undefined) runtime.exit(work.id, 0)
@@ -178,9 +178,9 @@ test('a shutdown that is called off gives the pods back', async (t) => {
 })
 
 test('a shutdown that is called off while a container’s last words are read gives its pod back, too', async (t) => {
-  let heard: () => void = () => undefined
+  let release: () => void = () => undefined
   const lastWords = new Promise<void>((resolve) => {
-    heard = resolve
+    release = resolve
   })
   let reading = 0
   const message = async () => {
@@ -193,9 +193,9 @@ test('a shutdown that is called off while a container’s last words are read gi
   await clock.advance(3_000)
   stopAllFor(world)
   await clock.advance(1_000)
-  t.equal(reading, 1, 'it has said that it is done')
+  t.equal(reading, 1, 'it has exited with 0')
   world.manager.resume()
-  heard()
+  release()
   await clock.advance(10_000)
   t.match(world.status('work'), { phase: 'Running', reason: undefined })
   t.equal(running().length, 2)

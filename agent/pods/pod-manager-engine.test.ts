@@ -11,7 +11,7 @@ test('an engine that is away is waited for, and statuses stand meanwhile', async
   world.want(podRunning('web'), podRunning('late'))
   await clock.advance(300_000)
   t.same(world.status('web'), before)
-  t.same(log.messages('warn'), [], 'that it is away is told elsewhere')
+  t.same(log.messages('warn'), [], 'an unreachable engine is reported elsewhere')
   runtime.setReachable(true)
   await clock.advance(31_000)
   t.equal(world.status('late')?.phase, 'Running')
@@ -86,7 +86,7 @@ test('an image that cannot be had is tried again, further and further apart', as
   const pulls = () => runtime.calls.filter(({ method }) => method === 'pullImage').length
   t.equal(pulls(), 3, 'at 0, 10 and 30 s')
   const failed = 'Failed: Failed to pull image "absent:1": manifest for absent:1 not found'
-  t.equal(world.told().filter((one) => one === failed).length, 3, 'each pull that failed is told once')
+  t.equal(world.told().filter((one) => one === failed).length, 3, 'each failed pull has one Event')
   t.ok(world.told().includes('BackOff: Back-off pulling image "absent:1"'))
   runtime.registry.add('absent:1')
   await clock.advance(10_000)

@@ -7,7 +7,7 @@ test('a static pod runs without a controller, and is reported once it has a mirr
   await clock.advance(1_000)
   t.equal(running().length, 2)
   t.equal(world.status('web-pi-01'), undefined)
-  t.same(world.told(), [], 'an event of a pod that nobody knows would be lost')
+  t.same(world.told(), [], 'an Event of an unknown pod would be rejected')
   world.want(mirrorOf('a', 'mirror-1'))
   await clock.advance(1_000)
   t.equal(running().length, 2, 'the mirror itself runs nothing')

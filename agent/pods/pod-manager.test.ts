@@ -69,11 +69,11 @@ test('a pod that cannot be decoded is reported, and its containers stay as they 
   t.equal(world.status('old')?.phase, 'Running')
   t.equal(world.status('more')?.phase, 'Running', 'the others are taken')
   t.equal(world.status('fresh'), undefined, 'what was never known cannot be run')
-  const told = world.told().filter((one) => one.startsWith('NotUnderstood'))
-  t.equal(told.length, 2)
-  t.match(told, [/spec\.x: Unsupported value/])
+  const events = world.told().filter((one) => one.startsWith('NotUnderstood'))
+  t.equal(events.length, 2)
+  t.match(events, [/spec\.x: Unsupported value/])
   t.equal(log.messages('warn').length, 2)
-  t.ok(running().filter(({ id }) => before.includes(id)).length >= 2, 'nothing of the old one was made anew')
+  t.ok(running().filter(({ id }) => before.includes(id)).length >= 2, 'no container of the old one was replaced')
   const main = running().find(({ identity }) => identity.podName === 'old' && identity.kind === 'container')
   runtime.exit(main?.id ?? '', 1)
   await clock.advance(30_000)
@@ -149,7 +149,7 @@ test('a deleted pod is reported as gone until the controller no longer names it'
   world.want(leaving)
   await clock.advance(1_000)
   t.same(world.gone, ['uid-of-web', 'uid-of-web'])
-  t.equal(world.told().filter((told) => told.startsWith('Killing')).length, 1)
+  t.equal(world.told().filter((one) => one.startsWith('Killing')).length, 1)
 })
 
 test('a pod whose phase is final is not run again', async (t) => {
@@ -157,7 +157,7 @@ test('a pod whose phase is final is not run again', async (t) => {
   world.say({ pods: [podRunning('done', listening, { phase: 'Succeeded' })] })
   await clock.advance(1_000)
   t.same(runtime.containers, [])
-  t.equal(world.status('done'), undefined, 'and who knows that needs not be told')
+  t.equal(world.status('done'), undefined, 'the control plane has that status already')
 })
 
 test('what a person removed by hand comes back', async (t) => {

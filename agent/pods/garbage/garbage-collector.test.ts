@@ -14,7 +14,7 @@ const never = new AbortController().signal
 function world(t: Test) {
   const clock = fakeClock()
   const runtime = fakeRuntime(clock)
-  const told: string[] = []
+  const events: string[] = []
   const disk = { availableBytes: 500, capacityBytes: 1000 }
   const sizes = new Map<string, number>()
   const collector = podGarbageCollector(
@@ -33,7 +33,7 @@ function world(t: Test) {
           imagesApart: false,
         }),
       },
-      event: ({ reason, message }) => told.push(`${reason}: ${message}`),
+      event: ({ reason, message }) => events.push(`${reason}: ${message}`),
       clock,
       log: quietLog(t),
     },
@@ -51,7 +51,7 @@ function world(t: Test) {
       await running
     })
   }
-  return { clock, runtime, told, disk, image, collector, start }
+  return { clock, runtime, events, disk, image, collector, start }
 }
 
 async function container(runtime: FakeRuntime, image: string, attempt = 0, script = 'exit 1') {
@@ -72,7 +72,7 @@ async function container(runtime: FakeRuntime, image: string, attempt = 0, scrip
 }
 
 test('when the disk of the images fills up, the longest unused go until it is enough', async (t) => {
-  const { clock, runtime, disk, image, told, start } = world(t)
+  const { clock, runtime, disk, image, events, start } = world(t)
   for (const name of ['one:1', 'two:1', 'three:1', 'used:1']) image(name, 60)
   await container(runtime, 'used:1')
   start()
@@ -81,11 +81,11 @@ test('when the disk of the images fills up, the longest unused go until it is en
   disk.availableBytes = 100
   await clock.advance(300_000)
   t.same([...runtime.images], ['three:1', 'used:1'])
-  t.same(told, [])
+  t.same(events, [])
 })
 
 test('too few removable images are reported, and again as a lasting failure', async (t) => {
-  const { clock, runtime, disk, image, told, start } = world(t)
+  const { clock, runtime, disk, image, events, start } = world(t)
   image('one:1', 60)
   disk.availableBytes = 100
   start()
@@ -93,9 +93,9 @@ test('too few removable images are reported, and again as a lasting failure', as
   t.equal(runtime.images.size, 0)
   const text = (freed: number) =>
     `Failed to garbage collect required amount of images. Attempted to free 100 bytes, but only found ${freed} bytes eligible to free.`
-  t.same(told, [`FreeDiskSpaceFailed: ${text(60)}`])
+  t.same(events, [`FreeDiskSpaceFailed: ${text(60)}`])
   await clock.advance(300_000)
-  t.same(told.slice(1), [`FreeDiskSpaceFailed: ${text(0)}`, `ImageGCFailed: ${text(0)}`])
+  t.same(events.slice(1), [`FreeDiskSpaceFailed: ${text(0)}`, `ImageGCFailed: ${text(0)}`])
 })
 
 test('an image that cannot be removed holds up no other', async (t) => {
@@ -121,7 +121,7 @@ test('on demand a young image stays too: it is about to be used', async (t) => {
 })
 
 test('every minute all but the last dead container of each goes', async (t) => {
-  const { clock, runtime, told, image, start } = world(t)
+  const { clock, runtime, events, image, start } = world(t)
   image('used:1', 1)
   for (const attempt of [0, 1, 2]) await container(runtime, 'used:1', attempt)
   await container(runtime, 'used:1', 3, 'sleep 1000')
@@ -134,8 +134,8 @@ test('every minute all but the last dead container of each goes', async (t) => {
   for (const attempt of [4, 5]) await container(runtime, 'used:1', attempt)
   runtime.failNext('removeContainer', 'Failed', 'It is stuck')
   await clock.advance(60_000)
-  t.same(told, ['ContainerGCFailed: Some dead containers were not removed: It is stuck'])
+  t.same(events, ['ContainerGCFailed: Some dead containers were not removed: It is stuck'])
   runtime.setReachable(false)
   await clock.advance(600_000)
-  t.equal(told.length, 1, 'that the engine is away is told by who asks it how it is')
+  t.equal(events.length, 1, 'an unreachable engine is reported by runtime-health.ts')
 })

@@ -9,16 +9,16 @@ function world(t: Test, parallel = 2) {
   const runtime = fakeRuntime(clock)
   const puller = imagePuller({ runtime, clock, log: quietLog(t) }, { parallel, stallMs: 60_000 })
   const ended: string[] = []
-  const told: string[] = []
+  const progressTexts: string[] = []
   const pull = (image: string) => {
     runtime.registry.add(image)
     puller.pull(
       { image, credentials: [] },
-      { ended: () => ended.push(image), goesOn: (progress) => told.push(pullingMessage(image, progress)) },
+      { ended: () => ended.push(image), goesOn: (progress) => progressTexts.push(pullingMessage(image, progress)) },
     )
   }
   const begun = () => runtime.calls.filter(({ method }) => method === 'pullImage').map(({ subject }) => subject)
-  return { clock, runtime, puller, pull, begun, ended, told }
+  return { clock, runtime, puller, pull, begun, ended, progressTexts }
 }
 
 test('pulls above the limit are queued, and the message includes the waiting time', async (t) => {
@@ -63,16 +63,16 @@ test('how long the registries have sent nothing', async (t) => {
 })
 
 test('waiters of a long pull are notified every three minutes', async (t) => {
-  const { clock, runtime, pull, told } = world(t)
+  const { clock, runtime, pull, progressTexts } = world(t)
   const letGo = runtime.holdPulls()
   pull('a:1')
   await clock.advance(179_000)
-  t.same(told, [])
+  t.same(progressTexts, [])
   await clock.advance(200_000)
-  t.same(told, Array(2).fill('Pulling image "a:1": 1 of 2 layers are here, 0.5 MB of 1.0 MB fetched'))
+  t.same(progressTexts, Array(2).fill('Pulling image "a:1": 1 of 2 layers are here, 0.5 MB of 1.0 MB fetched'))
   letGo()
   await clock.advance(600_000)
-  t.equal(told.length, 2)
+  t.equal(progressTexts.length, 2)
   t.equal(clock.sleepers, 0)
 })
 
@@ -102,11 +102,11 @@ test('of many pulls the last ones are known', async (t) => {
 })
 
 test('durations and sizes are written as Kubernetes writes them', async (t) => {
-  const told = (tookMs: number, waitedMs: number) => pulledMessage('a:1', { tookMs, waitedMs }, 12_345)
+  const pulledText = (tookMs: number, waitedMs: number) => pulledMessage('a:1', { tookMs, waitedMs }, 12_345)
   t.equal(
-    told(845.7, 0),
+    pulledText(845.7, 0),
     'Successfully pulled image "a:1" in 845ms (845ms including waiting). Image size: 12345 bytes.',
   )
-  t.match(told(1_500, 121_734), 'in 1.5s (2m3.234s including waiting)')
+  t.match(pulledText(1_500, 121_734), 'in 1.5s (2m3.234s including waiting)')
   t.equal(pulledMessage('a:1', undefined, 1), 'Container image "a:1" already present on machine')
 })

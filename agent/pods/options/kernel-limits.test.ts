@@ -8,7 +8,7 @@ const limits = { nanoCPUs: 5e8, memoryBytes: 64 * 2 ** 20, pids: 100 }
 test('limits that the kernel can enforce are passed on without an Event', async (t) => {
   t.same(enforceable(limits, all), limits)
   t.same(unenforcedEvents(limits, all), [])
-  t.same(enforceable(limits, undefined), limits, 'nobody knows yet')
+  t.same(enforceable(limits, undefined), limits, 'not known yet')
 })
 
 test('without a memory cgroup the limit is dropped, with an Event that names the remedy', async (t) => {
@@ -40,5 +40,5 @@ test('a pod that AppArmor is to guard is refused where there is none', async (t)
   t.equal(appArmorRefusal(guarded('Unconfined'), without), undefined)
   t.equal(appArmorRefusal(aPod(), without), undefined)
   t.equal(appArmorRefusal(guarded('RuntimeDefault'), { ...all, appArmor: true }), undefined)
-  t.equal(appArmorRefusal(guarded('RuntimeDefault'), undefined), undefined, 'nobody knows yet')
+  t.equal(appArmorRefusal(guarded('RuntimeDefault'), undefined), undefined, 'not known yet')
 })

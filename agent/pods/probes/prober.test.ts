@@ -21,7 +21,7 @@ function found(id: string, clock: { wallMs(): number }): RuntimeContainer {
 test('a container is probed at its period, and a change is reported once, at once', async (t) => {
   const clock = fakeClock()
   const changed: string[] = []
-  const told: string[] = []
+  const events: string[] = []
   let answer = well
   let asked = 0
   const probes = prober({
@@ -35,7 +35,7 @@ test('a container is probed at its period, and a change is reported once, at onc
     clock,
     random: () => 0.5,
     log: quietLog(t),
-    recordEvent: (_, { message }) => told.push(message),
+    recordEvent: (_, { message }) => events.push(message),
     changed: (uid) => changed.push(uid),
   })
   const stopping = new AbortController()
@@ -52,13 +52,13 @@ test('a container is probed at its period, and a change is reported once, at onc
   const observe = (container: RuntimeContainer) =>
     probes.observe('uid', { pod, containers: [container], podIP: '10.0.0.1', leaving: false })
   observe(one)
-  t.same(probes.vitals('uid').get('one'), { started: true, ready: false }, 'not ready before it says so')
+  t.same(probes.vitals('uid').get('one'), { started: true, ready: false }, 'not ready before its first probe')
   await clock.advance(0)
   t.same(probes.vitals('uid').get('one'), { started: true, ready: true }, 'asked as soon as it runs')
   t.same(changed, ['uid'])
   observe(one)
   await clock.advance(20_000)
-  t.equal(asked, 3, 'looking at the pod asks nobody')
+  t.equal(asked, 3, 'an observation of the pod runs no probe')
   t.equal(changed.length, 1)
   answer = ill
   await clock.advance(10_000)
@@ -67,7 +67,7 @@ test('a container is probed at its period, and a change is reported once, at onc
   t.equal(probes.vitals('uid').get('one')?.ready, false)
   t.equal(changed.length, 2)
   await clock.advance(30_000)
-  t.same(told, ['Readiness probe failed: no'], 'said once as long as nothing new is to be said')
+  t.same(events, ['Readiness probe failed: no'], 'recorded once while the message is the same')
   observe(found('two', clock))
   t.equal(probes.vitals('uid').get('two')?.ready, false)
   probes.forget('uid')

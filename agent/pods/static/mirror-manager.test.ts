@@ -20,7 +20,7 @@ test('a mirror is created, created again, or removed', async (t) => {
   t.equal(mirrorStep(undefined, undefined, false), 'none')
 })
 
-/** An API that holds pods by name, and tells the node of them. */
+/** An API that holds pods by name, and sends them to the node. */
 function anApi(t: Test) {
   const clock = fakeClock()
   const log = quietLog(t)
@@ -73,7 +73,7 @@ function anApi(t: Test) {
     clock,
     log,
     manager,
-    hear: () => manager.desired({ epoch: 'one', version: ++version, pods: [...pods.values()] }),
+    deliver: () => manager.desired({ epoch: 'one', version: ++version, pods: [...pods.values()] }),
     register: (uid: string | undefined) => {
       node = uid
     },
@@ -81,13 +81,13 @@ function anApi(t: Test) {
 }
 
 test('each static pod has a mirror, owned by the node, and none without it', async (t) => {
-  const { pods, calls, here, clock, manager, hear } = anApi(t)
+  const { pods, calls, here, clock, manager, deliver } = anApi(t)
   manager.staticPods([own('a')])
   await clock.advance(60_000)
-  t.same(calls, [], 'nothing is done before the control plane was heard')
-  hear()
+  t.same(calls, [], 'nothing is done before a message of the control plane')
+  deliver()
   await clock.advance(0)
-  hear()
+  deliver()
   await clock.advance(60_000)
   t.same(calls, ['create web-pi-01'])
   t.match(pods.get('web-pi-01')?.metadata, {
@@ -96,7 +96,7 @@ test('each static pod has a mirror, owned by the node, and none without it', asy
   })
   manager.staticPods([own('b')])
   await clock.advance(0)
-  hear()
+  deliver()
   await clock.advance(60_000)
   t.same(calls.slice(1), ['delete mirror-1', 'create web-pi-01'], 'a changed file changes it')
   here.add('b')
@@ -109,10 +109,10 @@ test('each static pod has a mirror, owned by the node, and none without it', asy
 })
 
 test('a problem is logged once, and retried', async (t) => {
-  const { pods, calls, clock, log, manager, hear, register } = anApi(t)
+  const { pods, calls, clock, log, manager, deliver, register } = anApi(t)
   register(undefined)
   manager.staticPods([own('a')])
-  hear()
+  deliver()
   await clock.advance(60_000)
   t.same(calls, [])
   register('node-uid')
@@ -120,7 +120,7 @@ test('a problem is logged once, and retried', async (t) => {
   await clock.advance(60_000)
   pods.clear()
   await clock.advance(60_000)
-  hear()
+  deliver()
   t.equal(pods.size, 1)
   const reasons = log.lines.filter(({ level }) => level === 'warn').map(({ facts }) => `${facts['error']}`)
   t.match(reasons, [/There is no Node yet: 404/, /Another pod of this name is in the API/])

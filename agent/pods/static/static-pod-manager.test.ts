@@ -7,7 +7,7 @@ import { type ManifestFile, staticPodManager } from './static-pod-manager.ts'
 /** A folder that the test fills. */
 function aFolder(t: Test) {
   const files = new Map<string, ManifestFile>()
-  const told: (readonly (string | undefined)[] | undefined)[] = []
+  const calls: (readonly (string | undefined)[] | undefined)[] = []
   const warned: string[] = []
   let newest: readonly Pod[] = []
   let changed: () => void = () => undefined
@@ -21,14 +21,14 @@ function aFolder(t: Test) {
           if (broken !== undefined) throw broken
           return [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1))
         },
-        watch: (tell, signal) =>
+        watch: (onChange, signal) =>
           new Promise((resolve) => {
-            changed = tell
+            changed = onChange
             signal.addEventListener('abort', () => resolve(), { once: true })
           }),
       },
       onChange(pods) {
-        told.push(pods?.map(({ metadata }) => metadata.name))
+        calls.push(pods?.map(({ metadata }) => metadata.name))
         newest = pods ?? []
       },
       warn: (reason, message) => warned.push(`${reason}: ${message}`),
@@ -41,7 +41,7 @@ function aFolder(t: Test) {
   t.teardown(() => stopping.abort())
   return {
     files,
-    told,
+    calls,
     warned,
     clock,
     log,
@@ -65,7 +65,7 @@ function aFolder(t: Test) {
 }
 
 test('changed files are read at once after a notification of the kernel, else at the next check', async (t) => {
-  const { put, told, clock, nudge, start, files, pods } = aFolder(t)
+  const { put, calls, clock, nudge, start, files, pods } = aFolder(t)
   put('/m/a.yaml', 'a')
   start()
   await clock.advance(0)
@@ -76,14 +76,14 @@ test('changed files are read at once after a notification of the kernel, else at
   files.delete('/m/b.yaml')
   put('/m/c.yaml', 'c')
   await clock.advance(20_000)
-  t.same(told, [['a-pi-01'], ['a-pi-01', 'b-pi-01'], ['a-pi-01', 'c-pi-01']])
+  t.same(calls, [['a-pi-01'], ['a-pi-01', 'b-pi-01'], ['a-pi-01', 'c-pi-01']])
   t.equal(pods()[0], first, 'what did not change is the same pod')
   await clock.advance(60_000)
-  t.equal(told.length, 3, 'no news is not told')
+  t.equal(calls.length, 3, 'without a change there is no call')
 })
 
 test('a bad file is reported once, stops no other, and ends no running pod', async (t) => {
-  const { put, files, told, warned, log, manager } = aFolder(t)
+  const { put, files, calls, warned, log, manager } = aFolder(t)
   put('/m/a.yaml', 'a')
   put('/m/b.yaml', 'b')
   files.set('/m/c.yaml', { path: '/m/c.yaml', problem: 'it is not YAML: line 1' })
@@ -91,7 +91,7 @@ test('a bad file is reported once, stops no other, and ends no running pod', asy
   files.set('/m/a.yaml', { path: '/m/a.yaml', problem: 'it is not YAML: line 3' })
   await manager.look()
   await manager.look()
-  t.same(told, [['a-pi-01', 'b-pi-01']])
+  t.same(calls, [['a-pi-01', 'b-pi-01']])
   t.same(log.messages('warn').length, 2)
   t.match(warned, [
     'InvalidStaticPod: Static pod file /m/c.yaml is not used: it is not YAML: line 1. To fix it, correct the file',
@@ -100,29 +100,29 @@ test('a bad file is reported once, stops no other, and ends no running pod', asy
   put('/m/a.yaml', 'a', 'busybox:2')
   files.delete('/m/b.yaml')
   await manager.look()
-  t.same(told.at(-1), ['a-pi-01'])
+  t.same(calls.at(-1), ['a-pi-01'])
 })
 
 test('of two files with a pod of one name the first counts', async (t) => {
-  const { put, told, warned, manager } = aFolder(t)
+  const { put, calls, warned, manager } = aFolder(t)
   put('/m/1.yaml', 'web')
   put('/m/2.yaml', 'web')
   await manager.look()
-  t.same(told, [['web-pi-01']])
+  t.same(calls, [['web-pi-01']])
   t.match(warned, ['/m/2.yaml is not used: /m/1.yaml holds a pod of the same name'])
 })
 
 test('a folder that cannot be read leaves everything as it is', async (t) => {
-  const { put, told, spoil, manager, log } = aFolder(t)
+  const { put, calls, spoil, manager, log } = aFolder(t)
   spoil(new Error('EIO'))
   await manager.look()
-  t.same(told, [undefined], 'nobody knows what is wanted')
+  t.same(calls, [undefined], 'the static pods are unknown')
   spoil(undefined)
   put('/m/a.yaml', 'a')
   await manager.look()
   spoil(new Error('EIO'))
   await manager.look()
   await manager.look()
-  t.same(told, [undefined, ['a-pi-01']])
+  t.same(calls, [undefined, ['a-pi-01']])
   t.equal(log.messages('warn').length, 2)
 })

@@ -57,7 +57,7 @@ test('termination messages are shown in the state and the last state; a pod’s 
   const four = podStatus(pod('Never', ...names), facts([sandbox, second], { messages }))
   t.equal(four.containerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
   const later = podStatus(pod('Never', ...names), facts([sandbox, second], { last: four }))
-  t.same(later.containerStatuses?.[0]?.state, four.containerStatuses?.[0]?.state, 'told before, and gone since')
+  t.same(later.containerStatuses?.[0]?.state, four.containerStatuses?.[0]?.state, 'reported before, and gone since')
 })
 
 test('why a container could not be started stands before what it left', async (t) => {
@@ -242,8 +242,8 @@ test('a pod waits for its readiness gates, in Kubernetes’ words', async (t) =>
   const readyWith = (conditions: PodStatus['conditions'] = [], containers = [sandbox, found('main')]) => {
     const web = pod()
     const gated = { ...web, spec: { ...web.spec, readinessGates: gates }, status: { conditions } }
-    const { conditions: told = [] } = podStatus(gated, facts(containers))
-    return told.filter(({ type }) => type.endsWith('Ready'))
+    const { conditions: found = [] } = podStatus(gated, facts(containers))
+    return found.filter(({ type }) => type.endsWith('Ready'))
   }
   t.match(readyWith([{ type: 'example.com/b', status: 'Unknown' }]), [
     {

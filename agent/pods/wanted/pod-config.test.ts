@@ -26,7 +26,7 @@ test('nothing of a pod that cannot be decoded is removed', async (t) => {
   wanted.setDesired({ ...desired(aPod({ name: 'web', uid: 'here' })), misread })
   t.ok(wanted.isDecided('here'), 'as it was known before')
   wanted.setDesired(desired())
-  t.ok(wanted.isDecided('here'), 'nobody wants it any more')
+  t.ok(wanted.isDecided('here'), 'it is not desired any more')
 })
 
 test('a machine’s own pod has its turn when the last one of its name is gone, and is forgotten when nothing is left of it', async (t) => {
