@@ -57,3 +57,8 @@ test('a topic of a pod ends with a UID, and not with a text of any length', asyn
   t.match(parseTopic(`bramble/v1/nodes/pi-1/pods/${'u'.repeat(128)}`), { kind: 'pod' })
   t.equal(parseTopic(`bramble/v1/nodes/pi-1/pods/${'u'.repeat(129)}`), undefined)
 })
+
+test('the broker keeps the last state of each topic that is a state, and no single event, call or heartbeat', async (t) => {
+  const retained = Object.entries(topicRules).filter(([, { retain }]) => retain)
+  t.same(retained.map(([kind]) => kind).sort(), ['connection', 'controller', 'desired', 'pod', 'status'])
+})

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { formatCidr, parseCidr, sizeOfCidr } from './cidr.ts'
+import { cidrsOverlap, formatCidr, parseCidr, sizeOfCidr } from './cidr.ts'
 
 test('a range is read and written', async (t) => {
   for (const text of ['10.244.0.0/16', '0.0.0.0/0', '255.255.255.255/32', '192.168.128.0/17']) {
@@ -19,7 +19,23 @@ test('what is no range is none', async (t) => {
     '10.0.0/24',
     'fd00::/64',
     ' 10.0.0.0/8',
+    '10.0.0.0/245',
   ]) {
     t.equal(parseCidr(text), undefined, text)
   }
+})
+
+test('two ranges overlap when one contains the first address of the other', async (t) => {
+  const overlap = (one: string, other: string) => {
+    const [a, b] = [parseCidr(one), parseCidr(other)]
+    if (a === undefined || b === undefined) throw new Error(`${one} or ${other} is no range`)
+    t.equal(cidrsOverlap(a, b), cidrsOverlap(b, a), 'in either order')
+    return cidrsOverlap(a, b)
+  }
+  t.equal(overlap('10.244.0.0/16', '10.244.0.0/24'), true, 'the first range in it')
+  t.equal(overlap('10.244.0.0/16', '10.244.255.0/24'), true, 'the last range in it')
+  t.equal(overlap('10.244.0.0/16', '10.245.0.0/24'), false, 'the range after it')
+  t.equal(overlap('10.244.0.0/16', '10.243.255.0/24'), false, 'the range before it')
+  t.equal(overlap('10.244.3.0/24', '10.244.3.0/24'), true, 'itself')
+  t.equal(overlap('10.244.3.0/24', '10.244.4.0/24'), false, 'its neighbour')
 })

@@ -72,3 +72,15 @@ test('no illness counts before it is proven: not in its first period, not by the
   t.ok(judgeNode({ node, health, zone: '' }, undefined, settings, 55_000).isProven)
   t.ok(withNoExecuteTaint(node, now))
 })
+
+test('the taint of the other failure is exchanged only once the failure is proven', async (t) => {
+  const taints = [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }] as const
+  const node = aNode({ ready: 'Unknown', taints })
+  const health = firstSight(node, undefined, at(0), settings)
+  const keysAt = (ms: number) => {
+    const settled = settledNode(node, judgeNode({ node, health, zone: '' }, undefined, settings, ms), now) ?? node
+    return settled.spec?.taints?.flatMap(({ key, effect }) => (effect === 'NoExecute' ? [key] : []))
+  }
+  t.same(keysAt(10_000), ['node.kubernetes.io/not-ready'], 'the silence is shorter than the grace period')
+  t.same(keysAt(300_000), ['node.kubernetes.io/unreachable'])
+})
