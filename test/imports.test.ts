@@ -74,6 +74,11 @@ const wrong: readonly Wrong[] = [
     to: /^broker-controller\/(store\/(sqlite\/|\w+-store\.ts)|[\w-]+\.ts$)/,
     why: 'parts of the controller know the store by its interface',
   },
+  {
+    from: /^broker-controller\/(sessions|usage)\//,
+    to: /^broker-controller\/(?!(sessions|usage)\/)/,
+    why: 'where the API and the broker meet, neither is known',
+  },
   { from: /^broker-controller\/store\//, to: /^broker-controller\/(?!store\/)/, why: 'the store knows nobody' },
   { from: /^(?!.*\/testing\/|test\/)/, to: /\/testing\//, why: 'testing/ folders are for tests' },
 ]

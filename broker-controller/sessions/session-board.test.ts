@@ -1,0 +1,124 @@
+import { PassThrough } from 'node:stream'
+import { type Test, test } from 'tap'
+import { isApiError } from '../../api/api-error.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { defaultSessionLimits, sessionBoard } from './session-board.ts'
+
+test('a session is requested once, connected once by its node, and carries what is written', async (t) => {
+  const { board, open } = aBoard(t)
+  let notified = 0
+  board.onRequest(() => notified++)
+  const opening = open('pi-1')
+  t.equal(notified, 1)
+  const [request] = board.takeRequests()
+  t.match(request, { node: 'pi-1', request: 'logs' })
+  t.same(board.takeRequests(), [])
+  const id = request?.id ?? ''
+  const stranger = new PassThrough()
+  t.notOk(board.connect('pi-2', id, stranger), 'another node has no part in it')
+  t.ok(stranger.destroyed)
+  t.notOk(board.connect('pi-1', 'another id', new PassThrough()))
+  const end = new PassThrough()
+  t.ok(board.connect('pi-1', id, end))
+  const second = new PassThrough()
+  t.notOk(board.connect('pi-1', id, second), 'a session is connected once')
+  t.ok(second.destroyed)
+  const stream = await opening
+  end.write('hello')
+  t.equal(String(await new Promise((resolve) => stream.once('data', resolve))), 'hello')
+  t.equal(board.size, 1)
+  end.destroy()
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(board.size, 0)
+})
+
+test('a session ends with the connection of its node, waiting or connected, and others go on', async (t) => {
+  const { board, open, connected } = aBoard(t)
+  const waiting = open('pi-1')
+  const stream = await connected('pi-1')
+  const other = await connected('pi-2')
+  stream.on('error', () => undefined)
+  board.disconnected('pi-1')
+  await refused(t, 'ServiceUnavailable', waiting)
+  t.ok(stream.destroyed)
+  t.notOk(other.destroyed)
+  t.equal(board.size, 1)
+})
+
+test('a session ends when its client goes, connected or not', async (t) => {
+  const { board, open, connected } = aBoard(t)
+  const client = new AbortController()
+  const waiting = open('pi-1', client.signal)
+  const stream = await connected('pi-1', client.signal)
+  stream.on('error', () => undefined)
+  client.abort()
+  await refused(t, 'ServiceUnavailable', waiting)
+  t.ok(stream.destroyed)
+  t.equal(board.size, 0)
+  t.same(board.takeRequests(), [], 'a request that was not published is withdrawn')
+  await refused(t, 'ServiceUnavailable', open('pi-1', AbortSignal.abort()))
+})
+
+test('sessions are bounded in number for each node and in total', async (t) => {
+  const { board, open, connected } = aBoard(t, { perNode: 2, total: 3 })
+  const first = await connected('pi-1')
+  await connected('pi-1')
+  await refused(t, 'TooManyRequests', open('pi-1'))
+  await connected('pi-2')
+  await refused(t, 'TooManyRequests', open('pi-3'))
+  first.destroy()
+  await new Promise((resolve) => setImmediate(resolve))
+  await connected('pi-3')
+  t.equal(board.size, 3)
+})
+
+test('sessions are bounded in time: for the node to connect, and as a whole', async (t) => {
+  const { board, clock, open, connected } = aBoard(t)
+  const slow = open('pi-1')
+  const stream = await connected('pi-2')
+  stream.on('error', () => undefined)
+  const answer = refused(t, 'ServiceUnavailable', slow)
+  await clock.advance(defaultSessionLimits.connectMs + 1)
+  await answer
+  t.notOk(stream.destroyed)
+  await clock.advance(defaultSessionLimits.longestMs)
+  t.ok(stream.destroyed)
+  t.equal(board.size, 0)
+})
+
+test('a closed board ends its sessions and opens none', async (t) => {
+  const { board, open, connected } = aBoard(t)
+  const stream = await connected('pi-1')
+  stream.on('error', () => undefined)
+  board.close()
+  t.ok(stream.destroyed)
+  await refused(t, 'ServiceUnavailable', open('pi-1'))
+})
+
+function aBoard(t: Test, limits: Partial<typeof defaultSessionLimits> = {}) {
+  const clock = fakeClock()
+  const board = sessionBoard<string>({ clock, limits: { ...defaultSessionLimits, ...limits } })
+  t.teardown(() => board.close())
+  const open = (node: string, signal = new AbortController().signal) => board.open(node, 'logs', signal)
+  return {
+    board,
+    clock,
+    open,
+    async connected(node: string, signal?: AbortSignal) {
+      const opening = open(node, signal)
+      const request = board.takeRequests().at(-1)
+      const end = new PassThrough()
+      end.on('error', () => undefined)
+      t.ok(board.connect(node, request?.id ?? '', end))
+      return opening
+    },
+  }
+}
+
+async function refused(t: Test, reason: 'ServiceUnavailable' | 'TooManyRequests', answer: Promise<unknown>) {
+  const error = await answer.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  t.ok(isApiError(error, reason), String(error))
+}
