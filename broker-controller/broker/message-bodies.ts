@@ -1,0 +1,74 @@
+/** Decodes the messages of nodes. What is not used is counted, and logged within limits. */
+import { Counter, type Registry } from 'prom-client'
+import { decode } from '../../api/decode.ts'
+import { problemText } from '../../api/problem.ts'
+import type { Described, TSchema } from '../../api/schema.ts'
+import { parseJson } from '../../api/text/json.ts'
+import { topicName } from '../../api/topics.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import { limitLog } from '../../daemon/log-limit.ts'
+import type { NodeMessage } from './broker.ts'
+
+export interface MessageBodies {
+  /** undefined: the body does not match the schema; the message is dropped. */
+  decoded<const S extends TSchema>(schema: S, message: NodeMessage): Described<S> | undefined
+  /** Counts a message that is not used, and logs it within limits. */
+  drop(message: NodeMessage, reason: string, problems?: readonly string[]): void
+  /** Counts a message that is not used, without a log line. */
+  count(message: NodeMessage, reason: string): void
+  /** Counts and logs a report with lists or texts that were cut to the allowed length. */
+  recordCut(message: NodeMessage, cut: readonly string[]): void
+  close(): void
+}
+
+export type MessageBodiesNeeds = { readonly clock: Clock; readonly log: Log; readonly registry: Registry }
+
+/** Registers its metrics: once for a registry. */
+export function messageBodies({ clock, log, registry }: MessageBodiesNeeds): MessageBodies {
+  const dropped = new Counter({
+    name: 'bramble_inbox_dropped_total',
+    help: 'Messages of nodes that were not used',
+    labelNames: ['kind', 'reason'],
+    registers: [registry],
+  })
+
+  const shortened = new Counter({
+    name: 'bramble_inbox_shortened_total',
+    help: 'Reports of nodes with lists or texts that were longer than allowed and were cut',
+    labelNames: ['kind'],
+    registers: [registry],
+  })
+  const limited = limitLog(log, clock)
+  const drops = limitLog(log, clock, { linesPerKey: 1, periodMs: 10 * 60_000 })
+
+  const drop = (message: NodeMessage, reason: string, problems: readonly string[] = []) => {
+    const { node, topic } = message
+    dropped.inc({ kind: topic.kind, reason })
+    const key = `${node}/${topic.kind}/${reason}`
+    drops.warn(key, 'Message of a node dropped', { node, topic: topicName(topic), reason, problems })
+  }
+
+  const decoded = <const S extends TSchema>(schema: S, message: NodeMessage): Described<S> | undefined => {
+    const result = decode(schema, parseJson(message.body))
+    if (result.ok) return result.value
+    drop(message, 'NotUnderstood', result.problems.slice(0, 10).map(problemText))
+    return undefined
+  }
+
+  return {
+    decoded,
+    drop,
+    count: ({ topic }, reason) => dropped.inc({ kind: topic.kind, reason }),
+    recordCut(message, cut) {
+      if (cut.length === 0) return
+      const { node, topic } = message
+      shortened.inc({ kind: topic.kind })
+      limited.warn(`${node}/cut`, 'Report of a node shortened', { node, topic: topicName(topic), fields: cut })
+    },
+    close() {
+      limited.close()
+      drops.close()
+    },
+  }
+}
