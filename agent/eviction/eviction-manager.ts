@@ -4,22 +4,19 @@
  */
 
 import type { PressureType } from '../../api/node.ts'
-import { isCriticalPod } from '../../api/pod/critical-pod.ts'
-import type { Pod } from '../../api/pod.ts'
-import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { NodeEvent } from '../node/node-event.ts'
-import type { PodDiskReading, PodUsage, PodUse } from '../usage/usage.ts'
-import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
-import { evictionMessage } from './eviction-message.ts'
+import type { PodUsage } from '../usage/usage.ts'
+import type { EvictablePods } from './evictable-pods.ts'
 import type { NodeReclaim } from './node-reclaim.ts'
 import type { Observations, SignalSource, StallSignal } from './observations.ts'
+import { podEvictor } from './pod-evictor.ts'
 import { calm, isNear, nextSituation, type Situation } from './pressure.ts'
-import { rankForEviction } from './ranking.ts'
+import { pressureLog } from './pressure-log.ts'
 import { pressureOf, resourceOf, type Threshold, thresholdsMet } from './thresholds.ts'
 
 export type EvictionNeeds = {
@@ -51,38 +48,37 @@ export type EvictionSettings = {
 const periodMs = 10_000 // as the kubelet
 /** Where a threshold is near, ten seconds are long. */
 const nearPeriodMs = 1_000
-const cleanupMs = 30_000
 const reclaimMs = 60_000
-/** Trying goes on; that it goes on is told this often. */
-const tellAgainMs = 60_000
-/** Of folders walked for an eviction: the pods have gone on writing, but a walk is dear. */
-const diskUseAgeMs = 15_000
+/** Interval of log messages and Events while a condition lasts. */
+const logAgainMs = 60_000
 
 export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings): Loop {
-  const { signals, pods, usage, reclaim, event, clock, log, writes } = needs
-  const { thresholds, maxPodGraceSeconds, stallWarnings } = settings
+  const { signals, reclaim, event, clock, log, writes } = needs
+  const { thresholds, stallWarnings } = settings
+  const evictor = podEvictor(needs, settings)
+  const logging = pressureLog(log)
   let situation: Situation | undefined
   let last: { readonly observations: Observations; readonly atMs: number } | undefined
-  let unread = ''
   let waitsForFilesystems = false
-  const toldAtMs = new Map<string, number>()
+  const isDue = logInterval(clock)
 
   const look = async (): Promise<Observations> => {
     const observations = await signals.observe()
-    tellUnread(observations)
+    logging.unread(observations)
     writes.imagesApart.set(observations.imagesApart)
     const before = situation
     const nowMs = clock.monotonicMs()
-    situation = nextSituation(before ?? calm, observations.observed, settings, nowMs, warned(observations))
-    tellPressures(before, situation, observations)
+    situation = nextSituation(
+      before ?? calm,
+      observations.observed,
+      settings,
+      nowMs,
+      stallPressures(observations, stallWarnings),
+    )
+    logging.pressures(before, situation, observations)
     writes.pressures.set([...situation.lastMet.keys()])
     return observations
   }
-
-  const warned = ({ stalls }: Observations): readonly PressureType[] =>
-    stalls
-      .filter(({ signal, percent }) => percent >= (stallWarnings.get(signal) ?? Number.POSITIVE_INFINITY))
-      .map(({ signal }) => (signal.startsWith('memory.') ? 'MemoryPressure' : 'DiskPressure'))
 
   /** The pod that had to go, if one had. */
   const act = async (observations: Observations, signal: AbortSignal): Promise<string | undefined> => {
@@ -92,10 +88,10 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     waitsForFilesystems = inForce.some((one) => !canAct(one, observations))
     if (waitsForFilesystems && !wasWaiting) log.warn(filesystemsUnknown)
     if (threshold === undefined) return undefined
-    tellTrying(threshold)
+    recordTrying(threshold)
     if (await isReclaimed(threshold, observations, signal)) return undefined
     // The message names the amounts that met the threshold, as the kubelet's does: what was freed since does not belong in it.
-    return await evictOne(threshold, observations)
+    return await evictor.evictOne(threshold, observations)
   }
 
   /** Freeing what is unused was enough: no threshold is met any more. */
@@ -107,116 +103,41 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
     if (works.length === 0) return false
     await withDeadline(reclaimMs, signal, async (deadline) => {
-      for (const work of works) await work(deadline).catch((error) => tellFailure('Disk not freed', error))
+      for (const work of works) await work(deadline).catch((error) => logFailure('Disk not freed', error))
     })
     const { observed } = await signals.observe()
     return thresholdsMet(thresholds, observed, true).length === 0
-  }
-
-  const evictOne = async (threshold: Threshold, observations: Observations): Promise<string | undefined> => {
-    const active = pods.active()
-    if (active.length === 0) return undefined
-    const facts = await factsFor(threshold, observations)
-    const victim = rankForEviction(threshold.signal, active, facts).find((pod) => !isCriticalPod(pod))
-    if (victim === undefined) return undefined
-    const uid = victim.metadata.uid ?? ''
-    const { observed } = observations
-    const message = evictionMessage({
-      pod: victim,
-      threshold,
-      observed,
-      use: facts.use.get(uid),
-      disk: facts.disk.get(uid),
-    })
-    const gracePeriodSeconds = graceFor(victim, threshold)
-    const { namespace, name } = victim.metadata
-    log.warn('Pod evicted', { pod: `${namespace}/${name}`, threshold: threshold.signal, gracePeriodSeconds, message })
-    pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds, event: 'Warning', disruption: message })
-    return uid
-  }
-
-  const factsFor = async ({ signal }: Threshold, { imagesApart }: Observations) => {
-    const ofDisk = pressureOf(signal) === 'DiskPressure'
-    const [use, disk] = await Promise.all([
-      ofDisk ? [] : usage.podUsage(),
-      ofDisk ? usage.podDiskUsage(diskUseAgeMs) : [],
-    ])
-    return {
-      use: new Map(use.map((one): [string, PodUse] => [one.uid, one])),
-      disk: new Map(disk.map((one): [string, PodDiskReading] => [one.uid, one])),
-      imagesApart: imagesApart ?? false,
-    }
-  }
-
-  const graceFor = ({ spec }: Pod, { graceMs }: Threshold) =>
-    graceMs === undefined
-      ? immediatelySeconds
-      : Math.min(maxPodGraceSeconds, spec.terminationGracePeriodSeconds ?? maxPodGraceSeconds)
-
-  /** One at a time: what it held must be free before anybody can tell whether another has to go. */
-  const gone = async (uid: string, signal: AbortSignal) => {
-    const hasStopped = await withOwnSignal(signal, async (own) => {
-      const stopped = pods.stopped(uid, own.signal).then(() => true)
-      const late = clock.sleep(cleanupMs, own.signal).then(() => false)
-      return await Promise.race([stopped, late]).finally(() => own.abort())
-    })
-    if (!hasStopped && !signal.aborted) log.warn('Evicted pod does not end', { podUID: uid })
   }
 
   const pass = async (signal: AbortSignal): Promise<number> => {
     const observations = await look()
     const nowMs = clock.monotonicMs()
     const evicted = await act(observations, signal).catch((error) => {
-      tellFailure('Cannot tell who has to go', error)
+      logFailure('Cannot tell who has to go', error)
       return undefined
     })
     if (evicted !== undefined) {
-      await gone(evicted, signal)
+      await evictor.stopped(evicted, signal)
       last = undefined
       return 0
     }
     const spans = { sinceMs: nowMs - (last?.atMs ?? nowMs), withinMs: periodMs }
     const near =
       situation?.inForce.length === 0 &&
-      (warned(observations).length > 0 ||
+      (stallPressures(observations, stallWarnings).length > 0 ||
         isNear(thresholds, last?.observations.observed ?? [], observations.observed, spans))
     last = { observations, atMs: nowMs }
     return near ? nearPeriodMs : periodMs
   }
 
-  const isDue = (what: string) => {
-    const nowMs = clock.monotonicMs()
-    if (nowMs - (toldAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < tellAgainMs) return false
-    toldAtMs.set(what, nowMs)
-    return true
-  }
-
-  const tellFailure = (what: string, error: unknown) => {
+  const logFailure = (what: string, error: unknown) => {
     if (isDue(what)) log.warn(what, { error })
   }
 
-  const tellTrying = ({ signal }: Threshold) => {
+  const recordTrying = ({ signal }: Threshold) => {
     const resource = resourceOf(signal)
     if (!isDue(resource)) return
     event({ type: 'Warning', reason: 'EvictionThresholdMet', message: `Attempting to reclaim ${resource}` })
-  }
-
-  const tellUnread = (observations: Observations) => {
-    const now = observations.unread.map(({ signal, because }) => `${signal}: ${because}`).join('; ')
-    if (now !== unread && now !== '') log.warn('Some of the machine cannot be read', { unread: observations.unread })
-    if (now !== unread && now === '') log.info('All of the machine can be read again')
-    unread = now
-  }
-
-  const tellPressures = (before: Situation | undefined, after: Situation, { observed, stalls }: Observations) => {
-    for (const type of after.lastMet.keys()) {
-      if (before?.lastMet.has(type)) continue
-      const facts = observed.filter(({ signal }) => pressureOf(signal) === type)
-      log.warn('Node is under pressure', { pressure: type, observed: facts, stalls })
-    }
-    for (const type of before?.lastMet.keys() ?? []) {
-      if (!after.lastMet.has(type)) log.info('Pressure is gone', { pressure: type })
-    }
   }
 
   return {
@@ -246,4 +167,25 @@ function reclaimsFor(
 ): readonly ((signal: AbortSignal) => Promise<unknown>)[] {
   if (pressureOf(signal) !== 'DiskPressure' || (imagesApart && signal.startsWith('nodefs.'))) return []
   return [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]
+}
+
+/** The pressures that stalls above their warning level show. */
+function stallPressures(
+  { stalls }: Observations,
+  warnings: EvictionSettings['stallWarnings'],
+): readonly PressureType[] {
+  return stalls
+    .filter(({ signal, percent }) => percent >= (warnings.get(signal) ?? Number.POSITIVE_INFINITY))
+    .map(({ signal }) => (signal.startsWith('memory.') ? 'MemoryPressure' : 'DiskPressure'))
+}
+
+/** True when this was not logged within the interval. */
+function logInterval(clock: Clock): (what: string) => boolean {
+  const loggedMs = new Map<string, number>()
+  return (what) => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - (loggedMs.get(what) ?? Number.NEGATIVE_INFINITY) < logAgainMs) return false
+    loggedMs.set(what, nowMs)
+    return true
+  }
 }

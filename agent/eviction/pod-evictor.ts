@@ -1,0 +1,82 @@
+/** Evicts the first pod of the ranking, and waits for its end. */
+import { isCriticalPod } from '../../api/pod/critical-pod.ts'
+import type { Pod } from '../../api/pod.ts'
+import { withOwnSignal } from '../../daemon/aborted.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { PodDiskReading, PodUsage, PodUse } from '../usage/usage.ts'
+import { type EvictablePods, immediatelySeconds } from './evictable-pods.ts'
+import { evictionMessage } from './eviction-message.ts'
+import type { Observations } from './observations.ts'
+import { rankForEviction } from './ranking.ts'
+import { pressureOf, type Threshold } from './thresholds.ts'
+
+export type PodEvictorNeeds = {
+  readonly pods: EvictablePods
+  readonly usage: Pick<PodUsage, 'podUsage' | 'podDiskUsage'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface PodEvictor {
+  /** The UID of the evicted pod; undefined when there is none to evict. Critical pods are never evicted. */
+  evictOne(threshold: Threshold, observations: Observations): Promise<string | undefined>
+  /**
+   * Resolves when the pod has stopped, after 30 s, or when `signal` aborts. What it used must be free before the next decision,
+   * so pods are evicted one at a time.
+   */
+  stopped(uid: string, signal: AbortSignal): Promise<void>
+}
+
+const cleanupMs = 30_000
+/** Age of disk usage that an eviction accepts: pods have written since, but reading it again is expensive. */
+const diskUseAgeMs = 15_000
+
+export function podEvictor(
+  { pods, usage, clock, log }: PodEvictorNeeds,
+  { maxPodGraceSeconds }: { readonly maxPodGraceSeconds: number },
+): PodEvictor {
+  const factsFor = async ({ signal }: Threshold, { imagesApart }: Observations) => {
+    const ofDisk = pressureOf(signal) === 'DiskPressure'
+    const [use, disk] = await Promise.all([
+      ofDisk ? [] : usage.podUsage(),
+      ofDisk ? usage.podDiskUsage(diskUseAgeMs) : [],
+    ])
+    return {
+      use: new Map(use.map((one): [string, PodUse] => [one.uid, one])),
+      disk: new Map(disk.map((one): [string, PodDiskReading] => [one.uid, one])),
+      imagesApart: imagesApart ?? false,
+    }
+  }
+
+  const graceFor = ({ spec }: Pod, { graceMs }: Threshold) =>
+    graceMs === undefined
+      ? immediatelySeconds
+      : Math.min(maxPodGraceSeconds, spec.terminationGracePeriodSeconds ?? maxPodGraceSeconds)
+
+  return {
+    async evictOne(threshold, observations) {
+      const active = pods.active()
+      if (active.length === 0) return undefined
+      const facts = await factsFor(threshold, observations)
+      const victim = rankForEviction(threshold.signal, active, facts).find((pod) => !isCriticalPod(pod))
+      if (victim === undefined) return undefined
+      const { namespace, name, uid = '' } = victim.metadata
+      const { observed } = observations
+      const [use, disk] = [facts.use.get(uid), facts.disk.get(uid)]
+      const message = evictionMessage({ pod: victim, threshold, observed, use, disk })
+      const gracePeriodSeconds = graceFor(victim, threshold)
+      log.warn('Pod evicted', { pod: `${namespace}/${name}`, threshold: threshold.signal, gracePeriodSeconds, message })
+      pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds, event: 'Warning', disruption: message })
+      return uid
+    },
+    async stopped(uid, signal) {
+      const hasStopped = await withOwnSignal(signal, async (own) => {
+        const stopped = pods.stopped(uid, own.signal).then(() => true)
+        const late = clock.sleep(cleanupMs, own.signal).then(() => false)
+        return await Promise.race([stopped, late]).finally(() => own.abort())
+      })
+      if (!hasStopped && !signal.aborted) log.warn('Evicted pod does not end', { podUID: uid })
+    },
+  }
+}
