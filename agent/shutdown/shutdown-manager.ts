@@ -1,7 +1,7 @@
 /** Loop: hold logind's delay lock until the pods of a machine that goes down have stopped; take it again if that is called off. */
 
 import { aborted } from '../../daemon/aborted.ts'
-import { alarm } from '../../daemon/alarm.ts'
+import { type Alarm, alarm } from '../../daemon/alarm.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Cell } from '../../daemon/cell.ts'
 import { messageOf } from '../../daemon/errors.ts'
@@ -62,15 +62,6 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   }
   const leave = departure(needs, letGo)
 
-  /** The delay is asked for where one is configured; what is granted is what there is to share. */
-  const settleDelay = async (session: ShutdownSession) => {
-    const wanted = wantedMs(settings)
-    const { grantedMs, because } = await session.askDelay(wanted === undefined ? undefined : wanted + ownMs)
-    const shares = sharesOf(settings, usableMs(grantedMs))
-    const isDenied = wanted !== undefined && grantedMs < wanted + ownMs
-    return { grantedMs, shares, denied: isDenied ? { wantedMs: wanted, because } : undefined }
-  }
-
   const begin = async (session: ShutdownSession) => {
     // Asked now: what was scheduled at the last look may have been called off since, for something else.
     const action = hint ?? (await session.action().catch(() => undefined))
@@ -85,7 +76,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     else if (writes.goingDown.get() === undefined) await begin(session)
     hint = undefined
     if (writes.goingDown.get() !== undefined) return
-    const { grantedMs, shares, denied } = await settleDelay(session)
+    const { grantedMs, shares, denied } = await settleDelay(session, settings)
     let { isHeld, others } = await session.locks(lock)
     if (lock === undefined || !isHeld) {
       letGo()
@@ -97,19 +88,6 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     show({ held: { delayMs: grantedMs, how: lock.how }, trouble: undefined, shares, denied, others, scheduled })
   }
 
-  const keep = async (session: ShutdownSession, signal: AbortSignal) => {
-    let isOpen = true
-    void session.ended.then(() => {
-      isOpen = false
-      wake.ring()
-    })
-    while (!signal.aborted && isOpen) {
-      await look(session)
-      await wake.sleep(lookMs, signal)
-    }
-    if (!isOpen) throw new Error('The connection to the system bus has ended')
-  }
-
   const oneSession = async (signal: AbortSignal) => {
     const session = await inhibitor.open({
       preparing(isPreparing, action) {
@@ -119,7 +97,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
       changed: wake.ring,
     })
     try {
-      await keep(session, signal)
+      await pollUntilEnd(session, wake, () => look(session), signal)
     } finally {
       session.close()
     }
@@ -149,4 +127,27 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
       letGo()
     },
   }
+}
+
+/** The configured delay is requested; the granted one is shared among the groups of pods. */
+async function settleDelay(session: ShutdownSession, settings: ShutdownSettings) {
+  const wanted = wantedMs(settings)
+  const { grantedMs, because } = await session.askDelay(wanted === undefined ? undefined : wanted + ownMs)
+  const shares = sharesOf(settings, usableMs(grantedMs))
+  const isDenied = wanted !== undefined && grantedMs < wanted + ownMs
+  return { grantedMs, shares, denied: isDenied ? { wantedMs: wanted, because } : undefined }
+}
+
+/** Calls `look` at an interval and after each signal of logind. Rejects when the connection to the bus ends. */
+async function pollUntilEnd(session: ShutdownSession, wake: Alarm, look: () => Promise<void>, signal: AbortSignal) {
+  let isOpen = true
+  void session.ended.then(() => {
+    isOpen = false
+    wake.ring()
+  })
+  while (!signal.aborted && isOpen) {
+    await look()
+    await wake.sleep(lookMs, signal)
+  }
+  if (!isOpen) throw new Error('The connection to the system bus has ended')
 }
