@@ -119,14 +119,6 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
     return lookMs
   }
 
-  const tellFailure = (error: unknown, retryInMs: number) => {
-    const leftMs = Date.parse(certificateIn(credentials().certificate)?.validTo ?? '') - nowMs()
-    const left = leftMs > 0 ? formatDuration(leftMs) : 'none: it has ended, if the clock is right'
-    const facts = { error, retryInMs, left }
-    if (failures === 1) log.warn('Certificate of this node not renewed, trying until it works', facts)
-    else log.debug('Certificate of this node not renewed', facts)
-  }
-
   return {
     name: 'certificate',
     trust(hash) {
@@ -145,7 +137,8 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
         } catch (error) {
           if (signal.aborted) return
           waitMs = longestBackoffMs(failures++, retry) * (1 + 0.1 * random())
-          tellFailure(error, Math.round(waitMs))
+          const leftMs = Date.parse(certificateIn(credentials().certificate)?.validTo ?? '') - nowMs()
+          logFailure(log, failures === 1, { error, retryInMs: Math.round(waitMs), leftMs })
         }
         await wake.sleep(waitMs, signal)
       }
@@ -159,4 +152,14 @@ function certificateIn(pem: string): X509Certificate | undefined {
   } catch {
     return undefined
   }
+}
+
+type RenewalFailure = { readonly error: unknown; readonly retryInMs: number; readonly leftMs: number }
+
+/** The first failure is a warning, the others are for debugging. */
+function logFailure(log: Log, isFirst: boolean, { error, retryInMs, leftMs }: RenewalFailure): void {
+  const left = leftMs > 0 ? formatDuration(leftMs) : 'none: it has ended, if the clock is right'
+  const facts = { error, retryInMs, left }
+  if (isFirst) log.warn('Certificate of this node not renewed, trying until it works', facts)
+  else log.debug('Certificate of this node not renewed', facts)
 }
