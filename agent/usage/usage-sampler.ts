@@ -40,16 +40,13 @@ const longestCallMs = 10 * 60_000
 const mostBytes = 200 * 1024
 
 export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageSampler {
-  const { pods, node, send, clock, log } = needs
+  const { pods, node, clock, log } = needs
   const stopped = new AbortController()
   let earlier: Sample | undefined
   let latest: Sample | undefined
   let askedMs = 0
   let reading: Promise<Sample> | undefined
   let sampling: Promise<void> | undefined
-  let wanted: { readonly untilMs: number; readonly everyMs: number } | undefined
-  let publishing: Promise<void> | undefined
-  const called: Alarm = alarm(clock)
 
   const read = async (): Promise<Sample> => {
     try {
@@ -104,6 +101,35 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
     }
   }
 
+  const publisher = usagePublisher({ ...needs, sample, nodeName, stopped: stopped.signal })
+
+  return {
+    async summary(brief) {
+      const { sample: found, rates } = await sample(!brief)
+      return summaryOf(nodeName, found, rates, brief)
+    },
+    sample,
+    call: publisher.call,
+    async run(signal) {
+      await aborted(signal)
+      stopped.abort()
+      await Promise.all([sampling, publisher.ended()])
+    },
+  }
+}
+
+type PublisherNeeds = Pick<UsageSamplerNeeds, 'send' | 'clock' | 'log'> & {
+  readonly sample: UsageSampler['sample']
+  readonly nodeName: string
+  readonly stopped: AbortSignal
+}
+
+/** Publishes the usage once, or for a while at an interval; a later call replaces the time and the interval. */
+function usagePublisher({ sample, send, nodeName, stopped, clock, log }: PublisherNeeds) {
+  let wanted: { readonly untilMs: number; readonly everyMs: number } | undefined
+  let publishing: Promise<void> | undefined
+  const called: Alarm = alarm(clock)
+
   const message = async (whole: boolean): Promise<StatsMessage> => {
     const { sample: found, rates } = await sample(whole)
     return {
@@ -116,8 +142,8 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
 
   const publish = async (whole: boolean) => {
     try {
-      const told = fitting(await message(whole))
-      if (told !== undefined) send(told)
+      const stats = fitting(await message(whole))
+      if (stats !== undefined) send(stats)
       else log.warn('Usage is too much to be sent', { node: nodeName })
     } catch (error) {
       log.debug('Usage not sent', { error })
@@ -125,31 +151,22 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
   }
 
   const keepPublishing = async () => {
-    while (!stopped.signal.aborted && wanted !== undefined && clock.monotonicMs() < wanted.untilMs) {
+    while (!stopped.aborted && wanted !== undefined && clock.monotonicMs() < wanted.untilMs) {
       await publish(false)
-      await called.sleep(wanted.everyMs, stopped.signal)
+      await called.sleep(wanted.everyMs, stopped)
     }
     publishing = undefined
   }
 
   return {
-    async summary(brief) {
-      const { sample: found, rates } = await sample(!brief)
-      return summaryOf(nodeName, found, rates, brief)
-    },
-    sample,
-    call({ seconds = 60, everySeconds = 10, whole = false }) {
+    call({ seconds = 60, everySeconds = 10, whole = false }: CallMessage) {
       if (whole) return void publish(true)
       const forMs = Math.min(seconds * 1000, longestCallMs)
       wanted = { untilMs: clock.monotonicMs() + forMs, everyMs: Math.max(everySeconds * 1000, 1_000) }
       if (publishing === undefined) publishing = keepPublishing()
       else called.ring()
     },
-    async run(signal) {
-      await aborted(signal)
-      stopped.abort()
-      await Promise.all([sampling, publishing])
-    },
+    ended: async () => publishing,
   }
 }
 
