@@ -1,4 +1,4 @@
-/** Kubernetes' ways of saying no: one error, its reason, and the details kubectl prints. */
+/** The errors of the Kubernetes API: one error, its reason, and the details kubectl prints. */
 
 export type StatusCause = { readonly reason: string; readonly message: string; readonly field?: string }
 

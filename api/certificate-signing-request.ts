@@ -57,7 +57,7 @@ export type CertificateSigningRequest = Described<typeof CertificateSigningReque
 /** The signer of node client certificates, as Kubernetes names it. */
 export const nodeClientSigner = 'kubernetes.io/kube-apiserver-client-kubelet'
 
-/** A condition of ours: the request is pending until an operator approves it; its message says why. */
+/** A condition of Bramble: the request is pending until an operator approves it; its message gives the reason. */
 export const waitingCondition = 'Waiting'
 
 /** Is this condition an answer, and not only the reason why there is none yet? */

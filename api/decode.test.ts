@@ -53,7 +53,7 @@ test('what is accepted without the checker is what the checker accepts', async (
   }
 })
 
-test('every problem is told at once, with its path', async (t) => {
+test('all problems are reported together, each with its path', async (t) => {
   const decoded = decode(PodSchema, {
     apiVersion: 'v1',
     kind: 'Pod',

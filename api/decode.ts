@@ -1,6 +1,6 @@
 /**
  * What came from outside → typed, or the list of what is wrong with it. One walk along the schema: nulls count as
- * absent, fields the schema does not know are left out and named, quantities become canonical text, times get the
+ * absent, fields that are not in the schema are left out and named, quantities become canonical text, times get the
  * precision Kubernetes writes. Single values are judged by TypeBox's checker. The walk ends with the hundredth problem,
  * and no more than a hundred unknown fields are named: an input must not cost more to refuse than to accept.
  */

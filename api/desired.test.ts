@@ -12,7 +12,7 @@ const value = (input: unknown) => {
 }
 
 test('an object that is not understood takes no other with it', async (t) => {
-  t.same(value(desired({})), desired({}), 'where all is understood there is nothing to say')
+  t.same(value(desired({})), desired({}), 'a message that decodes fully reports no problem')
   t.same(value(desired({ pods: [later, web] })), {
     ...desired({}),
     misread: [
@@ -27,12 +27,12 @@ test('an object that is not understood takes no other with it', async (t) => {
   })
   const secret = { ...config, kind: 'Secret', data: 7 }
   const misread = value(desired({ configMaps: [config, { ...config, data: [] }], secrets: [secret] }))
-  t.match(misread?.misread?.at(-1), { why: 'data' }, 'no value of a secret is told')
+  t.match(misread?.misread?.at(-1), { why: 'data' }, 'no value of a secret is reported')
   t.match(misread, { pods: [{}], configMaps: [{}], secrets: [], misread: [{ kind: 'ConfigMap' }, { kind: 'Secret' }] })
   t.same(value(JSON.parse(JSON.stringify(misread))), misread, 'what was not understood can be written down')
 })
 
-test('what cannot even say who it is, and all else that is wrong, is refused with the message', async (t) => {
+test('an object without an identity, and any other error, rejects the whole message', async (t) => {
   for (const more of [
     { pods: [web, null] },
     { pods: [web, { ...later, metadata: { name: 'later' } }] },

@@ -1,4 +1,4 @@
-/** What is wanted of a node, as it was understood: one object that this version does not know takes no other with it. */
+/** The desired state of a node, decoded: one object that this version cannot decode does not affect the others. */
 import { ConfigMapSchema } from './config-map.ts'
 import { type Decoded, decode } from './decode.ts'
 import { ObjectMetaSchema } from './meta.ts'
@@ -25,7 +25,7 @@ export type Desired = Described<typeof DesiredSchema>
 const NamedSchema = object({ metadata: ObjectMetaSchema })
 
 /**
- * Strict in all but single objects: those must only say who they are. Of a pod that is to go no more need be understood; it
+ * Strict in all but single objects: those need only their identity. Of a pod that is to go no more need be understood; it
  * is given without its containers.
  */
 export function decodeDesired(input: unknown): Decoded<Desired> {
@@ -41,9 +41,9 @@ export function decodeDesired(input: unknown): Decoded<Desired> {
     const { name, namespace = '', uid, deletionTimestamp } = named.ok ? named.value.metadata : {}
     if (!named.ok || name === undefined || uid === undefined) return [item]
     if (kind === 'Pod' && deletionTimestamp !== undefined) return [leaving(named.value)]
-    // What stands in a secret is nobody's business.
-    const told = decoded.problems.slice(0, 3).map((one) => (kind === 'Secret' ? one.field : problemText(one)))
-    misread.push({ kind, namespace, name, uid, why: told.join(', ') })
+    // Values of a Secret never appear in a message.
+    const reported = decoded.problems.slice(0, 3).map((one) => (kind === 'Secret' ? one.field : problemText(one)))
+    misread.push({ kind, namespace, name, uid, why: reported.join(', ') })
     return []
   }
   const { pods, configMaps, secrets } = input as { readonly [field: string]: unknown }

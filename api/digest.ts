@@ -1,5 +1,5 @@
 /**
- * What a lease carries so that a lost message is noticed: a fingerprint of everything the node has said of itself and
+ * What a lease carries so that a lost message is noticed: a fingerprint of everything the node has reported of itself and
  * its pods. Not a security measure. Both sides fold in the same texts, one at a time and in any order, so a change
  * costs one text and not the whole state.
  */
@@ -21,7 +21,7 @@ export function digestText(topic: string, body: string): string {
   return hex(first) + hex(second)
 }
 
-/** `digest` with one text's fingerprint put in, or, said a second time, taken out again. */
+/** `digest` with one text's fingerprint put in, or, called a second time with it, taken out again. */
 export function foldDigest(digest: string, text: string): string {
   return fold(digest, text, 0) + fold(digest, text, 8)
 }

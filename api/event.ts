@@ -1,4 +1,4 @@
-/** core/v1 Event: something happened to an object, for whoever runs `kubectl describe`. */
+/** core/v1 Event: something happened to an object; `kubectl describe` prints it. */
 import { ObjectMetaSchema, ObjectReferenceSchema } from './meta.ts'
 import { type Described, field, integer, microTime, object, oneOf, optional, text, time } from './schema.ts'
 
@@ -45,7 +45,7 @@ export type EventOfAgent = Pick<Event, 'metadata' | 'involvedObject'> & {
   readonly message: string
 }
 
-/** One that happened once, as the agent of `node` tells it. `now` is RFC 3339. */
+/** One that happened once, as the agent of `node` records it. `now` is RFC 3339. */
 export function eventOfAgent(node: string, event: EventOfAgent, now: string): Event {
   return {
     apiVersion: 'v1',

@@ -1,4 +1,4 @@
-/** Who is asking: a user and groups, as a client certificate's subject (CN, O) or a token says. */
+/** The authenticated client: a user and groups, from a client certificate's subject (CN, O) or a token. */
 import { dnsSubdomainProblem } from './names.ts'
 
 export type Identity = {
@@ -48,7 +48,7 @@ export function lapsedNodeOf({ user, groups }: Identity): string | undefined {
   return groups.includes(lapsedNodesGroup) ? nodeNameOf(user) : undefined
 }
 
-/** The identity in a certificate's subject, as Node.js tells it: a repeated field is a list. undefined without one CN. */
+/** The identity in a certificate's subject, as Node.js presents it: a repeated field is a list. undefined without one CN. */
 export function identityOfSubject(subject: { readonly CN?: unknown; readonly O?: unknown }): Identity | undefined {
   if (typeof subject.CN !== 'string' || subject.CN === '') return undefined
   const organizations: readonly unknown[] = Array.isArray(subject.O) ? subject.O : [subject.O]

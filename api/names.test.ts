@@ -45,7 +45,7 @@ const cases: { name: string; check: Check; good: string[]; bad: string[] }[] = [
   },
 ]
 
-test('names are checked, and what is wrong is said', async (t) => {
+test('names are validated, and the problem is stated', async (t) => {
   for (const { name, check, good, bad } of cases) {
     for (const text of good) t.equal(check(text), undefined, `${name} may be ${JSON.stringify(text)}`)
     for (const text of bad) t.match(check(text), /must/, `${name} may not be ${JSON.stringify(text)}`)

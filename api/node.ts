@@ -93,7 +93,7 @@ export type Node = Described<typeof NodeSchema>
 export const nodeConditionTypes = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Ready'] as const
 export type PressureType = 'MemoryPressure' | 'DiskPressure' | 'PIDPressure'
 
-/** What an agent says of its machine's health beside those; a machine without the means to tell has no such condition. */
+/** Further conditions of the machine's health that an agent reports; a machine without the sensor has no such condition. */
 export const healthConditionTypes = [
   'UnderVoltage',
   'ThermalThrottling',

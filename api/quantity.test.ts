@@ -52,7 +52,7 @@ test('a quantity is printed in its family, with the largest suffix that keeps a 
   }
 })
 
-test('what is not a quantity is told apart without throwing', async (t) => {
+test('a text that is not a quantity is recognised without throwing', async (t) => {
   for (const text of [
     '',
     ' 1',

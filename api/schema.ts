@@ -45,7 +45,7 @@ export const time = StringType({ format: 'date-time', 'x-bramble-time': 'seconds
 export const microTime = StringType({ format: 'date-time', 'x-bramble-time': 'micro' })
 /** `100m`, `1536Mi`: clients may write a bare number, it is kept as text. */
 export const quantity = Union([StringType(), NumberType()], { 'x-kubernetes-quantity': true })
-/** Read by whoever asked for it, who also says what is wrong with it. */
+/** Decoded by the caller, which also reports its problems. */
 export const numberOrText = Union([StringType(), NumberType()])
 export const intOrString = Union([Integer(), StringType()], { 'x-kubernetes-int-or-string': true })
 /** Bytes, as base64 text. */
@@ -106,7 +106,7 @@ export function list<const S extends TSchema>(items: S) {
   return _Array_(items, { 'x-kubernetes-list-type': 'atomic' })
 }
 
-/** A list whose items are told apart by `key`: strategic merge patches merge it item by item. */
+/** A list whose items are identified by `key`: strategic merge patches merge it item by item. */
 export function listBy<const S extends TSchema>(key: string, items: S) {
   return _Array_(items, {
     'x-kubernetes-patch-merge-key': key,
@@ -131,7 +131,7 @@ export function oneOf<const Words extends readonly string[]>(...words: Words) {
   return Union(literals) as unknown as TUnion<{ -readonly [I in keyof Words]: TLiteral<Words[I]> }>
 }
 
-/** What a schema says of itself, as the words above write it. */
+/** The keywords of a schema, as the functions above write them. */
 export type Keywords = {
   readonly type?: string
   readonly format?: string
@@ -157,7 +157,7 @@ export function keywordsOf(schema: TSchema): Keywords {
   return schema
 }
 
-/** The schema of what stands under `name` in an object or a map; undefined when nothing is said of it. */
+/** The schema of what stands under `name` in an object or a map; undefined when the schema has no such field. */
 export function schemaOfField(schema: TSchema | undefined, name: string): TSchema | undefined {
   const { properties, patternProperties } = schema === undefined ? {} : keywordsOf(schema)
   if (patternProperties !== undefined) return Object.values(patternProperties)[0]

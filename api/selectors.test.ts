@@ -46,7 +46,7 @@ test("kubectl's label selectors choose as Kubernetes does", async (t) => {
   t.equal(chosen('constructor', {}), false, 'only labels that are there')
 })
 
-test('what is not a label selector is said to be none', async (t) => {
+test('what is not a label selector is rejected', async (t) => {
   for (const selector of [
     '=a',
     'a in',

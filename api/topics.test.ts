@@ -10,8 +10,8 @@ const pod = {
   spec: { containers: [{ name: 'main', image: 'web:1', later: { x: 1 } }], restartPolicy: 'Sometimes', later: 1 },
   status: { phase: 'Failed', reason: 'SomethingLater', later: 1 },
 }
-/** What another version, earlier or later, may say: with fields and words that this one does not know. */
-const said: { readonly [Kind in Topic['kind']]: object } = {
+/** What another version, earlier or later, may send: with fields and values that this one does not define. */
+const otherVersion: { readonly [Kind in Topic['kind']]: object } = {
   connection: { state: 'goodbye', bootID: 'b', agentVersion: '99.0.0', reason: 'some later reason' },
   lease: { seq: 1, digest: 'd' },
   status: { conditions: [{ type: 'SomethingLater', status: 'True', later: 1 }], phase: 'x' },
@@ -27,7 +27,7 @@ const said: { readonly [Kind in Topic['kind']]: object } = {
 }
 
 test('every message is understood whatever a later version has added to it', async (t) => {
-  for (const [kind, body] of Object.entries(said)) {
+  for (const [kind, body] of Object.entries(otherVersion)) {
     const { schema } = topicRules[kind as Topic['kind']]
     const decoded = decode(schema, { ...body, later: { deep: [1, 'two'] } })
     t.equal(decoded.ok, true, `${kind} ${JSON.stringify(decoded)}`)
@@ -36,7 +36,7 @@ test('every message is understood whatever a later version has added to it', asy
   }
 })
 
-test('what one side cannot know is refused by its field, and only that message is', async (t) => {
+test('an invalid field rejects its message, and only that message', async (t) => {
   t.match(decode(topicRules.calls.schema, { call: 'dance' }), { ok: false, problems: [{ field: 'call' }] })
   t.match(decode(topicRules.connection.schema, { state: 'asleep', bootID: 'b', agentVersion: 'v' }), { ok: false })
   t.match(decode(topicRules.controller.schema, { state: 'asleep', epoch: 'e', time }), { ok: false })

@@ -13,7 +13,7 @@ import { SecretSchema } from './secret.ts'
 const topicPrefix = 'bramble/v1'
 
 /**
- * `bootID` tells a reboot from a restart; `expectedBackSeconds` goes with a goodbye. `leaseDurationSeconds`: the agent
+ * `bootID` distinguishes a reboot from a restart; `expectedBackSeconds` goes with a goodbye. `leaseDurationSeconds`: the agent
  * renews its lease four times within this; 40 where it is left out.
  */
 export const ConnectionMessageSchema = object({
@@ -49,7 +49,7 @@ export const standingStatusBody = 's'
 
 /**
  * One pod's status. `observedResourceVersion` is the version of the pod in `desired` that it was computed from.
- * An empty body on this topic says that nothing of the pod is left on the node: one that was being deleted may go.
+ * An empty body on this topic means that nothing of the pod is left on the node: a pod that is being deleted may be removed.
  */
 export const PodMessageSchema = object({
   namespace: text,
@@ -75,7 +75,7 @@ export const DesiredMessageSchema = object({
   store: optional(text),
   /**
    * That store began without knowing this node, and nothing else in the message counts: the node goes on with what it
-   * knows, and tells it to `nodes/NODE/checkpoint`.
+   * holds, and posts it to `nodes/NODE/checkpoint`.
    */
   awaitsCheckpoint: optional(bool),
 })
@@ -94,13 +94,13 @@ export const CallMessageSchema = object({
 })
 export type CallMessage = Described<typeof CallMessageSchema>
 
-/** A node that hears of another `store` than before registers with it: it may not be known there. */
+/** A node that receives another `store` than before registers again: that store may not have it. */
 export const ControllerMessageSchema = object({
   state: oneOf('online', 'lost'),
   epoch: text,
   time: text,
   store: optional(text),
-  /** Of the authorities the fleet trusts: a node that knows others reads them from kube-public/cluster-info. */
+  /** Of the authorities the fleet trusts: a node that trusts others reads them from kube-public/cluster-info. */
   trust: optional(text),
   /** How long a node that is silent stays Ready: nodes wait less than this between their attempts to connect. */
   nodeMonitorGraceSeconds: optional(double),
@@ -150,7 +150,7 @@ export function namedTopic(published: string, node: string): string {
   return published === shortLeaseTopic ? topicName({ kind: 'lease', node }) : published
 }
 
-/** A topic of this node, whether we know it or not. */
+/** A topic of this node, of any kind. */
 export function isBelowNode(name: string, node: string): boolean {
   return name.startsWith(`${topicPrefix}/nodes/${node}/`)
 }

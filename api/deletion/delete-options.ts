@@ -7,7 +7,7 @@ export const DeleteOptionsSchema = object({
   /** 0: at once; a negative one is a second. */
   gracePeriodSeconds: pointer(1, optional(integer)),
   propagationPolicy: pointer(4, optional(oneOf('Background', 'Foreground', 'Orphan'))),
-  /** The older way to say Orphan (true) or Background (false). */
+  /** Deprecated form of Orphan (true) and Background (false). */
   orphanDependents: pointer(3, optional(bool)),
   preconditions: field(
     2,

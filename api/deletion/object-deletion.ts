@@ -48,7 +48,7 @@ export function isReleased(object: AnyObject): boolean {
   return !isNamespace(object) && (metadata.deletionGracePeriodSeconds ?? 0) === 0
 }
 
-/** undefined: whatever was said before stays. */
+/** undefined: the earlier value stays. */
 function policyOf({ propagationPolicy, orphanDependents }: DeletionWish): DeleteOptions['propagationPolicy'] {
   if (propagationPolicy !== undefined || orphanDependents === undefined) return propagationPolicy
   return orphanDependents ? 'Orphan' : 'Background'

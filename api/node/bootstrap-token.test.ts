@@ -82,7 +82,7 @@ test('a token is judged by its secret, its use and its expiry, in this order', a
   t.same(judgeToken(aToken({ expiration: 'soon' }), shown, now), { verdict: 'unknown' })
 })
 
-test('a refusal tells the expiry and what time it is here', async (t) => {
+test('a refusal states the expiry and the time of the controller', async (t) => {
   t.equal(
     tokenRefusal({ verdict: 'expired', expiration: '2026-05-01T11:00:00Z' }, 'abcdef', now),
     'bootstrap token abcdef expired at 2026-05-01T11:00:00Z; the time here is 2026-05-01T12:00:00Z',

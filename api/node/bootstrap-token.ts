@@ -88,8 +88,8 @@ export type TokenJudgement =
   | { readonly verdict: 'expired'; readonly expiration: string }
 
 /**
- * May the holder of `presented` come in? `kept` is what the Secret of that id holds. Expiry is told only to one who
- * knows the secret; a token not meant for authentication, or whose expiry cannot be read, is as good as unknown.
+ * Authenticates the holder of `presented`; `kept` is what the Secret of that id holds. Expiry is stated only to one who
+ * presents the right secret; a token not meant for authentication, or whose expiry cannot be read, is as good as unknown.
  */
 export function judgeToken(kept: BootstrapToken | undefined, presented: TokenParts, nowMs: number): TokenJudgement {
   if (kept === undefined || kept.id !== presented.id) return { verdict: 'unknown' }
@@ -106,7 +106,7 @@ export function judgeToken(kept: BootstrapToken | undefined, presented: TokenPar
   }
 }
 
-/** The message of the 401: all that whoever stands at the other machine needs to know. */
+/** The message of the 401: all that the operator of the joining machine needs. */
 export function tokenRefusal(judgement: TokenJudgement, id: string, nowMs: number): string {
   if (judgement.verdict === 'ok') return ''
   const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`

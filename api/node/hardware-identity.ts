@@ -1,4 +1,4 @@
-/** Which machine this is, beneath its name: so that two machines of one name are noticed, and told apart in a sentence. */
+/** Which machine this is, beneath its name: so that two machines of one name are detected and distinguished. */
 import { type Described, object, optional, text } from '../schema.ts'
 
 export const HardwareIdentitySchema = object({
@@ -13,7 +13,7 @@ export const HardwareIdentitySchema = object({
 })
 export type HardwareIdentity = Described<typeof HardwareIdentitySchema>
 
-/** On a Node: the hashes of the authorities it trusts, for whoever goes over to another one. */
+/** On a Node: the hashes of the authorities it trusts; a rollover of the authority waits for them. */
 export const trustedAuthoritiesAnnotation = 'bramble.dev/trusted-authorities'
 /** On Nodes and CertificateSigningRequests: the identity as JSON. */
 export const hardwareIdentityAnnotation = 'bramble.dev/hardware-identity'

@@ -1,6 +1,6 @@
 /**
- * What a node tells a controller whose store began without it: the pods it was told to run, and what they name. Sent to
- * `/api/v1/nodes/NODE/checkpoint` in as many parts as it takes; `complete` says that this was the last.
+ * What a node posts to a controller whose store began without it: the pods it was assigned, and what they name. Sent to
+ * `/api/v1/nodes/NODE/checkpoint` in as many parts as it takes; `complete` marks the last part.
  */
 import { ConfigMapSchema } from '../config-map.ts'
 import { PodSchema } from '../pod.ts'

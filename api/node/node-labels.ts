@@ -1,6 +1,6 @@
 /** Which labels a node may give itself. */
 
-/** What a machine can tell of itself, as NodeRestriction lists it. */
+/** Labels that a node may set on itself, as NodeRestriction lists them. */
 const allowed = new Set([
   'kubernetes.io/hostname',
   'kubernetes.io/os',
@@ -15,7 +15,7 @@ const allowed = new Set([
   'failure-domain.beta.kubernetes.io/region',
 ])
 
-/** Keys of Kubernetes' own domains, but for those a machine can tell of itself: only an administrator may set them on a Node. */
+/** Keys of Kubernetes' own domains, except those that a node may set on itself: only an administrator may set them on a Node. */
 export function isReservedNodeLabel(key: string): boolean {
   const [prefix, name] = key.split('/')
   if (prefix === undefined || name === undefined || allowed.has(key)) return false

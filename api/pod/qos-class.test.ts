@@ -5,7 +5,7 @@ import { qosClassOf } from './qos-class.ts'
 const classOf = (...resources: ResourceRequirements[]) =>
   qosClassOf({ containers: resources.map((each, index) => ({ name: `c${index}`, resources: each })) })
 
-test('a pod is as sure of its share as its containers say', async (t) => {
+test('the QoS class follows from the requests and limits of the containers', async (t) => {
   const both = { cpu: '500m', memory: '64Mi' }
   t.equal(classOf({}), 'BestEffort')
   t.equal(classOf({ requests: { cpu: '0' } }), 'BestEffort')

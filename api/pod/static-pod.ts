@@ -8,7 +8,7 @@ export const configSeenAnnotation = 'kubernetes.io/config.seen'
 
 type Annotated = Pick<KubeObject, 'metadata'>
 
-/** The machine runs it from a file. Its mirror says so too: it is a copy. */
+/** The machine runs it from a file. True for its mirror pod too, which is a copy. */
 export function isStaticPod({ metadata }: Annotated): boolean {
   const source = metadata.annotations?.[configSourceAnnotation]
   return source !== undefined && source !== 'api'

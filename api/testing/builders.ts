@@ -1,4 +1,4 @@
-/** Valid objects for tests, as the store would give them; say only what the test is about. */
+/** Valid objects for tests, as the store would give them; pass only the fields the test is about. */
 import type { Lease } from '../lease.ts'
 import type { ObjectMeta, Stored } from '../meta.ts'
 import type { Node, NodeCondition, NodeSpec, NodeStatus, Taint } from '../node.ts'

@@ -1,4 +1,4 @@
-/** JSON that nobody has decoded yet. */
+/** JSON that is parsed but not decoded. */
 export type JsonObject = { readonly [name: string]: unknown }
 
 export function isObject(value: unknown): value is JsonObject {

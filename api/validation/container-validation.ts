@@ -129,7 +129,7 @@ function hostPortProblems(field: string, containers: readonly Container[]): read
   return places.filter((_, index) => repeated.has(index)).map(({ at, text }) => duplicate(at, text))
 }
 
-/** Of a node's own making: devices. Those are there or not, so they are counted whole, and lent to nobody else. */
+/** Of a node's own making: devices. They are present or not, so they are counted whole and never shared. */
 function isExtended(name: string): boolean {
   return name.includes('/') && !/(^|\.)kubernetes\.io\//.test(name) && qualifiedNameProblem(name) === undefined
 }

@@ -58,7 +58,7 @@ test('terms for pods need a topology key, a weight from 1 to 100 and a selector 
   )
 })
 
-test('spreading asks for a positive skew, a key, a word we know, and each once', async (t) => {
+test('spreading asks for a positive skew, a key, a supported action, and each topology key once', async (t) => {
   const spread = (over: Partial<TopologySpreadConstraint>): TopologySpreadConstraint => ({
     maxSkew: 1,
     topologyKey: 'zone',

@@ -22,11 +22,17 @@ test('rights are asked for in words that mean something', async (t) => {
 })
 
 test('hosts have names, and their addresses are addresses', async (t) => {
-  const told = (spec: Partial<PodSpec>) => nameProblems('spec', { containers: [], ...spec }).map(problemText)
-  t.same(told({ hostname: 'web', subdomain: 'shop', hostAliases: [{ ip: '192.0.2.1', hostnames: ['a.b'] }] }), [])
-  t.match(told({ hostname: 'Web', hostAliases: [{ ip: 'x' }] }), [/^spec\.hostname: /, /^spec\.hostAliases\[0\]\.ip: /])
-  t.match(told({ dnsPolicy: 'None' }), [/^spec\.dnsConfig\.nameservers: Required/])
-  t.match(told({ dnsConfig: { nameservers: ['a'], options: [{ value: '1' }] } }), [
+  const problemTexts = (spec: Partial<PodSpec>) => nameProblems('spec', { containers: [], ...spec }).map(problemText)
+  t.same(
+    problemTexts({ hostname: 'web', subdomain: 'shop', hostAliases: [{ ip: '192.0.2.1', hostnames: ['a.b'] }] }),
+    [],
+  )
+  t.match(problemTexts({ hostname: 'Web', hostAliases: [{ ip: 'x' }] }), [
+    /^spec\.hostname: /,
+    /^spec\.hostAliases\[0\]\.ip: /,
+  ])
+  t.match(problemTexts({ dnsPolicy: 'None' }), [/^spec\.dnsConfig\.nameservers: Required/])
+  t.match(problemTexts({ dnsConfig: { nameservers: ['a'], options: [{ value: '1' }] } }), [
     /nameservers\[0\]: /,
     /options\[0\]\.name: /,
   ])

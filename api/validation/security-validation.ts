@@ -87,7 +87,7 @@ function profileProblems(
   return leaves ? [invalid(at, localhostProfile, "must be a relative path without '..'")] : []
 }
 
-/** Names of hosts: the pod's own, those it knows, and whom it asks for others. */
+/** Host names: the pod's own, its host aliases, and its DNS servers. */
 export function nameProblems(at: string, spec: PodSpec): readonly Problem[] {
   const { hostname = '', subdomain = '', hostAliases = [], dnsPolicy, dnsConfig } = spec
   const { nameservers = [], searches = [], options = [] } = dnsConfig ?? {}

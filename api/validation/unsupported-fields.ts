@@ -7,7 +7,7 @@ import type { PodSpec } from '../pod.ts'
 import { fieldWithin, forbidden, type Problem } from '../problem.ts'
 import { fieldOf, isObject } from '../text/json.ts'
 
-/** What we say to each of them. */
+/** The message for each of them. */
 export const notYet = 'is not supported by this version of Bramble'
 
 type Unsupported = {

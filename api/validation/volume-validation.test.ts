@@ -3,11 +3,12 @@ import type { Container, PodSpec, Volume } from '../pod.ts'
 import { problemText } from '../problem.ts'
 import { mountsProblems, volumeNames, volumesProblems, withVolumeDefaults } from './volume-validation.ts'
 
-const told = (...volumes: Volume[]) => volumesProblems('spec.volumes', { containers: [], volumes }).map(problemText)
+const problemTexts = (...volumes: Volume[]) =>
+  volumesProblems('spec.volumes', { containers: [], volumes }).map(problemText)
 
 test('a volume is of one kind, has a name of its own, and stays inside itself', async (t) => {
   t.same(
-    told(
+    problemTexts(
       { name: 'a', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
       { name: 'b', hostPath: { path: '/srv', type: 'Directory' } },
       { name: 'c', configMap: { name: 'cm', items: [{ key: 'k', path: 'a/b', mode: 0o400 }] } },
@@ -15,24 +16,27 @@ test('a volume is of one kind, has a name of its own, and stays inside itself', 
     ),
     [],
   )
-  t.match(told({ name: 'a' }), ['spec.volumes[0]: Required value: must specify a volume type'])
-  t.match(told({ name: 'a', emptyDir: {}, hostPath: { path: '/x' } }), [
+  t.match(problemTexts({ name: 'a' }), ['spec.volumes[0]: Required value: must specify a volume type'])
+  t.match(problemTexts({ name: 'a', emptyDir: {}, hostPath: { path: '/x' } }), [
     /^spec\.volumes\[0\]\.(hostPath|emptyDir): Forbidden/,
   ])
-  t.match(told({ name: 'a', emptyDir: {} }, { name: 'a', emptyDir: {} }), [/^spec\.volumes\[1\]\.name: Duplicate/])
-  t.match(told({ name: 'a', hostPath: { path: '../etc', type: 'Folder' } }), [
+  t.match(problemTexts({ name: 'a', emptyDir: {} }, { name: 'a', emptyDir: {} }), [
+    /^spec\.volumes\[1\]\.name: Duplicate/,
+  ])
+  t.match(problemTexts({ name: 'a', hostPath: { path: '../etc', type: 'Folder' } }), [
     /hostPath\.path: .*absolute/,
     /hostPath\.path: .*must not contain '\.\.'/,
     /hostPath\.type: Unsupported/,
   ])
   const items = [{ key: 'k', path: '../k', mode: 0o1777 }]
-  t.match(told({ name: 'a', secret: { secretName: 's', items } }), [
+  t.match(problemTexts({ name: 'a', secret: { secretName: 's', items } }), [
     /^spec\.volumes\[0\]\.secret\.items\[0\]\.path: .*must not contain '\.\.'/,
     /^spec\.volumes\[0\]\.secret\.items\[0\]\.mode: /,
   ])
-  t.match(told({ name: 'a', downwardAPI: { items: [{ path: 'x', fieldRef: { fieldPath: 'status.podIP' } }] } }), [
-    /downwardAPI\.items\[0\]\.fieldRef\.fieldPath: Unsupported/,
-  ])
+  t.match(
+    problemTexts({ name: 'a', downwardAPI: { items: [{ path: 'x', fieldRef: { fieldPath: 'status.podIP' } }] } }),
+    [/downwardAPI\.items\[0\]\.fieldRef\.fieldPath: Unsupported/],
+  )
 })
 
 test('a mount names a volume of the pod, and a place of its own', async (t) => {

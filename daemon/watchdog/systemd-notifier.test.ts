@@ -12,21 +12,21 @@ import { notifierLoop, openSystemdNotifier, type SystemdNotifier } from './syste
 async function listening(t: Test) {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-notify-'))
   const path = join(folder, 'notify')
-  const heard: string[] = []
-  const socket = unixDgram.createSocket('unix_dgram', (message) => void heard.push(message.toString()))
+  const received: string[] = []
+  const socket = unixDgram.createSocket('unix_dgram', (message) => void received.push(message.toString()))
   socket.bind(path)
   t.teardown(async () => {
     socket.close()
     await rm(folder, { recursive: true })
   })
   const until = async (count: number) => {
-    while (heard.length < count) await once(socket as unknown as NodeJS.EventEmitter, 'message')
-    return heard
+    while (received.length < count) await once(socket as unknown as NodeJS.EventEmitter, 'message')
+    return received
   }
   return { path, until }
 }
 
-test('systemd is told over its socket', async (t) => {
+test('readiness, status and pings are sent over the socket of systemd', async (t) => {
   const { path, until } = await listening(t)
   const notifier = await openSystemdNotifier(
     { NOTIFY_SOCKET: path, WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) },
@@ -41,7 +41,7 @@ test('systemd is told over its socket', async (t) => {
   t.same(await until(4), ['READY=1', 'STATUS=Two lines', 'WATCHDOG=1', 'STOPPING=1'])
 })
 
-test('without systemd nothing is told and nothing is loaded', async (t) => {
+test('without systemd nothing is sent and nothing is loaded', async (t) => {
   t.equal(await openSystemdNotifier({}, quietLog(t)), undefined)
   t.equal(await openSystemdNotifier({ NOTIFY_SOCKET: '@abstract' }, quietLog(t)), undefined)
   const gone = await openSystemdNotifier({ NOTIFY_SOCKET: '/nowhere/notify', WATCHDOG_PID: '1' }, quietLog(t))
@@ -50,17 +50,17 @@ test('without systemd nothing is told and nothing is loaded', async (t) => {
   gone?.close()
 })
 
-test('only who lives says so, and readiness is said once', async (t) => {
-  const said: string[] = []
+test('the watchdog is pinged only while healthy, and readiness is sent once', async (t) => {
+  const sent: string[] = []
   const notifier: SystemdNotifier = {
     beatMs: 2_000,
-    ready: () => said.push('ready'),
-    alive: () => said.push('alive'),
-    stopping: () => said.push('stopping'),
-    status: (text) => said.push(text),
+    ready: () => sent.push('ready'),
+    alive: () => sent.push('alive'),
+    stopping: () => sent.push('stopping'),
+    status: (text) => sent.push(text),
     close: () => undefined,
   }
-  const heard = () => said.splice(0)
+  const takeSent = () => sent.splice(0)
   const clock = fakeClock()
   const [stop, world] = [new AbortController(), { ready: false, problems: [] as string[], pods: 1 }]
   const view = {
@@ -71,20 +71,20 @@ test('only who lives says so, and readiness is said once', async (t) => {
   const log = quietLog(t, 'Unhealthy: withholding the systemd watchdog ping')
   const loop = notifierLoop(notifier, view, clock, log).run(stop.signal)
   await clock.advance(0)
-  t.same(heard(), ['1 pods', 'alive'])
+  t.same(takeSent(), ['1 pods', 'alive'])
   world.ready = true
   await clock.advance(100)
-  t.same(heard(), ['ready', 'alive'])
+  t.same(takeSent(), ['ready', 'alive'])
   world.pods = 2
   await clock.advance(2_000)
-  t.same(heard(), ['2 pods', 'alive'])
+  t.same(takeSent(), ['2 pods', 'alive'])
   world.problems = ['loop pods hangs']
   await clock.advance(4_000)
-  t.same(heard(), ['Hangs: loop pods hangs'])
+  t.same(takeSent(), ['Hangs: loop pods hangs'])
   world.problems = []
   await clock.advance(2_000)
-  t.same(heard(), ['2 pods', 'alive'])
+  t.same(takeSent(), ['2 pods', 'alive'])
   stop.abort()
   await loop
-  t.same(heard(), ['stopping'])
+  t.same(takeSent(), ['stopping'])
 })
