@@ -72,7 +72,7 @@ async function measured(launcher: string): Promise<readonly Row[]> {
     const ports = ['--api-port', '0', '--mqtt-port', '0']
     const args = ['run', '--data-dir', dataDir, '--config', config, '--log-format', 'json', ...where, ...ports]
     const program = startProgram([launcher, ...args], (end) => void ends.push(end))
-    const ready = await program.said('Controller ready')
+    const ready = await program.logged('Controller ready')
     const load = apiLoad(await readKubeconfig(String(ready['kubeconfig'])))
     ends.push(async () => load.close())
     return await figuresOf({ pid: program.pid, load })

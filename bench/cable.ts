@@ -39,10 +39,10 @@ try {
   const log = openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) })
   const broker = await openMqttBroker({ tls, clock: systemClock, log, registry: new Registry() })
   ending.teardown(() => broker.close())
-  let heardMs = 0
+  let receivedMs = 0
   const listener = {
     message: async () => {
-      heardMs = performance.now()
+      receivedMs = performance.now()
     },
     connected: () => undefined,
     disconnected: () => undefined,
@@ -60,26 +60,26 @@ try {
   startProgram(['ip', 'netns', 'exec', space, process.execPath, program, JSON.stringify(settings)], (end) =>
     ending.teardown(end),
   )
-  await heardSince(0, 30_000)
-  console.log('| cable out | heard again after |\n|---|---|')
+  await receivedSince(0, 30_000)
+  console.log('| cable out | received again after |\n|---|---|')
   for (const seconds of values.out.split(',').map(Number)) {
     await delay(15_000)
     await plug.pull()
     await delay(seconds * 1000)
     await plug.put()
     const putMs = performance.now()
-    const backMs = await heardSince(putMs, 120_000)
+    const backMs = await receivedSince(putMs, 120_000)
     console.log(`| ${seconds} s | ${((backMs - putMs) / 1000).toFixed(1)} s |`)
   }
 
-  /** When the node was first heard after this. */
-  async function heardSince(ms: number, withinMs: number): Promise<number> {
+  /** When the first message of the node arrived after this. */
+  async function receivedSince(ms: number, withinMs: number): Promise<number> {
     const lastMs = performance.now() + withinMs
-    while (heardMs <= ms) {
-      if (performance.now() > lastMs) throw new Error(`Nothing was heard for ${withinMs / 1000} s`)
+    while (receivedMs <= ms) {
+      if (performance.now() > lastMs) throw new Error(`Nothing was received for ${withinMs / 1000} s`)
       await delay(20)
     }
-    return heardMs
+    return receivedMs
   }
 } catch (error) {
   console.error(error)

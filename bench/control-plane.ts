@@ -123,7 +123,7 @@ async function heartbeats({ store, clock }: World, names: readonly string[]): Pr
   await clock.settle()
 }
 
-/** One node of a hundred says that its memory is short, or no longer so: a status and a taint each. */
+/** One node of a hundred reports memory pressure, or its end: a status and a taint each. */
 async function pressHundredth({ store, clock, names }: World, status: 'True' | 'False'): Promise<void> {
   const lastHeartbeatTime = rfc3339(clock.wallMs())
   for (const name of names.filter((_, i) => i % 100 === 0)) {

@@ -55,7 +55,7 @@ try {
       (end) => ending.teardown(end),
       { BRAMBLE_NODE: node },
     )
-    await agent.said('Node status posted')
+    await agent.logged('Node status posted')
     pids.push(agent.pid)
     await runPods(api, name, Number(values.pods))
   }

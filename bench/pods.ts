@@ -48,7 +48,7 @@ try {
   for (const end of ends.reverse()) await end()
 }
 
-/** From being told what is wanted to having said that it runs; from asking for a container to its having started. */
+/** From receiving the desired state to reporting that it runs; from asking for a container to its having started. */
 async function starting(dockerd: TestDockerd, times: number): Promise<string> {
   const { store: volumes } = await testVolumes({ teardown: (end) => ending.teardown(end) })
   const log = openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) })
@@ -143,7 +143,7 @@ async function idling(dockerd: TestDockerd, folder: string, sizes: readonly numb
   const dataDir = join(folder, 'agent')
   await joinFleet(controller, 'pi-01', dataDir)
   const agent = await startAgent(ending, { dataDir, dockerSocket: door.socket })
-  await agent.said('Node status posted')
+  await agent.logged('Node status posted')
   const api = apiClient({ ...(await readKubeconfig(controller.kubeconfig)), deadlineMs: 60_000 })
   const path = '/api/v1/namespaces/default/pods'
   const probe = { httpGet: { path: '/busybox', port: 8080 }, periodSeconds: 10 }

@@ -1,6 +1,6 @@
 /**
  * What does a machine write, and what does its agent hold, while nothing happens? A booted machine with our package as a user installs
- * it, one pod, and a controller on another. For an hour, in parts of ten minutes; needs what test/machines/README.md says.
+ * it, one pod, and a controller on another. For an hour, in parts of ten minutes; needs what test/machines/README.md lists.
  */
 import { readFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
@@ -61,8 +61,8 @@ async function lookOn(machine: Machine, parts: number, minutes: number): Promise
     )
   }
   const heads = ['', 'bytes by the agent', 'its lines in the journal', 'bytes by journald', 'bytes by Docker']
-  tell([...heads, 'processor', 'resident', 'anonymous', 'of files', 'at its highest'])
-  tell(Array.from({ length: 10 }, () => '---'))
+  printRow([...heads, 'processor', 'resident', 'anonymous', 'of files', 'at its highest'])
+  printRow(Array.from({ length: 10 }, () => '---'))
   let before = [0, 0, 0, 0, 0]
   for (let part = 0; part <= parts; part++) {
     if (part > 0) await delay(minutes * 60_000)
@@ -70,12 +70,12 @@ async function lookOn(machine: Machine, parts: number, minutes: number): Promise
     const more = now.map((value, i) => value - (before[i] ?? 0))
     const seconds = (more.pop() ?? 0) / 100
     const when = part === 0 ? 'until then' : `to ${part * minutes} min`
-    tell([when, ...more.map(String), `${seconds.toFixed(2)} s`, ...(await memoryOf(machine, agentPid))])
+    printRow([when, ...more.map(String), `${seconds.toFixed(2)} s`, ...(await memoryOf(machine, agentPid))])
     before = now
   }
 }
 
-function tell(cells: readonly string[]): void {
+function printRow(cells: readonly string[]): void {
   console.log(`| ${cells.join(' | ')} |`)
 }
 

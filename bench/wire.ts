@@ -101,7 +101,7 @@ async function idleNode({ tree, settings = {} }: Measured, { folder, index, dock
     ],
     (end) => ending.teardown(end),
   )
-  const ready = await controller.said('Controller ready')
+  const ready = await controller.logged('Controller ready')
   const kubeconfig = String(ready['kubeconfig'])
   const made = await run(controllerCommand, ['token', 'create', '--kubeconfig', kubeconfig, '--print-join-command'])
   const line = made.stdout.split('\n').find((one) => one.startsWith('bramble-agent join '))
@@ -134,7 +134,7 @@ async function idleNode({ tree, settings = {} }: Measured, { folder, index, dock
     ],
     (end) => ending.teardown(end),
   )
-  await agent.said('Node status posted')
+  await agent.logged('Node status posted')
   return async (): Promise<Counted> => {
     const { stdout } = await inSpace('cat', '/proc/net/netstat')
     return { ...(await counted(space)), ipBytes: ipBytesIn(stdout) }

@@ -27,7 +27,7 @@ test('one of two nodes is killed: noticed early, tainted, its pod evicted, and w
   victim.kill('SIGKILL')
   await controller.kubectl('wait', '--for=condition=Ready=Unknown', 'node/pi-1', '--timeout=80s')
   const lease = await controller.kubectl('get', 'lease', 'pi-1', '-n', 'kube-node-lease', '-o', 'yaml')
-  t.match(lease, 'bramble.dev/connection: lost', 'its last will has told')
+  t.match(lease, 'bramble.dev/connection: lost', 'its last will was published')
   t.match(await controller.kubectl('get', 'nodes'), /pi-1\s+NotReady/)
 
   await eventually('the pod that tolerates it for one second is marked for deletion', async () => {

@@ -18,7 +18,7 @@ import { eventually } from './support/wait.ts'
 tap.setTimeout(600_000)
 
 const kills = 100
-/** A third are killed before they have spoken to the controller, the others while they act on what they heard. */
+/** A third are killed before they have spoken to the controller, the others while they act on what they received. */
 const actingMs = 1_000
 /** For all lives together: on a slow machine they are shorter. */
 const budgetMs = 70_000
@@ -62,7 +62,7 @@ test('a hundred SIGKILLs of the agent lose nothing, leave nothing, and restart n
   ]
   const beganMs = performance.now()
   let agent = await agentStarts()
-  await agent.said('Node status posted')
+  await agent.logged('Node status posted')
   const startMs = performance.now() - beganMs
   for (const pod of steady) await create(api, pod)
   const ready = async (...names: readonly string[]) => {
@@ -75,7 +75,7 @@ test('a hundred SIGKILLs of the agent lose nothing, leave nothing, and restart n
   t.equal(before.length, 5)
 
   const guests = new Map<string, Guest>()
-  let heard = 0
+  let posted = 0
   const endMs = performance.now() + budgetMs
   for (let kill = 1; kill <= kills; kill++) {
     const lifeMs = random() < 1 / 3 ? random() * startMs : startMs + random() * actingMs
@@ -83,7 +83,7 @@ test('a hundred SIGKILLs of the agent lose nothing, leave nothing, and restart n
     const killed = delay(Math.max(0, Math.min(lifeMs, mostMs))).then(() => agent.kill('SIGKILL'))
     await Promise.all([comeAndGo(api, guests, kill, random), killed])
     await agent.ended
-    if (agent.lines.some(({ message }) => message === 'Node status posted')) heard++
+    if (agent.lines.some(({ message }) => message === 'Node status posted')) posted++
     agent = await agentStarts()
   }
 
@@ -123,7 +123,7 @@ test('a hundred SIGKILLs of the agent lose nothing, leave nothing, and restart n
     .filter((path) => path !== join(memory, 'messages') && !uids.some((uid) => path.includes(uid)))
   t.same(strange, [], 'nothing is mounted for pods that are gone')
   t.same(lives.endedTooEarly(guests), [], 'no healthy container ended before its pod was deleted')
-  t.comment(`${Math.round(startMs)} ms to start; ${heard} of ${kills} were killed later than that`)
+  t.comment(`${Math.round(startMs)} ms to start; ${posted} of ${kills} were killed later than that`)
   t.comment(`${guests.size} pods came, ${staying.length} stayed; ${lives.started()} containers were started`)
   t.equal(await agent.stop(), 0)
 })
@@ -150,7 +150,7 @@ async function leave(api: ApiClient, name: string, guest?: Guest): Promise<void>
   if (status >= 300 && status !== 404) throw new Error(`Pod ${name} was not deleted: ${status}`)
 }
 
-/** On the node by name: a scheduler would wait until it is heard again. */
+/** On the node by name: a scheduler would wait until it is Ready again. */
 function podOf(name: string, containers: readonly Container[], initContainers: readonly Container[] = []): Pod {
   const volumeMounts = ['disk', 'memory'].map((volume) => ({ name: volume, mountPath: `/${volume}` }))
   return {
@@ -192,28 +192,28 @@ async function running(runtime: ContainerRuntime, podNames: readonly string[]): 
     .sort()
 }
 
-/** What the engine tells of starts and ends, whoever was there to hear it. */
+/** The engine's events of starts and ends, whether or not an agent received them. */
 async function follow(t: Test, { docker }: TestDockerd) {
   const filters = { type: ['container'], event: ['start', 'die'], label: ['io.kubernetes.docker.type=container'] }
   const stream = await docker.getEvents({ filters: JSON.stringify(filters) })
   t.teardown(async () => void ('destroy' in stream && typeof stream.destroy === 'function' && stream.destroy()))
-  type Told = { readonly Action: string; readonly id: string; readonly timeNano: number } & {
+  type EngineEvent = { readonly Action: string; readonly id: string; readonly timeNano: number } & {
     readonly Actor: { readonly Attributes: { readonly [name: string]: string } }
   }
-  const told: Told[] = []
+  const engineEvents: EngineEvent[] = []
   let rest = ''
   stream.setEncoding('utf8')
   stream.on('error', () => undefined)
   stream.on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) told.push(JSON.parse(line))
+    for (const line of lines) engineEvents.push(JSON.parse(line))
   })
   return {
-    started: () => told.filter(({ Action }) => Action === 'start').length,
+    started: () => engineEvents.filter(({ Action }) => Action === 'start').length,
     endedTooEarly(guests: ReadonlyMap<string, Guest>): readonly string[] {
-      const begun = new Set(told.filter(({ Action }) => Action === 'start').map(({ id }) => id))
-      return told
+      const begun = new Set(engineEvents.filter(({ Action }) => Action === 'start').map(({ id }) => id))
+      return engineEvents
         .filter(({ Action, id }) => Action === 'die' && begun.has(id))
         .map(({ Actor, timeNano }) => ({
           name: Actor.Attributes['io.kubernetes.pod.name'] ?? '',

@@ -1,4 +1,4 @@
-/** A machine joins with one printed line; every way that can go wrong says so and leaves nothing behind. */
+/** A machine joins with one printed line; every failure is reported and leaves nothing behind. */
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -20,7 +20,7 @@ test('a machine joins with the printed line', async (t) => {
   t.equal((await stat(join(dataDir, 'identity.json'))).mode & 0o777, 0o600, 'the key is for its owner alone')
 
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await agent.said('Node status posted')
+  await agent.logged('Node status posted')
   await controller.nodesReady('pi-1')
 
   await t.test('kubectl shows the machine as it is', async (t) => {
@@ -44,7 +44,7 @@ test('a machine joins with the printed line', async (t) => {
     const joinedToo = await agentCommand(...line, '--no-run', '--node-name', 'pi-2', '--data-dir', second)
     t.equal(joinedToo.code, 0, joinedToo.stderr)
     const other = await startAgent(t, { dataDir: second, dockerSocket: docker.socket })
-    await other.said('Node status posted')
+    await other.logged('Node status posted')
     await controller.nodesReady('pi-2')
     t.match(await controller.kubectl('get', 'nodes', '-o', 'name'), 'node/pi-1\nnode/pi-2')
   })
@@ -54,13 +54,13 @@ test('a machine joins with the printed line', async (t) => {
     t.equal(again.code, 0, again.stderr)
     await agent.stop()
     const restarted = await startAgent(fleet, { dataDir, dockerSocket: docker.socket })
-    await restarted.said('Node status posted')
+    await restarted.logged('Node status posted')
   })
 
   await t.test('a second agent in the same folder is refused while the first runs', async (t) => {
     const third = await startAgent(t, { dataDir, dockerSocket: docker.socket })
     t.not(await third.ended, 0, 'it ended with an error')
-    t.match(third.lines.at(-1)?.message ?? '', /./, 'and said why')
+    t.match(third.lines.at(-1)?.message ?? '', /./, 'and logged why')
   })
 
   await t.test(
@@ -78,7 +78,7 @@ test('a machine joins with the printed line', async (t) => {
   )
 })
 
-test('every way of joining that cannot work says why', async (t) => {
+test('every failed join reports why', async (t) => {
   const folder = await temporaryFolder(t)
   const controller = await startController(t, { dataDir: join(folder, 'controller') })
   const [, url = '', ...options] = await controller.joinLine()
@@ -110,14 +110,14 @@ test('every way of joining that cannot work says why', async (t) => {
   t.match(await attempt('unknown token', [url, '--token', 'aaaaaa.0123456789abcdef', '--ca-hash', hash]), /aaaaaa/)
   t.match(await attempt('malformed token', [url, '--token', 'nonsense', '--ca-hash', hash]), /token/)
 
-  // Where nobody listens: the system gives nobody so low a port.
+  // No process listens there: the system assigns no port that low.
   const unreachable = await attempt('unreachable', ['https://127.0.0.1:1', '--token', token, '--ca-hash', hash])
   t.match(unreachable, '127.0.0.1:1', 'it names the address')
   t.match(await attempt('bad name', [url, '--token', token, '--ca-hash', hash], 'no_good!'), /node/i)
   t.notMatch(await controller.kubectl('get', 'nodes', '-o', 'name'), 'pi-9', 'no node has come to be')
 })
 
-/** A root folder whose board says it has this serial number. */
+/** A root folder whose board has this serial number. */
 async function machineCalled(t: Parameters<typeof temporaryFolder>[0], serial: string): Promise<string> {
   const root = await temporaryFolder(t)
   await mkdir(join(root, 'proc/device-tree'), { recursive: true })

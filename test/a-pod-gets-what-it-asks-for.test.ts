@@ -19,7 +19,7 @@ test('what a pod asks for is what it gets', async (t) => {
   )
 
   await apply(podManifest({ name: 'huge', image, container: { resources: { requests: { memory: '100Ti' } } } }))
-  const pending = await eventually('the scheduler says why it fits nowhere', async () => {
+  const pending = await eventually('the scheduler reports why it fits nowhere', async () => {
     const events = await controller.kubectl('get', 'events', '--field-selector=involvedObject.name=huge')
     return events.includes('FailedScheduling') && events
   })
@@ -35,7 +35,7 @@ test('what a pod asks for is what it gets', async (t) => {
 
   await controller.kubectl('delete', 'pod', 'later', '--force', '--grace-period=0')
   t.equal((await controller.tryKubectl('get', 'pod', 'later')).code, 1, 'by force it is forgotten at once')
-  await eventually('and soon ended, though nobody waits for it', async () =>
+  await eventually('and soon ended, though no client waits for it', async () =>
     (await runningNames(docker)).every((name) => !name.includes('_later_')),
   )
 

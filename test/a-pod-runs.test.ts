@@ -16,8 +16,8 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   const wide = await first.kubectl('get', 'pods', '-o', 'wide')
   t.match(wide, /web\s+1\/1\s+Running\s+0\s+\S+\s+\d+\.\d+\.\d+\.\d+\s+pi-1/, 'kubectl shows it running, and where')
   const described = await eventually('its events arrive', async () => {
-    const said = await first.kubectl('describe', 'pod', 'web')
-    return said.includes('Started') && said
+    const description = await first.kubectl('describe', 'pod', 'web')
+    return description.includes('Started') && description
   })
   t.match(described, /Successfully assigned default\/web to pi-1/, 'and why it is there')
   const before = await containerOf(first, 'web')
@@ -38,7 +38,7 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   })
   await back.nodesReady('pi-1')
   await back.kubectl('delete', 'pod', 'beside', '--timeout=80s', '--grace-period=1')
-  t.same(await containerOf(back, 'web'), before, 'a controller killed and started again knows it')
+  t.same(await containerOf(back, 'web'), before, 'a controller killed and started again still has it')
 
   await back.program.stop()
   await second.stop()
@@ -68,7 +68,7 @@ async function removeAll({ docker }: TestDockerd): Promise<void> {
 
 type Seen = { readonly containerID: string; readonly ready: boolean; readonly restartCount: number }
 
-/** The container kubectl tells of: its id, its start time, how often it was started. */
+/** The container as kubectl shows it: its id, its start time, how often it was started. */
 async function containerOf(controller: Controller, pod: string): Promise<Seen> {
   const object = JSON.parse(await controller.kubectl('get', 'pod', pod, '-o', 'json'))
   return object.status.containerStatuses[0]

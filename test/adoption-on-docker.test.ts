@@ -57,7 +57,7 @@ test('an engine with live-restore', { skip: whyNoDockerd() }, async (t) => {
       )
     }
     t.match(node.status('pair'), { containerStatuses: [{ restartCount: 0 }, { restartCount: 0 }] })
-    t.notMatch(node.told().join('\n'), /Killing|SandboxChanged|BackOff/)
+    t.notMatch(node.eventTexts().join('\n'), /Killing|SandboxChanged|BackOff/)
     t.equal((await node.runtime.listContainers()).length, 3 + 2 + 2)
   })
 })
@@ -86,7 +86,7 @@ test('an engine without live-restore, and a machine', { skip: whyNoDockerd() }, 
           lastState: { terminated: { containerID: statusOf(before, name)?.containerID } },
         })
       }
-      t.match(node.told(), /SandboxChanged: Pod sandbox changed, it will be killed and re-created./)
+      t.match(node.eventTexts(), /SandboxChanged: Pod sandbox changed, it will be killed and re-created./)
       await eventually(async () => (await running(node.runtime)).length === 3)
       const sandboxes = async () =>
         (await node.runtime.listContainers()).filter(({ identity }) => identity.kind === 'sandbox')
@@ -94,7 +94,7 @@ test('an engine without live-restore, and a machine', { skip: whyNoDockerd() }, 
     })
   }
 
-  t.test('after a reboot all pods come back from what was written down, with nobody to ask', async (t) => {
+  t.test('after a reboot all pods come back from the checkpoint, without a controller', async (t) => {
     const node = await loneNode(t, dockerd)
     const root = join(node.dataDir, 'root')
     await cp(savedTree('pi-4-cgroup-v2'), root, { recursive: true })
@@ -126,7 +126,7 @@ test('an engine without live-restore, and a machine', { skip: whyNoDockerd() }, 
     await dockerd.start()
     t.same(await serving(), [], 'nothing comes back by itself')
     const next = node.startAgent({ root })
-    t.match(await next.said('Agent starting'), { rebooted: true })
+    t.match(await next.logged('Agent starting'), { rebooted: true })
     await eventually(async () => (await serving()).length === 3)
     const after = await serving()
     t.same(

@@ -27,14 +27,14 @@ test('a node whose certificate is of another time', { buffered: true }, async (t
   const start = () => startAgent(t, { dataDir: agentDir, dockerSocket: join(folder, 'no-docker') })
   await joinFleet(controller, 'pi-1', agentDir)
   const known = await start()
-  await known.said('Node registered')
+  await known.logged('Node registered')
   await known.stop()
 
   await t.test('comes back by itself where the controller’s clock was ahead when it was made', async (t) => {
     await endCertificate(controller, agentDir, -100)
     const agent = await start()
-    await agent.said(renewed)
-    await agent.said(connected)
+    await agent.logged(renewed)
+    await agent.logged(connected)
     const { certificate } = await identityIn(agentDir)
     t.ok(Date.parse(new X509Certificate(certificate).validFrom) < Date.now())
     await agent.stop()
@@ -43,8 +43,8 @@ test('a node whose certificate is of another time', { buffered: true }, async (t
   await t.test('is refused with the remedy where it ended too long ago', async (t) => {
     await endCertificate(controller, agentDir, 400)
     const agent = await start()
-    const told = await agent.said('Certificate of this node not renewed, trying until it works')
-    t.match(JSON.stringify(told), /the client certificate expired at/)
+    const lines = await agent.logged('Certificate of this node not renewed, trying until it works')
+    t.match(JSON.stringify(lines), /the client certificate expired at/)
     await agent.stop()
   })
 
@@ -58,8 +58,8 @@ test('a node whose certificate is of another time', { buffered: true }, async (t
       return lines.find((line) => /system:node:pi-1.*Pending/.test(line))?.split(/\s+/)[0]
     })
     await controller.kubectl('certificate', 'approve', name)
-    await agent.said(renewed, 60_000)
-    await agent.said(connected)
+    await agent.logged(renewed, 60_000)
+    await agent.logged(connected)
     await agent.stop()
   })
 })
@@ -74,13 +74,13 @@ test('certificates are taken back, and go over to another authority', {
     const agentDir = join(folder, name)
     await joinFleet(controller, name, agentDir)
     const agent = await startAgent(t, { dataDir: agentDir, dockerSocket: join(folder, 'no-docker') })
-    await agent.said('Node registered')
-    await agent.said(connected)
+    await agent.logged('Node registered')
+    await agent.logged(connected)
     return agent
   }
   const command = async (...args: readonly string[]) => {
     const { code, stdout, stderr } = await controller.command('certificates', ...args, '--data-dir', dataDir)
-    return { code, said: `${stdout}${stderr}` }
+    return { code, output: `${stdout}${stderr}` }
   }
   /** `kubectl get nodes --watch`, which has seen something. */
   const watching = async () => {
@@ -100,17 +100,17 @@ test('certificates are taken back, and go over to another authority', {
 
   await t.test('all are shown with their dates', async (t) => {
     const shown = await eventually('both nodes are there', async () => {
-      const { said } = await command()
-      return /node pi-1 .*\d{4}-.*\nnode pi-2 .*\d{4}-/.test(said) && said
+      const { output } = await command()
+      return /node pi-1 .*\d{4}-.*\nnode pi-2 .*\d{4}-/.test(output) && output
     })
     t.match(shown, /authority .*\n(.*\n)*server .*\n(.*\n)*administrator /)
   })
 
   await t.test('a revoked node is cut off and stays out, and another goes on', async (t) => {
     t.match(await command('revoke', 'pi-2', '--reason', 'Stolen'), { code: 0 })
-    const trouble = await second.said('Cannot connect to the control plane, trying until it works', 60_000)
+    const trouble = await second.logged('Cannot connect to the control plane, trying until it works', 60_000)
     t.match(trouble['remedy'], /Join again/)
-    t.match((await command()).said, /revoked: system:node:pi-2, what is from before .* \(Stolen\)/)
+    t.match((await command()).output, /revoked: system:node:pi-2, what is from before .* \(Stolen\)/)
     t.notOk(
       first.lines.some(({ message }) => message === 'Connection to the control plane lost, trying until it is back'),
     )
@@ -121,7 +121,7 @@ test('certificates are taken back, and go over to another authority', {
   await t.test('an administrator’s kubeconfig is taken back, and there is another one', async (t) => {
     const before = await readFile(controller.kubeconfig, 'utf8')
     const watch = await watching()
-    t.match(await command('revoke', 'kubernetes-admin'), { code: 0, said: /the new one is / })
+    t.match(await command('revoke', 'kubernetes-admin'), { code: 0, output: /the new one is / })
     t.not(await readFile(controller.kubeconfig, 'utf8'), before)
     await eventually('who watches is cut off', () => watch.isCut)
     t.match(await controller.kubectl('get', 'nodes'), /pi-1/)
@@ -136,16 +136,16 @@ test('certificates are taken back, and go over to another authority', {
   await t.test('to another authority, with no node left behind', async (t) => {
     const watch = await watching()
     const before = (await identityIn(join(folder, 'pi-1'))).ca
-    t.match(await command('rollover', 'change-over'), { code: 1, said: /begin first/ })
-    t.match(await command('rollover', 'begin'), { code: 0, said: /next authority is sha256:/ })
-    await first.said('Authorities of the fleet taken over')
-    await eventually('the node says that it trusts both', async () => {
+    t.match(await command('rollover', 'change-over'), { code: 1, output: /begin first/ })
+    t.match(await command('rollover', 'begin'), { code: 0, output: /next authority is sha256:/ })
+    await first.logged('Authorities of the fleet taken over')
+    await eventually('the node reports that it trusts both', async () => {
       const trusted = 'jsonpath={.metadata.annotations.bramble\\.dev/trusted-authorities}'
       return (await controller.kubectl('get', 'node', 'pi-1', '-o', trusted)).split(',').length === 2
     })
-    t.match(await command('rollover', 'change-over'), { code: 0, said: /The authority is now sha256:/ })
-    t.match(await command('rollover', 'finish'), { code: 1, said: /Nodes pi-1 have no certificate of the present/ })
-    await first.said(renewed, 150_000)
+    t.match(await command('rollover', 'change-over'), { code: 0, output: /The authority is now sha256:/ })
+    t.match(await command('rollover', 'finish'), { code: 1, output: /Nodes pi-1 have no certificate of the present/ })
+    await first.logged(renewed, 150_000)
     t.notOk(watch.isCut, 'who watches notices nothing so far')
     await eventually('the controller sees the new one', async () => (await command('rollover', 'finish')).code === 0, {
       withinMs: 60_000,

@@ -16,13 +16,13 @@ test('how containers end on a real engine', { skip: whyNoDockerd() }, async (t) 
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
 
-  t.test('what a container leaves to be read is told with its end', async (t) => {
+  t.test('the termination message of a container is reported with its end', async (t) => {
     const { store, memoryDirectory } = await testVolumes(t)
     const node = nodeOnDocker(t, dockerd, { volumes: store })
     const fallback = { terminationMessagePolicy: 'FallbackToLogsOnError' }
     const containers = [
       container('standard', 'printf "no route to broker" > /dev/termination-log; exit 1'),
-      container('nobody', 'printf mine > /tmp/why; exit 0', {
+      container('unprivileged', 'printf mine > /tmp/why; exit 0', {
         terminationMessagePath: '/tmp/why',
         securityContext: { runAsUser: 65534, readOnlyRootFilesystem: true },
       }),
@@ -37,22 +37,22 @@ test('how containers end on a real engine', { skip: whyNoDockerd() }, async (t) 
       ),
       container('flood', 'head -c 300000 /dev/zero | tr "\\0" y; printf end; exit 3', fallback),
       container('well', 'echo all is well', fallback),
-      container('silent', 'echo said; exit 1'),
+      container('silent', 'echo logged; exit 1'),
     ]
     node.want(aPod({ name: 'ends', uid: 'uid-ends', restartPolicy: 'Never', containers }))
     const status = await node.until('ends', hasEnded)
     t.equal(endOf(status, 'standard')?.message, 'no route to broker')
-    t.equal(endOf(status, 'nobody')?.message, 'mine', 'whoever it runs as')
+    t.equal(endOf(status, 'unprivileged')?.message, 'mine', 'for every user')
     t.equal(endOf(status, 'long')?.message, 'x'.repeat(1755), 'its part of 12 KiB')
     const log = endOf(status, 'log')?.message?.trimEnd().split('\n') ?? []
     t.same([log.length, log.includes('broken'), log.includes('line 199')], [80, true, true])
     t.match([endOf(status, 'flood')?.message?.length, endOf(status, 'flood')?.message], [1755, /^y+$/])
     t.same([endOf(status, 'well')?.message, endOf(status, 'silent')?.message], [undefined, undefined])
     await eventually(async () => (await readdir(join(memoryDirectory, 'messages'))).length === 0)
-    t.same(node.status('ends')?.containerStatuses, status.containerStatuses, 'still told when the files are gone')
+    t.same(node.status('ends')?.containerStatuses, status.containerStatuses, 'still reported when the files are gone')
   })
 
-  t.test('it is told of the last one when the next one runs, by an agent that starts again too', async (t) => {
+  t.test('it is reported for the last one when the next one runs, by an agent that starts again too', async (t) => {
     const { store, memoryDirectory } = await testVolumes(t)
     const node = nodeOnDocker(t, dockerd, { volumes: store })
     const script =
@@ -76,7 +76,7 @@ test('how containers end on a real engine', { skip: whyNoDockerd() }, async (t) 
     t.same(await readdir(join(memoryDirectory, 'messages/uid-again/main')), ['0', '1'])
   })
 
-  t.test('who fills the memory for such words stops nobody', async (t) => {
+  t.test('a container that fills the termination message stops no other', async (t) => {
     const { store, memoryDirectory } = await testVolumes(t)
     const node = nodeOnDocker(t, dockerd, { volumes: store })
     const greedy = container('main', 'cat /dev/zero > /dev/termination-log; exec sleep 1000')
@@ -113,10 +113,10 @@ test('how containers end on a real engine', { skip: whyNoDockerd() }, async (t) 
     node.want(aPod({ name: 'parent', uid: 'uid-parent', restartPolicy: 'Never', containers }))
     const running = await node.until('parent', isReady)
     const id = statusOf(running, 'main')?.containerID?.slice('docker://'.length) ?? ''
-    const says = async (script: string) => (await node.runtime.exec(id, ['sh', '-c', script], 20_000)).output
-    await eventually(async () => (await says('cat /tmp/child 2>/dev/null')) === '137\n')
+    const outputOf = async (script: string) => (await node.runtime.exec(id, ['sh', '-c', script], 20_000)).output
+    await eventually(async () => (await outputOf('cat /tmp/child 2>/dev/null')) === '137\n')
     t.match(statusOf(node.status('parent') ?? {}, 'main'), { ready: true, restartCount: 0 })
-    await says('touch /tmp/go')
+    await outputOf('touch /tmp/go')
     t.match(endOf(await node.until('parent', hasEnded)), { reason: 'OOMKilled', exitCode: 0 })
   })
 })

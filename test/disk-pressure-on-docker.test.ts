@@ -38,7 +38,7 @@ test('a machine short of disk, with a real one', { skip: whyNoSmallMachine() }, 
       message:
         /^The node was low on resource: ephemeral-storage\. Threshold quantity: \d+(Ki|Mi)?, available: \d+(Ki|Mi)?\. /,
     })
-    t.ok(node.toldOfNode().includes('EvictionThresholdMet: Attempting to reclaim ephemeral-storage'))
+    t.ok(node.nodeEventTexts().includes('EvictionThresholdMet: Attempting to reclaim ephemeral-storage'))
     await node.untilCondition('DiskPressure', 'False')
     t.equal(node.status('modest')?.phase, 'Running')
     t.same(await readdir(join(node.dataDirectory, 'pods')), ['uid-of-modest'])

@@ -42,7 +42,7 @@ test('an engine that goes in the middle of a step', { skip: whyNoDockerd() }, as
           .join()
       await eventually(
         async () => (await names()) === ',main' && isReady(node.status('web') ?? {}),
-        () => JSON.stringify([node.status('web'), node.told()]),
+        () => JSON.stringify([node.status('web'), node.eventTexts()]),
         patienceMs,
       )
       t.equal(await halfMade(dockerd), 0, 'half-made ones are gone')

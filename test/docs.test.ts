@@ -47,7 +47,7 @@ test('every link of a page leads somewhere', async (t) => {
   )
 })
 
-test('the page about the wire says what the code does', async (t) => {
+test('the page about MQTT matches the code', async (t) => {
   const rows = textOf('docs/mqtt.md')
     .split('\n')
     .filter((line) => line.startsWith('| `'))
@@ -72,10 +72,10 @@ test('the page about configuration lists every field', async (t) => {
   t.same(fieldsListed(controller), fieldsOf(ControllerConfigurationSchema))
 })
 
-test('the page about configuration tells the defaults', async (t) => {
+test('the page about configuration lists the defaults', async (t) => {
   const [, agent = '', controller = ''] = textOf('docs/configuration.md').split(/^## /m)
-  // Who sets how often a node is looked at sets how often it reports, too: said there.
-  for (const [field, value] of defaultsTold(agent).filter(([field]) => field !== 'nodeStatusUpdateFrequency')) {
+  // Who sets how often a node is looked at sets how often it reports, too: documented there.
+  for (const [field, value] of documentedDefaults(agent).filter(([field]) => field !== 'nodeStatusUpdateFrequency')) {
     const file = { ...emptyAgentConfiguration, [field]: value }
     t.same(agentConfiguration(file), agentConfiguration(emptyAgentConfiguration), `${field}: ${value}`)
   }
@@ -83,14 +83,14 @@ test('the page about configuration tells the defaults', async (t) => {
   if (line.want !== 'run') return t.fail('nothing typed means run')
   const given = { flags: line.flags, isTerminal: true }
   const otherwise = controllerConfiguration({ ...given, file: emptyControllerConfiguration })
-  for (const [field, value] of defaultsTold(controller)) {
+  for (const [field, value] of documentedDefaults(controller)) {
     const file = { ...emptyControllerConfiguration, [field]: value }
     t.same(controllerConfiguration({ ...given, file }), otherwise, `${field}: ${value}`)
   }
 })
 
 /** Those that are one value, or a map of values. */
-function defaultsTold(section: string): readonly (readonly [field: string, value: unknown])[] {
+function documentedDefaults(section: string): readonly (readonly [field: string, value: unknown])[] {
   const rows = [...section.matchAll(/^\| `(\w+)` \| (`[^|]*) \|/gm)]
   return rows.map(([, field = '', cell = '']) => {
     const values = [...cell.matchAll(/`([^`]*)`/g)].map(([, value = '']) => value)

@@ -68,7 +68,7 @@ test('on a booted machine', async (t) => {
     t.same((await doctor('--fix --yes')).fixed, [], 'there is nothing left to do')
   })
 
-  await t.test('a file that logind has not read is told of, and read', async (t) => {
+  await t.test('a file that logind has not read is reported, and read', async (t) => {
     await machine.write('/etc/systemd/logind.conf.d/zz-bramble.conf', '[Login]\nInhibitDelayMaxSec=45\n')
     await doctorOnce(({ of }) => /has not yet read/.test(of('shutdown-delay')?.found ?? ''))
     await doctor('--fix --yes')

@@ -84,8 +84,8 @@ test('joined, with a Docker, and with the controller gone', { skip: whyNoDockerd
 
   await t.test('with the agent running it is this machine, and its door answers', async (t) => {
     const agent = await startAgent(t, { dataDir, dockerSocket: dockerd.socket })
-    const { url } = await agent.said('Local endpoint open')
-    await agent.said('Node status posted')
+    const { url } = await agent.logged('Local endpoint open')
+    await agent.logged('Node status posted')
     const found = await doctorOnce([...usual, '--healthz-port', new URL(String(url)).port], {
       'controller-api': 'ok',
       hardware: 'ok',
@@ -106,21 +106,21 @@ test('joined, with a Docker, and with the controller gone', { skip: whyNoDockerd
     t.same(after.of('identity-file'), before.of('identity-file'))
   })
 
-  await t.test('a user who is not root is told what only root can see', async (t) => {
+  await t.test('the report for another user than root lists what only root can see', async (t) => {
     chmodSync(folder, 0o755)
     const bundle = join(folder, 'bramble-agent.mjs')
     copyFileSync(new URL('../bundle/bramble-agent.mjs', import.meta.url), bundle)
-    const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', process.execPath]
-    const canRun = await command('setpriv', [...nobody, '--version'])
+    const unprivileged = ['--reuid=65534', '--regid=65534', '--clear-groups', process.execPath]
+    const canRun = await command('setpriv', [...unprivileged, '--version'])
     if (canRun.code !== 0) return t.comment('this Node.js is for root alone')
-    const args = [...nobody, bundle, 'doctor', ...usual]
+    const args = [...unprivileged, bundle, 'doctor', ...usual]
     const { stdout, stderr } = await command('setpriv', args)
     const words = stdout.replace(/\s+/g, ' ')
     t.match(words, /identity Cannot read .* -> Run it with sudo/, stderr)
     t.match(words, /docker .* may not be opened by this user/)
   })
 
-  await t.test('a controller that is gone is told of, in time', async (t) => {
+  await t.test('an unreachable controller is reported in time', async (t) => {
     await controller.program.stop()
     const gone = { 'controller-port': 'problem', 'controller-api': 'unknown', 'mqtt-port': 'problem' }
     const found = await doctorOnce(usual, gone)
@@ -129,7 +129,7 @@ test('joined, with a Docker, and with the controller gone', { skip: whyNoDockerd
     t.comment(`took ${Math.round(found.tookMs)} ms`)
   })
 
-  await t.test('a Docker that hangs is told of, in time', async (t) => {
+  await t.test('a hung Docker is reported in time', async (t) => {
     process.kill(dockerd.pid ?? 0, 'SIGSTOP')
     try {
       const found = await doctorOnce(usual, { docker: 'problem' })

@@ -1,4 +1,4 @@
-/** What comes to a pod while it lives: a container to look into it, and what others say of its readiness. */
+/** What comes to a pod while it lives: an ephemeral container, and readiness gates that others set. */
 import { test } from 'tap'
 import type { Pod } from '../api/pod.ts'
 import { whyNoDockerd } from './support/dockerd.ts'

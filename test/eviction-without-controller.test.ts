@@ -4,7 +4,7 @@ import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { isServing, loneNode } from './support/lone-node.ts'
 import { container, eventually, image, listening } from './support/pods.ts'
 
-test('a node short of memory that hears nobody frees itself, and remembers whom it sent away', {
+test('a node short of memory without a controller evicts pods, and remembers which', {
   skip: whyNoDockerd(),
 }, async (t) => {
   const dockerd = await startDockerd(t)
@@ -19,10 +19,10 @@ test('a node short of memory that hears nobody frees itself, and remembers whom 
   await eventually(async () => (await serving()).length === 2)
   await first.stop()
 
-  // Nobody has so much left.
+  // No machine has so much left.
   const settings = { evictionHard: { 'memory.available': '99.99%' } }
   const short = node.startAgent({ settings })
-  const { pod: evicted } = await short.said('Pod evicted', 90_000)
+  const { pod: evicted } = await short.logged('Pod evicted', 90_000)
   t.equal(evicted, 'default/plain')
   await eventually(async () => (await serving()).length === 1)
   t.equal((await serving())[0]?.identity.podName, 'critical')

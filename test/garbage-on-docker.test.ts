@@ -21,7 +21,7 @@ const megabyte = 1024 * 1024
 const never = new AbortController().signal
 const minutes = 60_000
 
-test('what nobody needs goes from a small disk, and nothing else', {
+test('unused objects are removed from a small disk, and nothing else', {
   skip: whyNoDockerd(),
 }, async (t) => {
   const dataRoot = await smallDisk(t, 160)
@@ -30,7 +30,7 @@ test('what nobody needs goes from a small disk, and nothing else', {
   const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
   const signals = hostSignals({ root: '/', dataDirectory: tmpdir(), imageDirectory: () => dataRoot })
   const clock = fakeClock()
-  const told: string[] = []
+  const eventTexts: string[] = []
   const needs = new Map<string, PodNeed>()
   const used = async () => {
     const { observed } = await signals.observe()
@@ -80,7 +80,7 @@ test('what nobody needs goes from a small disk, and nothing else', {
         runtime,
         pods: { needOf: (uid) => needs.get(uid) ?? 'needed' },
         signals,
-        event: ({ reason, message }) => told.push(`${reason}: ${message}`),
+        event: ({ reason, message }) => eventTexts.push(`${reason}: ${message}`),
         clock,
         log: quietLog(t),
       },
@@ -133,7 +133,7 @@ test('what nobody needs goes from a small disk, and nothing else', {
     t.ok(left.includes('test/used:1') && left.includes('test/byhand:1'), 'in use, if only by what is dead')
     t.ok(left.includes('test/a:1') && left.includes('test/a:again'), 'used but lately')
     t.equal(left.filter((tag) => /test\/[bcde]:1/.test(tag)).length, 2, `left: ${left.join(' ')}`)
-    t.same(told, [])
+    t.same(eventTexts, [])
   })
 
   t.test('on demand all that is unused goes, under all its names, and the disk has the room', async (t) => {
@@ -146,22 +146,22 @@ test('what nobody needs goes from a small disk, and nothing else', {
   })
 
   t.test(
-    'when the disk is full of other things that is told, first as an attempt, then as a failure that lasts',
+    'when the disk is full of other things that is reported, first as an attempt, then as a failure that lasts',
     async (t) => {
       await writeFile(join(dataRoot, 'other-things'), Buffer.alloc((await used()).available - 20 * megabyte))
-      const texts = () => told.map((one) => one.replace(/\d+ bytes/g, 'N bytes'))
+      const texts = () => eventTexts.map((one) => one.replace(/\d+ bytes/g, 'N bytes'))
       const failed =
         'Failed to garbage collect required amount of images. Attempted to free N bytes, but only found N bytes eligible to free.'
       await passOfImages(clock, 5)
-      await eventually(() => told.length === 1)
+      await eventually(() => eventTexts.length === 1)
       await passOfImages(clock, 5)
-      await eventually(() => told.length === 3)
+      await eventually(() => eventTexts.length === 3)
       t.same(texts(), [`FreeDiskSpaceFailed: ${failed}`, `FreeDiskSpaceFailed: ${failed}`, `ImageGCFailed: ${failed}`])
       t.same((await tags()).sort(), ['test/byhand:1', 'test/used:1'])
     },
   )
 
-  t.test('an image that nobody used for longer than the greatest age goes, whatever room there is', async (t) => {
+  t.test('an image that was unused for longer than the greatest age goes, whatever room there is', async (t) => {
     await collector.stop()
     await make('test/old:1', megabyte)
     collect({ highPercent: 100, lowPercent: 99, minAgeMs: 2 * minutes, maxAgeMs: 12 * minutes })

@@ -51,7 +51,7 @@ test('hooks, deadlines and shared processes on a real engine', {
     t.equal(await readFile(join(out, 'log'), 'utf8'), 'began\nending\nended\n')
   })
 
-  t.test('a hook that takes all the time leaves two seconds; one that fails is told', async (t) => {
+  t.test('a hook that takes all the time leaves two seconds; one that fails is reported', async (t) => {
     const pods = nodeOnDocker(t, dockerd, { network })
     const main = container('main', listeningScript, {
       lifecycle: { preStop: { exec: { command: ['sleep', '1000'] } } },
@@ -65,7 +65,7 @@ test('hooks, deadlines and shared processes on a real engine', {
     await eventually(() => pods.gone.includes('uid-slow'))
     const tookMs = performance.now() - beganMs
     t.ok(tookMs > 2_900, `${tookMs} ms`)
-    const failures = pods.told().filter((line) => line.startsWith('FailedPreStopHook'))
+    const failures = pods.eventTexts().filter((line) => line.startsWith('FailedPreStopHook'))
     t.equal(failures.length, 2)
     t.match(failures.join('\n'), /invalid handler: tcpSocket is for probes/)
   })
@@ -112,13 +112,13 @@ test('hooks, deadlines and shared processes on a real engine', {
       ['/begun web'],
     )
     await pods.until('bad', (status) => statusOf(status, 'main')?.restartCount === 1)
-    t.match(pods.told().join('\n'), /FailedPostStartHook: PostStartHook failed: .*500/)
+    t.match(pods.eventTexts().join('\n'), /FailedPostStartHook: PostStartHook failed: .*500/)
     pods.want(deletedIn(pod, 20))
     const beganMs = performance.now()
     await eventually(() => pods.gone.includes('uid-asks'))
     t.ok(performance.now() - beganMs >= 2_000, 'it slept first')
     t.ok(asked.includes('/ending web'))
-    t.notMatch(pods.told().join('\n'), /FailedPreStopHook/)
+    t.notMatch(pods.eventTexts().join('\n'), /FailedPreStopHook/)
   })
 
   t.test('a container whose postStart hook fails is started again', async (t) => {
@@ -132,7 +132,10 @@ test('hooks, deadlines and shared processes on a real engine', {
       }),
     )
     await pods.until('bad', (status) => (statusOf(status, 'main')?.restartCount ?? 0) >= 1)
-    t.match(pods.told().join('\n'), /FailedPostStartHook: PostStartHook failed: command 'sh -c exit 4' exited with 4/)
+    t.match(
+      pods.eventTexts().join('\n'),
+      /FailedPostStartHook: PostStartHook failed: command 'sh -c exit 4' exited with 4/,
+    )
   })
 
   t.test('a pod has its deadline', async (t) => {

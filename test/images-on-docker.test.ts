@@ -55,16 +55,19 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
     await pods.until('stalls', (status) =>
       /ErrImagePull|ImagePullBackOff/.test(statusOf(status, 'main')?.state?.waiting?.reason ?? ''),
     )
-    t.match(pods.told().join('\n'), /Failed: Failed to pull image ".*": Cannot pull image .*: No progress for 6 s/)
+    t.match(
+      pods.eventTexts().join('\n'),
+      /Failed: Failed to pull image ".*": Cannot pull image .*: No progress for 6 s/,
+    )
     t.match(await partialImages(), [{ RepoTags: [/^bramble\.dev\/partial:[0-9a-f]+-2$/] }], 'two layers are kept')
-    registry.mend()
+    registry.repair()
     registry.forget()
     await pods.until('stalls', isReady)
     const asked = registry.blobsAsked()
     t.ok(asked.includes(third) && asked.includes(fourth), 'what was missing')
     t.notOk(asked.includes(first) || asked.includes(second), 'and nothing of what was finished')
     t.match(
-      pods.told().join('\n'),
+      pods.eventTexts().join('\n'),
       /Pulled: Successfully pulled image ".*" in .* including waiting\)\. Image size: \d{7} bytes\./,
     )
     t.same(await partialImages(), [], 'nothing is left over')
@@ -91,12 +94,12 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
     pods.want(...names.map((name) => podOf(name, `${held.host}/${name}:1`)))
     await eventually(() => held.mostAtOnce === 2)
     letGo()
-    const pulled = () => pods.told().filter((one) => one.startsWith('Pulled: Successfully pulled')).length
+    const pulled = () => pods.eventTexts().filter((one) => one.startsWith('Pulled: Successfully pulled')).length
     await eventually(() => pulled() === 4)
     t.equal(held.mostAtOnce, 2)
   })
 
-  t.test('a registry that wants to know who asks gets the pod’s secret, and nothing without', async (t) => {
+  t.test('a registry that demands authentication gets the pod’s secret, and nothing without', async (t) => {
     const guarded = await startRegistry(t)
     guarded.add('secret', '1', { layers: [busybox] })
     guarded.demand('pi', 'raspberry')
@@ -110,15 +113,17 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
       data: { '.dockerconfigjson': Buffer.from(JSON.stringify(auth)).toString('base64') },
     } as const
     const image = `${guarded.host}/secret:1`
-    pods.say({ pods: [podOf('stranger', image)], secrets: [secret] })
-    await eventually(() => pods.told().some((one) => /Failed to pull image .*(unauthorized|no basic auth)/.test(one)))
+    pods.publishDesired({ pods: [podOf('stranger', image)], secrets: [secret] })
+    await eventually(() =>
+      pods.eventTexts().some((one) => /Failed to pull image .*(unauthorized|no basic auth)/.test(one)),
+    )
     const known = podOf('known', image, {}, { imagePullSecrets: [{ name: 'pull' }] })
-    pods.say({ pods: [known], secrets: [secret] })
+    pods.publishDesired({ pods: [known], secrets: [secret] })
     await pods.until('known', isReady)
     t.notMatch(JSON.stringify([pods.events, pods.status('known')]), /raspberry/)
   })
 
-  t.test('an image for another kind of machine is said plainly; of several the right one is taken', async (t) => {
+  t.test('an image for another kind of machine is reported plainly; of several the right one is taken', async (t) => {
     // Whatever emulators this machine has.
     const bare = hostPlatform({ root: t.testdir({}), machine: machine() })
     const pods = nodeOnDocker(t, dockerd, { platformProblem: bare })
@@ -151,16 +156,16 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
       /no matching manifest for linux\/.*: the image is not built for this machine/,
     )
     await pods.until('both', isReady)
-    t.ok(pods.told().some((one) => /^Failed: Failed to use image: image .*other:1" is for/.test(one)))
+    t.ok(pods.eventTexts().some((one) => /^Failed: Failed to use image: image .*other:1" is for/.test(one)))
   })
 
-  t.test('where the kernel knows an emulator, it runs', async (t) => {
+  t.test('where the kernel has an emulator, it runs', async (t) => {
     const folder = '/proc/sys/fs/binfmt_misc'
     if (!(await readdir(folder).catch((): string[] => [])).includes('register')) {
       try {
         await run('mount', ['-t', 'binfmt_misc', 'binfmt_misc', folder])
       } catch {
-        return t.pass('this kernel knows no emulators', { skip: true })
+        return t.pass('this kernel has no emulators', { skip: true })
       }
       t.teardown(async () => void (await run('umount', ['--lazy', folder])))
     }

@@ -51,10 +51,10 @@ test('an engine whose kernel has no memory cgroup', { skip: whyNotWithoutMemory(
   const eats = 'head -c 48m /dev/zero | tail -c 40m > /dev/null; echo done; '
   node.want(aPod({ name: 'runs', uid: 'uid-runs', containers: [container('main', eats + script, { resources })] }))
   await node.until('runs', isReady)
-  t.match(node.told().join('\n'), /MemoryLimitNotEnforced: .* append cgroup_enable=memory cgroup_memory=1 to/)
+  t.match(node.eventTexts().join('\n'), /MemoryLimitNotEnforced: .* append cgroup_enable=memory cgroup_memory=1 to/)
 })
 
-/** What the kernel says of a container's first process. */
+/** What the kernel reports of a container's first process. */
 async function booksOf({ docker }: TestDockerd, containerID = '') {
   const { State } = await docker.getContainer(containerID.slice('docker://'.length)).inspect()
   const rows = (await readFile(`/proc/${State.Pid}/cgroup`, 'utf8')).split('\n')

@@ -10,14 +10,14 @@ import { certificates } from '../broker-controller/testing/mqtt-clients.ts'
 import { systemClock } from '../daemon/clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 
-/** A broker whose controller has said this, and an agent on it with a lease of `leaseDurationSeconds`. */
+/** A broker whose controller has published this, and an agent on it with a lease of `leaseDurationSeconds`. */
 async function linked(
   t: Test,
   {
-    says,
+    announced,
     limits = {},
     leaseDurationSeconds = 40,
-  }: { says: object; limits?: Partial<BrokerLimits>; leaseDurationSeconds?: number },
+  }: { announced: object; limits?: Partial<BrokerLimits>; leaseDurationSeconds?: number },
 ) {
   const certs = await certificates()
   t.teardown(() => certs.remove())
@@ -34,7 +34,10 @@ async function linked(
       disconnected: () => undefined,
     },
   )
-  await broker.publish({ kind: 'controller' }, JSON.stringify({ state: 'online', epoch: 'e', time: 'now', ...says }))
+  await broker.publish(
+    { kind: 'controller' },
+    JSON.stringify({ state: 'online', epoch: 'e', time: 'now', ...announced }),
+  )
   const { certificate, key } = certs.node('pi-1')
   const link = mqttControlPlane(
     { clock, random: () => 0.02, log },
@@ -50,19 +53,19 @@ async function linked(
     },
   )
   const stopping = new AbortController()
-  let heard = 0
-  const running = link.run({ desired: () => undefined, controllerTime: () => void heard++ }, stopping.signal)
+  let received = 0
+  const running = link.run({ desired: () => undefined, controllerTime: () => void received++ }, stopping.signal)
   t.teardown(async () => {
     stopping.abort()
     await running
   })
-  await until('connected, and the controller heard', () => link.connected && heard > 0)
+  await until('connected, and a message of the controller received', () => link.connected && received > 0)
   const leases = () => messages.filter(({ topic }) => topic.kind === 'lease').map(({ body }) => body)
   return { link, log, leases, messages }
 }
 
 test('a controller that takes short leases gets the digest once and then nothing but signs of life', async (t) => {
-  const { link, leases } = await linked(t, { says: { shortLeases: true } })
+  const { link, leases } = await linked(t, { announced: { shortLeases: true } })
   link.reportNodeStatus({ conditions: [{ type: 'Ready', status: 'True' }] })
   await until('taken', () => link.settled && leases().length > 0)
   const before = leases().length
@@ -77,7 +80,7 @@ test('a controller that takes short leases gets the digest once and then nothing
 })
 
 test('an earlier controller gets long leases, and answers the pings beside them', async (t) => {
-  const { link, leases } = await linked(t, { says: {} })
+  const { link, leases } = await linked(t, { announced: {} })
   for (let i = 0; i < 14; i++) link.renewLease()
   await until('all of them', () => leases().length >= 15)
   t.ok(leases().every((body) => /"digest":"[0-9a-f]{16}"/.test(body)))
@@ -86,14 +89,18 @@ test('an earlier controller gets long leases, and answers the pings beside them'
 })
 
 test('a metered agent announces its lease, and renews it as rarely as the controller allows', async (t) => {
-  const says = { shortLeases: true, nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 1_800 }
-  const { link, messages } = await linked(t, { says, leaseDurationSeconds: 1_200 })
+  const announced = { shortLeases: true, nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 1_800 }
+  const { link, messages } = await linked(t, { announced, leaseDurationSeconds: 1_200 })
   t.equal(link.leaseDurationSeconds, 1_200)
   t.match(JSON.parse(messages[0]?.body ?? ''), { state: 'online', leaseDurationSeconds: 1_200 })
 })
 
 test('a metered agent gets on with an earlier controller, as any other agent', async (t) => {
-  const { link, log } = await linked(t, { says: {}, limits: { keepAliveSeconds: 120 }, leaseDurationSeconds: 1_200 })
+  const { link, log } = await linked(t, {
+    announced: {},
+    limits: { keepAliveSeconds: 120 },
+    leaseDurationSeconds: 1_200,
+  })
   t.equal(link.leaseDurationSeconds, 40)
   t.ok(link.connected)
   t.same(log.messages('error'), [])

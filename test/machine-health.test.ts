@@ -35,7 +35,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
   ])
   await joinFleet(controller, 'pi-1', dataDir)
   const agent = await startAgent(t, { dataDir, dockerSocket: docker.socket })
-  await agent.said('Node status posted')
+  await agent.logged('Node status posted')
   await controller.nodesReady('pi-1')
   /** Waits until the condition is so; gives how many seconds after that moment it became so. */
   const becomes = async (type: string, wanted: Partial<Condition>, sinceMs: number) => {
@@ -90,7 +90,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
         becomes('DockerUnhealthy', { status: 'True', reason: 'DockerDown' }, sinceMs),
         hung &&
           eventually(
-            'the task that hangs is told of',
+            'the hung task is reported',
             async () => {
               const { reason, message = '' } = (await conditionsOf(controller)).get('KernelDeadlock') ?? {}
               return reason === 'TaskHung' && message.includes(`touch (process ${hung.pid})`)
@@ -106,8 +106,13 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
     const described = await eventually(
       'its events are there',
       async () => {
-        const said = await controller.kubectl('describe', 'node', 'pi-1')
-        return /DockerDown/.test(said) && /DockerAnswers/.test(said) && /FilesystemReadOnly/.test(said) && said
+        const description = await controller.kubectl('describe', 'node', 'pi-1')
+        return (
+          /DockerDown/.test(description) &&
+          /DockerAnswers/.test(description) &&
+          /FilesystemReadOnly/.test(description) &&
+          description
+        )
       },
       patience,
     )
@@ -117,11 +122,11 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
   t.equal(await agent.stop(), 0)
 })
 
-/** A task that waits for a disk that does not answer, and a kernel that tells of it after seconds; `end` puts both right. */
+/** A task that waits for a disk that does not answer, and a kernel that reports it after seconds; `end` puts both right. */
 async function hungTask(t: Test): Promise<{ pid: number | undefined; end(): Promise<void> } | undefined> {
   const settings = ['hung_task_timeout_secs', 'hung_task_warnings'].map((name) => join('/proc/sys/kernel', name))
   if (!settings.every(isWritable)) {
-    t.comment('skipped: this kernel does not tell of hung tasks, or not when we want it to')
+    t.comment('skipped: this kernel does not report hung tasks, or not when we want it to')
     return undefined
   }
   const before = settings.map((path) => readFileSync(path, 'utf8'))

@@ -26,7 +26,7 @@ test('wrong clocks', async (t) => {
       await commandOrThrow('mkdir', ['-p', `${disk}/etc/systemd/system/bramble-agent.service.d`])
       const dropIn = '[Service]\nEnvironmentFile=/etc/agents-date.env\n'
       await writeFile(`${disk}/etc/systemd/system/bramble-agent.service.d/date.conf`, dropIn)
-      // It would tell of this host's clock.
+      // It would report this host's clock.
       await commandOrThrow('ln', ['-s', '/dev/null', `${disk}/etc/systemd/system/systemd-timedated.service`])
     },
   })
@@ -81,7 +81,7 @@ test('wrong clocks', async (t) => {
         await hub.kubectl('wait', '--for=condition=Ready', 'pod/other', '--timeout=90s')
         await hub.kubectl('delete', 'pod', 'other', '--grace-period=1')
       }
-      await eventually('it says what is wrong', async () => (await clockReason()) === reason)
+      await eventually('the reason is reported', async () => (await clockReason()) === reason)
       t.equal(await containers(), before)
       t.ok(await isNodeReady(hub, 'pi-01'))
     })

@@ -33,7 +33,7 @@ test('machines join by themselves at their first boot', async (t) => {
   await t.test('a machine waits for its controller, and holds up nothing meanwhile', async (t) => {
     await hubMachine.run('systemctl stop bramble-controller')
     await one.powerOn()
-    await eventually('it says what it waits for', async () =>
+    await eventually('it logs what it waits for', async () =>
       /Cannot join yet.*nothing listens/.test(await journal(one)),
     )
     t.match(await one.run('systemctl is-system-running'), /running/)
@@ -44,7 +44,7 @@ test('machines join by themselves at their first boot', async (t) => {
 
   await t.test('the card then holds no token', async (t) => {
     await eventually('the file is gone', async () => (await one.tryRun('ls /boot/firmware/bramble.yaml')).code !== 0)
-    await eventually('and that is told', async () => /overwritten and removed/.test(await journal(one)))
+    await eventually('and that is logged', async () => /overwritten and removed/.test(await journal(one)))
     t.equal((await one.tryRun(`grep -rl ${line.split(' ')[4]} /boot /var/lib/bramble`)).stdout, '')
   })
 

@@ -37,7 +37,7 @@ test('packages on a machine', async (t) => {
     await machine.run(`${await hub.joinLine()} --no-run`)
     await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'), { withinMs: 60_000 })
     t.comment(`Ready ${Math.round(performance.now() - began)} ms after the installation began`)
-    await eventually('systemd knows', async () =>
+    await eventually('systemd has the unit', async () =>
       /Node pi-01: 0 pods/.test(await property('bramble-agent', 'StatusText')),
     )
     await hub.kubectlWith(podManifest({ name: 'web', image: 'test/busybox:1' }), 'apply', '-f', '-')

@@ -52,11 +52,11 @@ test('power cuts', async (t) => {
     t.equal(
       (await machine.run(`docker exec ${first} sh -c 'echo $HOST_IP'`)).trim(),
       machine.address,
-      'told from the first',
+      'distinct from the first',
     )
   })
 
-  // They ran: where the registry says nothing they are run from what is here.
+  // They ran: where the registry does not answer they are run from what is here.
   await want(pods.map(pulledAlways), 2)
   await machine.losePackets()
 
@@ -84,23 +84,23 @@ test('power cuts', async (t) => {
     t.notMatch(await readFile(machine.disk(`${dataDir}/boot-id`), 'utf8'), /held/, 'no pod is blamed for it')
   })
 
-  await t.test('what a card spoiled is set aside and told, and what runs is left alone', async (t) => {
+  await t.test('what a card spoiled is set aside and logged, and what runs is left alone', async (t) => {
     const running = () => machine.run('docker ps --quiet --no-trunc')
     const before = await running()
     await machine.run(
       `systemctl stop bramble-agent; cd ${dataDir}; printf x | dd of=desired.json bs=1 seek=300 conv=notrunc
       truncate -s 300 identity.json; systemctl start bramble-agent`,
     )
-    const said = async () => (await machine.journal('bramble-agent')).split('Agent starting').at(-1) ?? ''
-    await eventually('the machine was looked at', async () => /reason=NodeReady/.test(await said()))
+    const journal = async () => (await machine.journal('bramble-agent')).split('Agent starting').at(-1) ?? ''
+    await eventually('the machine was looked at', async () => /reason=NodeReady/.test(await journal()))
     await machine.run('systemctl stop bramble-agent')
     t.equal(await running(), before, 'no container was stopped, removed or added')
     t.match(await agentFiles(machine), /desired\.json\.unreadable,.*identity\.json,.*identity\.json\.unreadable/)
-    t.match(await said(), /Checkpoint of wanted pods cannot be used .*checksum does not fit/)
+    t.match(await journal(), /Checkpoint of wanted pods cannot be used .*checksum does not fit/)
     t.match(await machine.journal('bramble-agent'), /The identity of this node was spoiled, its copy is used/)
   })
 
-  await t.test('of a checkpoint that is spoiled the copy brings the pods back, with nobody to ask', async (t) => {
+  await t.test('of a checkpoint that is spoiled the copy restores the pods without a controller', async (t) => {
     await machine.cutPower()
     await want(pods, 2)
     await checkpoint().keepCopy()
@@ -129,7 +129,9 @@ test('power cuts', async (t) => {
     await eventually('the others run', async () => (await runningPods(machine)).join() === 'a,b,c', {
       withinMs: 60_000,
     })
-    await eventually('it is told', async () => (await machine.run(`cat ${dataDir}/boot-id`)).includes(`held ${uid}`))
+    await eventually('it is recorded', async () =>
+      (await machine.run(`cat ${dataDir}/boot-id`)).includes(`held ${uid}`),
+    )
     t.equal(machine.starts, before + 2)
   })
 })

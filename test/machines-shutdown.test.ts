@@ -1,4 +1,4 @@
-/** A machine that goes down on purpose: its pods stop in order and in time, nobody gives them up, and all are back after the boot. */
+/** A machine that goes down on purpose: its pods stop in order and in time, they are not evicted, and all are back after the boot. */
 import { test } from 'tap'
 import { bootMachine } from './support/machine.ts'
 import { machineNetwork } from './support/machine-network.ts'
@@ -49,8 +49,8 @@ test('a machine goes down on purpose', async (t) => {
     )
   const uids = () => hub.kubectl('get', 'pods', '-o', 'jsonpath={.items[*].metadata.uid}')
   const allRun = async (...names: readonly string[]) => {
-    const said = await phases()
-    return names.every((name) => said.includes(`${name} Running \n`)) && isNodeReady(hub, 'pi-01')
+    const lines = await phases()
+    return names.every((name) => lines.includes(`${name} Running \n`)) && isNodeReady(hub, 'pi-01')
   }
   const locks = () => pi.run('systemd-inhibit --list --no-legend')
   const agentSaid = () => pi.journal('bramble-agent')
@@ -60,14 +60,14 @@ test('a machine goes down on purpose', async (t) => {
   await t.test('with nothing configured pods have what logind grants, and critical ones a third of it', async (t) => {
     const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
     await eventually(
-      'the condition says so',
+      'the condition reports it',
       async () => (await readiness()) === `logind waits up to 5 s for us; ${shares}`,
     )
     t.match(await locks(), /bramble-agent +0 +root +\d+ +\S+ +shutdown +Pods are stopped in order +delay/)
   })
 
   await t.test(
-    'an agent that is restarted takes leave, and asks for as long as is configured, whatever another drop-in says',
+    'an agent that is restarted takes leave, and asks for as long as is configured, whatever another drop-in sets',
     async (t) => {
       await pi.write(
         '/etc/bramble/agent.yaml',
@@ -89,7 +89,7 @@ test('a machine goes down on purpose', async (t) => {
       )
       await pi.run('systemctl kill -s HUP systemd-logind; shutdown -r +10; systemctl restart bramble-agent')
       t.equal(await lastLeave(), 'reason=agent-restart expectedBackSeconds=60')
-      await eventually('the condition says so', async () =>
+      await eventually('the condition reports it', async () =>
         (await readiness()).startsWith('logind waits up to 22 s for us'),
       )
       const manager = 'org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager'
@@ -102,7 +102,7 @@ test('a machine goes down on purpose', async (t) => {
     await pi.run('shutdown -c')
     await install(pi, packages.laterAgent)
     t.equal(await lastLeave(), 'reason=agent-upgrade expectedBackSeconds=180')
-    await eventually('the lock is taken anew, and nothing is scheduled any more', async () => {
+    await eventually('the lock is taken again, and nothing is scheduled any more', async () => {
       return (await locks()).includes('bramble-agent') && !(await readiness()).includes('scheduled')
     })
   })
@@ -137,14 +137,14 @@ test('a machine goes down on purpose', async (t) => {
     const bootSeconds = Number(await pi.run('cat /var/lib/bramble/agent/boot-seconds'))
     t.comment(`from power on to the controller: ${bootSeconds} s`)
     t.ok(bootSeconds >= 1 && bootSeconds < (performance.now() - beganMs) / 1000 + 1, `measured: ${bootSeconds} s`)
-    const said = await order()
-    const at = (words: string) => said.findIndex((line) => line.startsWith(words))
-    const seconds = (words: string) => Number(said[at(words)]?.split(' ')[2])
+    const lines = await order()
+    const at = (words: string) => lines.findIndex((line) => line.startsWith(words))
+    const seconds = (words: string) => Number(lines[at(words)]?.split(' ')[2])
     t.ok(Math.max(at('plain asked'), at('deaf asked')) < at('plain ends'), 'together within a priority')
     t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
     t.ok(at('top ends') > 0, 'the last one had its time')
     t.ok(seconds('middle asked') - seconds('deaf asked') >= 5, 'who does not listen has all of its share')
-    t.equal(await goesDownFor(), 'reboot', 'as it says from the first word')
+    t.equal(await goesDownFor(), 'reboot', 'as announced from the start')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentSaid()) ?? []
     t.equal(left, '0')
@@ -155,7 +155,7 @@ test('a machine goes down on purpose', async (t) => {
     const native = (await pi.run('find /usr/lib/bramble-agent -name uwrap.node')).trim()
     t.not(native, '')
     await pi.run(`mv ${native} ${native}.away; systemctl restart bramble-agent`)
-    await eventually('the condition says so', async () => (await readiness()).includes('held by a child process'))
+    await eventually('the condition reports it', async () => (await readiness()).includes('held by a child process'))
     await pi.run(`mv ${native}.away ${native}`)
     t.match(await locks(), /bramble-agent +0 +root +\d+ +systemd-inhibit +shutdown +Pods are stopped in order +delay/)
     await eventually('the pods are taken up', async () => {
@@ -164,7 +164,7 @@ test('a machine goes down on purpose', async (t) => {
     })
   })
 
-  await t.test('one that is switched off shows its pods as Kubernetes does, and nobody gives them up', async (t) => {
+  await t.test('one that is switched off shows its pods as Kubernetes does, and they are not evicted', async (t) => {
     const before = await uids()
     const notReady = hub.kubectl('wait', 'node/pi-01', `--for=jsonpath=${ready}=node is shutting down`, '--timeout=60s')
     await Promise.all([notReady, pi.powerOff()])
@@ -206,18 +206,23 @@ test('a machine goes down on purpose', async (t) => {
     await eventually('the lock is held', async () => (await locks()).includes('bramble-agent'))
     t.equal(pi.starts, starts)
     t.equal(await uids(), before)
-    await eventually('it is told', async () => (await hub.kubectl('get', 'events')).includes('ShutdownCancelled'))
+    await eventually('the Event is recorded', async () =>
+      (await hub.kubectl('get', 'events')).includes('ShutdownCancelled'),
+    )
   })
 
-  await t.test('bus, logind and Docker may be restarted: the lock is held, and a shutdown is heard of', async (t) => {
-    await pi.run('systemctl restart dbus systemd-logind docker', { withinMs: 120_000 })
-    await eventually('it is held', async () => (await locks()).includes('bramble-agent'))
-    // A container that ends with its engine and says that it is done, is done: not the one that is run on failure.
-    await eventually('the others run again', () => allRun('deaf', 'middle', 'top'))
-    await eventually('the condition says so', async () =>
-      (await readiness()).startsWith('logind waits up to 22 s for us'),
-    )
-    await pi.powerOff()
-    t.match(await phases(), /top Failed Terminated/)
-  })
+  await t.test(
+    'bus, logind and Docker may be restarted: the lock is held, and a shutdown is still announced',
+    async (t) => {
+      await pi.run('systemctl restart dbus systemd-logind docker', { withinMs: 120_000 })
+      await eventually('it is held', async () => (await locks()).includes('bramble-agent'))
+      // A container that ends with its engine and exit code 0 is complete: not the one that is run on failure.
+      await eventually('the others run again', () => allRun('deaf', 'middle', 'top'))
+      await eventually('the condition reports it', async () =>
+        (await readiness()).startsWith('logind waits up to 22 s for us'),
+      )
+      await pi.powerOff()
+      t.match(await phases(), /top Failed Terminated/)
+    },
+  )
 })

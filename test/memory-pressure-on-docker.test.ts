@@ -7,7 +7,7 @@ import { limitMachine, smallMachine, whyNoSmallMachine } from './support/small-m
 const mib = 2 ** 20
 const limitBytes = 256 * mib
 
-/** Holds so much when it is told to, and keeps it. */
+/** Allocates so much on demand, and keeps it. */
 const holding = (megabytes: number) =>
   `until [ -e /tmp/go ]; do sleep 0.1; done; (head -c ${megabytes}m /dev/zero; sleep 100000) | tail -c ${megabytes}m`
 const resident = 'while :; do sleep 0.1; done'
@@ -35,7 +35,7 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
     await node.within('modest', 'main', 'touch /tmp/go')
     await node.within('greedy', 'main', 'touch /tmp/go')
     await node.untilCondition('MemoryPressure', 'True')
-    // While one goes nobody can come: pressure is over only some time after that.
+    // While one is evicted none is admitted: pressure is over only some time after that.
     const hopeful = aPod({ name: 'hopeful', containers: [container('main', resident)] })
     node.want(modest, greedy, critical, hopeful)
     const evicted = await node.evicted('greedy')
@@ -46,8 +46,8 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
     })
     const disruption = evicted.conditions?.find(({ type }) => type === 'DisruptionTarget')
     t.match(disruption, { status: 'True', reason: 'TerminationByKubelet', message: evicted.message })
-    t.ok(node.toldOfNode().includes('EvictionThresholdMet: Attempting to reclaim memory'))
-    t.ok(node.told().includes(`Evicted: ${evicted.message}`))
+    t.ok(node.nodeEventTexts().includes('EvictionThresholdMet: Attempting to reclaim memory'))
+    t.ok(node.eventTexts().includes(`Evicted: ${evicted.message}`))
 
     t.match(await node.until('hopeful', ({ phase }) => phase === 'Failed'), {
       reason: 'Evicted',
@@ -88,7 +88,7 @@ test('a machine short of memory, with real limits', { skip: whyNoSmallMachine() 
       reason: 'Evicted',
       message: /^The node was low on resource: pids\. Threshold quantity: 40, available: \d+\. $/,
     })
-    t.ok(node.toldOfNode().includes('NodeHasInsufficientPID: Node pi-01 status is now: NodeHasInsufficientPID'))
+    t.ok(node.nodeEventTexts().includes('NodeHasInsufficientPID: Node pi-01 status is now: NodeHasInsufficientPID'))
     await eventually(() => node.condition('PIDPressure') === 'False')
     t.equal(node.status('few')?.phase, 'Running')
   })

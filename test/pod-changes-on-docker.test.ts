@@ -33,11 +33,11 @@ test('pods that are changed while they run, on a real engine', {
       restartCount: 1,
       lastState: { terminated: { exitCode: 0, reason: 'Completed' } },
     })
-    t.ok(node.told().includes('Killing: Container main definition changed, will be restarted'))
+    t.ok(node.eventTexts().includes('Killing: Container main definition changed, will be restarted'))
     t.same([kept('other'), kept('side')], [true, true])
     node.want(of({ main: second, side: second, first: second }))
     const last = await node.until('web', (one) => isReady(one) && statusOf(one, 'side')?.image === second)
-    t.ok(node.told().includes('Killing: Init container side definition changed'))
+    t.ok(node.eventTexts().includes('Killing: Init container side definition changed'))
     t.match(statusOf(last, 'first'), { restartCount: 0, image }, 'it has done its work')
     t.equal(kept('other'), true)
     t.equal(runsSince(statusOf(last, 'main')), runsSince(statusOf(after, 'main')))
@@ -72,28 +72,31 @@ test('pods that are changed while they run, on a real engine', {
     )
   })
 
-  t.test('an init container that runs ends as it began; one that fails begins anew with the other image', async (t) => {
-    const node = nodeOnDocker(t, dockerd)
-    const of = (name: string, line: string, own: string) =>
-      aPod({
-        name,
-        uid: `uid-${name}`,
-        containers: [container('main', script)],
-        spec: { initContainers: [container('first', line, { image: own })] },
+  t.test(
+    'an init container that runs ends as it began; one that fails starts again with the other image',
+    async (t) => {
+      const node = nodeOnDocker(t, dockerd)
+      const of = (name: string, line: string, own: string) =>
+        aPod({
+          name,
+          uid: `uid-${name}`,
+          containers: [container('main', script)],
+          spec: { initContainers: [container('first', line, { image: own })] },
+        })
+      const waits = 'until [ -e /tmp/go ]; do sleep 0.1; done'
+      node.want(of('works', waits, image), of('fails', 'exit 3', image))
+      const working = await node.until('works', (one) => statusOf(one, 'first')?.state?.running !== undefined)
+      await node.until('fails', (one) => statusOf(one, 'first')?.state?.waiting?.reason === 'CrashLoopBackOff')
+      node.want(of('works', waits, second), of('fails', 'exit 0', second))
+      t.match(statusOf(await node.until('fails', isReady), 'first'), {
+        image: second,
+        state: { terminated: { exitCode: 0 } },
       })
-    const waits = 'until [ -e /tmp/go ]; do sleep 0.1; done'
-    node.want(of('works', waits, image), of('fails', 'exit 3', image))
-    const working = await node.until('works', (one) => statusOf(one, 'first')?.state?.running !== undefined)
-    await node.until('fails', (one) => statusOf(one, 'first')?.state?.waiting?.reason === 'CrashLoopBackOff')
-    node.want(of('works', waits, second), of('fails', 'exit 0', second))
-    t.match(statusOf(await node.until('fails', isReady), 'first'), {
-      image: second,
-      state: { terminated: { exitCode: 0 } },
-    })
-    const id = statusOf(working, 'first')?.containerID?.slice('docker://'.length) ?? ''
-    await node.runtime.exec(id, ['touch', '/tmp/go'], 20_000)
-    t.match(statusOf(await node.until('works', isReady), 'first'), { image, restartCount: 0 })
-  })
+      const id = statusOf(working, 'first')?.containerID?.slice('docker://'.length) ?? ''
+      await node.runtime.exec(id, ['touch', '/tmp/go'], 20_000)
+      t.match(statusOf(await node.until('works', isReady), 'first'), { image, restartCount: 0 })
+    },
+  )
 
   t.test('a deadline that is set later ends the pod; a toleration changes nothing for it', async (t) => {
     const node = nodeOnDocker(t, dockerd)

@@ -28,10 +28,10 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     const range = await ownAddresses()
     const node = nodeOnDocker(t, dockerd)
     const names = Array.from({ length: 10 }, (_, index) => `pod-${index}`)
-    node.say({ pods: names.map(pod), podCIDR: `${range}.0/24` })
+    node.publishDesired({ pods: names.map(pod), podCIDR: `${range}.0/24` })
     for (const name of names) await node.until(name, isReady)
     t.same(
-      node.told().filter((line) => /FailedCreatePodSandBox/.test(line)),
+      node.eventTexts().filter((line) => /FailedCreatePodSandBox/.test(line)),
       [],
     )
     t.same(await nodesWithNetworks(), ['pi-01'])
@@ -41,14 +41,14 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     const range = await ownAddresses()
     await networkOf('earlier', `${range}.0/24`)
     const node = nodeOnDocker(t, dockerd)
-    node.say({ pods: [pod('after')], podCIDR: `${range}.0/24` })
+    node.publishDesired({ pods: [pod('after')], podCIDR: `${range}.0/24` })
     const { podIP } = await node.until('after', isReady)
     t.ok(podIP?.startsWith(`${range}.`), `has ${podIP}`)
     t.notOk((await nodesWithNetworks()).includes('earlier'))
   })
 
   t.test(
-    'another fleet’s network with containers stays, the node says so, and takes over when they are gone',
+    'another fleet’s network with containers stays, the node reports it, and takes over when they are gone',
     async (t) => {
       const range = await ownAddresses()
       const network = await networkOf('live', `${range}.0/24`)
@@ -59,7 +59,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
       })
       const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
       const node = nodeOnDocker(t, dockerd, { runtime })
-      node.say({ pods: [pod('second')], podCIDR: `${range}.0/24` })
+      node.publishDesired({ pods: [pod('second')], podCIDR: `${range}.0/24` })
       const why = () => statusOf(node.status('second') ?? {}, 'main')?.state?.waiting?.message ?? ''
       await eventually(() => why() !== '')
       t.match(why(), /Failed to create pod sandbox: .* of node live, which 1 container of this machine use/)

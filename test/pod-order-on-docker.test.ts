@@ -31,13 +31,13 @@ test('a pod’s containers in their order, on a real engine', { skip: whyNoDocke
     t.match(statusOf(ready, 'first'), { ready: true, state: { terminated: { exitCode: 0, reason: 'Completed' } } })
     t.match(statusOf(ready, 'side'), { ready: true, started: true, state: { running: {} } })
     t.same(
-      pods.told().filter((line) => line.startsWith('Started')),
+      pods.eventTexts().filter((line) => line.startsWith('Started')),
       ['first', 'side', 'second', 'main'].map((name) => `Started: Started container ${name}`),
     )
     const metadata = { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 60 }
     pods.want({ ...pod, metadata })
     await eventually(() => pods.gone.includes('uid-staged'))
-    const stops = pods.told().filter((line) => line.startsWith('Killing'))
+    const stops = pods.eventTexts().filter((line) => line.startsWith('Killing'))
     t.same(
       stops,
       ['main', 'side'].map((name) => `Killing: Stopping container ${name}`),

@@ -28,7 +28,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     await eventually(shown, () => `${uid} shows ${JSON.stringify(last)}`)
   }
 
-  t.test('a container runs as who it is said to be, with the rights it is given', async (t) => {
+  t.test('a container runs as the user it is configured for, with the rights it is given', async (t) => {
     const volumes = await testVolumes(t)
     const node = nodeOnDocker(t, dockerd, { volumes: volumes.store })
     const securityContext = { runAsUser: 1000, runAsGroup: 1001, fsGroup: 2000, supplementalGroups: [3000] }
@@ -66,7 +66,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     t.match(waiting('profile')?.message, /Cannot read seccomp profile none\.json/)
   })
 
-  t.test('the kernel guards a container as its profile says', async (t) => {
+  t.test('the kernel confines a container as its profile demands', async (t) => {
     const seccompDirectory = t.testdir({
       'no-mkdir.json': JSON.stringify({
         defaultAction: 'SCMP_ACT_ALLOW',
@@ -100,8 +100,11 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
       pod('unguarded', 'true', {}, { securityContext: open }),
     )
     await node.until('unguarded', ({ phase }) => phase === 'Running')
-    const said = () => JSON.stringify(node.status('guarded') ?? {})
-    await eventually(() => /Cannot enforce AppArmor: AppArmor is not enabled on the host/.test(said()), said)
+    const statusText = () => JSON.stringify(node.status('guarded') ?? {})
+    await eventually(
+      () => /Cannot enforce AppArmor: AppArmor is not enabled on the host/.test(statusText()),
+      statusText,
+    )
     t.equal(
       (await node.runtime.listContainers('uid-guarded')).filter((one) => one.identity.kind === 'container').length,
       0,
@@ -143,39 +146,39 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
       data: { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') },
     } as const
     const imagePullSecrets = [{ name: 'pull' }, { name: 'other' }]
-    node.say({
+    node.publishDesired({
       pods: [pod('private', 'true', { imagePullSecrets }, { image: `${host}/app:1` })],
       secrets: [pullSecret],
     })
     const expected = `Basic ${Buffer.from('anna:secret').toString('base64')}`
     await eventually(
       () => asked.includes(expected),
-      () => JSON.stringify([asked, node.told()]),
+      () => JSON.stringify([asked, node.eventTexts()]),
     )
     await node.until('private', (status) => status.containerStatuses?.[0]?.state?.waiting?.reason === 'ErrImagePull')
     t.ok(
       node
-        .told()
+        .eventTexts()
         .some((line) =>
           line.startsWith('FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (other)'),
         ),
     )
-    t.notMatch(JSON.stringify(node.events), /secret"|c2VjcmV0/, 'nothing of it is told')
+    t.notMatch(JSON.stringify(node.events), /secret"|c2VjcmV0/, 'no event contains it')
   })
 
   t.test('pods have addresses of their node, and those that run keep theirs', async (t) => {
     const node = nodeOnDocker(t, dockerd)
     const [first, second] = [pod('first', 'true'), pod('second', 'true')]
-    node.say({ pods: [first] })
+    node.publishDesired({ pods: [first] })
     const before = await node.until('first', ({ phase }) => phase === 'Running')
     t.match(before.podIP, new RegExp(`^${dockerd.subnet}\\.`), 'the engine’s own, as long as the node has none')
     const range = await ownAddresses()
     const podCIDR = `${range}.0/24`
-    node.say({ pods: [first, second], podCIDR })
+    node.publishDesired({ pods: [first, second], podCIDR })
     const status = await node.until('second', ({ phase }) => phase === 'Running')
     t.equal(status.podIP?.split('.').slice(0, 3).join('.'), range)
     t.same(node.status('first')?.podIP, before.podIP)
-    node.say({ pods: [] })
+    node.publishDesired({ pods: [] })
     await eventually(() => node.gone.length === 2)
     const networks = await dockerd.docker.listNetworks({
       filters: JSON.stringify({ label: ['bramble.dev/node=pi-01'] }),
@@ -197,7 +200,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
     t.match(await node.until('late', ({ phase }) => phase === 'Failed'), { reason: 'OutOfbramble.dev/fuse' })
   })
 
-  t.test('a pod has its names, knows those it is given, and asks whom it shall ask', async (t) => {
+  t.test('a pod has its host names, resolves its host aliases, and uses its DNS servers', async (t) => {
     const { store } = await testVolumes(t)
     const node = nodeOnDocker(t, dockerd, { volumes: store })
     const hostAliases = [{ ip: '192.0.2.7', hostnames: ['camera.lan', 'camera'] }]

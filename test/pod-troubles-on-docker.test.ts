@@ -57,7 +57,7 @@ test('trouble in the middle, on a real engine', { skip: whyNoDockerd() }, async 
     const deaf = aPod({
       name: 'deaf',
       uid: 'uid-deaf',
-      containers: [container('main', 'trap "echo heard" TERM; echo up; while :; do sleep 0.1; done')],
+      containers: [container('main', 'trap "echo received" TERM; echo up; while :; do sleep 0.1; done')],
     })
     node.want(deaf)
     await node.until('deaf', isReady)
@@ -114,7 +114,7 @@ test('trouble in the middle, on a real engine', { skip: whyNoDockerd() }, async 
     t.ok(lost > 8)
   })
 
-  t.test('a port somebody else has is said, and taken once it is free; no other pod waits for it', async (t) => {
+  t.test('a port in use is reported, and taken once it is free; no other pod waits for it', async (t) => {
     const node = nodeOnDocker(t, dockerd)
     const hostPort = await freePort()
     const server = createServer().listen(hostPort, '0.0.0.0')
@@ -124,8 +124,8 @@ test('trouble in the middle, on a real engine', { skip: whyNoDockerd() }, async 
       aPod({ name: 'web', uid: 'uid-web', containers: [container('main', listens, { ports })] }),
       aPod({ name: 'other', uid: 'uid-other', containers: [container('main', listens)] }),
     )
-    await eventually(() => node.told().some((line) => line.startsWith('FailedCreatePodSandBox')))
-    t.match(node.told().join('\n'), new RegExp(`${hostPort}.*address already in use`))
+    await eventually(() => node.eventTexts().some((line) => line.startsWith('FailedCreatePodSandBox')))
+    t.match(node.eventTexts().join('\n'), new RegExp(`${hostPort}.*address already in use`))
     await node.until('other', isReady)
     t.equal(node.status('web')?.phase, 'Pending')
     server.close()
@@ -133,13 +133,13 @@ test('trouble in the middle, on a real engine', { skip: whyNoDockerd() }, async 
   })
 })
 
-/** It takes the question and says nothing. */
+/** It accepts the request and does not answer. */
 async function silentRegistry(t: Test) {
-  let heard: () => void = () => undefined
+  let received: () => void = () => undefined
   const asked = new Promise<void>((resolve) => {
-    heard = resolve
+    received = resolve
   })
-  const server = createHttpServer(() => heard()).listen(0, '127.0.0.1')
+  const server = createHttpServer(() => received()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
     server.closeAllConnections()

@@ -41,7 +41,7 @@ test('what pods are given on a real engine', { skip: whyNoDockerd() }, async (t)
     const files = pod('files', 'echo $(cat /conf/colour)', [{ name: 'conf', configMap: { name: 'settings' } }], {
       volumeMounts: [{ name: 'conf', mountPath: '/conf' }],
     })
-    node.say({ pods: [waits, files, pod('runs', 'true', [], {})] })
+    node.publishDesired({ pods: [waits, files, pod('runs', 'true', [], {})] })
     await node.until('runs', ({ phase }) => phase === 'Running')
     const status = await node.until('waits', (one) => waiting(one)?.reason === 'CreateContainerConfigError')
     t.match(waiting(status), { message: 'configmap "settings" not found' })
@@ -49,8 +49,8 @@ test('what pods are given on a real engine', { skip: whyNoDockerd() }, async (t)
     t.match(waiting(await node.until('files', (one) => waiting(one)?.message === message)), {
       reason: 'ContainerCreating',
     })
-    t.ok(node.told().includes(`FailedMount: ${message}`))
-    node.say({ pods: [waits, files], configMaps: [configMap({ colour: 'red' })] })
+    t.ok(node.eventTexts().includes(`FailedMount: ${message}`))
+    node.publishDesired({ pods: [waits, files], configMaps: [configMap({ colour: 'red' })] })
     await node.until('waits', ({ phase }) => phase === 'Running')
     await node.until('files', ({ phase }) => phase === 'Running')
     await shows('uid-waits', 'main', 'red\n')
@@ -72,9 +72,9 @@ test('what pods are given on a real engine', { skip: whyNoDockerd() }, async (t)
         { name: 'keys', mountPath: '/keys' },
       ],
     })
-    node.say({ pods: [reads], configMaps: [configMap({ a: 'old\n' })], secrets: [secret] })
+    node.publishDesired({ pods: [reads], configMaps: [configMap({ a: 'old\n' })], secrets: [secret] })
     await shows('uid-reads', 'main', 'old\n400\nsecret\n')
-    node.say({ pods: [reads], configMaps: [configMap({ a: 'new\n' })], secrets: [secret] })
+    node.publishDesired({ pods: [reads], configMaps: [configMap({ a: 'new\n' })], secrets: [secret] })
     await eventually(async () => (await outputOf(dockerd, 'uid-reads', 'main')).endsWith('secret\nnew\n'))
     t.equal(node.status('reads')?.containerStatuses?.[0]?.restartCount, 0)
     await t.rejects(run('grep', ['-r', 'secret', volumes.dataDirectory]), 'nothing of it is on the disk')

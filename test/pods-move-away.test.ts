@@ -51,5 +51,5 @@ test('a killed node loses its pod, and its successor lands on another', { skip: 
 
   await kubectl('taint', 'node', lost, 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute')
   await kubectl('wait', '--for=delete', 'pod/web-1', '--timeout=80s')
-  t.notMatch(await kubectl('get', 'pods', '-l', 'app=web'), /web-1/, 'declared out of service, nobody waits for it')
+  t.notMatch(await kubectl('get', 'pods', '-l', 'app=web'), /web-1/, 'declared out of service, it is not waited for')
 })

@@ -65,7 +65,11 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
         },
       ],
     })
-    t.ok(pods.told().includes('BackOff: Back-off restarting failed container main in pod crasher_default(uid-crasher)'))
+    t.ok(
+      pods
+        .eventTexts()
+        .includes('BackOff: Back-off restarting failed container main in pod crasher_default(uid-crasher)'),
+    )
   })
 
   t.test('pods that may end do end, and their sandbox with them', async (t) => {
@@ -135,7 +139,7 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
     t.equal(status.containerStatuses?.[0]?.restartCount, 0)
   })
 
-  t.test('an image that cannot be had is told in the registry’s words', async (t) => {
+  t.test('an image that cannot be pulled is reported in the registry’s words', async (t) => {
     const { pods } = agent(t, dockerd)
     pods.want(pod('absent', listening, { container: { image: '127.0.0.1:1/absent:1' } }))
     const status = await pods.until('absent', (one) => waitingOf(one)?.reason === 'ErrImagePull')
@@ -143,7 +147,7 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
     t.equal(status.phase, 'Pending')
   })
 
-  t.test('a deleted pod is told to end, has its time, and leaves nothing', async (t) => {
+  t.test('a deleted pod gets SIGTERM, has its grace period, and leaves nothing', async (t) => {
     const { pods, runtime } = agent(t, dockerd)
     const since = Math.floor(Date.now() / 1000)
     const going = pod('going', ['sh', '-c', 'trap "exit 7" TERM; while :; do sleep 0.1; done'])
@@ -154,11 +158,11 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
     pods.want({ ...going, metadata })
     await eventually(async () => pods.gone.includes('uid-going'))
     t.same(await runtime.listContainers(), [])
-    t.ok(pods.told().includes('Killing: Stopping container main'))
+    t.ok(pods.eventTexts().includes('Killing: Stopping container main'))
     t.same(await exitCodes(dockerd, 'uid-going', since), ['7'])
   })
 
-  t.test('an agent that starts again takes over what runs, with nobody to ask', async (t) => {
+  t.test('an agent that starts again takes over what runs, without a controller', async (t) => {
     const path = join(t.testdir(), 'desired.json')
     const first = agent(t, dockerd, path)
     first.pods.want(pod('kept', listening), pod('done', ['sh', '-c', 'exit 0'], { restartPolicy: 'Never' }))

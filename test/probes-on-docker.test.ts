@@ -36,8 +36,8 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
     await pods.within('ill', 'main', 'touch /tmp/ill')
     const again = await pods.until('ill', (status) => statusOf(status, 'main')?.restartCount === 1)
     t.match(statusOf(again, 'main'), { lastState: { terminated: { exitCode: 137, reason: 'Error' } } })
-    t.ok(pods.told().includes('Killing: Container main failed liveness probe, will be restarted'))
-    t.ok(pods.told().includes('Unhealthy: Liveness probe failed: it is ill\n'), pods.told().join('\n'))
+    t.ok(pods.eventTexts().includes('Killing: Container main failed liveness probe, will be restarted'))
+    t.ok(pods.eventTexts().includes('Unhealthy: Liveness probe failed: it is ill\n'), pods.eventTexts().join('\n'))
   })
 
   t.test('readiness comes and goes with what the container answers, and nothing is restarted', async (t) => {
@@ -57,7 +57,7 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
       late.conditions?.find(({ type }) => type === 'Ready'),
       { reason: 'ContainersNotReady' },
     )
-    t.ok(pods.told().includes('Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 404'))
+    t.ok(pods.eventTexts().includes('Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 404'))
   })
 
   t.test('a container that starts slowly is left in peace until it has started, or never does', async (t) => {
@@ -77,14 +77,14 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
     const early = await pods.until('slow', ({ phase }) => phase === 'Running')
     t.match(statusOf(early, 'main'), { started: false, ready: false })
     await pods.until('never', (status) => statusOf(status, 'main')?.restartCount === 1)
-    t.ok(pods.told().includes('Killing: Container main failed startup probe, will be restarted'))
+    t.ok(pods.eventTexts().includes('Killing: Container main failed startup probe, will be restarted'))
     t.match(statusOf(pods.status('slow') ?? {}, 'main'), { started: false, restartCount: 0 }, 'it was given longer')
     await pods.within('slow', 'main', 'touch /tmp/go')
     const ready = await pods.until('slow', isReady)
     t.match(statusOf(ready, 'main'), { started: true, restartCount: 0 })
   })
 
-  t.test('the engine writes nothing for a probe, and does not ask what an image says of its own health', async (t) => {
+  t.test('the engine writes nothing for a probe, and ignores the health check of an image', async (t) => {
     const Test = ['CMD', 'touch', '/asked-by-the-engine']
     const own = await dockerd.docker.createContainer({ Image: image, Healthcheck: { Test, Interval: 1e9 } })
     await own.commit({ repo: 'test/healthy', tag: '1' })
@@ -130,6 +130,6 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
     await first.until('calm', isReady)
     await first.stop()
     const second = nodeOnDocker(t, dockerd, { network, checkpoint })
-    t.ok(isReady(await second.until('calm', () => true)), 'the first it says')
+    t.ok(isReady(await second.until('calm', () => true)), 'its first status')
   })
 })

@@ -8,7 +8,8 @@ import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { isRoot, skipWithout } from './support/missing-parts.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const stranger = 65534
+/** The user `daemon` of Debian. */
+const stranger = 1
 const skip = skipWithout('root', isRoot())
 
 test('quickstart.sh refuses a data folder that another user could redirect', { skip }, async (t) => {
@@ -18,11 +19,11 @@ test('quickstart.sh refuses a data folder that another user could redirect', { s
   await writeFile(target, 'as it was')
 
   const cases: readonly [name: string, prepare: (data: string) => Promise<string | undefined>, message: RegExp][] = [
-    ['a folder of another user', (data) => owned(data, stranger), /belongs to nobody, and this is root/],
+    ['a folder of another user', (data) => owned(data, stranger), /belongs to daemon, and this is root/],
     [
       'a new folder below another user’s',
       async (data) => join((await owned(data, stranger)) ?? data, 'new'),
-      /which holds the data folder, belongs to nobody/,
+      /which holds the data folder, belongs to daemon/,
     ],
     ['a folder that all may write', (data) => open(data), /Other users may change .*chmod go-w/s],
     [
@@ -49,7 +50,7 @@ test('quickstart.sh refuses a data folder that another user could redirect', { s
         await mkdir(data)
         return void (await owned(join(data, 'controller'), stranger))
       },
-      /controller belongs to nobody/,
+      /controller belongs to daemon/,
     ],
   ]
   for (const [index, [name, prepare, message]] of cases.entries()) {

@@ -35,7 +35,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.equal(first.code, 0, 'it starts') || t.comment(first.output)
   t.match(first.output, /Installing JavaScript packages/)
   t.match(first.output, /Node fresh is Ready/)
-  t.match(first.output, `export KUBECONFIG=${data}/kubeconfig`, 'and says what to try')
+  t.match(first.output, `export KUBECONFIG=${data}/kubeconfig`, 'and prints what to try')
   t.equal(await ready(data, 'fresh'), 'True', 'kubectl sees it')
   const pids = await pidsOf(data)
   t.hasProps(pids, ['controller', 'agent'])
@@ -48,7 +48,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   process.kill(Number(pids['agent']), 'SIGKILL')
   await writeFile(join(data, 'agent.pid'), `${process.pid}\n`)
   const third = await quickstart(nextStartMs, '--yes', '--background')
-  t.equal(third.code, 0, 'what is missing is started, whoever has its old number') || t.comment(third.output)
+  t.equal(third.code, 0, 'what is missing is started, whichever process has its old id') || t.comment(third.output)
   const { agent, ...rest } = await pidsOf(data)
   const { agent: before, ...restBefore } = pids
   t.same(rest, restBefore, 'the rest is left alone')
@@ -85,7 +85,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.same(await pidsOf(data), {})
   t.notOk(bridge !== undefined && isThere(bridge), 'and no network of its Docker is in the way of another')
 
-  await t.test('a taken port is said with its remedy', async (t) => {
+  await t.test('a port in use is reported with its remedy', async (t) => {
     const server = createServer().listen(0)
     await once(server, 'listening')
     t.teardown(() => server.close())
@@ -101,7 +101,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
 
   await t.test('Ctrl-C ends what was started, in order', async (t) => {
     const going = quickstart.start('--yes')
-    await going.said(/It runs until Ctrl-C/, nextStartMs)
+    await going.printed(/It runs until Ctrl-C/, nextStartMs)
     t.equal(await ready(data, 'fresh'), 'True', 'the same node, without joining again')
     going.process.kill('SIGINT')
     await going.ended
@@ -115,7 +115,7 @@ type Ended = { readonly code: number | null; readonly output: string }
 type Going = {
   readonly process: ChildProcess
   output(): string
-  said(words: RegExp, withinMs: number): Promise<void>
+  printed(words: RegExp, withinMs: number): Promise<void>
   readonly ended: Promise<number | null>
 }
 type Quickstart = {
@@ -130,7 +130,7 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
   await run('git', ['-c', 'safe.directory=*', 'clone', '--quiet', root, clone])
   let starts = 0
   const start = (...args: string[]) =>
-    going(join(clone, 'scripts/quickstart.sh'), ['--data', data, ...args], join(folder, `said-${++starts}`))
+    going(join(clone, 'scripts/quickstart.sh'), ['--data', data, ...args], join(folder, `output-${++starts}`))
   const quickstart = Object.assign(
     async (timeoutMs: number, ...args: string[]) => {
       const script = start(...args)
@@ -157,7 +157,7 @@ async function logsOf(data: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8').catch(() => '')))).join('\n')
 }
 
-/** What it says goes to `log`: all of it is there once it has ended, whoever goes on running in the background. */
+/** Its output goes to `log`: it is complete once the script has ended, while other processes run on in the background. */
 function going(command: string, args: readonly string[], log: string): Going {
   const file = openSync(log, 'w')
   const child = spawn(command, args, { stdio: ['ignore', file, file] })
@@ -167,9 +167,9 @@ function going(command: string, args: readonly string[], log: string): Going {
     process: child,
     output,
     ended: once(child, 'exit').then(([code]) => code as number | null),
-    async said(words, withinMs) {
-      await eventually(`it says ${words}`, () => words.test(output()) || child.exitCode !== null, { withinMs })
-      if (!words.test(output())) throw new Error(`It did not say ${words}:\n${output()}`)
+    async printed(words, withinMs) {
+      await eventually(`it prints ${words}`, () => words.test(output()) || child.exitCode !== null, { withinMs })
+      if (!words.test(output())) throw new Error(`It did not print ${words}:\n${output()}`)
     },
   }
 }

@@ -22,7 +22,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
   await own.commit({ repo: 'test/anna', tag: '1' })
   await own.remove()
 
-  t.test('what the engine refuses is told with its field and a remedy, and stops no other pod', async (t) => {
+  t.test('what the engine refuses is reported with its field and a remedy, and stops no other pod', async (t) => {
     const { store, folder } = await testVolumes(t)
     const devices = new Map([['bramble.dev/cam', ['/dev/not-there']]])
     const allocatable = { cpu: '4', memory: '4Gi', pods: '110', 'bramble.dev/cam': '1' }
@@ -98,7 +98,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     })
   })
 
-  t.test('a port that another process has is told, and taken once it is free', async (t) => {
+  t.test('a port that another process has is reported, and taken once it is free', async (t) => {
     const hostPort = await freePort()
     const taker = createServer().listen(hostPort, '0.0.0.0')
     await once(taker, 'listening')
@@ -125,7 +125,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     t.match(await node.until('second', ({ phase }) => phase === 'Failed'), { reason: 'NodePorts' })
   })
 
-  t.test('a range of addresses that others have is told, and taken once it is free', async (t) => {
+  t.test('a range of addresses that others have is reported, and taken once it is free', async (t) => {
     const [taken, range] = [await ownAddresses(), await ownAddresses()]
     const link = `bd${randomBytes(4).toString('hex')}`
     const node = nodeOnDocker(t, dockerd)
@@ -141,13 +141,13 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
       IPAM: { Driver: 'default', Config: [{ Subnet: `${taken}.0/25` }] },
       Internal: true,
     })
-    node.say({ pods: [pod('docker')], podCIDR: `${taken}.0/24` })
+    node.publishDesired({ pods: [pod('docker')], podCIDR: `${taken}.0/24` })
     await eventually(() => why('docker') !== '')
     t.match(
       why('docker'),
       /Failed to create pod sandbox: .* Docker network other .*: if nothing needs it, run 'docker network rm other'/,
     )
-    t.match(node.told().join('\n'), /FailedCreatePodSandBox: .*10\./)
+    t.match(node.eventTexts().join('\n'), /FailedCreatePodSandBox: .*10\./)
     await other.remove()
     const status = await node.until('docker', isReady)
     t.ok(status.podIP?.startsWith(`${taken}.`), `has ${status.podIP}`)
@@ -155,7 +155,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     await run('ip', ['link', 'add', link, 'type', 'bridge'])
     await run('ip', ['address', 'add', `${range}.1/24`, 'dev', link])
     await run('ip', ['link', 'set', link, 'up'])
-    node.say({ pods: [pod('docker'), pod('route')], podCIDR: `${range}.0/24` })
+    node.publishDesired({ pods: [pod('docker'), pod('route')], podCIDR: `${range}.0/24` })
     await eventually(() => why('route') !== '')
     t.match(why('route'), `belong to the network ${range}.0/24 on ${link} of this machine`)
     t.ok(isReady(node.status('docker') ?? {}))

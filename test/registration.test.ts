@@ -24,7 +24,7 @@ test('a Node made by hand, deleted, and registered again', { skip: whyNoDockerd(
   const start = (registerNode: boolean) => startAgent('pi-1', { registerNode, staticPodPath })
 
   const byHand = await start(false)
-  await byHand.said('Node status posted')
+  await byHand.logged('Node status posted')
   t.match(
     (await controller.tryKubectl('get', 'node', 'pi-1')).stderr,
     'NotFound',
@@ -42,7 +42,7 @@ test('a Node made by hand, deleted, and registered again', { skip: whyNoDockerd(
   await byHand.stop()
 
   const agent = await start(true)
-  await agent.said('Node status posted')
+  await agent.logged('Node status posted')
   await controller.nodesReady('pi-1')
   const kept = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
   t.match(kept, { metadata: { labels: { room: 'attic', 'kubernetes.io/os': 'linux' } }, spec: { taints } })
@@ -72,17 +72,20 @@ test('a Node made by hand, deleted, and registered again', { skip: whyNoDockerd(
     'a running agent does not bring it back',
   )
   await eventually('the mirror goes with it', async () => (await mirror()).uid === undefined)
-  t.ok((await docker.docker.listContainers()).length > 0, 'it hears of nothing any more, and goes on with what it has')
+  t.ok(
+    (await docker.docker.listContainers()).length > 0,
+    'it receives nothing any more, and continues with what it has',
+  )
   await agent.stop()
 
   const again = await start(true)
-  const refused = await again.said('The node is refused, trying again now and then')
+  const refused = await again.logged('The node is refused, trying again now and then')
   t.match(refused['remedy'], /Join again with a new token/)
   t.match(JSON.stringify(refused), /was revoked \(NodeDeleted\)/)
   await again.stop()
   await joinFleet(controller, 'pi-1', dataDir())
   const back = await start(true)
-  await back.said('Node registered')
+  await back.logged('Node registered')
   await controller.nodesReady('pi-1')
   await eventually('it ends what the pod left running', async () => {
     const left = await docker.docker.listContainers()
@@ -97,7 +100,7 @@ test('a Node made by hand, deleted, and registered again', { skip: whyNoDockerd(
   )
 })
 
-test('certificates that nobody answers by themselves are answered by an administrator', async (t) => {
+test('certificate requests that are not approved automatically are approved by an administrator', async (t) => {
   const folder = await temporaryFolder(t)
   const controller = await startController(t, { dataDir: join(folder, 'controller') })
   const files = { key: join(folder, 'node.key'), csr: join(folder, 'node.csr') }

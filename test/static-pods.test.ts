@@ -53,8 +53,8 @@ test('a static pod runs with no controller ever seen, and has a mirror once ther
     'kind: Pod\napiVersion: v1\nmetadata: {name: broken}\nspec: {containers: [{name: A}]}',
   )
   const agent = await machine.start()
-  const before = await eventually('it runs, with nobody to ask', () => running(docker, 'web-pi-1'))
-  t.match((await agent.said('Static pod file not used'))['because'], /spec\.containers\[0\]\.image: Required value/)
+  const before = await eventually('it runs without a controller', () => running(docker, 'web-pi-1'))
+  t.match((await agent.logged('Static pod file not used'))['because'], /spec\.containers\[0\]\.image: Required value/)
 
   const controller = await machine.controllerAgain()
   await controllerSees(controller, 'web-pi-1')
@@ -69,10 +69,10 @@ test('a static pod runs with no controller ever seen, and has a mirror once ther
     `docker://${before}`,
     'it is the container that ran before',
   )
-  await eventually('its events are told, those from before the controller came too', async () =>
+  await eventually('its events are recorded, those from before the controller came too', async () =>
     (await controller.kubectl('describe', 'pod', 'web-pi-1')).includes('Started container main'),
   )
-  await eventually('the broken file is told of at the node', async () =>
+  await eventually('the broken file is reported at the node', async () =>
     (await controller.kubectl('describe', 'node', 'pi-1')).includes('InvalidStaticPod'),
   )
 
@@ -87,7 +87,7 @@ test('a static pod runs with no controller ever seen, and has a mirror once ther
   agent.kill('SIGKILL')
   await agent.ended
   const second = await machine.start()
-  await second.said('Node status posted')
+  await second.logged('Node status posted')
   await controllerSees(controller, 'web-pi-1')
   t.equal(await running(docker, 'web-pi-1'), before, 'another agent adopts it')
 

@@ -27,7 +27,7 @@ type PodStats = {
 }
 type Stat = { readonly [name: string]: number }
 
-/** Holds so much memory, writes so much to its own disk and its volume, and says something. */
+/** Holds so much memory, writes so much to its own disk and its volume, and logs something. */
 const script = `dd if=/dev/zero of=/dev/shm/held bs=1M count=${heldMi} 2>/dev/null
 dd if=/dev/zero of=/scratch/file bs=1M count=3 2>/dev/null
 dd if=/dev/zero of=/tmp/file bs=1M count=2 2>/dev/null
@@ -60,12 +60,12 @@ const pod = {
 test('what a pod uses is known on its machine and to kubectl top', { skip: whyNoDockerd() }, async (t) => {
   const { docker, controller, startReady } = await joinedFleet(t)
   const [agent] = await startReady()
-  const { url } = await agent.said('Local endpoint open')
+  const { url } = await agent.logged('Local endpoint open')
   await controller.kubectlWith(JSON.stringify(pod), 'apply', '-f', '-')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/holder', '--timeout=60s')
 
   // Disks are walked once a minute: the first time may have been before everything was written.
-  const summary = await eventually('the summary tells of the pod and its disk', async () => {
+  const summary = await eventually('the summary lists the pod and its disk', async () => {
     const found = JSON.parse(await textAt(`${url}/stats/summary`)) as Stats
     const holder = found.pods.find(({ podRef }) => podRef.name === 'holder')
     const memory = holder?.containers.find(({ name }) => name === 'memory')
@@ -79,7 +79,7 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   const fromDocker = await dockerWorkingSet(docker, 'memory')
   const own = memory?.memory['workingSetBytes'] ?? 0
   t.ok(own >= heldMi * Mi && own < (heldMi + 20) * Mi, `holds ${own}`)
-  t.ok(Math.abs(own - fromDocker) < 4 * Mi, `Docker says ${fromDocker}, we say ${own}`)
+  t.ok(Math.abs(own - fromDocker) < 4 * Mi, `Docker reports ${fromDocker}, the agent ${own}`)
   t.ok((memory?.memory['availableBytes'] ?? 0) + own === 200 * Mi, 'what its limit leaves')
   within(t, memory?.rootfs, 2 * Mi, 4 * Mi, 'its layer')
   within(t, memory?.logs, 1, Mi, 'its log')
@@ -105,7 +105,7 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   t.ok(shown >= heldMi && shown <= heldMi + 20, containers)
   t.match(await controller.kubectl('top', 'pod', 'holder'), /holder\s+\d+m\s+\d+Mi/)
   t.match((await controller.tryKubectl('top', 'pod', 'none')).stderr, /not found/)
-  await eventually('all of it is told from afar, too', async () => {
+  await eventually('all of it is reported through the API, too', async () => {
     const raw = await controller.kubectl('get', '--raw', '/api/v1/nodes/pi-1/proxy/stats/summary')
     return (JSON.parse(raw) as Stats).pods[0]?.containers[0]?.rootfs !== undefined
   })
@@ -113,7 +113,7 @@ test('what a pod uses is known on its machine and to kubectl top', { skip: whyNo
   const seen = cadvisor
     .get('container_memory_working_set_bytes')
     ?.samples.find(({ labels }) => labels['pod'] === 'holder' && labels['container'] === 'memory')
-  t.ok((seen?.value ?? 0) >= heldMi * Mi, 'Prometheus is told the same')
+  t.ok((seen?.value ?? 0) >= heldMi * Mi, 'Prometheus gets the same')
   t.ok(readMetrics(await textAt(`${url}/metrics/resource`)).has('pod_cpu_usage_seconds_total'))
   const machine = readMetrics(await textAt(`${url}/metrics`))
   t.equal(machine.get('kubelet_running_pods')?.samples[0]?.value, 1)

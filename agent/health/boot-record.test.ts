@@ -204,7 +204,7 @@ test('a suspect that asks a registry nobody hears from for its image runs within
     gate: (await openBootRecord(bootFile(directory), 'boot-3')).startGate({ clock, uptimeMs: clock.monotonicMs, log }),
   })
   await clock.advance(9_000)
-  t.match(next.told(), [/^BootLoop: /])
+  t.match(next.eventTexts(), [/^BootLoop: /])
   // What is left of the 30 s is for Docker, whose calls take no time here.
   for (let second = 9; second < 21; second++) await clock.advance(1_000)
   t.match(next.status('web'), { phase: 'Running', containerStatuses: [{ restartCount: 1 }] })

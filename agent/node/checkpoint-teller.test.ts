@@ -5,7 +5,7 @@ import type { DesiredMessage } from '../../api/topics.ts'
 import type { ApiAnswer } from '../../daemon/api-client.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { said } from '../testing/fake-api.ts'
+import { failureStatus } from '../testing/fake-api.ts'
 import { checkpointTeller } from './checkpoint-teller.ts'
 
 const asking: DesiredMessage = { epoch: 'two', version: 1, pods: [], store: 'store-2', awaitsCheckpoint: true }
@@ -64,7 +64,7 @@ test('pods that the controller does not take back are told of', async (t) => {
 
 test('a controller that cannot be told is tried again, and nothing counts meanwhile', async (t) => {
   const { teller, heard, sent, clock, answers, log } = node(t, known)
-  answers.push(said(500, 'no'), new Error('nobody there'))
+  answers.push(failureStatus(500, 'no'), new Error('nobody there'))
   teller.desired(asking)
   await clock.advance(5 * 60_000)
   t.same(heard, [])

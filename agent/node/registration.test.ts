@@ -3,7 +3,7 @@ import type { Node, NodeStatus } from '../../api/node.ts'
 import type { ApiAnswer } from '../../daemon/api-client.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { fakeApi, said } from '../testing/fake-api.ts'
+import { failureStatus, fakeApi } from '../testing/fake-api.ts'
 import {
   formerMachine,
   nodePatch,
@@ -158,7 +158,10 @@ test('a controller with another store than before is registered with again', asy
 })
 
 test('a refusal is told with its remedy once, and tried again', async (t) => {
-  const no = [said(403, 'nodes is forbidden: label "kubernetes.io/x" is reserved'), said(404, 'not found')]
+  const no = [
+    failureStatus(403, 'nodes is forbidden: label "kubernetes.io/x" is reserved'),
+    failureStatus(404, 'not found'),
+  ]
   const world = running(t, [...no, ...no, ...no], ['The node is refused, trying again now and then'])
   await world.clock.advance(10_000)
   t.equal(world.log.messages('error').length, 1)

@@ -83,7 +83,7 @@ test('without any word from a controller, ever, nothing is touched', async (t) =
   await clock.advance(200_000)
   t.equal(runtime.containers.filter(({ state }) => state === 'running').length, 2)
   t.same(lost.gone, [])
-  lost.say({ epoch: 'two', pods: [] })
+  lost.publishDesired({ epoch: 'two', pods: [] })
   await clock.advance(40_000)
   t.same(runtime.containers, [], 'but its message without pods is used')
   t.same(lost.gone, ['uid-of-web'])

@@ -72,7 +72,7 @@ test('on a kernel without a memory cgroup a pod with a limit runs, with one Even
   const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', 'exit 1'], resources }
   world.want(podRunning('web', listening, { containers: [container, { ...container, name: 'second' }] }))
   await clock.advance(60_000)
-  t.equal(world.told().filter((line) => line.startsWith('MemoryLimitNotEnforced')).length, 1)
+  t.equal(world.eventTexts().filter((line) => line.startsWith('MemoryLimitNotEnforced')).length, 1)
   const made = runtime.containers.filter(({ identity }) => identity.kind === 'container')
   t.match(runtime.optionsOf(made[0]?.id ?? '')?.limits, { memoryBytes: 0, nanoCPUs: 1e9 })
 })

@@ -65,7 +65,7 @@ test('an evicted pod leaves nothing on the disk, and its status shows the disrup
     conditions?.filter(({ type }) => type === 'DisruptionTarget'),
     [{ status: 'True', reason: 'TerminationByKubelet', message: 'because' }],
   )
-  t.equal(world.told().filter((line) => line === 'Evicted: The node was low on resource: memory. ').length, 1)
+  t.equal(world.eventTexts().filter((line) => line === 'Evicted: The node was low on resource: memory. ').length, 1)
 })
 
 test('a pod the machine needs makes others go when there is no room', async (t) => {
@@ -78,7 +78,7 @@ test('a pod the machine needs makes others go when there is no room', async (t) 
   await clock.advance(40_000)
   t.match(world.status('web'), { phase: 'Failed', reason: 'Preempting' })
   t.match(world.status('critical'), { phase: 'Running' })
-  t.ok(world.told().includes('Preempting: Preempted in order to admit critical pod'))
+  t.ok(world.eventTexts().includes('Preempting: Preempted in order to admit critical pod'))
 })
 
 function stopAllFor(world: PodWorld) {
@@ -124,7 +124,7 @@ test('pods stopped by a shutdown have Kubernetes’ final status, and run again 
   t.match(next.status('late'), { phase: 'Running' })
   t.match(next.status('once'), { phase: 'Failed', reason: 'Terminated' })
   const stored = { phase: 'Failed', reason: 'Terminated', message } as const
-  next.say({ epoch: 'two', pods: [...pods, podRunning('late')].map((pod) => ({ ...pod, status: stored })) })
+  next.publishDesired({ epoch: 'two', pods: [...pods, podRunning('late')].map((pod) => ({ ...pod, status: stored })) })
   await clock.advance(3_000)
   t.equal(running().length, 6, 'although the control plane has not received it yet')
   runtime.exit(running().find(({ identity }) => identity.podName === 'work')?.id ?? '', 0)

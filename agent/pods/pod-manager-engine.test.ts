@@ -44,7 +44,7 @@ test('what the engine refuses is shown on the pod, and tried again', async (t) =
     reason: 'CreateContainerError',
     message: 'Minimum memory limit allowed is 6MB',
   })
-  t.ok(world.told().includes('FailedCreatePodSandBox: Failed to create pod sandbox: Port 80 is taken'))
+  t.ok(world.eventTexts().includes('FailedCreatePodSandBox: Failed to create pod sandbox: Port 80 is taken'))
   await clock.advance(10_000)
   t.equal(world.status('web')?.phase, 'Running')
 })
@@ -55,7 +55,7 @@ test('a sandbox that cannot be made is tried ever more seldom, whatever noise th
   for (let i = 0; i < 50; i++) runtime.failNext('runSandbox')
   world.want(podRunning('web'))
   for (let second = 0; second < 60; second++) {
-    world.say({ pods: [podRunning('web')], secrets: [] })
+    world.publishDesired({ pods: [podRunning('web')], secrets: [] })
     await clock.advance(1_000)
   }
   t.equal(tries(), 6, 'at 0, 1, 3, 7, 15 and 31 s')
@@ -86,8 +86,8 @@ test('an image that cannot be had is tried again, further and further apart', as
   const pulls = () => runtime.calls.filter(({ method }) => method === 'pullImage').length
   t.equal(pulls(), 3, 'at 0, 10 and 30 s')
   const failed = 'Failed: Failed to pull image "absent:1": manifest for absent:1 not found'
-  t.equal(world.told().filter((one) => one === failed).length, 3, 'each failed pull has one Event')
-  t.ok(world.told().includes('BackOff: Back-off pulling image "absent:1"'))
+  t.equal(world.eventTexts().filter((one) => one === failed).length, 3, 'each failed pull has one Event')
+  t.ok(world.eventTexts().includes('BackOff: Back-off pulling image "absent:1"'))
   runtime.registry.add('absent:1')
   await clock.advance(10_000)
   t.equal(world.status('web')?.phase, 'Running')
@@ -105,7 +105,7 @@ test('an image for another platform is reported, and the pod runs once the right
   const message = /image "app:1" is for linux\/arm64, this machine is linux\/amd64: use an image built for/
   t.match(world.status('web')?.containerStatuses?.[0]?.state?.waiting, { reason: 'ImagePlatformMismatch', message })
   await clock.advance(200_000)
-  const failed = world.told().filter((one) => one.startsWith('Failed: Failed to use image: image "app:1" is for'))
+  const failed = world.eventTexts().filter((one) => one.startsWith('Failed: Failed to use image: image "app:1" is for'))
   t.equal(failed.length, 1)
   runtime.imagePlatforms.delete('app:1')
   await clock.advance(200_000)

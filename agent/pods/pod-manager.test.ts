@@ -19,7 +19,7 @@ test('a desired pod runs, and is reported as Running', async (t) => {
       { type: 'PodScheduled', status: 'True' },
     ],
   })
-  t.same(world.told(), [
+  t.same(world.eventTexts(), [
     'Pulled: Container image "busybox:1.36" already present on machine',
     'Created: Created container: main',
     'Started: Started container main',
@@ -46,7 +46,7 @@ test('a container that asks for the node’s address waits for the first look at
   isNodeKnown = true
   await clock.advance(1_000)
   t.equal(world.status('asks')?.phase, 'Running')
-  t.notMatch(world.told(), /Failed/)
+  t.notMatch(world.eventTexts(), /Failed/)
   const made = runtime.containers.find(({ identity }) => identity.podName === 'asks' && identity.kind === 'container')
   t.same(runtime.optionsOf(made?.id ?? '')?.env.find(({ name }) => name === 'IP')?.value, '192.0.2.11')
 })
@@ -63,13 +63,13 @@ test('a pod that cannot be decoded is reported, and its containers stay as they 
   world.want(podRunning('old'), podRunning('other'))
   await clock.advance(1_000)
   const before = running().map(({ id }) => id)
-  world.say({ pods: [podRunning('more')], misread })
+  world.publishDesired({ pods: [podRunning('more')], misread })
   await clock.advance(90_000)
   t.same(world.gone, ['uid-of-other'])
   t.equal(world.status('old')?.phase, 'Running')
   t.equal(world.status('more')?.phase, 'Running', 'the others are taken')
   t.equal(world.status('fresh'), undefined, 'what was never known cannot be run')
-  const events = world.told().filter((one) => one.startsWith('NotUnderstood'))
+  const events = world.eventTexts().filter((one) => one.startsWith('NotUnderstood'))
   t.equal(events.length, 2)
   t.match(events, [/spec\.x: Unsupported value/])
   t.equal(log.messages('warn').length, 2)
@@ -89,7 +89,7 @@ test('a pod that cannot be decoded is reported, and its containers stay as they 
     ['old', 'old'],
   )
   t.equal(next.manager.needOf('uid-of-old'), 'needed')
-  next.say({ epoch: 'two' })
+  next.publishDesired({ epoch: 'two' })
   await clock.advance(60_000)
   t.same(running(), [], 'until it is wanted no more')
 })
@@ -116,21 +116,21 @@ test('a slow pull, and a slow stop, stand in no other pod’s way', async (t) =>
   await clock.advance(30_000)
   t.equal(world.status('slow')?.phase, 'Running')
   t.same(world.gone, ['uid-of-deaf'])
-  t.ok(world.told().includes('Pulling: Pulling image "slow:1"'))
+  t.ok(world.eventTexts().includes('Pulling: Pulling image "slow:1"'))
   t.match(
-    world.told(),
+    world.eventTexts(),
     /Pulled: Successfully pulled image "slow:1" in 2s \(2s including waiting\)\. Image size: 1000 bytes\./,
   )
 })
 
 test('an outdated message is ignored, one of a new controller is used', async (t) => {
   const { clock, world } = nodeInMemory(t)
-  world.say({ version: 5, pods: [podRunning('web')] })
-  world.say({ version: 4, pods: [] })
+  world.publishDesired({ version: 5, pods: [podRunning('web')] })
+  world.publishDesired({ version: 4, pods: [] })
   await clock.advance(1_000)
   t.equal(world.status('web')?.phase, 'Running')
   t.equal(world.manager.pods().length, 1)
-  world.say({ epoch: 'two', version: 1, pods: [] })
+  world.publishDesired({ epoch: 'two', version: 1, pods: [] })
   await clock.advance(1_000)
   t.same(world.gone, ['uid-of-web'])
 })
@@ -149,12 +149,12 @@ test('a deleted pod is reported as gone until the controller no longer names it'
   world.want(leaving)
   await clock.advance(1_000)
   t.same(world.gone, ['uid-of-web', 'uid-of-web'])
-  t.equal(world.told().filter((one) => one.startsWith('Killing')).length, 1)
+  t.equal(world.eventTexts().filter((one) => one.startsWith('Killing')).length, 1)
 })
 
 test('a pod whose phase is final is not run again', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
-  world.say({ pods: [podRunning('done', listening, { phase: 'Succeeded' })] })
+  world.publishDesired({ pods: [podRunning('done', listening, { phase: 'Succeeded' })] })
   await clock.advance(1_000)
   t.same(runtime.containers, [])
   t.equal(world.status('done'), undefined, 'the control plane has that status already')

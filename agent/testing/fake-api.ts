@@ -1,4 +1,4 @@
-/** The few paths of the API that a node uses, in memory. Nodes are kept; it can be told what to answer next. */
+/** The few paths of the API that a node uses, in memory. Nodes are kept; the next answers can be set. */
 import type { Node } from '../../api/node.ts'
 import type { ApiAnswer, ApiClient } from '../../daemon/api-client.ts'
 
@@ -22,20 +22,20 @@ export function fakeApi(): FakeApi {
     get: (path) =>
       answer(() => {
         const node = nodeAt(path)
-        return node === undefined ? said(404, 'not found') : of(200, node)
+        return node === undefined ? failureStatus(404, 'not found') : of(200, node)
       }),
     post: (_, body) =>
       answer(() => {
         const node = body as Node
         const name = node.metadata.name ?? ''
-        if (nodes.has(name)) return said(409, `nodes "${name}" already exists`)
+        if (nodes.has(name)) return failureStatus(409, `nodes "${name}" already exists`)
         nodes.set(name, node)
         return of(201, node)
       }),
     patch: (path, body) =>
       answer(() => {
         const node = nodeAt(path)
-        if (node === undefined) return said(404, 'not found')
+        if (node === undefined) return failureStatus(404, 'not found')
         const { metadata } = body as Pick<Node, 'metadata'>
         const merged = {
           ...node.metadata,
@@ -48,8 +48,8 @@ export function fakeApi(): FakeApi {
   }
 }
 
-/** A Status, as the API says no. */
-export function said(status: number, message: string): ApiAnswer {
+/** A Status of failure, as the API answers. */
+export function failureStatus(status: number, message: string): ApiAnswer {
   return of(status, { apiVersion: 'v1', kind: 'Status', status: 'Failure', message, code: status })
 }
 

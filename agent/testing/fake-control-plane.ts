@@ -1,4 +1,4 @@
-/** A control plane that holds what a node last said, and everything it said in order. */
+/** A control plane that holds the newest report of a node, and all its reports in order. */
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { PodMessage, StatsMessage } from '../../api/topics.ts'
@@ -18,7 +18,7 @@ export interface FakeControlPlane extends ControlPlane {
   readonly events: Event[]
   readonly stats: StatsMessage[]
   readonly heartbeats: { count: number }
-  /** How often everything was said again. */
+  /** How often everything was reported again. */
   readonly repeats: { count: number }
 }
 

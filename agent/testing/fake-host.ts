@@ -1,4 +1,4 @@
-/** A machine whose memory, disks and processes are as a test says. */
+/** A machine whose memory, disks and processes are set by the test. */
 import type { Observation, Observations, Signal, SignalSource, Stall, StallSignal } from '../eviction/observations.ts'
 
 export interface FakeHost extends SignalSource {

@@ -1,4 +1,4 @@
-/** logind as a test wants it: it grants what it is told to grant, and goes down, calls off and hangs up when it is told to. */
+/** logind as a test wants it: the test sets what it grants, and when it shuts down, cancels and hangs up. */
 import type {
   OtherLock,
   ScheduledShutdown,
@@ -14,10 +14,10 @@ export interface FakeInhibitor extends ShutdownInhibitor {
   readonly others: OtherLock[]
   readonly locks: { held: number; taken: number }
   scheduled: ScheduledShutdown | undefined
-  /** What it says it goes down for. */
+  /** The action that it announces: `reboot`, `power-off`. */
   action: string | undefined
   hasBus: boolean
-  /** Nobody answers. */
+  /** No call is answered. */
   isAway: boolean
   prepare(isPreparing: boolean, action?: string): void
   /** The bus is another one. */
@@ -54,9 +54,9 @@ export function fakeInhibitor(): FakeInhibitor {
       known = false
       listener?.changed()
     },
-    async open(heard): Promise<ShutdownSession> {
+    async open(opened): Promise<ShutdownSession> {
       answer()
-      listener = heard
+      listener = opened
       return {
         async isPreparing() {
           answer()

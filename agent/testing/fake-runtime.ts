@@ -26,7 +26,7 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly imageUsers: Map<string, string>
   /** What containers wrote, by id. */
   readonly logs: Map<string, string>
-  /** `linux/arm64`, where an image says what it is for. */
+  /** `linux/arm64`, where an image states its platform. */
   readonly imagePlatforms: Map<string, string>
   /** What commands run in containers answer: `exit N`, as their exit code; everything else is 0. */
   execAnswer: (command: readonly string[]) => number
@@ -82,7 +82,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
     if (entry === undefined) throw new RuntimeError('NotFound', `No such container: ${id}`)
     return entry
   }
-  const tell = ({ nodeName, container }: Entry) => {
+  const emitChange = ({ nodeName, container }: Entry) => {
     for (const one of listeners) if (one.nodeName === nodeName) one.listener.changed(container.identity.podUID)
   }
   const change = (id: string, change: Partial<RuntimeContainer>) => {
@@ -90,7 +90,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
     if (entry === undefined) return
     const changed = { ...entry, container: { ...entry.container, ...change } }
     entries.set(id, changed)
-    tell(changed)
+    emitChange(changed)
   }
   const end = (id: string, exitCode: number, oomKilled = false) => {
     if (entries.get(id)?.container.state !== 'running') return
@@ -210,7 +210,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       if (entry === undefined) return
       end(id, 137)
       entries.delete(id)
-      tell(entry)
+      emitChange(entry)
     },
     async findImage(image) {
       await begin('findImage', image)
@@ -276,9 +276,9 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
     lose(id) {
       const entry = entryOf(id)
       entries.delete(id)
-      tell(entry)
+      emitChange(entry)
     },
-    failNext(method, reason = 'Failed', message = `${method} was told to fail`) {
+    failNext(method, reason = 'Failed', message = `${method} fails as the test demands`) {
       failures = [...failures, { method, reason, message }]
     },
     setReachable(value) {
@@ -311,7 +311,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
 type Program =
   /** Runs until it is killed. */
   | { readonly kind: 'deaf' }
-  /** Ends with this when told to. */
+  /** Ends with this exit code on SIGTERM. */
   | { readonly kind: 'listens'; readonly exitCode: number }
   | { readonly kind: 'exits'; readonly exitCode: number }
   | { readonly kind: 'missing'; readonly path: string }

@@ -1,4 +1,4 @@
-/** A machine whose pods use what the test says. */
+/** A machine whose pods use what the test sets. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { NodeReading, NodeUsage, PodDiskReading, PodReading, PodUsage } from '../usage/usage.ts'
 

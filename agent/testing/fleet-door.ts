@@ -23,7 +23,7 @@ export type FleetDoor = {
 export type FleetDoorHabits = {
   readonly folder: string
   readonly token: BootstrapToken
-  /** How many times a request is looked at before it is approved; none unless told. */
+  /** How many times a request is looked at before it is approved; none by default. */
   readonly looksBeforeApproval?: number
   /** The message of a denial, given to everybody. */
   readonly deny?: string

@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 const firstOfKernel = 32_768
 const first = 20_000
 
-/** A port of this machine that nobody listens on now, and that the kernel gives to nobody who leaves the choice to it. */
+/** A free port of this machine outside of the kernel's range of ephemeral ports. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(first, firstOfKernel)

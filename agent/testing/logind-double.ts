@@ -1,4 +1,4 @@
-/** A double of logind on a bus of its own. Its locks are real open files, held until whoever has them open closes them. */
+/** A double of logind on a bus of its own. Its locks are real open files, held until every holder closes them. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'
@@ -19,15 +19,15 @@ export interface LogindDouble {
   readonly locks: readonly HeldLock[]
   /** `ScheduledShutdown`. */
   scheduled: readonly [action: string, wallMs: number]
-  /** The next lock is passed as a file that cannot be opened anew, as to who is not root. */
+  /** The next lock is passed as a file that cannot be reopened, as for a user who is not root. */
   passesSocket: boolean
   /** As many times as it was made to read its files. */
   readonly reloads: number
-  /** From being told to read them until it does. */
+  /** From the request to read them until it does. */
   reloadMs: number
-  /** Says so, from systemd 255 on with what comes after. */
+  /** Announces it; from systemd 255 on with the action that follows. */
   prepare(isPreparing: boolean, action?: string): void
-  /** Ends, and another one that knows the same locks takes its name: also after the bus was restarted. */
+  /** Ends, and another one that has the same locks takes its name: also after the bus was restarted. */
   restart(): Promise<void>
   remove(): Promise<void>
 }

@@ -19,7 +19,7 @@ export interface Mosquitto {
   /** A certificate that is accepted; with `lifeMs` < 0 one that has expired. */
   keysOf(nodeName: string, more?: { readonly nowMs?: number; readonly lifeMs?: number }): NodeKeys
   start(): Promise<void>
-  /** Like a power cut: nothing is remembered, nobody is told. */
+  /** Like a power cut: nothing is saved, no client is notified. */
   kill(): Promise<void>
   /** It takes connections and answers nothing, until it is killed. */
   freeze(): void
@@ -98,7 +98,7 @@ async function listening(port: number): Promise<void> {
     if (await answers(port)) return
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  throw new Error(`Nobody listens on port ${port}`)
+  throw new Error(`No process listens on port ${port}`)
 }
 
 function answers(port: number): Promise<boolean> {

@@ -23,19 +23,19 @@ import { fakeVolumes } from './fake-volumes.ts'
 
 export type PodWorld = {
   readonly manager: PodManager
-  /** As the controller would say it: the whole of what is wanted. */
+  /** Publishes these pods as the whole desired state, as the controller would. */
   want(...pods: readonly Pod[]): void
-  say(message: Partial<Desired>): void
+  publishDesired(message: Partial<Desired>): void
   /** The newest status of a pod by its name. */
   status(name: string): PodStatus | undefined
-  /** Every status of it that was ever told, oldest first: none is too short to be seen. */
+  /** Every status of it that was reported, oldest first, however short-lived. */
   statuses(name: string): readonly PodStatus[]
-  /** What was said last of the pod of this UID. */
+  /** The newest report of the pod of this UID. */
   messages(uid: string): PodMessage | undefined
   readonly gone: readonly string[]
   readonly events: readonly Event[]
   /** `Reason: message`, in order. */
-  told(): readonly string[]
+  eventTexts(): readonly string[]
   stop(): Promise<void>
 }
 
@@ -118,18 +118,18 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
   )
   const stopping = new AbortController()
   const running = manager.run(stopping.signal)
-  const say = (message: Partial<Desired>) =>
+  const publishDesired = (message: Partial<Desired>) =>
     manager.desired({ epoch: needs.epoch ?? 'one', version: ++version, pods: [], ...message })
   return {
     manager,
-    say,
-    want: (...pods) => say({ pods: pods.map(({ status: _, ...pod }) => pod) }),
+    publishDesired,
+    want: (...pods) => publishDesired({ pods: pods.map(({ status: _, ...pod }) => pod) }),
     status: (name) => [...messages.values()].find((message) => message.name === name)?.status,
     statuses: (name) => statuses.get(name) ?? [],
     messages: (uid) => messages.get(uid),
     gone,
     events,
-    told: () => events.map(({ reason, message }) => `${reason}: ${message}`),
+    eventTexts: () => events.map(({ reason, message }) => `${reason}: ${message}`),
     async stop() {
       stopping.abort()
       await running

@@ -13,7 +13,7 @@ export const noDBus: string | false = skipWithout('dbus', existsSync('/usr/bin/d
 export interface PrivateBus {
   readonly root: string
   readonly socketPath: string
-  /** Whoever was on it is cut off. */
+  /** Every connection is cut. */
   stop(): Promise<void>
   start(): Promise<void>
   /** Stopped, and its files are gone. */

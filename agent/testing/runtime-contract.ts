@@ -44,7 +44,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       t.same(await other.listContainers(), [])
     })
 
-    t.test('a program that ends is told, with its exit code and its times', async (t) => {
+    t.test('the end of a program is reported, with its exit code and its times', async (t) => {
       // Of one that ends at once an engine may stamp the start after the end.
       const { id } = await started(world, { command: ['sh', '-c', 'sleep 0.2; exit 3'] })
       const {
@@ -56,7 +56,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       t.ok(Date.parse(startedAt) <= Date.parse(finishedAt), `${startedAt} is not after ${finishedAt}`)
     })
 
-    t.test('a program that listens ends when it is told to', async (t) => {
+    t.test('a program that handles SIGTERM ends on it', async (t) => {
       const { id } = await started(world, {
         command: ['sh', '-c', 'trap "exit 7" TERM; >/tmp/set; while :; do sleep 0.05; done'],
       })
@@ -80,7 +80,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       await t.rejects(runtime.startContainer(id), { name: 'RuntimeError', reason: 'NotFound' })
     })
 
-    t.test('a container that cannot be started stays, and says why', async (t) => {
+    t.test('a container that cannot be started stays, with the reason', async (t) => {
       const { sandboxID } = await started(world, { command: deaf })
       const id = await runtime.createContainer(options(world, sandboxID, { command: ['/no/such/program'], attempt: 1 }))
       await t.rejects(runtime.startContainer(id), { name: 'RuntimeError', reason: 'Failed' })
@@ -88,7 +88,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       t.match(found, { state: 'created', error: /no such file/ })
     })
 
-    t.test('an image that is not there is told from other failures', async (t) => {
+    t.test('a missing image is distinguished from other failures', async (t) => {
       const sandboxID = await runtime.runSandbox(sandbox())
       const absent = { ...options(world, sandboxID, {}), image: 'bramble.test/absent:1' }
       await t.rejects(runtime.createContainer(absent), { name: 'RuntimeError', reason: 'ImageNotFound' })
@@ -101,7 +101,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       })
     })
 
-    t.test('a port of the host that is taken is told, and leaves nothing behind', async (t) => {
+    t.test('a host port in use is reported, and leaves nothing behind', async (t) => {
       const hostPort = await world.freePort()
       const ports = [{ containerPort: 80, hostPort, protocol: 'TCP', hostIP: '' }] as const
       await runtime.runSandbox({ ...sandbox(), ports })
@@ -110,26 +110,26 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       t.same(await runtime.listContainers('uid-2'), [])
     })
 
-    t.test('starts and ends are told to who watches, until it stops watching', async (t) => {
-      const told: string[] = []
+    t.test('starts and ends are emitted to a watch until it stops', async (t) => {
+      const changedUids: string[] = []
       const watching = new AbortController()
       let opened: () => void = () => undefined
       const open = new Promise<void>((resolve) => {
         opened = resolve
       })
-      const watch = runtime.watch({ opened, changed: (uid) => told.push(uid) }, watching.signal)
+      const watch = runtime.watch({ opened, changed: (uid) => changedUids.push(uid) }, watching.signal)
       await open
       const { id } = await started(world, { command: deaf })
-      await until(() => told.length >= 2)
-      told.length = 0
+      await until(() => changedUids.length >= 2)
+      changedUids.length = 0
       await runtime.removeContainer(id)
-      await until(() => told.length >= 1)
-      t.same([...new Set(told)], ['uid-1'])
+      await until(() => changedUids.length >= 1)
+      t.same([...new Set(changedUids)], ['uid-1'])
       watching.abort()
       await watch
     })
 
-    t.test('a command in a container tells how it ended', async (t) => {
+    t.test('a command in a container returns how it ended', async (t) => {
       const { id } = await started(world, { command: deaf })
       t.match(await runtime.exec(id, ['sh', '-c', 'exit 0'], 60_000), { exitCode: 0 })
       t.match(await runtime.exec(id, ['sh', '-c', 'exit 3'], 60_000), { exitCode: 3 })
@@ -137,7 +137,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       await t.rejects(runtime.exec(id, ['true'], 60_000), { name: 'RuntimeError' })
     })
 
-    t.test('it says what it is', async (t) => {
+    t.test('it reports its version', async (t) => {
       t.match(await runtime.info(), { version: /^docker:\/\// })
     })
   })

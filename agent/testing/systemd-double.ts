@@ -5,7 +5,7 @@ import { privateBus, serve } from './private-bus.ts'
 export interface SystemdDouble {
   readonly root: string
   readonly restarted: string[]
-  /** As systemd would say of docker.service. */
+  /** The state of docker.service, as systemd reports it. */
   unit: { load: string; active: string }
   /** Calls are taken and not answered. */
   silent: boolean

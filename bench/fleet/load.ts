@@ -13,7 +13,7 @@ export type LoadSettings = {
   readonly count: number
   readonly pods: number
   readonly oneAddress: boolean
-  /** How many connect at a time when they are told to. */
+  /** How many connect at a time. */
   readonly atOnce: number
   /** Between two heartbeats of a node. */
   readonly beatMs: number

@@ -113,7 +113,7 @@ class Session {
     if (packet.cmd === 'connack') this.done('connack')
   }
 
-  /** In the order of the agent: online, subscriptions, then everything it knows, then a heartbeat. */
+  /** In the order of the agent: online, subscriptions, then its whole status, then a heartbeat. */
   private greet(): void {
     this.publish(this.topic('connection'), connection('online'), 1, true)
     this.messageId += 1
@@ -166,14 +166,14 @@ function reportsOf({ index, pods }: NodeOfLoad): readonly Report[] {
   const node = nodeName(index)
   const ofPods = Array.from({ length: pods }, (_, pod) => {
     const uid = podUID(index, pod)
-    const said = {
+    const message = {
       namespace: 'default',
       name: podName(index, pod),
       uid,
       observedResourceVersion: '1',
       status: podStatus(),
     }
-    return { topic: topicName({ kind: 'pod', node, uid }), body: JSON.stringify(said) }
+    return { topic: topicName({ kind: 'pod', node, uid }), body: JSON.stringify(message) }
   })
   return [{ topic: topicName({ kind: 'status', node }), body: JSON.stringify(statusOf(index)) }, ...ofPods]
 }

@@ -1,4 +1,4 @@
-/** The controller under load, in a process of its own, and what /proc says of it. */
+/** The controller under load, in a process of its own, and its figures from /proc. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -33,7 +33,7 @@ export interface RunningServer {
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
-/** Resolves when the controller says that it is ready. */
+/** Resolves when the controller logs that it is ready. */
 export async function startServer({
   main,
   dataDir,

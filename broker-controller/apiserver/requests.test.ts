@@ -50,9 +50,9 @@ test('one who may not is told so; nobody in particular even more so', async (t) 
     code: 403,
     body: { details: { kind: 'nodes' }, message: /^nodes is forbidden: User "eve" cannot list resource "nodes"/ },
   })
-  t.match(await ask('GET', '/api/v1/nodes', { as: 'nobody' }), { code: 403, body: { message: /system:anonymous/ } })
+  t.match(await ask('GET', '/api/v1/nodes', { as: 'anonymous' }), { code: 403, body: { message: /system:anonymous/ } })
   const authorization = 'Bearer abcdef.0123456789abcdef'
-  t.match(await ask('GET', '/api/v1/nodes', { as: 'nobody', headers: { authorization } }), { code: 401 })
+  t.match(await ask('GET', '/api/v1/nodes', { as: 'anonymous', headers: { authorization } }), { code: 401 })
   t.match(await ask('GET', '/version', { headers: { 'impersonate-user': 'root' } }), { code: 403 })
 })
 

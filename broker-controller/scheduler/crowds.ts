@@ -1,5 +1,5 @@
 /**
- * Pods that no selector tells apart and that ask the same of their neighbours, counted together: a decision then looks
+ * Pods that no selector distinguishes and that ask the same of their neighbours, counted together: a decision then looks
  * at a handful of crowds in place of a hundred thousand pods.
  */
 import type { Pod } from '../../api/pod.ts'

@@ -26,7 +26,7 @@ type Sent = {
   readonly body?: unknown
   readonly type?: string
   readonly accept?: string
-  readonly as?: Identity | 'nobody'
+  readonly as?: Identity | 'anonymous'
   /** Of the client certificate. */
   readonly serialNumber?: string
   readonly headers?: { readonly [name: string]: string }
@@ -85,7 +85,7 @@ export async function anApi(
   ) => {
     const [path = '', query = ''] = target.split('?')
     const certificate =
-      as === 'nobody'
+      as === 'anonymous'
         ? undefined
         : { trusted: true, identity: as, validSinceMs: 0, validUntilMs: Infinity, serialNumber }
     const { answer } = await answerRequest(
@@ -101,9 +101,10 @@ export async function anApi(
       needs,
     )
     if (answer.kind === 'stream' || answer.kind === 'pieces') throw new Error('a stream')
-    const told = answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
+    const document =
+      answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
     const { warnings = [], retryAfterSeconds } = answer.kind === 'object' ? answer : {}
-    return { code: answer.code, body: told, warnings, retryAfterSeconds }
+    return { code: answer.code, body: document, warnings, retryAfterSeconds }
   }
   const watch: Watch = async function* (target, signal) {
     const [path = '', query = ''] = target.split('?')

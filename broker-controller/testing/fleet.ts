@@ -19,14 +19,14 @@ export interface Fleet {
   /** Registers Ready nodes that heartbeat every ten seconds from now on. */
   join(...nodes: readonly NodeOverrides[]): Promise<void>
   run(pod: PodOverrides): Promise<void>
-  /** The machine dies, or its cable is pulled: nothing is heard of it from now on. */
+  /** The machine dies, or its cable is pulled: nothing is received from it any more. */
   silence(...names: readonly string[]): void
   /** It is back: heartbeats, and reports at once that it is well; after a reboot under the id of a new boot. */
   revive(...names: readonly string[]): Promise<void>
   reboot(...names: readonly string[]): Promise<void>
   /** The broker noticed what became of the connection. `address`: where the node connects from. */
   connection(name: string, state: 'online' | 'lost' | 'goodbye', address?: string, bootID?: string): Promise<void>
-  /** The machine falls silent, having said why and, in seconds, for how long. */
+  /** The machine falls silent after announcing the reason and the seconds. */
   goodbye(name: string, reason: string, expectedBackSeconds?: number): Promise<void>
   /** What the controller forgets when its process ends: leases are in memory only. */
   forgetLeases(): Promise<void>
@@ -216,7 +216,7 @@ function booted(node: Node, bootID: string | undefined): Node {
     : { ...node, status: { ...node.status, nodeInfo: { ...nodeInfo, bootID } } }
 }
 
-/** What a lease still says when its connection changes. */
+/** What a lease still holds when its connection changes. */
 function kept(annotations: { readonly [name: string]: string } | undefined): { readonly [name: string]: string } {
   const address = annotations?.[addressKey]
   return address === undefined ? {} : { [addressKey]: address }

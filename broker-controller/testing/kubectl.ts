@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { skipWithout } from '../../test/support/missing-parts.ts'
 
-/** For `test(name, { skip: whyNoKubectl() }, …)`. Throws where it is missing and nobody opted out of it. */
+/** For `test(name, { skip: whyNoKubectl() }, …)`. Throws where it is missing and no opt-out is set. */
 export function whyNoKubectl(): string | false {
   return skipWithout('kubectl', hasKubectl())
 }

@@ -87,7 +87,7 @@ function requiredOf(schema: TSchema, salt: string): Json {
   )
 }
 
-/** The least value of this schema, told from others by its texts. */
+/** The least value of this schema, distinguished from others by its texts. */
 function sample(schema: TSchema, salt: string): unknown {
   const keywords = keywordsOf(schema)
   const { type, anyOf = [], properties = {}, required = [], items } = keywords
@@ -121,7 +121,7 @@ function scalar({ type, minimum = 1 }: Keywords, salt: string): unknown {
   }
 }
 
-/** By what items are told apart, where they are. */
+/** The key that identifies items, if the list has one. */
 function keyIn(properties: { readonly [name: string]: TSchema }): string | undefined {
   return ['name', 'type', 'key', 'topologyKey', 'ip'].find((name) => Object.hasOwn(properties, name))
 }

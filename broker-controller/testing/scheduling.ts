@@ -37,7 +37,7 @@ export function inZone(name: string, zone: string, more: NodeOverrides = {}): No
 
 type Kind = 'podAffinity' | 'podAntiAffinity'
 
-/** Pods with `app=APP`, within one node unless the term says otherwise. */
+/** Pods with `app=APP`, within one node unless the term sets another topology key. */
 export function requires(kind: Kind, app: string, more: Partial<PodAffinityTerm> = {}): Partial<PodSpec> {
   return { affinity: { [kind]: { requiredDuringSchedulingIgnoredDuringExecution: [termFor(app, more)] } } }
 }

@@ -39,7 +39,7 @@ test('an attacker without credentials', async (t) => {
     }),
   )
 
-  await t.test('cannot keep connections that authenticate nobody', (t) =>
+  await t.test('cannot keep connections that do not authenticate', (t) =>
     fleet.unnoticed(t, async () => {
       const sockets = await Promise.all(Array.from({ length: 200 }, () => openTls(fleet.mqtt, { ca })))
       await closedInTime(t, 'MQTT without a certificate', sockets)

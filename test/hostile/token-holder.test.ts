@@ -48,15 +48,15 @@ test('an attacker with a bootstrap token', async (t) => {
 
   await t.test('does not get the name of a live node', async (t) => {
     const machine = await secretsOfTheMachine(fleet)
-    t.ok(machine.length > 0, 'the fleet knows the hardware of its node')
+    t.ok(machine.length > 0, 'the fleet has the hardware identity of its node')
     const first = await ask(api, honest)
     const refusal = await settledRequest(api, first.path)
     t.notOk(refusal.status?.certificate, 'it gets no certificate')
     for (const word of machine) t.notMatch(JSON.stringify(refusal), word, 'and does not learn who has the name')
-    // It repeats what the machine says of itself all the same: an attacker may know it from elsewhere.
+    // It repeats the machine's own identity all the same: an attacker may have it from elsewhere.
     const annotations = await hardwareOf(fleet)
     const second = await ask(api, honest, annotations)
-    t.notOk((await settledRequest(api, second.path)).status?.certificate, 'what it says of its hardware proves nothing')
+    t.notOk((await settledRequest(api, second.path)).status?.certificate, 'its hardware identity proves nothing')
   })
 
   await t.test('does not get another identity than that of a node', async (t) => {
@@ -80,7 +80,7 @@ test('an attacker with a bootstrap token', async (t) => {
     }
   })
 
-  await t.test('cannot say that it is somebody else', async (t) => {
+  await t.test('cannot claim another identity', async (t) => {
     const { object } = await prepared('fresh-2')
     const spec = { ...object.spec, username: 'system:node:pi-1', groups: ['system:masters'], uid: 'x' }
     const { status, text } = await api.sendJson('POST', signingRequestsPath, { ...object, spec })

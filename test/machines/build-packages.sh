@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the packages that are tested, unless they are newer than every source: prints the folder. In it the packages of this
-# release, and in next/ those of a later one with the same content. Whoever comes while they are built waits for it.
+# release, and in next/ those of a later one with the same content. A caller waits while another one builds them.
 set -euo pipefail
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.."

@@ -7,7 +7,7 @@ usage() {
 Usage: test/machines/build-root.sh [--folder DIR]
 
 Makes a small Debian with systemd, D-Bus, logind and Docker, once, and prints the folder it is in. About 40 s and 500 MB;
-a second call prints the folder at once. Whoever comes while it is being built waits for it. Needs root and mmdebstrap.
+a second call prints the folder at once. A caller waits while another one builds it. Needs root and mmdebstrap.
 
   --folder DIR   where roots are kept (BRAMBLE_CACHE, else $XDG_CACHE_HOME/bramble, else ~/.cache/bramble)
 
@@ -62,7 +62,7 @@ build() {
 
 configure() {
   local root=$1 unit
-  # A console nobody sits at, updates, and what belongs to real hardware.
+  # An unused console, updates, and what belongs to real hardware.
   for unit in console-getty.service getty.target apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
     e2scrub_all.timer e2scrub_reap.service fstrim.timer systemd-timesyncd.service systemd-udevd.service \
     systemd-udev-trigger.service systemd-udevd-kernel.socket systemd-udevd-control.socket \

@@ -11,13 +11,13 @@ export type DockerDoor = {
   readonly calls: readonly string[]
   /** After the next `pass` of them, calls like this get no answer. Resolves when one was held back. */
   hold(like: RegExp, pass?: number): Promise<void>
-  /** The same, but the engine does what it is told: only its answer is held back. */
+  /** The same, but the engine executes the call: only its answer is held back. */
   holdAnswer(like: RegExp, pass?: number): Promise<void>
-  /** After the next `pass` calls of any kind, the engine does what one says, and the link breaks before its answer. */
+  /** After the next `pass` calls of any kind, the engine executes one, and the link breaks before its answer. */
   cut(pass: number): void
   /** Whether the call to be cut off has come. */
   readonly wasCut: boolean
-  /** Whoever waits for what is held back hears that nobody answers. */
+  /** Callers that wait for a held answer get a connection error. */
   breakOff(): void
 }
 

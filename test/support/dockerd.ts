@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const dockerdPath = ['/usr/sbin/dockerd', '/usr/bin/dockerd', '/usr/local/bin/dockerd'].find((path) => existsSync(path))
 const busybox = '/bin/busybox'
 
-/** For `test(name, { skip: whyNoDockerd() }, …)`. Throws where a part is missing that nobody opted out of. */
+/** For `test(name, { skip: whyNoDockerd() }, …)`. Throws where a part is missing without an opt-out. */
 export function whyNoDockerd(): string | false {
   return (
     skipWithout('root', isRoot()) ||
@@ -51,7 +51,7 @@ export type DockerdSettings = {
   readonly liveRestore?: boolean
   /** As on Raspberry Pi OS: for this engine the kernel has no memory controller. See `whyNotWithoutMemory`. */
   readonly withoutMemoryCgroup?: boolean
-  /** In place of a folder of its own: a file system that is small, say. */
+  /** In place of a folder of its own: for example a small file system. */
   readonly dataRoot?: string
 }
 
@@ -93,7 +93,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
   const start = async () => {
     bridge ??= await makeBridge(`bd${id}`)
     const log = await open(join(folder, 'log'), 'a')
-    // Should the test die without its teardown, its dockerd is told to end.
+    // Should the test die without its teardown, its dockerd gets SIGTERM.
     const hidden = ['unshare', '--mount', 'sh', '-c', `umount ${memoryController} && exec "$0" "$@"`]
     const line = [...(settings.withoutMemoryCgroup ? hidden : []), command, ...args(bridge.name)]
     const started = spawn('setpriv', ['--pdeathsig', 'TERM', ...line], {
@@ -232,7 +232,7 @@ async function containerdEnded(folder: string): Promise<void> {
   await rm(join(folder, 'exec/containerd/containerd.pid'), { force: true })
 }
 
-/** After a SIGKILL containers and their shims live on: told by our cgroup and our folder, ended one by one. */
+/** After a SIGKILL containers and their shims live on: found by their cgroup and folder, ended one by one. */
 async function endLeftovers(folder: string, cgroup: string): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     const pids = await processesWith(

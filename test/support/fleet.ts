@@ -58,7 +58,7 @@ export type ControllerOptions = {
 const prefixes = new Map<string, Promise<string>>()
 
 /**
- * Of its own for each fleet: several run on this machine at once, their engines' bridges stand side by side, and nobody may
+ * Of its own for each fleet: several run on this machine at once, their engines' bridges stand side by side, and none may
  * take a controller's ports while it is away.
  */
 async function addressesFor(dataDir: string): Promise<{ readonly pods: string; readonly controller: string }> {
@@ -90,7 +90,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     ],
     (end) => t.teardown(end),
   )
-  const ready = await program.said('Controller ready')
+  const ready = await program.logged('Controller ready')
   const kubeconfig = fact(ready, 'kubeconfig')
   const cache = join(dataDir, '..', 'kube-cache')
   const tryKubectl = (args: readonly string[], input?: string) =>
@@ -158,7 +158,7 @@ export async function startAgent(
   )
 }
 
-/** Joins under this name, without starting. Throws with what the command said when it fails. */
+/** Joins under this name, without starting. Throws with the output of the command when it fails. */
 export async function joinFleet(controller: Controller, nodeName: string, dataDir: string): Promise<void> {
   const line = await controller.joinLine()
   const joined = await agentCommand(...line, '--no-run', '--node-name', nodeName, '--data-dir', dataDir)

@@ -59,7 +59,7 @@ export async function joinedFleet(t: Test, options: FleetOptions = {}): Promise<
     async startReady(...some) {
       const [first, ...others] = some.length === 0 ? names : some
       const programs = await Promise.all([start(first), ...others.map((name) => start(name))] as const)
-      await Promise.all(programs.map((program) => program.said('Node status posted')))
+      await Promise.all(programs.map((program) => program.logged('Node status posted')))
       await controller.nodesReady(...(some.length === 0 ? names : some))
       return programs
     },

@@ -1,4 +1,4 @@
-/** A node whose controller cannot be reached: the agent as a program, and what it was last told as it wrote it down. */
+/** A node whose controller cannot be reached: the agent as a program, and its last desired state as checkpointed. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -5,7 +5,7 @@ export type Outcome = { readonly code: number; readonly stdout: string; readonly
 
 export type CommandOptions = { readonly withinMs?: number; readonly input?: string }
 
-/** Its end, whatever it is; a signal is told as 128. */
+/** Its end, whatever it is; a signal counts as 128. */
 export function command(
   file: string,
   args: readonly string[],

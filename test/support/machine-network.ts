@@ -61,7 +61,7 @@ async function removeBridge(bridge: string): Promise<void> {
   await tryIp('link', 'delete', bridge)
 }
 
-/** What a Docker on this host sets up drops all that it does not know, also between the ports of a bridge (br_netfilter). */
+/** What a Docker on this host sets up drops all foreign traffic, also between the ports of a bridge (br_netfilter). */
 function letThrough(change: '--insert' | '--delete', bridge: string): [string, string[]] {
   if (!existsSync('/usr/sbin/iptables')) return ['true', []]
   return ['iptables', ['--wait', change, 'FORWARD', '-i', bridge, '-o', bridge, '-j', 'ACCEPT']]
@@ -100,7 +100,7 @@ function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
     await ip('-n', id, 'route', 'replace', 'default', 'via', gateway)
     const neighbour = [gateway, 'dev', 'host0']
     if (cable === 'losing') {
-      await ip('-n', id, 'neighbour', 'replace', ...neighbour, 'lladdr', nobody, 'nud', 'permanent')
+      await ip('-n', id, 'neighbour', 'replace', ...neighbour, 'lladdr', unusedAddress, 'nud', 'permanent')
     } else await tryIp('-n', id, 'neighbour', 'delete', ...neighbour)
   }
   return {
@@ -124,4 +124,4 @@ function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
 }
 
 /** Of no machine: what is sent there is lost. */
-const nobody = '02:00:00:00:00:01'
+const unusedAddress = '02:00:00:00:00:01'

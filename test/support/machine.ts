@@ -72,7 +72,7 @@ export type Machine = {
   powerOff(withinMs?: number): Promise<void>
   /** Waits until it is off by itself. */
   off(withinMs?: number): Promise<void>
-  /** Everything in it ends at once, and nothing is told to anybody. */
+  /** Everything in it ends at once, and no peer is notified. */
   cutPower(): Promise<void>
   /** Boots it after `powerOff` or `cutPower`, and waits until it has. */
   powerOn(): Promise<void>

@@ -1,4 +1,4 @@
-/** Pods on a real engine, in a test: an agent's pod half, and how to wait for what it says. */
+/** Pods on a real engine, in a test: an agent's pod half, and how to wait for its reports. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { dockerRuntime } from '../../agent/adapters/docker/docker-runtime.ts'
@@ -10,7 +10,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { TestDockerd } from './dockerd.ts'
 
 export const image = 'test/busybox:1'
-/** Ends at once when told to. */
+/** Ends at once on SIGTERM. */
 export const listening = ['sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.1; done']
 
 /** Only what never comes takes this long. */
@@ -18,7 +18,7 @@ const patienceMs = 90_000
 
 export type NodeOnDocker = PodWorld & {
   readonly runtime: ContainerRuntime
-  /** The first such status, told since the one that was waited for before: however short it lasts, it is found. */
+  /** The first such status reported since the one that was waited for before: however short it lasts, it is found. */
   until(name: string, wanted: (status: PodStatus) => boolean): Promise<PodStatus>
   /** Runs a command in a container of the pod, to its end: `sh -c script`. */
   within(podName: string, containerName: string, script: string): Promise<void>
@@ -43,7 +43,7 @@ export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWor
           if (index >= 0) seen.set(name, index)
           return index >= 0
         },
-        () => `Pod ${name} is ${JSON.stringify(world.status(name))}\n${world.told().join('\n')}`,
+        () => `Pod ${name} is ${JSON.stringify(world.status(name))}\n${world.eventTexts().join('\n')}`,
       )
       return world.statuses(name)[seen.get(name) ?? 0] ?? {}
     },

@@ -11,7 +11,7 @@ export type Program = {
   /** Every line of its log so far. */
   readonly lines: readonly LogLine[]
   /** The first line with this message, now or later. Throws when the program ends before, or after `withinMs`. */
-  said(message: string, withinMs?: number): Promise<LogLine>
+  logged(message: string, withinMs?: number): Promise<LogLine>
   kill(signal: NodeJS.Signals): void
   /** Exit status, or the signal's name. */
   readonly ended: Promise<number | string>
@@ -67,7 +67,7 @@ export function startProgram(
   return {
     pid: child.pid ?? -1,
     lines,
-    said: (message, withinMs = 90_000) =>
+    logged: (message, withinMs = 90_000) =>
       new Promise((resolve, reject) => {
         const finish = (settle: () => void) => {
           clearTimeout(timer)
@@ -79,9 +79,9 @@ export function startProgram(
         const look = () => {
           const line = lines.find((one) => one.message === message)
           if (line !== undefined) finish(() => resolve(line))
-          else if (over) fail('ended without saying')
+          else if (over) fail('ended without logging')
         }
-        const timer = setTimeout(() => fail(`did not say in ${withinMs} ms`), withinMs)
+        const timer = setTimeout(() => fail(`did not log within ${withinMs} ms`), withinMs)
         waiting.add(look)
         look()
       }),

@@ -1,5 +1,5 @@
 /**
- * A registry of a test's own: serves images from memory as the distribution API says it, writes down what it was asked
+ * A registry of a test's own: serves images from memory as the distribution API specifies, writes down what it was asked
  * for, and is as slow, broken or suspicious as the test wants. On 127.0.0.1, where Docker accepts plain HTTP.
  */
 import { createHash, randomBytes } from 'node:crypto'
@@ -22,14 +22,14 @@ export type TestRegistry = {
   add(repository: string, tag: string, image: RegistryImage): readonly string[]
   /** One name for several platforms. */
   addIndex(repository: string, tag: string, images: readonly RegistryImage[]): void
-  /** The blob's answer stops after so many bytes: the connection stays open and silent. Undone by `mend`. */
+  /** The blob's answer stops after so many bytes: the connection stays open and silent. Undone by `repair`. */
   stall(digest: string, afterBytes: number): void
   /** The blob's next answer breaks off after so many bytes. */
   cut(digest: string, afterBytes: number): void
   /** Blobs wait before the first byte until this resolves. */
   holdBlobs(): () => void
-  mend(): void
-  /** From here on who does not say these is sent away. */
+  repair(): void
+  /** From here on, requests without these credentials are refused. */
   demand(username: string, password: string): void
   /** Of repositories whose blobs are being fetched at one moment: the most so far. */
   readonly mostAtOnce: number
@@ -174,7 +174,7 @@ export async function startRegistry(t: Ending): Promise<TestRegistry> {
       })
       return release
     },
-    mend: () => faults.clear(),
+    repair: () => faults.clear(),
     demand(username, password) {
       credentials = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
     },

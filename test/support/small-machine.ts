@@ -1,7 +1,7 @@
 /**
  * A machine with little of everything, for an agent's parts in a test: the control group of a dockerd's containers stands
  * for the whole of it, with real limits; the data directory may be a small filesystem of its own. Time runs faster for
- * whoever looks at pressure.
+ * the eviction manager.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
@@ -40,10 +40,10 @@ export type SmallMachine = NodeOnDocker & {
   readonly dataDirectory: string
   condition(type: string): NodeCondition['status'] | undefined
   /** Of the node: `Reason: message`, in order. */
-  toldOfNode(): readonly string[]
-  /** What is said of the pod in the end, once it is the first to be chosen; how long it then took to stop goes to the test's output. */
+  nodeEventTexts(): readonly string[]
+  /** The final status of the pod, once it is the first to be chosen; how long it then took to stop goes to the test's output. */
   evicted(name: string): Promise<PodStatus>
-  /** Until the condition was told with this status, since the one that was waited for before. */
+  /** Until the condition was reported with this status, since the one that was waited for before. */
   untilCondition(type: string, status: NodeCondition['status']): Promise<void>
 }
 
@@ -52,7 +52,7 @@ export type SmallMachineSettings = Omit<AgentConfigurationFile, 'apiVersion' | '
 export type SmallMachineOptions = {
   /** In place of a folder of this machine's. */
   readonly dataDirectory?: string
-  /** The engine never says that a container was killed for want of memory, as for one killed outside of its own limit. */
+  /** The engine never reports that a container was killed for want of memory, as for one killed outside of its own limit. */
   readonly blindEngine?: boolean
 }
 
@@ -130,14 +130,14 @@ export async function smallMachine(
     conditions.find((one) => one.type === type)?.status
   const condition = (type: string) => statusIn(controlPlane.statuses.at(-1) ?? {}, type)
   let seen = 0
-  const toldOfNode = () => controlPlane.events.map(({ reason, message }) => `${reason}: ${message}`)
+  const nodeEventTexts = () => controlPlane.events.map(({ reason, message }) => `${reason}: ${message}`)
   return {
     ...node,
     dataDirectory: data,
     condition,
-    toldOfNode,
+    nodeEventTexts,
     async evicted(name) {
-      await eventually(() => node.told().some((line) => line.startsWith('Evicted: ')))
+      await eventually(() => node.eventTexts().some((line) => line.startsWith('Evicted: ')))
       const chosenMs = performance.now()
       const status = await node.until(name, ({ phase }) => phase === 'Failed')
       t.comment(`${name} was stopped ${Math.round(performance.now() - chosenMs)} ms after it was chosen`)
@@ -150,7 +150,7 @@ export async function smallMachine(
           if (index >= 0) seen = index
           return index >= 0
         },
-        () => `${type} is ${condition(type)}\n${toldOfNode().join('\n')}\n${node.told().join('\n')}`,
+        () => `${type} is ${condition(type)}\n${nodeEventTexts().join('\n')}\n${node.eventTexts().join('\n')}`,
       ),
   }
 }

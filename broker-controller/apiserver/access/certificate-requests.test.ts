@@ -59,6 +59,6 @@ async function tokens(t: Test, ...ids: readonly string[]) {
   for (const id of ids) {
     await store.create('secrets', encodeToken({ id, secret, usages: ['authentication'], groups: [] }))
   }
-  const as = (id: string) => ({ as: 'nobody', headers: { authorization: `Bearer ${id}.${secret}` } }) as const
+  const as = (id: string) => ({ as: 'anonymous', headers: { authorization: `Bearer ${id}.${secret}` } }) as const
   return { ask, as }
 }

@@ -136,7 +136,7 @@ const podsBoundAgainMs = 10_000
 const aheadMs = 5 * 60_000
 
 /**
- * The clock was ahead when it was revoked: what is issued now would be good then only. One that cannot be right says
+ * The clock was ahead when it was revoked: what is issued now would be good then only. One that cannot be right states
  * nothing of that, and nothing is signed until it is set.
  */
 function isRevokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): boolean {

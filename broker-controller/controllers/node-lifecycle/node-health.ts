@@ -100,7 +100,7 @@ export function seenNode(health: NodeHealth, node: Node, nowMs: number, settings
   }
 }
 
-/** A renewal is a sign of life, whatever the date says: it may jump back. The connection's state only starts a clock. */
+/** A renewal is a sign of life, whatever its date: it may jump back. The connection's state only starts a clock. */
 export function seenLease(health: NodeHealth, lease: Lease, now: Now, settings: HealthSettings): NodeHealth {
   const renewTime = lease.spec?.renewTime
   const isRenewed = renewTime !== undefined && renewTime !== health.renewTime

@@ -64,7 +64,7 @@ export async function attackedFleet(
   }
 }
 
-/** The attacker's machine, as the API and the broker know it. */
+/** The attacker's machine, as the API and the broker identify it. */
 export async function malloryOf({ dataDir, controller }: AttackedFleet) {
   const identity = await nodeOfFolder(dataDir(mallory))
   return { identity, api: apiAttacker(controller.apiUrl, identity) }
@@ -118,7 +118,7 @@ async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void
 
 function endpointOf(agents: readonly Program[]): string {
   const url = agents.flatMap(({ lines }) => lines).find(({ message }) => message === 'Local endpoint open')?.['url']
-  if (typeof url !== 'string') throw new Error('The agent does not say where its local endpoint is')
+  if (typeof url !== 'string') throw new Error('The agent did not log where its local endpoint is')
   return url
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { parse } from 'yaml'
 
-/** PEM. Without a certificate it is nobody. */
+/** PEM. Without a certificate it is anonymous. */
 export type ClientIdentity = { readonly ca?: string; readonly cert?: string; readonly key?: string }
 
 /** Whom an administrator's kubeconfig names, and where the API is. */
@@ -43,7 +43,7 @@ export type Asked = {
 export type ApiAttacker = {
   /** Every answer is a value; rejects when the connection breaks or nothing comes within a minute. */
   send(method: string, path: string, asked?: Asked): Promise<Answer>
-  /** The same with an object, sent as JSON unless the headers say otherwise. */
+  /** The same with an object, sent as JSON unless the headers name another type. */
   sendJson(method: string, path: string, body?: unknown, headers?: Asked['headers']): Promise<Answer>
   close(): void
 }
