@@ -29,7 +29,7 @@ export type Command<O extends Options = Options, F extends Forms = Forms> = {
   readonly name: string
   /** One line for the help of the program. */
   readonly about: string
-  /** What the command's own help says below its usage; without it `about`. */
+  /** The text of the command's own help below its usage; without it `about`. */
   readonly text?: string
   /** The lines of the usage, without the name; without it they are made of the forms. */
   readonly usage?: readonly string[]
