@@ -3,7 +3,7 @@ import { type Loop, runLoops } from './run.ts'
 import { quietLog } from './testing/quiet-log.ts'
 
 const ended: string[] = []
-const untilToldToStop = (name: string): Loop => ({
+const untilStopped = (name: string): Loop => ({
   name,
   run: async (signal) => {
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
@@ -13,7 +13,7 @@ const untilToldToStop = (name: string): Loop => ({
 
 test('loops run until they are stopped', async (t) => {
   const stop = new AbortController()
-  const running = runLoops([untilToldToStop('a'), untilToldToStop('b')], stop.signal, quietLog(t))
+  const running = runLoops([untilStopped('a'), untilStopped('b')], stop.signal, quietLog(t))
   stop.abort()
   await running
   t.same(ended.splice(0), ['a', 'b'])
@@ -26,7 +26,7 @@ test('a loop listens on a signal of its own, and leaves nothing on that of the p
     name,
     run: (signal) => {
       seen.push(signal)
-      return untilToldToStop(name).run(signal)
+      return untilStopped(name).run(signal)
     },
   })
   const running = runLoops([loop('a'), loop('b')], stop.signal, quietLog(t))
@@ -42,14 +42,14 @@ test('a loop listens on a signal of its own, and leaves nothing on that of the p
 
 test('the first failure ends all, and is logged with its cause', async (t) => {
   const broken: Loop = { name: 'broken', run: async () => Promise.reject(new Error('No disk')) }
-  const running = runLoops([untilToldToStop('a'), broken], new AbortController().signal, quietLog(t))
+  const running = runLoops([untilStopped('a'), broken], new AbortController().signal, quietLog(t))
   await t.rejects(running, { message: 'Loop broken failed', cause: { message: 'No disk' } })
   t.same(ended.splice(0), ['a'], 'the other was ended first')
 })
 
 test('a loop that ends by itself has failed', async (t) => {
   const over: Loop = { name: 'over', run: async () => undefined }
-  const running = runLoops([over, untilToldToStop('a')], new AbortController().signal, quietLog(t))
+  const running = runLoops([over, untilStopped('a')], new AbortController().signal, quietLog(t))
   await t.rejects(running, { message: 'Loop over failed', cause: { message: 'It ended by itself' } })
   ended.splice(0)
 })

@@ -142,8 +142,8 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
       podOf('loaded', 'test/loaded:1', { imagePullPolicy: 'Never' }),
     )
     const waits = async (name: string) => {
-      const isSaid = (reason = '') => /ImagePlatformMismatch|ErrImagePull|ImagePullBackOff/.test(reason)
-      const status = await pods.until(name, (now) => isSaid(statusOf(now, 'main')?.state?.waiting?.reason))
+      const isPullFailure = (reason = '') => /ImagePlatformMismatch|ErrImagePull|ImagePullBackOff/.test(reason)
+      const status = await pods.until(name, (now) => isPullFailure(statusOf(now, 'main')?.state?.waiting?.reason))
       return statusOf(status, 'main')?.state?.waiting
     }
     const plainly = new RegExp(

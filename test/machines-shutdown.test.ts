@@ -38,9 +38,9 @@ test('a machine goes down on purpose', async (t) => {
   await pi.run(`${await hub.joinLine()} --no-run`)
   await eventually('it is Ready', () => isNodeReady(hub, 'pi-01'))
 
-  const nodeSays = (path: string) => hub.kubectl('get', 'node', 'pi-01', '-o', `jsonpath=${path}`)
+  const nodeField = (path: string) => hub.kubectl('get', 'node', 'pi-01', '-o', `jsonpath=${path}`)
   const ready = '{.status.conditions[?(@.type=="Ready")].message}'
-  const readiness = () => nodeSays('{.status.conditions[?(@.type=="GracefulShutdownReady")].message}')
+  const readiness = () => nodeField('{.status.conditions[?(@.type=="GracefulShutdownReady")].message}')
   const order = async () => (await pi.run('cat /root/order/log')).trim().split('\n')
   const phases = () =>
     hub.kubectl(
@@ -53,9 +53,9 @@ test('a machine goes down on purpose', async (t) => {
     return names.every((name) => lines.includes(`${name} Running \n`)) && isNodeReady(hub, 'pi-01')
   }
   const locks = () => pi.run('systemd-inhibit --list --no-legend')
-  const agentSaid = () => pi.journal('bramble-agent')
-  const lastLeave = async () => [...(await agentSaid()).matchAll(/Took leave (.*)/g)].at(-1)?.[1]
-  const goesDownFor = async () => [...(await agentSaid()).matchAll(/Machine goes down action=(\S*)/g)].at(-1)?.[1]
+  const agentJournal = () => pi.journal('bramble-agent')
+  const lastLeave = async () => [...(await agentJournal()).matchAll(/Took leave (.*)/g)].at(-1)?.[1]
+  const goesDownFor = async () => [...(await agentJournal()).matchAll(/Machine goes down action=(\S*)/g)].at(-1)?.[1]
 
   await t.test('with nothing configured pods have what logind grants, and critical ones a third of it', async (t) => {
     const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
@@ -146,7 +146,7 @@ test('a machine goes down on purpose', async (t) => {
     t.ok(seconds('middle asked') - seconds('deaf asked') >= 5, 'who does not listen has all of its share')
     t.equal(await goesDownFor(), 'reboot', 'as announced from the start')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
-    const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentSaid()) ?? []
+    const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentJournal()) ?? []
     t.equal(left, '0')
     t.ok(Number(took) < 21_000, `within the budget: ${took} ms`)
   })
@@ -159,7 +159,7 @@ test('a machine goes down on purpose', async (t) => {
     await pi.run(`mv ${native}.away ${native}`)
     t.match(await locks(), /bramble-agent +0 +root +\d+ +systemd-inhibit +shutdown +Pods are stopped in order +delay/)
     await eventually('the pods are taken up', async () => {
-      const [, ...words] = (await agentSaid()).split('Agent starting').at(-1)?.split('Pod changed') ?? []
+      const [, ...words] = (await agentJournal()).split('Agent starting').at(-1)?.split('Pod changed') ?? []
       return words.length >= everybody.length
     })
   })
@@ -169,7 +169,7 @@ test('a machine goes down on purpose', async (t) => {
     const notReady = hub.kubectl('wait', 'node/pi-01', `--for=jsonpath=${ready}=node is shutting down`, '--timeout=60s')
     await Promise.all([notReady, pi.powerOff()])
     const [, left, took] =
-      [...(await agentSaid()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
+      [...(await agentJournal()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
     t.equal(left, '0')
     t.ok(Number(took) > 6_000, 'the process held it until they had stopped')
     t.equal(await goesDownFor(), 'poweroff')
@@ -181,7 +181,7 @@ test('a machine goes down on purpose', async (t) => {
       'Pod was terminated in response to imminent node shutdown. TerminationByKubelet',
     )
     await eventually('the node bears the goodbye', async () =>
-      (await nodeSays('{.metadata.annotations}')).includes('power-off'),
+      (await nodeField('{.metadata.annotations}')).includes('power-off'),
     )
     t.match(await hub.kubectl('get', 'events'), /NodeNotReady/)
     await pi.powerOn()
@@ -201,7 +201,7 @@ test('a machine goes down on purpose', async (t) => {
     )
     await eventually('somebody holds a lock', async () => (await locks()).includes('somebody'))
     await pi.run('systemctl reboot; sleep 1; systemctl restart systemd-logind; systemctl stop somebody')
-    await eventually('it is noticed', async () => (await agentSaid()).includes('Machine does not go down after all'))
+    await eventually('it is noticed', async () => (await agentJournal()).includes('Machine does not go down after all'))
     await eventually('all run again', () => allRun(...everybody))
     await eventually('the lock is held', async () => (await locks()).includes('bramble-agent'))
     t.equal(pi.starts, starts)

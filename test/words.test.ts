@@ -1,0 +1,94 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test } from 'tap'
+
+/**
+ * Words that CONTRIBUTING.md retires, with what to write. Each stood for many different things; the field has an exact word for
+ * each of them.
+ */
+const retired: Readonly<Record<string, string>> = {
+  tell: 'record, log, publish, report or notify',
+  tells: 'records, logs, publishes, reports or notifies',
+  telling: 'recording, logging, publishing, reporting or notifying',
+  told: 'recorded, logged, published, reported or notified',
+  say: 'report, state, print or log',
+  says: 'reports, states, prints or logs',
+  saying: 'reporting, stating, printing or logging',
+  said: 'reported, stated, printed or logged',
+  hear: 'receive',
+  hears: 'receives',
+  heard: 'received',
+  know: 'the fact itself',
+  knows: 'the fact itself',
+  mend: 'fix or repair',
+  mends: 'fixes or repairs',
+  mended: 'fixed or repaired',
+  whoever: 'the client, user or process',
+  nobody: 'no client, user or process',
+  anew: 'again',
+  news: 'changes, updates or messages',
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** Folders without retired words. Add a folder once it is clean. */
+const cleanFolders = [
+  'api',
+  'bench',
+  'broker-controller/controllers',
+  'broker-controller/scheduler',
+  'broker-controller/testing',
+  'certs',
+  'daemon',
+  'docs',
+  'scripts',
+  'systemd',
+  'test',
+]
+/** This file names the words; the others quote messages and names of the agent. */
+const exempt = /^test\/(words|docker-is-restarted|machines-clocks)\.test\.ts$/
+const files = execFileSync(
+  'git',
+  ['ls-files', '-z', '--', '*.ts', '*.md', '*.sh', '*.yaml', '*.yml', '*.service', 'scripts'],
+  {
+    cwd: root,
+    encoding: 'utf8',
+  },
+)
+  .split('\0')
+  .filter((path) => path !== '' && !exempt.test(path) && isClean(path))
+
+function isClean(path: string): boolean {
+  return path.endsWith('.md') || cleanFolders.some((folder) => path.startsWith(`${folder}/`))
+}
+
+test('names, messages, comments and documents avoid the retired words', async (t) => {
+  t.ok(files.length > 300, `${files.length} files`)
+  t.same(
+    files.flatMap((path) => retiredIn(readFileSync(join(root, path), 'utf8')).map((found) => `${path}:${found}`)),
+    [],
+  )
+})
+
+test('a retired word is found in sentences and in names', async (t) => {
+  t.same(retiredIn('first\n// The node is told.\nconst toldWaiting = newsOf(x)\n'), [
+    '2: told (write recorded, logged, published, reported or notified)',
+    '3: told (write recorded, logged, published, reported or notified)',
+    '3: news (write changes, updates or messages)',
+  ])
+  t.same(retiredIn('storytelling, unknown, Newspaper, essay'), [])
+})
+
+function retiredIn(text: string): string[] {
+  return text.split('\n').flatMap((line, index) =>
+    wordsOf(line)
+      .filter((word) => Object.hasOwn(retired, word))
+      .map((word) => `${index + 1}: ${word} (write ${retired[word]})`),
+  )
+}
+
+/** Lower-case words; a camelCase name is as many words as it has humps. */
+function wordsOf(line: string): string[] {
+  return (line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? []).map((word) => word.toLowerCase())
+}
