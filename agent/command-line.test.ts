@@ -1,17 +1,17 @@
 import { test } from 'tap'
-import { readCommandLine } from './command-line.ts'
+import { readAgentCommandLine } from './command-line.ts'
 
 test('run is what an agent does when nothing else is said', async (t) => {
-  const plain = readCommandLine([])
+  const plain = readAgentCommandLine([])
   t.match(plain, {
     want: 'run',
     request: { dataDir: '/var/lib/bramble/agent', dockerSocket: '/var/run/docker.sock', root: '/', logLevel: 'info' },
   })
-  t.same(readCommandLine(['run']), plain)
+  t.same(readAgentCommandLine(['run']), plain)
 })
 
 test('every option reaches its place', async (t) => {
-  const line = readCommandLine(
+  const line = readAgentCommandLine(
     '--data-dir=/d --config=/c --docker-socket /s --healthz-port 0 --root /r --log-format json --log-level debug --check'.split(
       ' ',
     ),
@@ -33,16 +33,26 @@ test('every option reaches its place', async (t) => {
 })
 
 test('what follows join is for join to read', async (t) => {
-  t.same(readCommandLine(['join', 'https://h:6443', '--token', 'x']), {
+  t.same(readAgentCommandLine(['join', 'https://h:6443', '--token', 'x']), {
     want: 'join',
     argv: ['https://h:6443', '--token', 'x'],
   })
 })
 
 test('a mistake is refused with a sentence', async (t) => {
-  t.match(readCommandLine(['--dta-dir', 'x']), { want: 'refuse', why: /dta-dir/ })
-  t.match(readCommandLine(['start']), { want: 'refuse', why: /start/ })
-  t.match(readCommandLine(['--log-level', 'loud']), { want: 'refuse', why: /error, warn, info, debug/ })
-  t.match(readCommandLine(['--healthz-port', '99999']), { want: 'refuse', why: /0 to 65535/ })
-  t.match(readCommandLine(['--help']), { want: 'help' })
+  t.match(readAgentCommandLine(['--dta-dir', 'x']), { want: 'refuse', text: /dta-dir/ })
+  t.match(readAgentCommandLine(['start']), { want: 'refuse', text: /start/ })
+  t.match(readAgentCommandLine(['--log-level', 'loud']), { want: 'refuse', text: /error, warn, info, debug/ })
+  t.match(readAgentCommandLine(['--healthz-port', '99999']), { want: 'refuse', text: /0 to 65535/ })
+  t.match(readAgentCommandLine(['--help']), { want: 'help' })
+})
+
+test('first-boot takes its own options only; completion is for bash', async (t) => {
+  t.match(readAgentCommandLine(['first-boot', '--root', '/r']), {
+    want: 'first-boot',
+    request: { root: '/r', dataDir: '/var/lib/bramble/agent' },
+  })
+  t.match(readAgentCommandLine(['first-boot', '--check']), { want: 'refuse', text: /Unknown option '--check'/ })
+  t.match(readAgentCommandLine(['completion', 'bash']), { want: 'help', text: /first-boot.*--ca-hash/s })
+  t.match(readAgentCommandLine(['--version']), { want: 'help', text: /^bramble-agent \d/ })
 })

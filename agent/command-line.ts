@@ -1,27 +1,9 @@
 /** What was typed after `bramble-agent` → what to do. */
-import { type LogFormat, type LogLevel, logFormats } from '../daemon/log.ts'
-import { readOptions } from '../daemon/process/options.ts'
-
-export const defaults = {
-  dataDir: '/var/lib/bramble/agent',
-  dockerSocket: '/var/run/docker.sock',
-  root: '/',
-} as const
-
-/** `join` takes them too. */
-export const runOptions = {
-  'data-dir': { type: 'string' },
-  config: { type: 'string' },
-  'node-name': { type: 'string' },
-  'docker-socket': { type: 'string' },
-  'healthz-port': { type: 'string' },
-  root: { type: 'string' },
-  'log-format': { type: 'string' },
-  'log-level': { type: 'string' },
-  check: { type: 'boolean' },
-  version: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const
+import type { LogFormat, LogLevel } from '../daemon/log.ts'
+import { type Command, type PrintText, readArguments, type Values } from '../daemon/process/command-line.ts'
+import { bashCompletion } from '../daemon/process/completion.ts'
+import { version } from '../daemon/process/version.ts'
+import { agentDefaults, agentProgram, completionRow, firstBootRow } from './commands/command-table.ts'
 
 export type RunRequest = {
   readonly dataDir: string
@@ -37,76 +19,48 @@ export type RunRequest = {
   readonly check: boolean
 }
 
-export type CommandLine =
-  | { readonly want: 'run'; readonly request: RunRequest }
-  | { readonly want: 'join' | 'first-boot' | 'doctor'; readonly argv: readonly string[] }
-  | { readonly want: 'help' | 'version' }
-  | { readonly want: 'refuse'; readonly why: string }
+export type AgentCommandLine =
+  | { readonly want: 'run' | 'first-boot'; readonly request: RunRequest }
+  | { readonly want: 'join' | 'doctor'; readonly argv: readonly string[] }
+  | PrintText
 
-export function readCommandLine(argv: readonly string[]): CommandLine {
+/** `argv`: what follows the program's name. */
+export function readAgentCommandLine(argv: readonly string[]): AgentCommandLine {
   const [first, ...rest] = argv
-  if (first === 'join' || first === 'first-boot' || first === 'doctor') return { want: first, argv: rest }
-  return readRun(first === 'run' ? rest : argv)
+  switch (first) {
+    case 'join':
+    case 'doctor':
+      return { want: first, argv: rest }
+    case 'first-boot': {
+      const read = readArguments(firstBootRow, rest)
+      return read.want === 'act' ? { want: first, request: requestOf(read.values) } : read
+    }
+    case 'completion': {
+      const read = readArguments<Command['options'], Command['forms']>(completionRow, rest)
+      return read.want === 'act' ? { want: 'help', text: bashCompletion(agentProgram) } : read
+    }
+    default:
+      return readRun(first === 'run' ? rest : first === 'help' ? ['--help'] : argv)
+  }
 }
 
-const logLevels: readonly LogLevel[] = ['error', 'warn', 'info', 'debug']
+function readRun(argv: readonly string[]): AgentCommandLine {
+  const read = readArguments(agentProgram, argv)
+  if (read.want !== 'act') return read
+  if (read.values.version) return { want: 'help', text: `bramble-agent ${version}\n` }
+  return { want: 'run', request: requestOf(read.values) }
+}
 
-export function readRun(argv: readonly string[]): CommandLine {
-  const read = readOptions(argv, { options: runOptions })
-  if (!read.ok) return refuse(read.why)
-  const { values } = read.value
-  if (values.help) return { want: 'help' }
-  if (values.version) return { want: 'version' }
-  const logFormat = logFormats.find((format) => format === values['log-format'])
-  if (values['log-format'] !== logFormat) {
-    return refuse(`--log-format must be one of ${logFormats.join(', ')}, not ${values['log-format']}`)
-  }
-  const logLevel = logLevels.find((level) => level === (values['log-level'] ?? 'info'))
-  if (logLevel === undefined) return refuse(`--log-level must be one of ${logLevels.join(', ')}`)
-  const port = values['healthz-port']
-  if (port !== undefined && !(/^\d+$/.test(port) && Number(port) <= 65535)) {
-    return refuse(`--healthz-port must be a port from 0 to 65535, not ${port}`)
-  }
+function requestOf(values: Partial<Values<(typeof agentProgram)['options']>>): RunRequest {
   return {
-    want: 'run',
-    request: {
-      dataDir: values['data-dir'] ?? defaults.dataDir,
-      configPath: values.config,
-      nodeName: values['node-name'],
-      dockerSocket: values['docker-socket'] ?? defaults.dockerSocket,
-      healthzPort: port === undefined ? undefined : Number(port),
-      root: values.root ?? defaults.root,
-      logFormat,
-      logLevel,
-      check: values.check ?? false,
-    },
+    dataDir: values['data-dir'] ?? agentDefaults.dataDir,
+    configPath: values.config,
+    nodeName: values['node-name'],
+    dockerSocket: values['docker-socket'] ?? agentDefaults.dockerSocket,
+    healthzPort: values['healthz-port'],
+    root: values.root ?? agentDefaults.root,
+    logFormat: values['log-format'],
+    logLevel: values['log-level'] ?? 'info',
+    check: values.check ?? false,
   }
 }
-
-function refuse(why: string): CommandLine {
-  return { want: 'refuse', why }
-}
-
-export const help = `Usage: bramble-agent [run] [options]
-       bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
-       bramble-agent first-boot [options]
-       bramble-agent doctor [--fix] [-o json] [options]
-
-Makes this machine a node: reports how it is, and runs in Docker the pods that are bound to it.
-
-  --data-dir DIR        where its identity and its last wanted pods are kept (${defaults.dataDir})
-  --config FILE         an AgentConfiguration, with the kubelet's names for its fields
-  --node-name NAME      refuse to run as any other node
-  --docker-socket PATH  where Docker listens (${defaults.dockerSocket})
-  --healthz-port PORT   where the local endpoint listens on 127.0.0.1 (10248; 0: any that is free)
-  --root DIR            where /proc, /sys and /etc of the machine are read (${defaults.root})
-  --log-format FORMAT   json, text, or journal for systemd's (text on a terminal, else json)
-  --log-level LEVEL     error, warn, info or debug (info)
-  --check               read the configuration and the identity, say what is wrong, and end
-  --version             print the version and end
-  --help                this text
-
-'bramble-agent join --help' tells how a machine becomes a node. 'first-boot' does so by itself, with the bramble.yaml of the boot
-partition, however long it takes; it knows --data-dir, --root, --log-format and --log-level.
-'bramble-agent doctor' looks at the machine, and says what is wrong and what to do about it.
-`

@@ -8,6 +8,7 @@ import { systemClock } from '../daemon/clock.ts'
 import { removeUnfinished } from '../daemon/durable-file.ts'
 import { codeOf } from '../daemon/errors.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
+import { printText } from '../daemon/process/command-line.ts'
 import { ConfigurationError, readConfigurationFile } from '../daemon/process/configuration-file.ts'
 import { exitCode } from '../daemon/process/exit-code.ts'
 import { version } from '../daemon/process/version.ts'
@@ -16,7 +17,8 @@ import { checkpointPath, laterFormat } from './adapters/disk/checkpoint.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/disk/single-instance.ts'
 import { readHardwareIdentity } from './adapters/kernel/host-identity.ts'
 import { runAgent } from './assembly/agent.ts'
-import { defaults, help, type RunRequest, readCommandLine, readRun, runOptions } from './command-line.ts'
+import { type RunRequest, readAgentCommandLine } from './command-line.ts'
+import { agentDefaults } from './commands/command-table.ts'
 import {
   type AgentConfiguration,
   AgentConfigurationSchema,
@@ -26,19 +28,15 @@ import {
 import { type FoundIdentity, findIdentity, mendIdentity } from './join/identity.ts'
 
 async function main(argv: readonly string[]): Promise<number> {
-  const line = readCommandLine(argv)
+  const line = readAgentCommandLine(argv)
   switch (line.want) {
     case 'help':
-      return said(help)
-    case 'version':
-      return said(`bramble-agent ${version}\n`)
     case 'refuse':
-      process.stderr.write(`${line.why}\nTry 'bramble-agent --help'.\n`)
-      return exitCode.usage
+      return printText(line, output)
     case 'join':
       return joinThenRun(line.argv)
     case 'first-boot':
-      return joinAtFirstBoot(line.argv)
+      return joinAtFirstBoot(line.request)
     case 'doctor':
       return askDoctor(line.argv)
     case 'run':
@@ -46,14 +44,14 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-async function joinAtFirstBoot(argv: readonly string[]): Promise<number> {
-  const line = readRun(argv)
-  if (line.want !== 'run') {
-    process.stderr.write(line.want === 'refuse' ? `${line.why}\nTry 'bramble-agent --help'.\n` : help)
-    return line.want === 'refuse' ? exitCode.usage : exitCode.fine
-  }
-  const { dataDir, root } = line.request
-  const log = openOwnLog(line.request)
+const output = {
+  stdout: (text: string) => void process.stdout.write(text),
+  stderr: (text: string) => void process.stderr.write(text),
+}
+
+async function joinAtFirstBoot(request: RunRequest): Promise<number> {
+  const { dataDir, root } = request
+  const log = openOwnLog(request)
   const { firstBoot, firstBootPaths } = await import('./join/first-boot.ts')
   const end = await firstBoot({
     paths: firstBootPaths.map((path) => join(root, path)),
@@ -85,13 +83,11 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
     runningAgent: agentOn,
     clock: systemClock,
     signal: stopping.signal,
-    stdout: (text) => void process.stdout.write(text),
-    stderr: (text) => void process.stderr.write(text),
-    runOptions,
-    defaults,
+    ...output,
+    defaults: agentDefaults,
   })
   if (joined.runArgs === undefined) return joined.exitCode
-  const line = readRun(joined.runArgs)
+  const line = readAgentCommandLine(joined.runArgs)
   return line.want === 'run' ? run(line.request) : exitCode.usage
 }
 
@@ -103,10 +99,13 @@ async function askDoctor(argv: readonly string[]): Promise<number> {
   return doctorCommand(argv, {
     version,
     sourcesFor: (request) =>
-      doctorSources({ request, defaults, readConfiguration: () => configurationFor(request.configPath, request.root) }),
+      doctorSources({
+        request,
+        defaults: agentDefaults,
+        readConfiguration: () => configurationFor(request.configPath, request.root),
+      }),
     ask: process.stdin.isTTY ? askOnTerminal : undefined,
-    stdout: (text) => void process.stdout.write(text),
-    stderr: (text) => void process.stderr.write(text),
+    ...output,
     terminal: { columns: isTTY ? columns : 80, isColoured: isTTY && process.env['NO_COLOR'] === undefined },
   })
 }

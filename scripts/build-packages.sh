@@ -188,6 +188,13 @@ program() {
   manual "$1" "$2"
 }
 
+# completion PROGRAM: for bash, as the program prints it. Run by this machine's Node.js, as for manual.
+completion() {
+  local folder=$root/usr/share/bash-completion/completions
+  mkdir -p "$folder"
+  node "$library/$1.mjs" completion bash >"$folder/$1"
+}
+
 # manual PROGRAM WHAT: the output of --help as a page for man; its modules must be there. Run by this machine's Node.js: that of the package may be for another.
 manual() {
   local page=$root/usr/share/man/man8/$1.8.gz
@@ -204,6 +211,7 @@ bramble_agent() {
   place usocket uwrap.node index.js
   plain_module debug ms
   program bramble-agent "runs this machine's pods in Docker"
+  completion bramble-agent
   install -m 644 systemd/bramble-agent.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
   install -m 755 scripts/packages/bramble-agent/has-joined "$library/has-joined"
   install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
@@ -213,6 +221,7 @@ bramble_controller() {
   folder=broker-controller
   place better-sqlite3 better_sqlite3.node lib
   program bramble-controller 'control plane of a fleet'
+  completion bramble-controller
   program bramble-certs 'shows and issues the certificates of a fleet'
   install -m 644 systemd/bramble-controller.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"

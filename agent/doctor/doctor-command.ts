@@ -1,8 +1,8 @@
 /** `bramble-agent doctor`: arguments → checks → a report, and fixes where they are wanted. */
 import { describeHardware } from '../../api/node/hardware-identity.ts'
 import { storyOf } from '../../daemon/log.ts'
-import { exitCode } from '../../daemon/process/exit-code.ts'
-import { readOptions } from '../../daemon/process/options.ts'
+import { type PrintText, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
+import { doctorRow } from '../commands/command-table.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
 import { examine, type Wishes } from './examine.ts'
 import { type Done, doctorReport, exitStatusOf } from './report.ts'
@@ -28,15 +28,8 @@ export type DoctorNeeds = {
 
 /** `argv`: what follows `doctor`. Gives the exit status. */
 export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds): Promise<number> {
-  const read = readArguments(argv)
-  if (read.want === 'help') {
-    needs.stdout(help)
-    return exitCode.fine
-  }
-  if (read.want === 'refuse') {
-    needs.stderr(`${read.why}\nTry 'bramble-agent doctor --help'.\n`)
-    return exitCode.usage
-  }
+  const read = readArgumentsOfDoctor(argv)
+  if (read.want !== 'look') return printText(read, needs)
   const { request, wishes, format, fix, yes } = read
   const sources = needs.sourcesFor(request)
   const first = await examine(sources, wishes)
@@ -90,8 +83,7 @@ async function aboutOf({ machine, nowMs }: DoctorSources, root: string, version:
 }
 
 type ReadArguments =
-  | { readonly want: 'help' }
-  | { readonly want: 'refuse'; readonly why: string }
+  | PrintText
   | {
       readonly want: 'look'
       readonly request: DoctorRequest
@@ -101,71 +93,18 @@ type ReadArguments =
       readonly yes: boolean
     }
 
-const options = {
-  'data-dir': { type: 'string' },
-  config: { type: 'string' },
-  'docker-socket': { type: 'string' },
-  'healthz-port': { type: 'string' },
-  port: { type: 'string', multiple: true },
-  root: { type: 'string' },
-  output: { type: 'string', short: 'o' },
-  fix: { type: 'boolean' },
-  yes: { type: 'boolean', short: 'y' },
-  help: { type: 'boolean', short: 'h' },
-} as const
-
-function readArguments(argv: readonly string[]): ReadArguments {
-  const read = readOptions(argv, { options })
-  if (!read.ok) return refuse(read.why)
-  const { values } = read.value
-  if (values.help) return { want: 'help' }
-  const format = values.output ?? 'text'
-  if (format !== 'text' && format !== 'json') return refuse(`-o must be text or json, not ${format}`)
-  const ports = [...(values.port ?? []), ...(values['healthz-port'] === undefined ? [] : [values['healthz-port']])]
-  const strange = ports.find((port) => !/^\d+$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
-  if (strange !== undefined) return refuse(`A port is a number from 1 to 65535, not ${strange}`)
-  const fix = values.fix ?? false
-  const yes = values.yes ?? false
-  if (yes && !fix) return refuse('--yes belongs to --fix')
-  if (fix && !yes && format === 'json') return refuse('--fix with -o json cannot ask: use --yes too')
+function readArgumentsOfDoctor(argv: readonly string[]): ReadArguments {
+  const read = readArguments(doctorRow, argv)
+  if (read.want !== 'act') return read
+  const { fix, yes, output: format, port: ports, root, config, ...values } = read.values
+  if (yes && !fix) return refuse(doctorRow, '--yes needs --fix')
+  if (fix && !yes && format === 'json') return refuse(doctorRow, '--fix with -o json needs --yes: it does not ask')
   return {
     want: 'look',
-    request: {
-      root: values.root ?? '/',
-      dataDir: values['data-dir'],
-      dockerSocket: values['docker-socket'],
-      configPath: values.config,
-    },
-    wishes: {
-      healthzPort: values['healthz-port'] === undefined ? undefined : Number(values['healthz-port']),
-      ports: (values.port ?? []).map(Number),
-    },
+    request: { root, dataDir: values['data-dir'], dockerSocket: values['docker-socket'], configPath: config },
+    wishes: { healthzPort: values['healthz-port'], ports },
     format,
     fix,
     yes,
   }
 }
-
-function refuse(why: string): ReadArguments {
-  return { want: 'refuse', why }
-}
-
-const help = `Usage: bramble-agent doctor [options]
-
-Checks this machine: its kernel, disks, power, clock and Docker, what happens to pods at shutdown, the agent's own files and
-service, and the connection to the controller. Prints each finding and its remedy. Changes nothing without --fix, needs neither
-root nor a fleet nor Docker, and takes less than five seconds.
-
-  -o, --output FORMAT   text (the worst first), or json
-  --fix                 apply safe fixes; describe each and ask first; never restarts the machine
-  -y, --yes             with --fix: do not ask
-  --port PORT           check that this port is free, for a pod in the host's network; may be repeated
-  --data-dir DIR        the agent's data directory (/var/lib/bramble/agent)
-  --config FILE         the agent's configuration (/etc/bramble/agent.yaml, if it exists)
-  --docker-socket PATH  Docker's socket (/var/run/docker.sock)
-  --healthz-port PORT   the agent's port for health and metrics (as configured, else 10248)
-  --root DIR            check only the files of another machine, saved below DIR
-  --help                print this text
-
-Exit status: 0 no findings; 1 problems; 2 warnings only; 64 wrong usage. A check that cannot run is 'unknown' and does not count.
-`

@@ -54,7 +54,7 @@ function connectionTrouble(url: URL, code: string): { message: string; remedy: s
       return {
         message: `The controller cannot be reached: nothing listens at ${host}`,
         remedy:
-          'Check that the controller runs, and that the address and the port are those of its API (6443 unless it was told otherwise).',
+          'Check that the controller runs, and that the address and the port are those of its API (default 6443).',
       }
     case 'ETIMEDOUT':
     case 'EHOSTUNREACH':
@@ -77,7 +77,7 @@ function connectionTrouble(url: URL, code: string): { message: string; remedy: s
     case 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE':
       return {
         message: `What answers at ${host} is not the controller's API (${code})`,
-        remedy: "Check the port: joining uses the API's (6443 unless it was told otherwise), not the MQTT port.",
+        remedy: "Check the port: joining uses the API's (default 6443), not the MQTT port.",
       }
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
       return {

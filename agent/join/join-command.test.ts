@@ -37,7 +37,6 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
       stderr: (text) => {
         stderr += text
       },
-      runOptions: { 'log-level': { type: 'string' }, 'data-dir': { type: 'string' }, check: { type: 'boolean' } },
       defaults: { dataDir, root: '/' },
       ...more,
     })
@@ -304,7 +303,7 @@ test('what was typed wrongly is said before anything is done', async (t) => {
   const machine = aMachine(t)
   const good = ['https://c:6443', '--token', tokenText, '--ca-hash', `sha256:${'a'.repeat(64)}`]
   for (const [argv, expected] of [
-    [[], /Give one address/],
+    [[], /^Missing argument: use https:.*HOST:PORT/],
     [['http://c:6443', ...good.slice(1)], /of the form https:\/\/HOST:PORT, not http:/],
     [['c:6443', ...good.slice(1)], /of the form/],
     [[...good, '--token', 'nonsense'], /--token must be a token/],

@@ -1,11 +1,11 @@
 /** `bramble-agent join`: what was typed → joining → whether and how to run. */
-import type { ParseArgsConfig } from 'node:util'
 import { dnsSubdomainProblem } from '../../api/names.ts'
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { storyOf } from '../../daemon/log.ts'
+import { type PrintText, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
-import { readOptions } from '../../daemon/process/options.ts'
+import { joinRow, runOptions } from '../commands/command-table.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
 import { type JoinRequest, join } from './join.ts'
@@ -21,8 +21,6 @@ export type JoinCommandNeeds = {
   readonly signal: AbortSignal
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
-  /** The options of `run`: they may be given here too, and are handed on. */
-  readonly runOptions: NonNullable<ParseArgsConfig['options']>
   readonly defaults: { readonly dataDir: string; readonly root: string }
 }
 
@@ -32,15 +30,8 @@ export type JoinCommandResult = { readonly exitCode: number; readonly runArgs?: 
 /** `argv`: what follows `join`. Never rejects for what was typed or for what the network does. */
 export async function joinCommand(argv: readonly string[], needs: JoinCommandNeeds): Promise<JoinCommandResult> {
   const { stdout, stderr } = needs
-  const read = readArguments(argv, needs)
-  if (read.want === 'help') {
-    stdout(help)
-    return { exitCode: exitCode.fine }
-  }
-  if (read.want === 'refuse') {
-    stderr(`${read.why}\nTry 'bramble-agent join --help'.\n`)
-    return { exitCode: exitCode.usage }
-  }
+  const read = readArgumentsOfJoin(argv, needs)
+  if (read.want !== 'join') return { exitCode: printText(read, needs) }
   const { request, root, run, runArgs } = read
   const { nodeName, dataDir } = request
   try {
@@ -89,8 +80,7 @@ function leftBehind(nodeName: string): string {
 }
 
 type ReadArguments =
-  | { readonly want: 'help' }
-  | { readonly want: 'refuse'; readonly why: string }
+  | PrintText
   | {
       readonly want: 'join'
       readonly request: JoinRequest
@@ -99,65 +89,26 @@ type ReadArguments =
       readonly runArgs: readonly string[]
     }
 
-const joinOptions = {
-  token: { type: 'string' },
-  'ca-hash': { type: 'string' },
-  'no-run': { type: 'boolean' },
-  'node-name': { type: 'string' },
-  'data-dir': { type: 'string' },
-  root: { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-} as const
-
-function readArguments(argv: readonly string[], needs: JoinCommandNeeds): ReadArguments {
-  const { hostname, runOptions, defaults } = needs
-  const options: NonNullable<ParseArgsConfig['options']> = { ...runOptions, ...joinOptions }
-  const read = readOptions(argv, { options, allowPositionals: true, tokens: true })
-  if (!read.ok) return refuse(read.why)
-  const { values, positionals, tokens } = read.value
-  if (values['help'] === true) return { want: 'help' }
-  const [address, ...more] = positionals
-  if (address === undefined || more.length > 0) return refuse('Give one address: that of the controller’s API')
-  const text = (name: string) => {
-    const value = values[name]
-    return typeof value === 'string' ? value : undefined
-  }
-  const terms = joinTerms({ address, token: text('token'), caHash: text('ca-hash') })
-  if ('field' in terms) return refuse(`${typedAs[terms.field]} ${terms.message}`)
-  const nodeName = (text('node-name') ?? hostname).trim().toLowerCase()
+function readArgumentsOfJoin(argv: readonly string[], { hostname, defaults }: JoinCommandNeeds): ReadArguments {
+  const read = readArguments(joinRow, argv)
+  if (read.want !== 'act') return read
+  const {
+    values,
+    args: [address = ''],
+    typed,
+  } = read
+  const terms = joinTerms({ address, token: values.token, caHash: values['ca-hash'] })
+  if ('field' in terms) return refuse(joinRow, `${typedAs[terms.field]} ${terms.message}`)
+  const nodeName = (values['node-name'] ?? hostname).trim().toLowerCase()
   const problem = dnsSubdomainProblem(nodeName)
   if (problem !== undefined) {
-    return refuse(`The node name ${JSON.stringify(nodeName)} ${problem}; give another one with --node-name`)
+    return refuse(joinRow, `The node name ${JSON.stringify(nodeName)} ${problem}; give another one with --node-name`)
   }
-  const dataDir = text('data-dir') ?? defaults.dataDir
-  const runArgs = tokens.flatMap((one) =>
-    one.kind === 'option' && one.name in runOptions && one.name !== 'node-name' // the identity knows the name
-      ? [one.value === undefined ? `--${one.name}` : `--${one.name}=${one.value}`]
-      : [],
-  )
+  const dataDir = values['data-dir'] ?? defaults.dataDir
+  // The identity has the name.
+  const runArgs = typed.filter(({ name }) => name in runOptions && name !== 'node-name').map(({ argument }) => argument)
   const request = { ...terms, nodeName, dataDir }
-  return { want: 'join', request, root: text('root') ?? defaults.root, run: values['no-run'] !== true, runArgs }
+  return { want: 'join', request, root: values.root ?? defaults.root, run: !values['no-run'], runArgs }
 }
 
 const typedAs = { address: 'The address', token: '--token', caHash: '--ca-hash' } as const
-
-function refuse(why: string): ReadArguments {
-  return { want: 'refuse', why }
-}
-
-const help = `Usage: bramble-agent join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
-
-Makes this machine a node of a fleet, then runs as one. 'bramble-controller token create --print-join-command'
-prints the line to use. Joining again gives the machine a fresh certificate. A name that a node has already is given to
-another machine only after an operator approved it.
-
-  --token ID.SECRET     the token that lets this machine ask for a certificate
-  --ca-hash sha256:HEX  the hash of the fleet's authority: nothing is told to a controller that has another
-  --node-name NAME      the node's name (this machine's hostname, in lower case)
-  --data-dir DIR        where identity.json is kept (/var/lib/bramble/agent)
-  --no-run              only join; start the agent later with 'bramble-agent run'
-  --root DIR            where /proc, /sys and /etc of the machine are read (/)
-  --help                this text
-
-All options of 'bramble-agent run' may be given too.
-`
