@@ -3,7 +3,7 @@ import { type Test, test } from 'tap'
 import { aborted } from '../../daemon/aborted.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { defaultSessionLimits, sessionRunner } from './session-runner.ts'
+import { defaultSessionRunnerLimits, sessionRunner } from './session-runner.ts'
 
 test('a session is connected by its id and given to its handler; both end together', async (t) => {
   const { sessions, dialled } = runner(t)
@@ -50,7 +50,7 @@ test('sessions are bounded in number and in time', async (t) => {
   t.ok(sessions.start('one', async (_, signal) => aborted(signal)))
   t.notOk(sessions.start('two', async () => undefined))
   await turns()
-  await clock.advance(defaultSessionLimits.longestMs + 1)
+  await clock.advance(defaultSessionRunnerLimits.longestMs + 1)
   await turns()
   t.ok(dialled.get('one')?.destroyed)
   t.equal(sessions.size, 0)
@@ -65,7 +65,7 @@ test('a controller that does not answer is given up, and a failed handler is log
   }
   const sessions = sessionRunner({ dial, clock, log })
   sessions.start('silent', async () => void t.fail('there is no stream'))
-  await clock.advance(defaultSessionLimits.connectMs + 1)
+  await clock.advance(defaultSessionRunnerLimits.connectMs + 1)
   await turns()
   t.equal(sessions.size, 0)
   sessions.start('failing', async () => {
@@ -76,7 +76,7 @@ test('a controller that does not answer is given up, and a failed handler is log
   t.same(log.messages('warn'), ['Stream to the controller ended'])
 })
 
-function runner(t: Test, limits: Partial<typeof defaultSessionLimits> = {}) {
+function runner(t: Test, limits: Partial<typeof defaultSessionRunnerLimits> = {}) {
   const clock = fakeClock()
   const dialled = new Map<string, Duplex>()
   const dial = async (id: string) => {
@@ -84,7 +84,12 @@ function runner(t: Test, limits: Partial<typeof defaultSessionLimits> = {}) {
     dialled.set(id, stream)
     return stream
   }
-  const sessions = sessionRunner({ dial, clock, log: quietLog(t), limits: { ...defaultSessionLimits, ...limits } })
+  const sessions = sessionRunner({
+    dial,
+    clock,
+    log: quietLog(t),
+    limits: { ...defaultSessionRunnerLimits, ...limits },
+  })
   t.teardown(() => sessions.end())
   return { sessions, clock, dialled }
 }

@@ -10,7 +10,7 @@ import type { Log } from '../../daemon/log.ts'
 /** Reads from and writes to the stream until it is done, or `signal` aborts. The stream is destroyed afterwards. */
 export type SessionHandler = (stream: Duplex, signal: AbortSignal) => Promise<void>
 
-export type SessionLimits = {
+export type SessionRunnerLimits = {
   readonly atOnce: number
   /** For the connection to the controller. */
   readonly connectMs: number
@@ -18,14 +18,18 @@ export type SessionLimits = {
 }
 
 /** As the controller's, whose requests are bounded by the same numbers. */
-export const defaultSessionLimits: SessionLimits = { atOnce: 16, connectMs: 15_000, longestMs: 4 * 3600_000 }
+export const defaultSessionRunnerLimits: SessionRunnerLimits = {
+  atOnce: 16,
+  connectMs: 15_000,
+  longestMs: 4 * 3600_000,
+}
 
 export type SessionRunnerNeeds = {
   /** Connects the stream of a session to the controller. */
   readonly dial: (id: string, signal: AbortSignal) => Promise<Duplex>
   readonly clock: Clock
   readonly log: Log
-  readonly limits?: SessionLimits
+  readonly limits?: SessionRunnerLimits
 }
 
 export interface SessionRunner {
@@ -37,7 +41,12 @@ export interface SessionRunner {
   end(): Promise<void>
 }
 
-export function sessionRunner({ dial, clock, log, limits = defaultSessionLimits }: SessionRunnerNeeds): SessionRunner {
+export function sessionRunner({
+  dial,
+  clock,
+  log,
+  limits = defaultSessionRunnerLimits,
+}: SessionRunnerNeeds): SessionRunner {
   const sessions = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>()
 
   const run = async (id: string, handler: SessionHandler, stop: AbortController) => {

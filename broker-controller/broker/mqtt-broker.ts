@@ -11,8 +11,8 @@ import { mayPublish, maySubscribe, type Permission, type Refusal } from './autho
 import type { Broker, NodeListener } from './broker.ts'
 import { type BrokerLimits, defaultBrokerLimits } from './broker-limits.ts'
 import { brokerMetrics } from './broker-metrics.ts'
-import { type ConnackCode, connackCode } from './mqtt-encoding.ts'
-import { type MqttSession, mqttSession } from './mqtt-session.ts'
+import { type ConnackCode, connackCode } from './mqtt/mqtt-encoding.ts'
+import { type MqttSession, mqttSession } from './mqtt/mqtt-session.ts'
 import { type FleetAuthorities, type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
 import { type BrokerTls, tlsListener } from './tls-listener.ts'
 

@@ -196,7 +196,17 @@ test('the digest of a node is forgotten when its connection ends', async (t) => 
   t.same(published, [], 'nothing is left that a heartbeat could differ from')
 })
 
-test('heartbeats and the end of the connection are told in the order they came', async (t) => {
+test('behind a broker that does not see connections, a node that comes online begins a new digest', async (t) => {
+  const { say, published } = await inbox(t)
+  const lease = { kind: 'lease', node: 'pi-1' } as const
+  const other = foldDigest(emptyDigest, digestText('other', '{}'))
+  await say(lease, { seq: 1, digest: other })
+  await say({ kind: 'connection', node: 'pi-1' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
+  await say(lease, '')
+  t.same(published, [])
+})
+
+test('heartbeats and the end of the connection are stored in the order in which they came', async (t) => {
   const { store, listener, say } = await inbox(t)
   listener.connected('pi-1', { address: '10.0.0.5' })
   const beats = [1, 2, 3].map((seq) => say({ kind: 'lease', node: 'pi-1' }, { seq, digest: emptyDigest }))

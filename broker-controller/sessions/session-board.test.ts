@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { type Test, test } from 'tap'
 import { isApiError } from '../../api/api-error.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { defaultSessionLimits, sessionBoard } from './session-board.ts'
+import { defaultSessionBoardLimits, sessionBoard } from './session-board.ts'
 
 test('a session is requested once, connected once by its node, and carries what is written', async (t) => {
   const { board, open } = aBoard(t)
@@ -78,10 +78,10 @@ test('sessions are bounded in time: for the node to connect, and as a whole', as
   const stream = await connected('pi-2')
   stream.on('error', () => undefined)
   const answer = refused(t, 'ServiceUnavailable', slow)
-  await clock.advance(defaultSessionLimits.connectMs + 1)
+  await clock.advance(defaultSessionBoardLimits.connectMs + 1)
   await answer
   t.notOk(stream.destroyed)
-  await clock.advance(defaultSessionLimits.longestMs)
+  await clock.advance(defaultSessionBoardLimits.longestMs)
   t.ok(stream.destroyed)
   t.equal(board.size, 0)
 })
@@ -95,9 +95,9 @@ test('a closed board ends its sessions and opens none', async (t) => {
   await refused(t, 'ServiceUnavailable', open('pi-1'))
 })
 
-function aBoard(t: Test, limits: Partial<typeof defaultSessionLimits> = {}) {
+function aBoard(t: Test, limits: Partial<typeof defaultSessionBoardLimits> = {}) {
   const clock = fakeClock()
-  const board = sessionBoard<string>({ clock, limits: { ...defaultSessionLimits, ...limits } })
+  const board = sessionBoard<string>({ clock, limits: { ...defaultSessionBoardLimits, ...limits } })
   t.teardown(() => board.close())
   const open = (node: string, signal = new AbortController().signal) => board.open(node, 'logs', signal)
   return {

@@ -31,7 +31,7 @@ export interface SessionBoard<Request> {
   close(): void
 }
 
-export type SessionLimits = {
+export type SessionBoardLimits = {
   readonly perNode: number
   readonly total: number
   /** For the node to connect its end. */
@@ -43,7 +43,7 @@ export type SessionLimits = {
  * The kubelet ends an idle stream after 4 hours (streamingConnectionIdleTimeout, KubeletConfiguration v1beta1). Each session
  * takes about 100 KB: two sockets with TLS and their buffers.
  */
-export const defaultSessionLimits: SessionLimits = {
+export const defaultSessionBoardLimits: SessionBoardLimits = {
   perNode: 16,
   total: 256,
   connectMs: 15_000,
@@ -60,13 +60,13 @@ type Session = {
 
 export type SessionBoardNeeds = {
   readonly clock: Clock
-  readonly limits?: SessionLimits
+  readonly limits?: SessionBoardLimits
   readonly newID?: () => string
 }
 
 export function sessionBoard<Request>({
   clock,
-  limits = defaultSessionLimits,
+  limits = defaultSessionBoardLimits,
   newID = randomUUID,
 }: SessionBoardNeeds): SessionBoard<Request> {
   const sessions = new Map<string, Session>()

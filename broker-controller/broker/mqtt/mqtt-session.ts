@@ -17,19 +17,19 @@ import {
 } from './mqtt-encoding.ts'
 import { wholePackets } from './packet-meter.ts'
 
-export type SessionLimits = {
+export type MqttSessionLimits = {
   readonly maxPacketBytes: number
   readonly drainTimeoutMs: number
 }
 
-export type SessionNeeds = {
+export type MqttSessionNeeds = {
   readonly socket: TLSSocket
-  readonly handler: SessionHandler
-  readonly limits: SessionLimits
+  readonly handler: MqttSessionHandler
+  readonly limits: MqttSessionLimits
   readonly monotonicMs: () => number
 }
 
-export interface SessionHandler {
+export interface MqttSessionHandler {
   /** The answer. The connection is closed where it is not `accepted`. */
   connect(packet: IConnectPacket): ConnackCode
   /** False: the connection is closed. A promise: nothing more is read until it has resolved. */
@@ -63,7 +63,7 @@ const mostFilters = 64
 const mostUnread = 4096
 const unreadOfSubscribe = 256
 
-export function mqttSession({ socket, handler, limits, monotonicMs }: SessionNeeds): MqttSession {
+export function mqttSession({ socket, handler, limits, monotonicMs }: MqttSessionNeeds): MqttSession {
   const subscriptions = new Map<string, 0 | 1>()
   const parse = parser()
   const takePiece = wholePackets(limits.maxPacketBytes, (packets) => void parse.parse(packets))

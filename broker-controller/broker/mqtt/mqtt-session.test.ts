@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { generate, type Packet } from 'mqtt-packet'
 import { type Test, t, test } from 'tap'
-import { certificates } from '../testing/mqtt-clients.ts'
+import { certificates } from '../../testing/mqtt-clients.ts'
 import { connackCode } from './mqtt-encoding.ts'
-import { type MqttSession, mqttSession, type SessionHandler } from './mqtt-session.ts'
+import { type MqttSession, type MqttSessionHandler, mqttSession } from './mqtt-session.ts'
 
 const certs = await certificates()
 t.teardown(() => certs.remove())
@@ -14,7 +14,7 @@ const subscribe: Packet = { cmd: 'subscribe', messageId: 1, subscriptions: [{ to
 const message: Packet = { cmd: 'publish', topic: 'status', payload: '{}', qos: 0, retain: false, dup: false }
 
 /** A session and its client over TLS. The client does not read. */
-async function aSession(t: Test, handlerOf: (session: () => MqttSession) => Partial<SessionHandler> = () => ({})) {
+async function aSession(t: Test, handlerOf: (session: () => MqttSession) => Partial<MqttSessionHandler> = () => ({})) {
   const { ca, certificate, key } = certs.server
   const server = createServer({ cert: certificate, key })
   server.listen(0, '127.0.0.1')
