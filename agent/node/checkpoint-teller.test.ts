@@ -53,7 +53,7 @@ test('what that very store wanted before the node was deleted there does not com
 })
 
 test('pods that the controller does not take back are told of', async (t) => {
-  const because = 'Pod default/web of node pi-1 is not taken back'
+  const because = 'Pod default/web of node pi-1 was not restored'
   const { teller, sent, clock, answers, log } = node(t, known)
   answers.push({ status: 201, body: { kind: 'Status', message: because }, dateHeader: undefined })
   teller.desired(asking)

@@ -15,7 +15,7 @@ import { ageOf, tableColumns } from './handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from './handlers/strategy.ts'
 import { namespaceDeletion } from './namespace-deletion.ts'
 
-/** A workload that no other file has heard of: its schema, its row and its strategy are all there is. */
+/** A workload that no other file refers to: a schema, a table row and a strategy are enough. */
 const WidgetSchema = object({
   apiVersion: oneOf('example.com/v1'),
   kind: oneOf('Widget'),

@@ -46,7 +46,7 @@ test('the plain lists lead from the groups to every kind', async (t) => {
   }
 })
 
-test('the aggregated lists say the same in two answers', async (t) => {
+test('the aggregated lists describe the same resources in two answers', async (t) => {
   const answers = [
     discoveryAnswer('/api', aggregated, builtInKinds),
     discoveryAnswer('/apis', aggregated, builtInKinds),

@@ -311,7 +311,7 @@ items:
     await marked.stop()
   })
 
-  await t.test('deletes a node, and is told what is not there any more', async (t) => {
+  await t.test('deletes a node, and reports what is not found', async (t) => {
     await ok(['create', '-f', '-'], '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "pi-99"}}')
     t.equal((await ok(['delete', 'node', 'pi-99'])).stdout, 'node "pi-99" deleted\n')
     const missing = await kubectl(['get', 'node', 'pi-99'])
@@ -321,7 +321,7 @@ items:
 
   await t.test('explains what was refused', async (t) => {
     const stranger = await api.kubeconfigFor('eve', api.issueFor({ user: 'eve', groups: [] }))
-    const lost = await api.kubeconfigFor('nobody')
+    const lost = await api.kubeconfigFor('stranger')
     const token = join(api.folder, 'token')
     await writeFile(token, 'abcdef.0123456789abcdef')
     const invalid =

@@ -3,7 +3,7 @@ import { nodeIdentity } from '../../api/identity.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { podsPath, sentNode, sentPod } from '../testing/sent-objects.ts'
 
-test('a node writes about itself and nobody else', async (t) => {
+test('a node writes only its own objects', async (t) => {
   const { ask } = await anApi(t)
   const as = nodeIdentity('pi-01')
   t.match(await ask('POST', '/api/v1/nodes', { as, body: sentNode('pi-02') }), { code: 403 })

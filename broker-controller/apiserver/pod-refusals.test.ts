@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { causes, create, createdPod, fields, pod } from '../testing/admitting.ts'
 
-test('all that is wrong with a pod is said at once, with the field', async (t) => {
+test('all errors of a pod are reported at once, each with its field', async (t) => {
   const wrong = pod(
     {
       containers: [
@@ -164,9 +164,9 @@ test('init containers are checked as containers are; only sidecars may be probed
     'spec.initContainers[1].restartPolicy',
     'spec.initContainers[2].lifecycle',
   ]
-  const told = fields(() => create('pods', asked))
+  const invalid = fields(() => create('pods', asked))
   t.same(
-    expected.filter((field) => !told.includes(field)),
+    expected.filter((field) => !invalid.includes(field)),
     [],
   )
 })
@@ -189,8 +189,8 @@ test('probes and hooks have Kubernetes’ defaults and limits', async (t) => {
       lifecycle: { preStop: { sleep: { seconds: 11 } }, postStart: { exec: {} } },
     },
   )
-  const told = fields(() => create('pods', wrong)).map((field) => field.replace('spec.containers[0].', ''))
-  t.same(told, [
+  const invalid = fields(() => create('pods', wrong)).map((field) => field.replace('spec.containers[0].', ''))
+  t.same(invalid, [
     'livenessProbe.tcpSocket',
     'livenessProbe.tcpSocket.port',
     'livenessProbe.successThreshold',

@@ -43,7 +43,7 @@ test('a rehearsal answers as the real thing and keeps nothing', async (t) => {
   t.match(await ask('POST', `${configMapsPath}?dryRun=maybe`, { body: sentMap() }), { code: 400 })
 })
 
-test('one who may not is told so; nobody in particular even more so', async (t) => {
+test('a user without permission gets 403, also an anonymous one; an invalid token gets 401', async (t) => {
   const { ask } = await anApi(t)
   const as = { user: 'eve', groups: [] }
   t.match(await ask('GET', '/api/v1/nodes', { as }), {

@@ -3,42 +3,42 @@ import { builtInKinds } from '../control-plane.ts'
 import { routeOf } from './routes.ts'
 
 const none = new URLSearchParams()
-const told = (method: string, path: string, query = none) => {
+const routed = (method: string, path: string, query = none) => {
   const route = routeOf(method, path, query, builtInKinds)
   if (route.kind !== 'resource') return route
   const { resource, verb, namespace, name, subresource } = route
   return [verb, resource.name, namespace, name, subresource]
 }
 
-test('a path and a method say which objects are meant and what shall happen to them', async (t) => {
-  t.same(told('GET', '/api/v1/nodes'), ['list', 'nodes', '', '', ''])
-  t.same(told('HEAD', '/api/v1/nodes/pi-01'), ['get', 'nodes', '', 'pi-01', ''])
-  t.same(told('GET', '/api/v1/pods'), ['list', 'pods', '', '', ''], 'of all namespaces')
-  t.same(told('POST', '/api/v1/namespaces/default/pods'), ['create', 'pods', 'default', '', ''])
-  t.same(told('DELETE', '/api/v1/namespaces/default/pods'), ['deletecollection', 'pods', 'default', '', ''])
-  t.same(told('PUT', '/api/v1/namespaces/default/pods/web/status'), ['update', 'pods', 'default', 'web', 'status'])
-  t.same(told('POST', '/api/v1/namespaces/default/pods/web/binding'), ['create', 'pods', 'default', 'web', 'binding'])
+test('a path and a method give the resource and the verb', async (t) => {
+  t.same(routed('GET', '/api/v1/nodes'), ['list', 'nodes', '', '', ''])
+  t.same(routed('HEAD', '/api/v1/nodes/pi-01'), ['get', 'nodes', '', 'pi-01', ''])
+  t.same(routed('GET', '/api/v1/pods'), ['list', 'pods', '', '', ''], 'of all namespaces')
+  t.same(routed('POST', '/api/v1/namespaces/default/pods'), ['create', 'pods', 'default', '', ''])
+  t.same(routed('DELETE', '/api/v1/namespaces/default/pods'), ['deletecollection', 'pods', 'default', '', ''])
+  t.same(routed('PUT', '/api/v1/namespaces/default/pods/web/status'), ['update', 'pods', 'default', 'web', 'status'])
+  t.same(routed('POST', '/api/v1/namespaces/default/pods/web/binding'), ['create', 'pods', 'default', 'web', 'binding'])
   const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
-  t.same(told('PATCH', `${leases}/pi-01`), ['patch', 'leases', 'kube-node-lease', 'pi-01', ''])
+  t.same(routed('PATCH', `${leases}/pi-01`), ['patch', 'leases', 'kube-node-lease', 'pi-01', ''])
 })
 
 test('a namespace is an object, and a place for others', async (t) => {
-  t.same(told('GET', '/api/v1/namespaces'), ['list', 'namespaces', '', '', ''])
-  t.same(told('GET', '/api/v1/namespaces/pods'), ['get', 'namespaces', '', 'pods', ''], 'whatever it is called')
-  t.same(told('PUT', '/api/v1/namespaces/team/status'), ['update', 'namespaces', '', 'team', 'status'])
+  t.same(routed('GET', '/api/v1/namespaces'), ['list', 'namespaces', '', '', ''])
+  t.same(routed('GET', '/api/v1/namespaces/pods'), ['get', 'namespaces', '', 'pods', ''], 'whatever it is called')
+  t.same(routed('PUT', '/api/v1/namespaces/team/status'), ['update', 'namespaces', '', 'team', 'status'])
 })
 
-test('a list becomes a watch when the query says so', async (t) => {
+test('watch=true makes a list a watch', async (t) => {
   for (const query of ['watch=true', 'watch=1', 'watch']) {
-    t.same(told('GET', '/api/v1/nodes', new URLSearchParams(query)), ['watch', 'nodes', '', '', ''], query)
+    t.same(routed('GET', '/api/v1/nodes', new URLSearchParams(query)), ['watch', 'nodes', '', '', ''], query)
   }
-  t.same(told('GET', '/api/v1/nodes', new URLSearchParams('watch=false')), ['list', 'nodes', '', '', ''])
+  t.same(routed('GET', '/api/v1/nodes', new URLSearchParams('watch=false')), ['list', 'nodes', '', '', ''])
 })
 
 test('names may hold any character, encoded', async (t) => {
   const csr = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
-  t.match(told('GET', `${csr}/system%3Anode%2Fa`), { 3: 'system:node/a' })
-  t.match(told('GET', `${csr}/100%`), { 3: '100%' }, 'what is no encoding is taken as it stands')
+  t.match(routed('GET', `${csr}/system%3Anode%2Fa`), { 3: 'system:node/a' })
+  t.match(routed('GET', `${csr}/100%`), { 3: '100%' }, 'what is no encoding is taken as it stands')
 })
 
 test('what is no object of ours is a path', async (t) => {
@@ -52,7 +52,7 @@ test('what is no object of ours is a path', async (t) => {
     '/api/v1/pods/web',
     '/api/v1/namespaces/default/nodes',
   ]) {
-    t.match(told('GET', path), { kind: 'path', verb: 'get', path })
+    t.match(routed('GET', path), { kind: 'path', verb: 'get', path })
   }
 })
 
@@ -66,6 +66,6 @@ test('some things cannot be done at some places', async (t) => {
     ['DELETE', '/api/v1/nodes/pi-01/status'],
     ['OPTIONS', '/api/v1/nodes'],
   ] as const) {
-    t.match(told(method, path), { kind: 'not-allowed' }, `${method} ${path}`)
+    t.match(routed(method, path), { kind: 'not-allowed' }, `${method} ${path}`)
   }
 })

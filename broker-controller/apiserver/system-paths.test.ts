@@ -16,7 +16,7 @@ const get = (path: string, readiness: readonly ReadinessCheck[] = []) => {
   return systemAnswer({ verb: 'get', path: at, query: new URLSearchParams(query), accept: undefined }, needs)
 }
 
-test('we are ready when everything we need is well; until then every part is told', async (t) => {
+test('readyz is ok when every check passes; until then it lists each check', async (t) => {
   const well: ReadinessCheck = { name: 'store', check: async () => undefined }
   const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
   t.match(await get('/readyz', [well]), { code: 200, text: 'ok' })

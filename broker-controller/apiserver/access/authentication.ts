@@ -139,9 +139,9 @@ function authenticated({ user, groups }: Identity): Identity {
 
 function certificateRefusal({ trusted, validSinceMs, validUntilMs }: ClientCertificate, nowMs: number): string {
   const now = `the time here is ${timeText(nowMs)}`
-  if (nowMs < validSinceMs) return `the client certificate is good from ${timeText(validSinceMs)} on; ${now}`
+  if (nowMs < validSinceMs) return `the client certificate is not valid before ${timeText(validSinceMs)}; ${now}`
   if (nowMs >= validUntilMs) return `the client certificate expired at ${timeText(validUntilMs)}; ${now}`
-  return trusted ? 'the client certificate names nobody' : `the client certificate is not good here; ${now}`
+  return trusted ? 'the client certificate has no user name' : `the client certificate is not trusted here; ${now}`
 }
 
 function timeText(ms: number): string {
@@ -150,7 +150,7 @@ function timeText(ms: number): string {
 
 const impersonation = /^impersonate-/i
 
-/** Acting as somebody else is not supported; ignoring the wish would run the command as the caller. */
+/** Impersonation is not supported; ignoring its headers would run the command as the caller. */
 export function refuseImpersonation({ user }: Identity, headers: readonly string[]): void {
   if (!headers.some((name) => impersonation.test(name))) return
   throw new ApiError('Forbidden', `User "${user}" cannot impersonate: this API server does not support it`)

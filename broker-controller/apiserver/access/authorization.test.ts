@@ -128,21 +128,21 @@ test('the group without a node’s name, or the name without the group, opens no
   t.notOk(may({ user: 'eve', groups: ['system:nodes'] }, about({ name: 'eve' })))
 })
 
-test('a refusal says who, what and where', async (t) => {
-  const told = (attributes: Attributes) => {
+test('a denial names the user, the verb and the resource', async (t) => {
+  const denialOf = (attributes: Attributes) => {
     const decision = authorize(stranger, attributes)
     return decision.allowed ? '' : decision.message
   }
   t.equal(
-    told(about({ verb: 'list' })),
+    denialOf(about({ verb: 'list' })),
     'nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope',
   )
   t.equal(
-    told(
+    denialOf(
       about({ group: 'coordination.k8s.io', resource: 'leases', namespace: 'ns', name: 'x', subresource: 'status' }),
     ),
     'leases.coordination.k8s.io "x" is forbidden: User "eve" cannot get resource "leases/status" in API group ' +
       '"coordination.k8s.io" in the namespace "ns"',
   )
-  t.equal(told(path('/metrics')), 'forbidden: User "eve" cannot get path "/metrics"')
+  t.equal(denialOf(path('/metrics')), 'forbidden: User "eve" cannot get path "/metrics"')
 })

@@ -56,7 +56,7 @@ test('a node puts nothing in the way of its deletion', async (t) => {
   t.equal(nodeRestriction('pi-01', 'nodes', held, held), undefined)
 })
 
-test('labels that say where a node stands are not its own to write', async (t) => {
+test('a node may not set the labels of its topology', async (t) => {
   const labelled = (key: string) => nodeRestriction('pi-01', 'nodes', aNode({ labels: { [key]: 'x' } }), aNode())
   for (const key of [
     'site',
@@ -144,7 +144,7 @@ test('a node asks for certificates in its own name only', async (t) => {
   t.match(asked('system:node:pi-02'), /CN=system:node:pi-01, not "system:node:pi-02"/)
   t.match(asked(undefined), /CN=system:node:pi-01/)
   t.match(asked('system:node:pi-02', 'kubernetes.io/kubelet-serving'), /CN=system:node:pi-01/)
-  t.equal(asked('anything', 'example.com/other'), undefined, 'other signers know what they want')
+  t.equal(asked('anything', 'example.com/other'), undefined, 'other signers have their own rules')
 })
 
 test('a node keeps its own lease only', async (t) => {

@@ -7,12 +7,12 @@ import { type FleetObjects, fleetFamilies } from './fleet-metrics.ts'
 
 const none = { nodes: [], pods: [], namespaces: [], leases: [], budgets: [] }
 
-function told(objects: Partial<FleetObjects>) {
+function samplesOf(objects: Partial<FleetObjects>) {
   const families = readMetrics([...metricsText(fleetFamilies({ ...none, ...objects }))].join(''))
   return (name: string) => families.get(name)?.samples ?? []
 }
 
-test('a node is told of as kube-state-metrics does', async (t) => {
+test('a node has the metrics of kube-state-metrics', async (t) => {
   const plain = aNode({ name: 'pi-1', ready: 'True' })
   const node = {
     ...plain,
@@ -20,7 +20,7 @@ test('a node is told of as kube-state-metrics does', async (t) => {
     spec: { unschedulable: true, taints: [{ key: 'a/b', value: 'c', effect: 'NoSchedule' }] },
     status: { ...plain.status, capacity: { cpu: '3500m', memory: '1Gi', pods: '110', 'example.com/cam': '2' } },
   } as const
-  const samples = told({ nodes: [node] })
+  const samples = samplesOf({ nodes: [node] })
   t.match(samples('kube_node_info'), [{ labels: { node: 'pi-1', kubelet_version: /./ }, value: 1 }])
   t.same(samples('kube_node_role'), [{ labels: { node: 'pi-1', role: 'worker' }, value: 1 }])
   t.same(samples('kube_node_spec_unschedulable'), [{ labels: { node: 'pi-1' }, value: 1 }])
@@ -45,7 +45,7 @@ test('a node is told of as kube-state-metrics does', async (t) => {
   )
 })
 
-test('a pod and its containers are told of as kube-state-metrics does', async (t) => {
+test('a pod and its containers have the metrics of kube-state-metrics', async (t) => {
   const plain = aPod({ name: 'web', nodeName: 'pi-1' })
   const pod: Pod = {
     ...plain,
@@ -75,7 +75,7 @@ test('a pod and its containers are told of as kube-state-metrics does', async (t
       ],
     },
   }
-  const samples = told({ pods: [pod] })
+  const samples = samplesOf({ pods: [pod] })
   const base = { namespace: 'default', pod: 'web', uid: 'u1' }
   const inside = { ...base, container: 'server' }
   t.match(samples('kube_pod_info'), [{ labels: { ...base, node: 'pi-1', created_by_kind: 'DaemonSet' }, value: 1 }])

@@ -51,7 +51,7 @@ async function pod(store: Store, name: string, uid: string, nodeName: string) {
   await store.create('pods', { ...rest, metadata: given } as Pod)
 }
 
-/** Asks, and lets so much time pass that it is answered whoever answers. */
+/** Sends a request, and advances the clock until it is answered, with or without the nodes. */
 async function patiently({ ask, clock }: Awaited<ReturnType<typeof aFleet>>, ...given: Parameters<Ask>) {
   const answer = ask(...given)
   for (let i = 0; i < 60; i++) await clock.advance(100)
@@ -61,7 +61,7 @@ async function patiently({ ask, clock }: Awaited<ReturnType<typeof aFleet>>, ...
 const names = (body: Document) =>
   (body['items'] as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name)
 
-test('who looks at nodes has them asked once, and is told what they say', async (t) => {
+test('a query polls each node once and returns what the nodes report', async (t) => {
   const fleet = await aFleet(t)
   const first = fleet.ask('GET', `${group}/nodes`)
   await fleet.clock.settle()
@@ -86,7 +86,7 @@ test('who looks at nodes has them asked once, and is told what they say', async 
   })
   t.same(names((await fleet.ask('GET', `${group}/nodes?labelSelector=zone%3Db`)).body), ['pi-2'])
   t.match((await fleet.ask('GET', `${group}/nodes/pi-1`)).body, { kind: 'NodeMetrics', metadata: { name: 'pi-1' } })
-  t.same(fleet.asks(), [], 'they still tell')
+  t.same(fleet.asks(), [], 'they still report')
   await fleet.clock.advance(31_000)
   await fleet.ask('GET', `${group}/nodes`)
   t.equal(fleet.asks().length, 2, 'and are asked to go on')
@@ -94,7 +94,7 @@ test('who looks at nodes has them asked once, and is told what they say', async 
   t.equal(fleet.usage.newest('pi-1'), undefined, 'old figures are none')
 })
 
-test('a node that does not answer keeps nobody waiting twice, one that is not heard of not once', async (t) => {
+test('a query waits once for a node that does not answer, and never for one that is not Ready', async (t) => {
   const fleet = await aFleet(t)
   await node(fleet.store, 'pi-3', {}, 'Unknown')
   const first = fleet.ask('GET', `${group}/nodes`)
@@ -106,7 +106,7 @@ test('a node that does not answer keeps nobody waiting twice, one that is not he
   t.same(names((await fleet.ask('GET', `${group}/nodes`)).body), ['pi-1'], 'at once')
 })
 
-test('a node tells of the pods that are bound to it, and of no others', async (t) => {
+test('usage is accepted only for pods that are bound to the reporting node', async (t) => {
   const fleet = await aFleet(t)
   fleet.usage.told('pi-1', { time, windowSeconds: 10, summary: summary('pi-1', 'u1', 'u2', 'u9') })
   const { body } = await patiently(fleet, 'GET', `${group}/pods`)
@@ -129,7 +129,7 @@ test('a node tells of the pods that are bound to it, and of no others', async (t
   })
 })
 
-test('a node’s own summary is what it says when it is asked for all of it', async (t) => {
+test('the summary of a node is what the node reports when it is polled for all of it', async (t) => {
   const fleet = await aFleet(t)
   const asked = fleet.ask('GET', '/api/v1/nodes/pi-1:10250/proxy/stats/summary')
   await fleet.clock.settle()
@@ -167,7 +167,7 @@ test('forgotten usage leaves nothing behind', async (t) => {
   t.equal(usage.sweep(), false)
 })
 
-test('a node that tells of impossible amounts keeps nobody from reading what the others tell', async (t) => {
+test('impossible amounts from one node do not hide the usage of the others', async (t) => {
   const fleet = await aFleet(t)
   const first = fleet.ask('GET', `${group}/nodes`)
   await fleet.clock.settle()

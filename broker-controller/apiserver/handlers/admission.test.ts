@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { aLease, aNode } from '../../../api/testing/builders.ts'
 import { create, createdPod, fields, pod, update } from '../../testing/admitting.ts'
 
-test('a new node is not ready until a controller has seen it Ready, whatever it says of itself', async (t) => {
+test('a new node is not ready until a controller has seen it Ready, whatever it reports', async (t) => {
   const notReady = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' } as const
   const camera = { key: 'camera', effect: 'NoExecute' } as const
   const { metadata, ...pi } = aNode({ ready: 'True', taints: [camera] })
@@ -37,7 +37,7 @@ test('names, labels and annotations are checked', async (t) => {
   )
 })
 
-test("what is the server's to say is not taken from a client", async (t) => {
+test('fields that the server sets are ignored in what a client sends', async (t) => {
   const claimed = {
     uid: 'mine',
     creationTimestamp: '2000-01-01T00:00:00Z',

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { anApi, type Document, patchTypes } from '../../testing/api-in-memory.ts'
 import { configMapsPath, podsPath, sentMap, sentNode, sentPod } from '../../testing/sent-objects.ts'
 
-test('what the server says about an object is not for the client to write', async (t) => {
+test('a client cannot change the metadata that the server sets', async (t) => {
   const { ask } = await anApi(t)
   const { body } = await ask('POST', podsPath, {
     body: {

@@ -59,7 +59,7 @@ test('a finalizer holds a pod beyond its grace, and its node beyond the finalize
 
   t.match(await ask('DELETE', path('a')), { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } })
   await ask('PATCH', path('a'), drop)
-  t.match(await ask('GET', path('a')), { code: 200 }, 'its node has not said that it is done')
+  t.match(await ask('GET', path('a')), { code: 200 }, 'its node has not reported that its containers stopped')
   const again = { body: { gracePeriodSeconds: 60 } }
   t.match(await ask('DELETE', path('a'), again), { body: { metadata: { deletionGracePeriodSeconds: 30 } } })
   const sooner = { body: { gracePeriodSeconds: 5, propagationPolicy: 'Background' } }

@@ -43,7 +43,7 @@ test('a long list comes in pages, all of them with the version of the first', as
   t.throws(() => pageOf(query('limit=-1')), { code: 400 })
 })
 
-test('a watch begins where it is told to', async (t) => {
+test('a watch begins at the resourceVersion of the request', async (t) => {
   const start = (text: string) => watchStart(query(text), '5')
   t.match(start(''), { from: undefined, markInitialEnd: false }, 'with everything there is')
   t.match(start('resourceVersion=0'), { from: undefined })

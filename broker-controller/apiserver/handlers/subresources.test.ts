@@ -69,7 +69,7 @@ test('a certificate is asked for by one and granted by another', async (t) => {
   t.match(
     asked,
     { code: 201, body: { spec: { username: 'system:bootstrap:abcdef' } } },
-    'who asks is not for it to say',
+    'the server sets the user name',
   )
   const path = `${csrs}/node-csr-1`
   t.match(await ask('GET', path, { as: machine }), { code: 200 })

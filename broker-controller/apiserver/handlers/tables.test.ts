@@ -17,8 +17,8 @@ const row = (resource: BuiltInName, object: BuiltInTypes[BuiltInName]) => {
   return Object.fromEntries((rows[0]?.cells ?? []).map((cell, index) => [names[index], cell]))
 }
 
-test('a duration is told in few words', async (t) => {
-  const said: [number, string][] = [
+test('a duration is printed as kubectl does', async (t) => {
+  const durations: [number, string][] = [
     [-2.5, '<invalid>'],
     [-1, '0s'],
     [119, '119s'],
@@ -38,10 +38,10 @@ test('a duration is told in few words', async (t) => {
     [730 * 86_400, '2y'],
     [9 * 365 * 86_400, '9y'],
   ]
-  for (const [seconds, words] of said) t.equal(humanDuration(seconds * 1000), words)
+  for (const [seconds, words] of durations) t.equal(humanDuration(seconds * 1000), words)
 })
 
-test('a table says what its columns are, and whose each row is', async (t) => {
+test('a table describes its columns, and the object of each row', async (t) => {
   const node = aNode()
   const table = tableOf(kinds.nodes, [node], wish)
   t.match(table, { kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata: { resourceVersion: '7' } })
@@ -56,7 +56,7 @@ test('a table says what its columns are, and whose each row is', async (t) => {
   t.notOk('object' in (tableOf(kinds.nodes, [node], { ...wish, includeObject: 'None' }).rows[0] ?? {}))
 })
 
-test('a node says whether it is ready, what it is for, and what it runs', async (t) => {
+test('the row of a node shows its status, its roles and its versions', async (t) => {
   t.same(row('nodes', aNode({ name: 'pi-01' })), {
     Name: 'pi-01',
     Status: 'Ready',
@@ -94,7 +94,7 @@ const podWith = (containerStatuses: readonly ContainerStatus[], status: Pod['sta
   aPod({ phase: 'Running', status: { containerStatuses, ...status } })
 const ready = { conditions: [{ type: 'Ready', status: 'True' }] } as const
 
-test('a pod says in one word how its containers are', async (t) => {
+test('the status of a pod sums up its containers in one word', async (t) => {
   const word = (pod: Pod) => row('pods', pod)['Status']
   t.equal(word(aPod()), 'Pending')
   t.equal(word(podWith([running()])), 'Running')
@@ -116,7 +116,7 @@ test('a pod says in one word how its containers are', async (t) => {
   t.equal(word(aPod({ status: { conditions: [gated] } })), 'SchedulingGated')
 })
 
-test('a pod that initializes says how far it is', async (t) => {
+test('a pod that initializes shows its progress', async (t) => {
   const initContainers = [{ name: 'one' }, { name: 'two' }]
   const word = (...initContainerStatuses: ContainerStatus[]) =>
     row('pods', aPod({ spec: { initContainers }, status: { initContainerStatuses } }))['Status']
@@ -127,7 +127,7 @@ test('a pod that initializes says how far it is', async (t) => {
   t.equal(word(over, running({ name: 'two', state: { terminated: { exitCode: 2 } } })), 'Init:ExitCode:2')
 })
 
-test('a pod counts its ready containers and restarts, and says where it is', async (t) => {
+test('the row of a pod shows ready containers, restarts and addresses', async (t) => {
   const crashed = { terminated: { exitCode: 1, finishedAt: '2026-01-01T00:05:00Z' } }
   const pod = aPod({
     nodeName: 'pi-01',
@@ -153,7 +153,7 @@ test('a pod counts its ready containers and restarts, and says where it is', asy
   t.match(over.rows[0], { conditions: [{ type: 'Completed', status: 'True', reason: 'Succeeded' }] })
 })
 
-test('events say when, what and about whom', async (t) => {
+test('the row of an event shows its time, reason and object', async (t) => {
   const event: Event = {
     apiVersion: 'v1',
     kind: 'Event',

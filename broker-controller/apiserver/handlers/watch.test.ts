@@ -108,11 +108,11 @@ test('an object that begins to match is added, one that ceases to is deleted', a
   )
   await store.delete('configmaps', { namespace: 'default', name: 'a' })
   await store.create('configmaps', aMap('b', { app: 'web' }))
-  t.same(await next(1), ['ADDED b'], 'that it is gone altogether is no news')
+  t.same(await next(1), ['ADDED b'], 'its deletion is not sent, because it did not match before')
   end()
 })
 
-test('a version that is forgotten, or was never given out, is told so in the stream', async (t) => {
+test('a compacted or unknown resourceVersion gives an ERROR event in the stream', async (t) => {
   const { store, line, next } = watching({ from: '1' }, 2)
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await store.create('configmaps', aMap(name))
   t.match(await line(), {
@@ -123,7 +123,7 @@ test('a version that is forgotten, or was never given out, is told so in the str
   t.match(await watching({ from: '99' }).line(), { type: 'ERROR', object: { code: 410 } })
 })
 
-test('a quiet watch hears each minute how far it is', async (t) => {
+test('a quiet watch gets a bookmark each minute', async (t) => {
   const { store, clock, line, end } = watching({ from: '0', bookmarks: true })
   await store.create('configmaps', aMap('a'))
   t.match(await line(), { type: 'ADDED', object: { metadata: { resourceVersion: '1' } } })
@@ -144,7 +144,7 @@ test('a quiet watch hears each minute how far it is', async (t) => {
   end()
 })
 
-test('a watch ends when its time is over, and when nobody listens any more', async (t) => {
+test('a watch ends after its timeout, and when the client disconnects', async (t) => {
   const { clock, line } = watching({ timeoutMs: 5000 })
   const last = line()
   await clock.advance(5000)

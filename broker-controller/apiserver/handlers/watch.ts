@@ -12,9 +12,9 @@ export type WatchOptions = {
   /** Show what follows this version; undefined: first everything there is, then what follows. */
   readonly from: string | undefined
   readonly matches: (object: AnyStored) => boolean
-  /** Tell the version now and then, so that a quiet watcher need not start over after a break. */
+  /** Send the version each minute, so that a quiet watch can resume after a lost connection. */
   readonly bookmarks: boolean
-  /** Say with a bookmark where the initial events end. */
+  /** Send a bookmark at the end of the initial events (`sendInitialEvents`, KEP-3157). */
   readonly markInitialEnd: boolean
   readonly timeoutMs: number | undefined
   /** The object as this client reads it: itself, a table of one row, its metadata. `first`: nothing was shown before. */

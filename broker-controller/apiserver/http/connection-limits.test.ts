@@ -99,7 +99,7 @@ test('what is no HTTP, and headers that are too large, are answered and counted'
   t.same([await refusals('NotHTTP'), await refusals('HeadersTooLarge')], [1, 1])
 })
 
-test('strangers hold a bounded number of connections: the oldest is closed, and nobody is locked out', async (t) => {
+test('connections without a client certificate are bounded: the oldest is closed for a new one', async (t) => {
   for (const [connectionLimits, reason] of [
     [{ strangersPerAddress: 3 }, 'AddressLimit'],
     [{ strangers: 3 }, 'StrangerLimit'],

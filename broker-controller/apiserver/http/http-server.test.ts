@@ -69,13 +69,13 @@ test('requests over TLS', async (t) => {
     },
   )
 
-  await t.test('who comes without a certificate is nobody in particular', async (t) => {
+  await t.test('a client without a certificate is anonymous', async (t) => {
     t.match(await send(api, '/healthz'), { code: 200, text: 'ok', headers: { 'content-type': /^text\/plain/ } })
     const refused = await send(api, '/api/v1/nodes')
     t.match(refused, { code: 403, headers: { 'content-type': 'application/json' }, text: /system:anonymous/ })
   })
 
-  await t.test('a certificate of our authority says who comes', async (t) => {
+  await t.test('a client certificate of the own CA identifies the client', async (t) => {
     t.match(await send(api, '/api/v1/nodes', { certificate: admin }), { code: 200, text: /NodeList/ })
     const metrics = await send(api, '/metrics', { certificate: admin })
     t.match(
@@ -84,15 +84,21 @@ test('requests over TLS', async (t) => {
     )
   })
 
-  await t.test('an expired certificate, one of another authority and one for servers are told so', async (t) => {
-    const longAgo = Date.now() - 30 * 24 * 3600_000
-    const expired = api.issueFor(administrator, { nowMs: longAgo, lifeMs: 3600_000 })
-    t.match(await send(api, '/version', { certificate: expired }), { code: 401, text: /expired at .*the time here is/ })
-    const other = await startApi({ log: quietLog(t) })
-    const foreign = await send(api, '/version', { certificate: other.issueFor(administrator) })
-    await other.stop()
-    t.match(foreign, { code: 401, text: /not good here/ })
-  })
+  await t.test(
+    'an expired certificate, one of another CA and a server certificate are rejected with the reason',
+    async (t) => {
+      const longAgo = Date.now() - 30 * 24 * 3600_000
+      const expired = api.issueFor(administrator, { nowMs: longAgo, lifeMs: 3600_000 })
+      t.match(await send(api, '/version', { certificate: expired }), {
+        code: 401,
+        text: /expired at .*the time here is/,
+      })
+      const other = await startApi({ log: quietLog(t) })
+      const foreign = await send(api, '/version', { certificate: other.issueFor(administrator) })
+      await other.stop()
+      t.match(foreign, { code: 401, text: /not trusted here/ })
+    },
+  )
 
   await t.test('a command line of a hundred kilobytes is a long address, not an error', async (t) => {
     t.match(await send(api, `/version?x=${'x'.repeat(120_000)}`), { code: 200 })
@@ -232,7 +238,7 @@ test('a long list arrives whole, in pieces, and its connection serves on', async
   t.same([headOnly.port, table.port], [listed.port, listed.port], 'all on one connection')
 })
 
-test('a server on its way out tells clients to ask again', async (t) => {
+test('a server that shuts down asks clients to retry', async (t) => {
   const [open, closed] = [memoryStore({ clock: systemClock }), memoryStore({ clock: systemClock })]
   await closed.close()
   const api = await startApi({ log: quietLog(t), over: { store: { ...open, update: closed.update } } })
@@ -303,7 +309,7 @@ test('a request whose client goes away gives its seat back', async (t) => {
   await executing(0)
 })
 
-test('a port that is taken is said so', async (t) => {
+test('a port in use is reported', async (t) => {
   const api = await startApi({ log: quietLog(t) })
   t.teardown(api.stop)
   const second = startApi({ log: quietLog(t), over: { port: api.port } })

@@ -17,14 +17,14 @@ const granted = (pod: Pod, ...budgets: readonly BudgetOverrides[]) =>
     now,
   )
 
-test('a pod that no budget speaks of may go', async (t) => {
+test('a pod that no budget selects may be evicted', async (t) => {
   t.match(granted(web()), { grant: 'free' })
   t.match(granted(web({ labels: { app: 'db' } }), {}), { grant: 'free' })
   t.match(granted(web(), { spec: { selector: undefined } as never }), { grant: 'free' }, 'a selector must be there')
   t.match(granted(web({ labels: {} }), { spec: { selector: {} } }), { grant: 'refused' }, 'an empty one means all')
 })
 
-test('a pod whose end is no loss goes whatever its budget says', async (t) => {
+test('a pod that is finished, pending or being deleted is evicted without its budget', async (t) => {
   for (const phase of ['Pending', 'Succeeded', 'Failed'] as const) {
     t.match(granted(web({ status: { phase } }), {}), { grant: 'free' }, phase)
   }
@@ -39,7 +39,7 @@ test('a disruption is taken from the budget, with the name of the pod', async (t
   })
 })
 
-test('a budget that has nothing left, knows too little, or is wrong refuses in its own way', async (t) => {
+test('a budget that is used up, not yet computed or invalid denies the eviction, each with its reason', async (t) => {
   const refusals: readonly [BudgetOverrides['status'], number, string | undefined, number | undefined][] = [
     [
       { desiredHealthy: 2, currentHealthy: 2 },
@@ -77,7 +77,7 @@ test('a budget that has nothing left, knows too little, or is wrong refuses in i
   })
 })
 
-test('a pod that is not ready costs nothing, where enough others are well or its budget says so', async (t) => {
+test('an unready pod is evicted without its budget if enough others are healthy or the policy allows it', async (t) => {
   const ill = web({ status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] } })
   t.match(granted(ill, { status: { desiredHealthy: 2, currentHealthy: 2 } }), { grant: 'unready' })
   t.match(granted(ill, { status: { desiredHealthy: 2, currentHealthy: 1 } }), { grant: 'refused' })
@@ -101,7 +101,7 @@ async function running(store: Store) {
   return store.create('pods', { ...pod, metadata: given })
 }
 
-test('an evicted pod leaves with its grace and says why, and its budget knows', async (t) => {
+test('an evicted pod has its grace period and DisruptionTarget, and its budget is updated', async (t) => {
   const { ask, store } = await anApi(t)
   await running(store)
   const { metadata, ...budget } = aBudget({ status: { disruptionsAllowed: 1 } })

@@ -21,7 +21,7 @@ export function evictionGrant<B extends PodDisruptionBudget>(
   budgets: readonly B[],
   now: string,
 ): EvictionGrant<B> {
-  if (isNobodysLoss(pod)) return { grant: 'free' }
+  if (isFreeToEvict(pod)) return { grant: 'free' }
   const [budget, ...more] = budgets.filter((candidate) => selects(candidate, pod))
   if (budget === undefined) return { grant: 'free' }
   if (more.length > 0) {
@@ -57,7 +57,7 @@ function selects({ spec }: PodDisruptionBudget, { metadata }: Pod): boolean {
   return requirements?.ok === true && matchesLabels(requirements.value, metadata.labels)
 }
 
-function isNobodysLoss(pod: Pod): boolean {
+function isFreeToEvict(pod: Pod): boolean {
   const isPending = (pod.status?.phase ?? 'Pending') === 'Pending'
   return isPending || isFinished(pod) || pod.metadata.deletionTimestamp !== undefined
 }

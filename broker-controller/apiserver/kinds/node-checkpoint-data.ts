@@ -95,10 +95,10 @@ async function refuse(
   const { name = '', namespace = '' } = delivered.metadata
   const { kind } = delivered
   const copy = await keepCopy(resource, delivered, node, needs)
-  const where = copy === undefined ? 'it is not kept' : `its copy is Secret kube-system/${copy}`
-  const of = others.length === 0 ? 'the one that exists' : `what node ${others.join(', ')} delivered`
-  const message = `${kind} ${namespace}/${name} of node ${node} differs from ${of} and waits for an operator: ${where}`
-  warnLimited(needs, node, 'Content of a checkpoint contradicts other content', { node, because: message })
+  const where = copy === undefined ? 'no copy was kept' : `its copy is Secret kube-system/${copy}`
+  const of = others.length === 0 ? 'the existing object' : `what node ${others.join(', ')} delivered`
+  const message = `${kind} ${namespace}/${name} of node ${node} differs from ${of} and was not applied; an operator must decide: ${where}`
+  warnLimited(needs, node, 'Content of a node checkpoint was not applied: it differs', { node, because: message })
   for (const one of [node, ...others]) {
     const what = {
       type: 'Warning',
@@ -111,10 +111,10 @@ async function refuse(
   return [message]
 }
 
-/** A node has that many secrets and config maps only if it makes them up. */
+/** A node delivers more Secrets and ConfigMaps than this only if it invents them. */
 const mostCopies = 50
 
-/** The name of the Secret that keeps it, also where it is kept already; undefined where the node has too many. */
+/** The name of the Secret with the copy, new or existing; undefined where the node has too many. */
 async function keepCopy(
   resource: DataResource,
   delivered: Data,

@@ -21,9 +21,9 @@ const web = aPod({
   containers: [{ name: 'main', image: 'web:1', env }],
 })
 
-test('a store that began without its nodes learns their pods and what those name, as they were', async (t) => {
-  const { tell, get } = await fleet(t)
-  t.match(await tell({ pods: [web] }), { code: 201 })
+test('a restored store gets the pods of its nodes and what those refer to, unchanged', async (t) => {
+  const { deliver, get } = await fleet(t)
+  t.match(await deliver({ pods: [web] }), { code: 201 })
   const settings = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -36,27 +36,27 @@ test('a store that began without its nodes learns their pods and what those name
     metadata: { name: 'hidden', namespace: 'shop' },
     data: { b: 'Mg==' },
   }
-  t.match(await tell({ configMaps: [settings], secrets: [hidden] }), { code: 201 })
-  t.match(await tell({ complete: true }), { code: 201 })
+  t.match(await deliver({ configMaps: [settings], secrets: [hidden] }), { code: 201 })
+  t.match(await deliver({ complete: true }), { code: 201 })
   const learnt = await get('/api/v1/namespaces/shop/pods/web')
   t.match(learnt.body, { metadata: { uid: 'uid-web' }, spec: { nodeName: 'pi-1' } })
   t.equal((learnt.body['metadata'] as { ownerReferences?: unknown }).ownerReferences, undefined)
   t.match((await get('/api/v1/namespaces/shop/configmaps/settings')).body, { data: { a: '1' } })
   t.match((await get('/api/v1/namespaces/shop/secrets/hidden')).body, { data: { b: 'Mg==' } })
   t.match((await get('/api/v1/nodes/pi-1')).body, { metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } } })
-  t.match(await tell({ complete: true }), { code: 409, body: { message: /checkpoint was received already/ } })
+  t.match(await deliver({ complete: true }), { code: 409, body: { message: /checkpoint was already received/ } })
 })
 
 test('what is there already stays as it is', async (t) => {
-  const { tell, get } = await fleet(t)
-  await tell({ pods: [web] })
+  const { deliver, get } = await fleet(t)
+  await deliver({ pods: [web] })
   const other = aPod({ name: 'web', uid: 'uid-other', nodeName: 'pi-1', namespace: 'shop' })
-  t.match(await tell({ pods: [other] }), { code: 201 })
+  t.match(await deliver({ pods: [other] }), { code: 201 })
   t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'uid-web' } })
 })
 
 test('of two pods that had one name, the one that was made later is the one that is', async (t) => {
-  const { tell, get } = await fleet(t)
+  const { deliver, get } = await fleet(t)
   const made = (uid: string, creationTimestamp: string) =>
     aPod({ name: 'web', uid, nodeName: 'pi-1', namespace: 'shop', metadata: { creationTimestamp } })
   for (const [uid, time, left] of [
@@ -65,25 +65,25 @@ test('of two pods that had one name, the one that was made later is the one that
     ['first', '2024-01-01T00:00:00Z', 'second'],
     ['from the future', '2099-01-01T00:00:00Z', 'second'],
   ] as const) {
-    t.match(await tell({ pods: [made(uid, time)] }), { code: 201 })
+    t.match(await deliver({ pods: [made(uid, time)] }), { code: 201 })
     t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: left } })
   }
 })
 
-test('a pod that one node has told is not taken away by another, and that is said', async (t) => {
-  const { tell, get, events } = await fleet(t)
+test('a pod that one node delivered is not replaced by that of another, and an Event reports it', async (t) => {
+  const { deliver, get, events } = await fleet(t)
   const made = (uid: string, nodeName: string, creationTimestamp: string) =>
     aPod({ name: 'web', uid, nodeName, namespace: 'shop', metadata: { creationTimestamp } })
-  await tell({ pods: [made('honest', 'pi-2', '2024-01-01T00:00:00Z')] }, 'pi-2')
+  await deliver({ pods: [made('honest', 'pi-2', '2024-01-01T00:00:00Z')] }, 'pi-2')
   const sly = made('sly', 'pi-1', '2024-06-01T00:00:00Z')
-  const because = 'Pod shop/web (uid sly) of node pi-1 is not taken back: node pi-2 has a pod of that name'
-  t.match(await tell({ pods: [sly] }), { code: 201, body: { message: because } })
+  const because = 'Pod shop/web (uid sly) of node pi-1 was not restored: a pod with that name is bound to node pi-2'
+  t.match(await deliver({ pods: [sly] }), { code: 201, body: { message: because } })
   t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'honest' } })
   t.match(await events(), [{ reason: 'PodNotLearnt', message: because, involvedObject: { name: 'pi-1' } }])
 })
 
-test('of a pod that came with the backup the later one counts, until its own node has told it', async (t) => {
-  const { tell, get, store } = await fleet(t, { ...origin, sinceMs: Date.parse('2024-03-01T00:00:00Z') })
+test('a later pod replaces one from the backup, until the own node of that has delivered it', async (t) => {
+  const { deliver, get, store } = await fleet(t, { ...origin, sinceMs: Date.parse('2024-03-01T00:00:00Z') })
   const made = (name: string, uid: string, nodeName: string, creationTimestamp: string) =>
     aPod({ name, uid, nodeName, namespace: 'shop', metadata: { creationTimestamp } })
   const restore = async (pod: Pod) => {
@@ -92,22 +92,22 @@ test('of a pod that came with the backup the later one counts, until its own nod
   }
   const uidOf = async (name: string) => (await get(`/api/v1/namespaces/shop/pods/${name}`)).body['metadata']
   for (const name of ['moved', 'stayed']) await restore(made(name, `old-${name}`, 'pi-2', '2024-01-01T00:00:00Z'))
-  await tell({ pods: [made('stayed', 'old-stayed', 'pi-2', '2024-01-01T00:00:00Z')] }, 'pi-2')
+  await deliver({ pods: [made('stayed', 'old-stayed', 'pi-2', '2024-01-01T00:00:00Z')] }, 'pi-2')
   for (const name of ['moved', 'stayed']) {
-    await tell({ pods: [made(name, `new-${name}`, 'pi-1', '2024-02-01T00:00:00Z')] })
+    await deliver({ pods: [made(name, `new-${name}`, 'pi-1', '2024-02-01T00:00:00Z')] })
   }
   t.match(await uidOf('moved'), { uid: 'new-moved' })
   t.match(await uidOf('stayed'), { uid: 'old-stayed' })
   // Later than this store is: no node had it from the one before.
   await restore(made('ours', 'made-here', 'pi-2', '2024-03-02T00:00:00Z'))
-  t.match(await tell({ pods: [made('ours', 'sly', 'pi-1', '2024-03-03T00:00:00Z')] }), {
-    body: { message: /not taken/ },
+  t.match(await deliver({ pods: [made('ours', 'sly', 'pi-1', '2024-03-03T00:00:00Z')] }), {
+    body: { message: /was not restored/ },
   })
   t.match(await uidOf('ours'), { uid: 'made-here' })
 })
 
-test('a pod that waited when the backup was made is where it went since, and elsewhere only once that is said', async (t) => {
-  const { tell, get, store, events } = await fleet(t)
+test('a pod that was pending in the backup is bound to the node that delivers it, one that was bound stays', async (t) => {
+  const { deliver, get, store, events } = await fleet(t)
   for (const [name, nodeName] of [
     ['waits', ''],
     ['went', 'pi-2'],
@@ -115,7 +115,7 @@ test('a pod that waited when the backup was made is where it went since, and els
     const { metadata, spec } = aPod({ name, uid: `uid-${name}`, namespace: 'shop', nodeName })
     const { resourceVersion: _, ...own } = metadata
     await store.create('pods', { apiVersion: 'v1', kind: 'Pod', metadata: own, spec })
-    await tell({ pods: [aPod({ name, uid: `uid-${name}`, namespace: 'shop', nodeName: 'pi-1' })] })
+    await deliver({ pods: [aPod({ name, uid: `uid-${name}`, namespace: 'shop', nodeName: 'pi-1' })] })
   }
   t.match((await get('/api/v1/namespaces/shop/pods/waits')).body, {
     metadata: { uid: 'uid-waits' },
@@ -123,31 +123,31 @@ test('a pod that waited when the backup was made is where it went since, and els
     status: { conditions: [{ type: 'PodScheduled', status: 'True' }] },
   })
   t.match((await get('/api/v1/namespaces/shop/pods/went')).body, { spec: { nodeName: 'pi-2' } })
-  t.match(await events(), [{ message: /shop\/went .* is not taken back: node pi-2 has a pod of that name/ }])
+  t.match(await events(), [{ message: /shop\/went .* was not restored: a pod with that name is bound to node pi-2/ }])
 })
 
-test('what a node cannot tell whole does not stand in the way, and costs nothing that is there', async (t) => {
-  const { tell, get } = await fleet(t)
+test('an incomplete or invalid object in a checkpoint leaves what exists unchanged', async (t) => {
+  const { deliver, get } = await fleet(t)
   const made = (creationTimestamp: string): Pod => ({ ...web, metadata: { ...web.metadata, creationTimestamp } })
-  t.match(await tell({ pods: [made('2024-01-01T00:00:00Z')] }), { code: 201 })
-  // A node knows no annotations of a Secret.
+  t.match(await deliver({ pods: [made('2024-01-01T00:00:00Z')] }), { code: 201 })
+  // A node does not keep the annotations of a Secret.
   const account = {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { name: 'hidden', namespace: 'shop' },
     type: 'kubernetes.io/service-account-token',
   }
-  t.match(await tell({ secrets: [account] }), { code: 201 })
+  t.match(await deliver({ secrets: [account] }), { code: 201 })
   t.match((await get('/api/v1/namespaces/shop/secrets/hidden')).body, { type: account.type })
   const later = made('2024-01-02T00:00:00Z')
   const wrong = { ...later, metadata: { ...later.metadata, uid: 'later' }, spec: { ...later.spec, containers: [] } }
-  t.match(await tell({ pods: [wrong] }), { code: 422 })
+  t.match(await deliver({ pods: [wrong] }), { code: 422 })
   t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'uid-web' } })
 })
 
-test('a node has no say in what is not its own', async (t) => {
-  const { tell, get, ask } = await fleet(t)
-  t.match(await tell({ pods: [aPod({ name: 'far', uid: 'uid-far', nodeName: 'pi-2' })] }), { code: 400 })
+test('a node cannot deliver what is not its own', async (t) => {
+  const { deliver, get, ask } = await fleet(t)
+  t.match(await deliver({ pods: [aPod({ name: 'far', uid: 'uid-far', nodeName: 'pi-2' })] }), { code: 400 })
   const token = {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -161,9 +161,12 @@ test('a node has no say in what is not its own', async (t) => {
     namespace: 'kube-system',
     containers: [{ name: 'main', image: 'a:1', envFrom: [{ secretRef: { name: 'bootstrap-token-abcdef' } }] }],
   })
-  t.match(await tell({ pods: [naming] }), { code: 201, body: { message: /no node has a say in this namespace/ } })
+  t.match(await deliver({ pods: [naming] }), {
+    code: 201,
+    body: { message: /pods in this namespace are not accepted from checkpoints/ },
+  })
   t.match(await get('/api/v1/namespaces/kube-system/pods/sly'), { code: 404 })
-  t.match(await tell({ secrets: [token, unnamed] }), { code: 201 })
+  t.match(await deliver({ secrets: [token, unnamed] }), { code: 201 })
   t.match(await get('/api/v1/namespaces/kube-system/secrets/bootstrap-token-abcdef'), { code: 404 })
   t.match(await get('/api/v1/namespaces/default/secrets/unnamed'), { code: 404 })
   const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: 'store-2', complete: true }
@@ -176,28 +179,28 @@ test('a node has no say in what is not its own', async (t) => {
   })
 })
 
-test('a pod that no pod can be is refused with its fields, and nothing is said to be learnt', async (t) => {
-  const { tell, get } = await fleet(t)
+test('an invalid pod is rejected with its fields, and is not restored', async (t) => {
+  const { deliver, get } = await fleet(t)
   const odd = aPod({
     name: 'odd',
     uid: 'uid-odd',
     nodeName: 'pi-1',
     containers: [{ name: 'Not A Name', image: 'a:1' }],
   })
-  t.match(await tell({ pods: [odd] }), { code: 422, body: { message: /spec\.containers\[0\]\.name/ } })
+  t.match(await deliver({ pods: [odd] }), { code: 422, body: { message: /spec\.containers\[0\]\.name/ } })
   t.match(await get('/api/v1/namespaces/default/pods/odd'), { code: 404 })
 })
 
-test('a store that knows its nodes learns nothing, nor does one take what another asked for', async (t) => {
-  const wise = await fleet(t, { id: 'store-1', learns: false })
-  t.match(await wise.tell({ pods: [web] }), {
+test('a store that was not restored accepts no checkpoint, nor one that another store requested', async (t) => {
+  const normal = await fleet(t, { id: 'store-1', learns: false })
+  t.match(await normal.deliver({ pods: [web] }), {
     code: 409,
     body: { message: /checkpoints are accepted only after a restore/ },
   })
   const { ask } = await fleet(t)
   const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: 'store-1', pods: [web] }
   const answer = await ask('POST', path, { body, as: nodeIdentity('pi-1') })
-  t.match(answer, { code: 409, body: { message: /another store asked/ } })
+  t.match(answer, { code: 409, body: { message: /requested by another store/ } })
 })
 
 const aSecret = (text: string, name = 'hidden') => ({
@@ -212,32 +215,32 @@ const secretPath = '/api/v1/namespaces/shop/secrets/hidden'
 const naming = (nodeName: string, name = `web-${nodeName}`): Pod =>
   aPod({ name, uid: `uid-${name}`, nodeName, namespace: 'shop', containers: [{ name: 'main', image: 'web:1', env }] })
 
-test('a node that joined after the store began brings nothing, and waits for nothing', async (t) => {
-  const { tell, get } = await fleet(t)
+test('a node that joined after the store began delivers nothing, and waits for nothing', async (t) => {
+  const { deliver, get } = await fleet(t)
   const serialOfStore = `${Buffer.from(storeMark('store-2')).toString('hex')}0102030405`.toUpperCase()
-  const refused = await tell({ pods: [web] }, 'pi-1', serialOfStore)
-  t.match(refused, { code: 409, body: { message: /only of nodes that had joined before the restore/ } })
+  const refused = await deliver({ pods: [web] }, 'pi-1', serialOfStore)
+  t.match(refused, { code: 409, body: { message: /only from nodes that joined before the restore/ } })
   t.match(await get('/api/v1/namespaces/shop/pods/web'), { code: 404 })
   t.match((await get('/api/v1/nodes/pi-1')).body, { metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } } })
   const serialOfOther = `${Buffer.from(storeMark('store-1')).toString('hex')}0102030405`
-  t.match(await tell({ pods: [web] }, 'pi-2', serialOfOther), { code: 400 }, 'of the store before: it may')
+  t.match(await deliver({ pods: [web] }, 'pi-2', serialOfOther), { code: 400 }, 'of the store before: it may')
 })
 
 test('once the window is closed no checkpoint is accepted', async (t) => {
-  const { tell, get, close } = await fleet(t)
+  const { deliver, get, close } = await fleet(t)
   close()
-  t.match(await tell({ pods: [web] }), {
+  t.match(await deliver({ pods: [web] }), {
     code: 409,
     body: { message: 'node "pi-1": checkpoints are accepted only after a restore' },
   })
   t.match(await get('/api/v1/namespaces/shop/pods/web'), { code: 404 })
 })
 
-test('made-up pods open no Secret that the node did not deliver', async (t) => {
-  const { tell, read, store, ask } = await fleet(t)
+test('invented pods give no access to a Secret that the node did not deliver', async (t) => {
+  const { deliver, read, store, ask } = await fleet(t)
   await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } } })
   t.match(await ask('POST', '/api/v1/namespaces/shop/secrets', { body: aSecret('sesame') }), { code: 201 })
-  t.match(await tell({ pods: [naming('pi-1')] }), { code: 201 })
+  t.match(await deliver({ pods: [naming('pi-1')] }), { code: 201 })
   t.match(await read(secretPath), { code: 403 })
   t.match(await read('/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Dhidden'), { code: 403 })
   t.match(await read('/api/v1/namespaces/shop/secrets?watch=1&fieldSelector=metadata.name%3Dhidden'), { code: 403 })
@@ -255,18 +258,18 @@ test('made-up pods open no Secret that the node did not deliver', async (t) => {
 })
 
 test('a node reads back what it delivered, and not what was written there later', async (t) => {
-  const { tell, read, ask } = await fleet(t)
-  await tell({ pods: [naming('pi-1')], secrets: [aSecret('sesame')] })
+  const { deliver, read, ask } = await fleet(t)
+  await deliver({ pods: [naming('pi-1')], secrets: [aSecret('sesame')] })
   t.match(await read(secretPath), { code: 200, body: { data: { b: Buffer.from('sesame').toString('base64') } } })
   const body = { data: { b: Buffer.from('the real one').toString('base64') } }
   await ask('PATCH', secretPath, { body, type: 'application/merge-patch+json' })
   t.match(await read(secretPath), { code: 403 })
 })
 
-test('a Secret that two nodes deliver differently is served to neither the other, and waits for an operator', async (t) => {
-  const { tell, read, get, events, store } = await fleet(t)
-  await tell({ pods: [naming('pi-1')], secrets: [aSecret('forged')] })
-  const answered = await tell({ pods: [naming('pi-2')], secrets: [aSecret('honest')] }, 'pi-2')
+test('of a Secret that two nodes deliver differently neither gets the content of the other, until an operator decides', async (t) => {
+  const { deliver, read, get, events, store } = await fleet(t)
+  await deliver({ pods: [naming('pi-1')], secrets: [aSecret('forged')] })
+  const answered = await deliver({ pods: [naming('pi-2')], secrets: [aSecret('honest')] }, 'pi-2')
   t.match(answered, { code: 201, body: { message: /Secret shop\/hidden of node pi-2 differs from what node pi-1/ } })
   t.match(await read(secretPath, 'pi-2'), { code: 403 }, 'the honest node does not get the forged one')
   const bound = naming('pi-2', 'placed')
@@ -290,33 +293,33 @@ test('a Secret that two nodes deliver differently is served to neither the other
   })
 })
 
-test('of a Secret that exists, what a node delivers differently is kept apart and not served', async (t) => {
-  const { tell, read, get, events, ask } = await fleet(t)
+test('content that differs from an existing Secret is kept as a copy and not served', async (t) => {
+  const { deliver, read, get, events, ask } = await fleet(t)
   await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } } })
   await ask('POST', '/api/v1/namespaces/shop/secrets', { body: aSecret('restored') })
-  await tell({ pods: [naming('pi-1')], secrets: [aSecret('made up')] })
+  await deliver({ pods: [naming('pi-1')], secrets: [aSecret('made up')] })
   t.match(await read(secretPath), { code: 403 })
   t.match((await get(secretPath)).body, { data: aSecret('restored').data })
-  t.match(await events(), [{ reason: 'CheckpointContradiction', message: /differs from the one that exists/ }])
-  await tell({ pods: [naming('pi-2')], secrets: [aSecret('restored')] }, 'pi-2')
+  t.match(await events(), [{ reason: 'CheckpointContradiction', message: /differs from the existing object/ }])
+  await deliver({ pods: [naming('pi-2')], secrets: [aSecret('restored')] }, 'pi-2')
   t.match(await read(secretPath, 'pi-2'), { code: 200 }, 'with its content a node shows that it had it')
 })
 
-test('a node brings a bounded number of pods', async (t) => {
-  const { tell, store, events } = await fleet(t)
+test('a node delivers a bounded number of pods', async (t) => {
+  const { deliver, store, events } = await fleet(t)
   const pods = Array.from({ length: 501 }, (_, index) =>
     aPod({ name: `p-${index}`, uid: `uid-${index}`, nodeName: 'pi-1', namespace: 'shop' }),
   )
-  t.match(await tell({ pods }), {
+  t.match(await deliver({ pods }), {
     code: 201,
-    body: { message: /p-500 .*500 pods of its checkpoint were taken already/ },
+    body: { message: /p-500 .*the limit of 500 pods from its checkpoint is reached/ },
   })
   t.equal((await store.list('pods')).items.length, 500)
-  t.notOk((await tell({ pods: pods.slice(0, 500) })).body['message'], 'the same ones may be sent again')
+  t.notOk((await deliver({ pods: pods.slice(0, 500) })).body['message'], 'the same ones may be sent again')
   const system = Array.from({ length: 100 }, (_, index) =>
     aPod({ name: `s-${index}`, uid: `uid-s-${index}`, nodeName: 'pi-2', namespace: 'kube-system' }),
   )
-  await tell({ pods: system }, 'pi-2')
+  await deliver({ pods: system }, 'pi-2')
   const reported = (await events()).filter(({ involvedObject }) => involvedObject.name === 'pi-2')
   t.equal(reported.length, 21, 'and is reported a bounded number of times')
   t.match(reported.map(({ message }) => message).join(), /80 more pods of node pi-2/)
@@ -339,7 +342,7 @@ async function fleet(t: Test, ours: StoreOrigin = origin) {
       isOpen = false
     },
     /** `serialNumber`: of the node's certificate; without the store's mark it is older than the store. */
-    tell: (part: object, node = 'pi-1', serialNumber = '01') => {
+    deliver: (part: object, node = 'pi-1', serialNumber = '01') => {
       const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: ours.id, ...part }
       return ask('POST', `/api/v1/nodes/${node}/checkpoint`, { body, as: nodeIdentity(node), serialNumber })
     },

@@ -1,6 +1,6 @@
 /**
- * create of nodes/checkpoint: a store that began without what the fleet runs learns it back from the nodes. Only such a
- * store takes it, from each node once, and of a node only its own pods and what those name.
+ * create of nodes/checkpoint: a restored or new store gets what the fleet runs from the checkpoints of the nodes. Only
+ * such a store accepts them, once from each node, and only the node's own pods and what those refer to.
  */
 import { ApiError, isApiError, notFound } from '../../../api/api-error.ts'
 import type { ConfigMap } from '../../../api/config-map.ts'
@@ -36,8 +36,8 @@ const namesOf = { configmaps: configMapsOf, secrets: secretsOf }
 const mostPods = 500
 
 /**
- * 201 when it is kept; its message names what was not. What is there already stays as it is. Throws Conflict where nothing
- * is to be learnt, or not from this node.
+ * 201 when the checkpoint was restored; its message names what was not. Objects that exist stay as they are. Throws
+ * Conflict where the store accepts no checkpoints, or none from this node.
  */
 export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, identity } = request
@@ -47,9 +47,9 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
   const because = refusal(delivered.store, node.metadata, needs)
   if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
   if (!isKnownBefore(identity, needs)) {
-    // It has nothing to bring back, and need not wait for that.
+    // It has nothing to restore, so nothing waits for its checkpoint.
     await markLearnt(request, needs)
-    const message = 'checkpoints are accepted only of nodes that had joined before the restore'
+    const message = 'checkpoints are accepted only from nodes that joined before the restore'
     throw new ApiError('Conflict', `node "${route.name}": ${message}`)
   }
 
@@ -59,7 +59,7 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
     const isOneMore = !learnt.has(keyText(pod.metadata))
     const problem =
       isOneMore && learnt.size >= mostPods
-        ? notTaken(pod, route.name, `${mostPods} pods of its checkpoint were taken already`)
+        ? notRestored(pod, route.name, `the limit of ${mostPods} pods from its checkpoint is reached`)
         : await learnPod(pod, route.name, identity, needs)
     if (problem === undefined) learnt.add(keyText(pod.metadata))
     else refused.push(problem)
@@ -86,11 +86,11 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
 function refusal(store: string, { annotations = {} }: ObjectMeta, needs: ResourceNeeds): string | undefined {
   const { origin, checkpoints } = needs
   if (origin === undefined || !checkpoints?.isOpen()) return 'checkpoints are accepted only after a restore'
-  if (store !== origin.id) return 'another store asked for this'
-  return annotations[learntByAnnotation] === origin.id ? 'its checkpoint was received already' : undefined
+  if (store !== origin.id) return 'the checkpoint was requested by another store'
+  return annotations[learntByAnnotation] === origin.id ? 'its checkpoint was already received' : undefined
 }
 
-/** Is its certificate older than the store? Then the fleet that was there before let it in. */
+/** True when its certificate is older than the store: the fleet before the restore admitted it. */
 export function isKnownBefore({ extra }: Identity, { origin }: Pick<ResourceNeeds, 'origin'>): boolean {
   return origin !== undefined && extra?.[olderThanStoreKey]?.includes(origin.id) === true
 }
@@ -101,21 +101,21 @@ export function withoutCheckpoint(object: Node, identity: Identity, needs: Resou
   return isNew && nodeOf(identity) !== undefined ? marked(object, needs) : object
 }
 
-/** Why it is not taken; undefined: it is. */
+/** Restores one pod; returns the reason when it is not restored. */
 async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<string | undefined> {
   const { metadata, spec, status } = pod
   if (spec.nodeName !== node || metadata.uid === undefined) {
-    const message = `pod ${metadata.namespace}/${metadata.name} is not one that was bound to node "${node}"`
+    const message = `pod ${metadata.namespace}/${metadata.name} was not bound to node "${node}"`
     throw new ApiError('BadRequest', message)
   }
-  // The node makes the mirrors of its own pods itself.
+  // The node creates the mirror pods of its static pods itself.
   if (metadata.annotations?.[mirrorAnnotation] !== undefined) return undefined
   const { name = '', namespace = '', uid } = metadata
   const key = { namespace, name }
   const present = await needs.store.get('pods', key)
   const isKnown = present?.metadata.uid === uid && present?.spec.nodeName === node
   if (ownNamespaces.includes(namespace) && !isKnown) {
-    return notTaken(pod, node, 'no node has a say in this namespace')
+    return notRestored(pod, node, 'pods in this namespace are not accepted from checkpoints')
   }
   if (present?.metadata.uid === uid) {
     await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
@@ -126,7 +126,11 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
   const kept = await needs.store.get('pods', key)
   if (kept === undefined || kept.spec.nodeName === node) return undefined
   const other = kept.spec.nodeName
-  return notTaken(pod, node, other ? `node ${other} has a pod of that name` : 'there is a pod of that name')
+  return notRestored(
+    pod,
+    node,
+    other ? `a pod with that name is bound to node ${other}` : 'a pod with that name exists',
+  )
 }
 
 /** The pods that came with the node's checkpoint. */
@@ -136,51 +140,51 @@ async function learntPods(node: string, { store }: ResourceNeeds): Promise<Set<s
   return new Set(learnt.map(({ metadata }) => keyText(metadata)))
 }
 
-/** It came with the checkpoint of this node: what it names is open to the node only as far as the node delivers it. */
+/** Marks it as part of this node's checkpoint: the node may read what it refers to only as far as the node delivers it. */
 function claimedBy<T extends AnyObject>(node: string, object: T): T {
   const annotations = { ...object.metadata.annotations, [learntFromAnnotation]: node }
   return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
-/** What waited for a node when the backup was made may have found this one since. Undefined: it is another one's. */
+/** A pod that was pending in the backup may have been bound to this node since. Undefined: it is bound to another one. */
 function takenBy(node: string, pod: Pod, needs: ResourceNeeds): Pod | undefined {
   if (!pod.spec.nodeName) return claimedBy(node, marked(boundPod(pod, node, rfc3339(needs.clock.wallMs())), needs))
   return pod.spec.nodeName === node ? marked(pod, needs) : undefined
 }
 
-/** With this store's mark: a node has delivered it, and no other one takes its name. */
+/** With this store's mark: a node has delivered it, and no other node can claim its name. */
 function marked<T extends AnyObject>(object: T, { origin }: ResourceNeeds): T {
   const annotations = { ...object.metadata.annotations, [learntByAnnotation]: origin?.id ?? '' }
   return { ...object, metadata: { ...object.metadata, annotations } }
 }
 
 /**
- * Another node has delivered its pod of that name. Which of them is right cannot be decided here, and no node ends what
- * another one runs.
+ * Another node has delivered its pod of that name. Which of them is right cannot be decided here, and no node may end
+ * what another one runs.
  */
 function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean {
   const isDelivered = present.metadata.annotations?.[learntByAnnotation] === origin?.id
   return isDelivered && present.spec.nodeName !== node && !isFinished(present)
 }
 
-function notTaken({ metadata }: Pod, node: string, because: string): string {
-  return `Pod ${metadata.namespace}/${metadata.name} (uid ${metadata.uid}) of node ${node} is not taken back: ${because}`
+function notRestored({ metadata }: Pod, node: string, because: string): string {
+  return `Pod ${metadata.namespace}/${metadata.name} (uid ${metadata.uid}) of node ${node} was not restored: ${because}`
 }
 
-/** A node that makes up pods must not fill the log and the Events with them. */
+/** A node that invents pods must not fill the log and the Events with them. */
 const mostReported = 20
 
 async function reportRefused(node: string, refused: readonly string[], needs: ResourceNeeds): Promise<void> {
   const more = refused.length - mostReported
-  const last = more > 0 ? [`${more} more pods of node ${node} are not taken back`] : []
+  const last = more > 0 ? [`${more} more pods of node ${node} were not restored`] : []
   for (const message of [...refused.slice(0, mostReported), ...last]) {
-    warnLimited(needs, node, 'A pod that a node told of was not taken back', { node, because: message })
+    warnLimited(needs, node, 'Pod from a node checkpoint was not restored', { node, because: message })
     const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
     await needs.events.record({ object: nodeReference(node), ...what })
   }
 }
 
-/** As it was: with its uid and its age, on its way out if it was. Its owners are lost, and must not take it with them. */
+/** Creates it with its uid, its age and its deletion time. Without owner references: the owners are lost, and the garbage collector would delete it. */
 async function learn(kind: KindStrategy, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
   const { store, clock } = needs
   const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
@@ -206,7 +210,7 @@ async function learn(kind: KindStrategy, object: AnyObject, requester: Identity,
   await createIfAbsent(kind, { ...prepared, ...ended, metadata }, needs)
 }
 
-/** One name had two pods, one after the other: the later one is what was wanted last. What was made here is later than all. */
+/** Of two pods with one name the later one is what was wanted last. A pod created in this store is later than all. */
 function isLaterPod(delivered: AnyObject, present: AnyObject, { origin, clock }: ResourceNeeds): boolean {
   if (!isPod(delivered) || delivered.metadata.uid === present.metadata.uid) return false
   const madeMs = ({ metadata }: AnyObject) => Date.parse(metadata.creationTimestamp ?? '')

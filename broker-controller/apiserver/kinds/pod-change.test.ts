@@ -83,7 +83,7 @@ test('a pod stays what it is, but for its images and what it tolerates', async (
   )
 })
 
-test('a gated pod says so, and may only be let through or become choosier; its priority is kept for it', async (t) => {
+test('a gated pod is SchedulingGated, allows only fewer gates and narrower selectors, and keeps its priority', async (t) => {
   const gated = createdPod({ schedulingGates: [{ name: 'a' }, { name: 'b' }], priority: 7 })
   t.match(gated.status?.conditions, [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }])
   const { priority: _, ...plain } = gated.spec
@@ -101,7 +101,7 @@ test('a gated pod says so, and may only be let through or become choosier; its p
   )
 })
 
-test('gates only open; meanwhile a pod may only become choosier', async (t) => {
+test('gates may only be removed; node selection of a gated pod may only become narrower', async (t) => {
   const gated = (...names: string[]): PodSpec => ({ containers: [], schedulingGates: names.map((name) => ({ name })) })
   t.same(gateChangeProblems(gated('a', 'b'), gated('b')), [])
   t.same(gateChangeProblems(gated('a'), gated('a', 'x')).map(problemText), [

@@ -46,7 +46,7 @@ test('the pull policy follows the tag, and a port of the host network is a port 
   t.equal(onHost.spec.containers[0]?.ports?.[0]?.hostPort, 80)
 })
 
-test('a pod that says how long it waits for its node is believed', async (t) => {
+test('default tolerations are added only where the pod has no matching one', async (t) => {
   const keys = (...tolerations: Toleration[]) =>
     createdPod({ tolerations }).spec.tolerations?.map(({ key }) => key?.replace('node.kubernetes.io/', ''))
   t.same(keys({ operator: 'Exists' }), [undefined])

@@ -5,7 +5,7 @@ import type { Secret } from '../../../api/secret.ts'
 import { aNode } from '../../../api/testing/builders.ts'
 import { create, fields, update } from '../../testing/admitting.ts'
 
-test('taints are told apart by key and effect', async (t) => {
+test('taints are unique by key and effect', async (t) => {
   const node = { ...aNode(), metadata: { name: 'pi' } }
   const tainted = (...taints: { key: string; effect: 'NoSchedule' | 'NoExecute'; value?: string }[]) =>
     fields(() => update('nodes', node, { ...node, spec: { taints } }))
@@ -77,7 +77,7 @@ test('secrets are kept as bytes, and what is immutable stays', async (t) => {
   )
 })
 
-test('a certificate request says who asked, whatever it claims', async (t) => {
+test('a certificate request has the name of its requester, whatever it claims', async (t) => {
   const pem = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\n').toString('base64')
   const asks = (spec: object): CertificateSigningRequest => ({
     apiVersion: 'certificates.k8s.io/v1',

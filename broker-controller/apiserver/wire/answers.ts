@@ -6,7 +6,7 @@ export type ApiResponse =
       readonly code: number
       readonly body: unknown
       readonly contentType?: string
-      /** Told to the user by kubectl, each on a line. */
+      /** Warning headers (RFC 9110): kubectl prints each on a line. */
       readonly warnings?: readonly string[]
       /** The client may ask again then; client libraries do so by themselves. */
       readonly retryAfterSeconds?: number

@@ -43,11 +43,11 @@ test('of keys that YAML repeats the last one counts, and aliases do not multiply
   t.ok(cost < linearAtMost, `${cost} times for 8 times the keys`)
 })
 
-test('who asks for a certificate sends little', async (t) => {
+test('a request for a certificate has a lower size limit', async (t) => {
   const { ask } = await anApi(t)
   const metadata = { name: 'csr', annotations: { a: 'x'.repeat(70_000) } }
   t.match(await ask('POST', requests, { body: { metadata }, as: applicant }), { code: 413 })
-  t.match(await ask('POST', requests, { body: { metadata } }), { code: 400 }, 'an administrator is heard out')
+  t.match(await ask('POST', requests, { body: { metadata } }), { code: 400 }, 'an administrator may send more')
 })
 
 test('JSON is bounded in its values and levels before it is parsed', async (t) => {

@@ -24,8 +24,8 @@ test('aggregated discovery is given to who asks for it, in the version asked for
   t.equal(aggregatedDiscovery(undefined), undefined)
 })
 
-test('a body is JSON unless it says that it is YAML or protobuf', async (t) => {
-  t.equal(bodyForm(undefined), 'json', '`scale --current-replicas` says nothing')
+test('a body is JSON unless its Content-Type is YAML or protobuf', async (t) => {
+  t.equal(bodyForm(undefined), 'json', '`scale --current-replicas` sends no Content-Type')
   t.equal(bodyForm('application/json; charset=utf-8'), 'json')
   t.equal(bodyForm('application/yaml'), 'yaml')
   t.equal(bodyForm('application/vnd.kubernetes.protobuf'), 'protobuf')

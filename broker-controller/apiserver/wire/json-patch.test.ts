@@ -127,7 +127,7 @@ test('what operations multiply is bounded: items moved by insertions, levels of 
   )
 })
 
-test('why a JSON patch does not apply is said as kubectl shows it, and at a bounded length', async (t) => {
+test('the error of a JSON patch is what kubectl shows, with a bounded length', async (t) => {
   const message = (operation: object) => {
     try {
       jsonPatch({ a: [1], b: { c: 1 } }, [operation])

@@ -82,7 +82,7 @@ test('a node shows a bounded number of its own pods, each of a bounded size', as
   while (codes.length < 600 && codes.at(-1) !== 403) {
     codes.push((await ask('POST', podsPath, { as, body: mirror(`static-${codes.length}`) })).code)
   }
-  t.equal(codes.length, 111, 'as many as pods on a node, where its status says nothing')
+  t.equal(codes.length, 111, 'as many as pods on a node, where its status has no capacity')
 
   const present = await store.get('nodes', { namespace: '', name: 'pi-01' })
   if (present === undefined) return t.fail('no node')
@@ -90,5 +90,5 @@ test('a node shows a bounded number of its own pods, each of a bounded size', as
   while (codes.length < 600 && (codes.length === 111 || codes.at(-1) !== 403)) {
     codes.push((await ask('POST', podsPath, { as, body: mirror(`static-${codes.length}`) })).code)
   }
-  t.equal(codes.filter((code) => code === 201).length, 500, 'and never more, whatever it says')
+  t.equal(codes.filter((code) => code === 201).length, 500, 'and never more, whatever it reports')
 })

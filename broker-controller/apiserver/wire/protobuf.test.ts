@@ -30,7 +30,7 @@ const read = (apiVersion: string, kind: string, raw: Buffer) =>
   readProtobuf(envelope(apiVersion, kind, raw), schemaOf(apiVersion, kind))
 const entry = (key: string, value: string) => message(field(1, key), field(2, value))
 
-test('what says nothing is left out, what is set to nothing is kept', async (t) => {
+test('absent fields are left out, fields set to their zero value are kept', async (t) => {
   const metadata = message(field(1, 'web'), field(2, ''), field(3, 'default'), field(7, 0), field(8, ''))
   const budget = message(
     field(1, metadata),

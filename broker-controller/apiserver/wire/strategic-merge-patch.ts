@@ -1,5 +1,5 @@
 /**
- * Kubernetes' own patch: lists whose items have a key are merged item by item. Which list has which key is said by the
+ * Kubernetes' own patch: lists whose items have a key are merged item by item. Which list has which key follows from the
  * kind's schema. Directives: `$patch`, `$retainKeys`, `$setElementOrder/FIELD`, `$deleteFromPrimitiveList/FIELD`.
  */
 import { ApiError } from '../../../api/api-error.ts'
