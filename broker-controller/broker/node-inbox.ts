@@ -28,7 +28,7 @@ import { nodeReports } from './node-reports.ts'
 
 export type NodeInboxNeeds = {
   readonly store: Store
-  readonly usage: Pick<UsageBoard, 'told'>
+  readonly usage: Pick<UsageBoard, 'receive'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
   readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]

@@ -112,7 +112,7 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
 
   const stats = (message: NodeMessage) => {
     const report = bodies.decoded(StatsMessageSchema, message)
-    if (report !== undefined) usage.told(message.node, report)
+    if (report !== undefined) usage.receive(message.node, report)
   }
 
   return { status, pod, event, stats }

@@ -1,6 +1,6 @@
 /**
- * What nodes use, as far as anybody wants to know: who looks writes here what it looks at, and reads what was heard; who
- * talks to nodes reads here what to ask them, and writes what they said. In memory only, forgotten after two minutes.
+ * What nodes use, sampled only while it is queried: a query names its nodes here and reads what they reported; the sender
+ * of stats requests reads here which nodes to poll, and the receiver stores their reports. In memory only, for two minutes.
  */
 import type { Summary } from '../../api/node/stats.ts'
 import type { StatsMessage } from '../../api/topics.ts'
@@ -9,10 +9,10 @@ import type { Clock } from '../../daemon/clock.ts'
 /** `cpu` in billionths of a core, undefined as long as there is no rate; `memory` is the working set in bytes. */
 export type Used = { readonly cpu: number | undefined; readonly memory: number | undefined }
 
-export type HeardUsage = {
-  /** By our own clocks. */
-  readonly heardMs: number
-  readonly heardWallMs: number
+export type ReceivedUsage = {
+  /** Time of receipt by the controller's monotonic clock; `receivedWallMs` by its wall clock. */
+  readonly receivedMs: number
+  readonly receivedWallMs: number
   readonly windowSeconds: number
   readonly node: Used
   /** By pod uid, then by container. */
@@ -27,42 +27,42 @@ export type UsageAsk = {
 }
 
 export interface UsageBoard {
-  /** Somebody looks at these nodes. Resolves when each of them has been heard, or it makes no sense to wait longer. */
+  /** Polls these nodes. Resolves when each of them has reported, or did not within five seconds. */
   look(nodes: readonly string[], signal: AbortSignal): Promise<void>
-  newest(node: string): HeardUsage | undefined
-  /** Everything this node can tell; undefined when it does not answer. */
+  newest(node: string): ReceivedUsage | undefined
+  /** The complete summary of this node; undefined when it does not answer. */
   whole(node: string, signal: AbortSignal): Promise<Summary | undefined>
 
-  /** What is to be asked next, each once; at most so many. */
+  /** The next requests to nodes, each once, at most `most`. */
   takeAsks(most: number): readonly UsageAsk[]
-  /** Calls back when there is something to ask. One listener. */
+  /** Calls back when there are requests to send. One listener. */
   onAsk(listener: () => void): void
-  told(node: string, message: StatsMessage): void
-  /** Forgets what is old; false when nothing is left. */
+  receive(node: string, message: StatsMessage): void
+  /** Removes what is old; false when nothing is left. */
   sweep(): boolean
 }
 
-/** The first answer takes a node a second, for it reads twice. */
+/** The first answer takes a second, because a rate needs two readings. */
 const patienceMs = 5_000
-/** Looked again now and then, not with every answer: ten thousand may come at once. */
+/** Interval of the check for answers; not once for each answer, because ten thousand may come at once. */
 const lookAgainMs = 100
 const keptMs = 2 * 60_000
 const leastEverySeconds = 10
-/** Nodes that tell us something each second, however many are looked at. */
-const tellingPerSecond = 200
+/** Reports of all nodes together per second, however many nodes are queried. */
+const reportsPerSecond = 200
 const lastingSeconds = 60
 const longestWindowSeconds = 86_400
 
 type Asked = { readonly atMs: number; readonly lastsMs: number }
 
 export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
-  const heard = new Map<string, HeardUsage>()
-  const wholes = new Map<string, { readonly heardMs: number; readonly summary: Summary }>()
+  const newestUsage = new Map<string, ReceivedUsage>()
+  const wholes = new Map<string, { readonly receivedMs: number; readonly summary: Summary }>()
   const asked = new Map<string, Asked>()
   const queue = new Map<string, UsageAsk>()
   let ring: () => void = () => undefined
 
-  const everySecondsFor = (nodes: number) => Math.max(leastEverySeconds, Math.ceil(nodes / tellingPerSecond))
+  const everySecondsFor = (nodes: number) => Math.max(leastEverySeconds, Math.ceil(nodes / reportsPerSecond))
 
   const ask = (node: string, everySeconds: number) => {
     const now = clock.monotonicMs()
@@ -74,11 +74,11 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
   }
 
   const newest = (node: string) => {
-    const known = heard.get(node)
-    return known !== undefined && clock.monotonicMs() - known.heardMs < keptMs ? known : undefined
+    const known = newestUsage.get(node)
+    return known !== undefined && clock.monotonicMs() - known.receivedMs < keptMs ? known : undefined
   }
 
-  /** One that was asked and has not answered in time keeps nobody waiting again. */
+  /** False for a node that was polled and did not answer in time: later queries do not wait for it. */
   const isAwaited = (node: string) => {
     const { atMs } = asked.get(node) ?? { atMs: 0 }
     return newest(node) === undefined && clock.monotonicMs() - atMs < patienceMs
@@ -106,7 +106,9 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     async whole(node, signal) {
       const fresh = () => {
         const known = wholes.get(node)
-        return known !== undefined && clock.monotonicMs() - known.heardMs < leastEverySeconds * 1000 ? known : undefined
+        return known !== undefined && clock.monotonicMs() - known.receivedMs < leastEverySeconds * 1000
+          ? known
+          : undefined
       }
       if (fresh() === undefined) {
         queue.set(`${node} whole`, { node, seconds: 0, everySeconds: 0, whole: true })
@@ -123,12 +125,12 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     onAsk(listener) {
       ring = listener
     },
-    told(node, { summary, windowSeconds = 0, whole = false }) {
-      const heardMs = clock.monotonicMs()
-      if (whole) wholes.set(node, { heardMs, summary })
-      heard.set(node, {
-        heardMs,
-        heardWallMs: clock.wallMs(),
+    receive(node, { summary, windowSeconds = 0, whole = false }) {
+      const receivedMs = clock.monotonicMs()
+      if (whole) wholes.set(node, { receivedMs, summary })
+      newestUsage.set(node, {
+        receivedMs,
+        receivedWallMs: clock.wallMs(),
         windowSeconds: windowSeconds >= 0 && windowSeconds <= longestWindowSeconds ? windowSeconds : 0,
         node: usedBy(summary.node),
         pods: new Map(
@@ -141,10 +143,10 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     },
     sweep() {
       const now = clock.monotonicMs()
-      for (const [node, { heardMs }] of heard) if (now - heardMs >= keptMs) heard.delete(node)
-      for (const [node, { heardMs }] of wholes) if (now - heardMs >= keptMs) wholes.delete(node)
+      for (const [node, { receivedMs }] of newestUsage) if (now - receivedMs >= keptMs) newestUsage.delete(node)
+      for (const [node, { receivedMs }] of wholes) if (now - receivedMs >= keptMs) wholes.delete(node)
       for (const [node, { atMs, lastsMs }] of asked) if (now - atMs >= lastsMs) asked.delete(node)
-      return heard.size + wholes.size + asked.size > 0
+      return newestUsage.size + wholes.size + asked.size > 0
     },
   }
 }
@@ -153,7 +155,7 @@ function usedBy({ cpu, memory }: Pick<Summary['node'], 'cpu' | 'memory'>): Used 
   return { cpu: possible(cpu?.usageNanoCores), memory: possible(memory?.workingSetBytes) }
 }
 
-/** A client that cannot read one node's number shows none of the others. */
+/** A client that cannot parse the number of one node shows no other node either. */
 function possible(amount: number | undefined): number | undefined {
   return Number.isSafeInteger(amount) && Number(amount) >= 0 ? amount : undefined
 }

@@ -69,7 +69,7 @@ test('a query polls each node once and returns what the nodes report', async (t)
     { node: 'pi-1', seconds: 60, everySeconds: 10, whole: false },
     { node: 'pi-2', seconds: 60, everySeconds: 10, whole: false },
   ])
-  for (const name of ['pi-1', 'pi-2']) fleet.usage.told(name, { time, windowSeconds: 10, summary: summary(name) })
+  for (const name of ['pi-1', 'pi-2']) fleet.usage.receive(name, { time, windowSeconds: 10, summary: summary(name) })
   await fleet.clock.advance(100)
   const { body } = await first
   t.match(body, {
@@ -100,7 +100,7 @@ test('a query waits once for a node that does not answer, and never for one that
   const first = fleet.ask('GET', `${group}/nodes`)
   await fleet.clock.settle()
   t.equal(fleet.asks().length, 2)
-  fleet.usage.told('pi-1', { time, windowSeconds: 1, summary: summary('pi-1') })
+  fleet.usage.receive('pi-1', { time, windowSeconds: 1, summary: summary('pi-1') })
   await fleet.clock.advance(5_000)
   t.same(names((await first).body), ['pi-1'])
   t.same(names((await fleet.ask('GET', `${group}/nodes`)).body), ['pi-1'], 'at once')
@@ -108,7 +108,7 @@ test('a query waits once for a node that does not answer, and never for one that
 
 test('usage is accepted only for pods that are bound to the reporting node', async (t) => {
   const fleet = await aFleet(t)
-  fleet.usage.told('pi-1', { time, windowSeconds: 10, summary: summary('pi-1', 'u1', 'u2', 'u9') })
+  fleet.usage.receive('pi-1', { time, windowSeconds: 10, summary: summary('pi-1', 'u1', 'u2', 'u9') })
   const { body } = await patiently(fleet, 'GET', `${group}/pods`)
   t.match(body, {
     kind: 'PodMetricsList',
@@ -134,7 +134,7 @@ test('the summary of a node is what the node reports when it is polled for all o
   const asked = fleet.ask('GET', '/api/v1/nodes/pi-1:10250/proxy/stats/summary')
   await fleet.clock.settle()
   t.same(fleet.asks(), [{ node: 'pi-1', seconds: 0, everySeconds: 0, whole: true }])
-  fleet.usage.told('pi-1', { time, whole: true, summary: summary('pi-1', 'u1') })
+  fleet.usage.receive('pi-1', { time, whole: true, summary: summary('pi-1', 'u1') })
   await fleet.clock.advance(100)
   t.match((await asked).body, { node: { nodeName: 'pi-1' }, pods: [{ podRef: { uid: 'u1' } }] })
   t.equal((await fleet.ask('GET', '/api/v1/nodes/none/proxy/stats/summary')).code, 404)
@@ -153,7 +153,7 @@ test('what is used is for administrators, and for reading', async (t) => {
 
 test('a table shows it, too', async (t) => {
   const fleet = await aFleet(t)
-  fleet.usage.told('pi-1', { time, windowSeconds: 10, summary: summary('pi-1', 'u1') })
+  fleet.usage.receive('pi-1', { time, windowSeconds: 10, summary: summary('pi-1', 'u1') })
   const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'
   const { body } = await patiently(fleet, 'GET', `${group}/pods`, { accept })
   t.match(body, { kind: 'Table', rows: [{ cells: ['web', '250000000n', '71680Ki', '10.000s'] }] })
@@ -161,7 +161,7 @@ test('a table shows it, too', async (t) => {
 
 test('forgotten usage leaves nothing behind', async (t) => {
   const { usage, clock } = await aFleet(t)
-  usage.told('pi-1', { time, whole: true, summary: summary('pi-1') })
+  usage.receive('pi-1', { time, whole: true, summary: summary('pi-1') })
   t.equal(usage.sweep(), true)
   await clock.advance(120_000)
   t.equal(usage.sweep(), false)
@@ -172,8 +172,8 @@ test('impossible amounts from one node do not hide the usage of the others', asy
   const first = fleet.ask('GET', `${group}/nodes`)
   await fleet.clock.settle()
   const mad = { ...summary('pi-1'), node: { nodeName: 'pi-1', cpu: { time, usageNanoCores: 1e25 }, memory: { time } } }
-  fleet.usage.told('pi-1', { time, windowSeconds: 10, summary: mad })
-  fleet.usage.told('pi-2', { time, windowSeconds: 1e300, summary: summary('pi-2') })
+  fleet.usage.receive('pi-1', { time, windowSeconds: 10, summary: mad })
+  fleet.usage.receive('pi-2', { time, windowSeconds: 1e300, summary: summary('pi-2') })
   await fleet.clock.advance(100)
   const { body } = await first
   t.same(names(body), ['pi-2'])

@@ -4,7 +4,7 @@ import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import type { HeardUsage, UsageBoard, Used } from '../../usage/usage-board.ts'
+import type { ReceivedUsage, UsageBoard, Used } from '../../usage/usage-board.ts'
 import { selectionOf } from '../handlers/list-options.ts'
 import { nodeStrategy } from '../kinds/node.ts'
 import { podStrategy } from '../kinds/pod.ts'
@@ -113,18 +113,18 @@ function nameOf({ metadata }: StoredObject<'nodes'>): string {
   return metadata.name
 }
 
-function metadataOf({ metadata }: Node | Pod, { heardWallMs }: HeardUsage) {
+function metadataOf({ metadata }: Node | Pod, { receivedWallMs }: ReceivedUsage) {
   const { name = '', namespace, labels } = metadata
   return {
     name,
     ...(namespace && { namespace }),
-    creationTimestamp: rfc3339(heardWallMs),
+    creationTimestamp: rfc3339(receivedWallMs),
     ...(labels && { labels }),
   }
 }
 
-function timesOf({ heardWallMs, windowSeconds }: HeardUsage) {
-  return { timestamp: rfc3339(heardWallMs), window: `${windowSeconds.toFixed(3)}s` }
+function timesOf({ receivedWallMs, windowSeconds }: ReceivedUsage) {
+  return { timestamp: rfc3339(receivedWallMs), window: `${windowSeconds.toFixed(3)}s` }
 }
 
 /** Half of the truth is none: kubectl would show the missing half as nothing used. */
