@@ -8,16 +8,16 @@ import { approveCheckpoint, checkpointsCommand, checkpointsStatus, closeCheckpoi
 
 const signal = new AbortController().signal
 
-test('an administrator sees what nodes brought, ends it, and approves the pods of a node', async (t) => {
+test('an administrator lists what nodes delivered, closes the window, and approves the pods of a node', async (t) => {
   const { client, ask, store } = await restored(t)
   t.match(
     await checkpointsStatus(client, signal),
-    /are accepted, for 10m.* so far; 1 of 1 nodes need no more\.\n\nPods that came .*\nPOD +NODE\nshop\/web +pi-1\n.*secret shop\/hidden +pi-1 +pi-2\n.*checkpoint-1 +secrets shop\/hidden +pi-2\n$/s,
+    /are accepted, for 10m.* so far; 1 of 1 nodes are done\.\n\nPods that came .*\nPOD +NODE\nshop\/web +pi-1\n.*secret shop\/hidden +pi-1 +pi-2\n.*checkpoint-1 +secrets shop\/hidden +pi-2\n$/s,
   )
-  t.match(await closeCheckpoints(client, signal), /accepted no more/)
+  t.match(await closeCheckpoints(client, signal), /no longer accepted/)
   t.match((await store.get('configmaps', checkpointWindowKey))?.data, { state: 'closed', store: 'store-2' })
-  t.match(await closeCheckpoints(client, signal), /nothing to end/)
-  t.match(await checkpointsStatus(client, signal), /^Checkpoints are accepted no more: an administrator ended it\./)
+  t.match(await closeCheckpoints(client, signal), /^Nothing to close/)
+  t.match(await checkpointsStatus(client, signal), /^Checkpoints are no longer accepted: closed by an administrator\./)
 
   const read = () => ask('GET', '/api/v1/namespaces/shop/secrets/other', { as: nodeIdentity('pi-1') })
   t.match(await read(), { code: 403 })
@@ -26,12 +26,12 @@ test('an administrator sees what nodes brought, ends it, and approves the pods o
   t.match(await read(), { code: 200 })
 })
 
-test('of a controller that was not restored it says so', async (t) => {
+test('a controller that was not restored accepts no checkpoints', async (t) => {
   const { ask } = await anApi(t)
-  t.match(await checkpointsStatus(clientOf(ask), signal), /was not restored/)
+  t.match(await checkpointsStatus(clientOf(ask), signal), /only after a restore/)
 })
 
-test('what was typed wrongly is refused', async (t) => {
+test('wrong arguments are rejected', async (t) => {
   for (const argv of [['approve'], ['approve', 'pi-1', '--all'], ['end'], ['close', 'pi-1'], ['--what']]) {
     let error = ''
     const stderr = (text: string) => {

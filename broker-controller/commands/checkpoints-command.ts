@@ -1,4 +1,4 @@
-/** `bramble-controller checkpoints`: what nodes brought back after a restore, and what waits for an operator. */
+/** `bramble-controller checkpoints`: what nodes delivered after a restore, and what an operator must decide. */
 import { join } from 'node:path'
 import { type ConfigMap, ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
@@ -42,7 +42,7 @@ export async function checkpointsCommand(argv: readonly string[], output: Comman
 type Client = Pick<ApiClient, 'get' | 'patch'>
 type Work = (client: Client, signal: AbortSignal) => Promise<string>
 
-/** What a person reads: the window, the pods that were claimed, what is contested, and the copies. Throws when the API refuses. */
+/** Prints the window, the pods that are not approved, the conflicts and the copies. Throws when the API rejects a request. */
 export async function checkpointsStatus(client: Client, signal: AbortSignal): Promise<string> {
   const [window, nodes, pods, secrets, maps] = await Promise.all([
     windowOf(client, signal),
@@ -64,7 +64,7 @@ export async function checkpointsStatus(client: Client, signal: AbortSignal): Pr
       annotation(pod, learntFromAnnotation) ?? '',
     ]),
     ...table(
-      'Contradicting content, served to its own nodes only:',
+      'Conflicting content, served only to the nodes that delivered it:',
       ['OBJECT', 'FROM', 'CONTESTED BY'],
       contested,
       (one) => [
@@ -73,7 +73,7 @@ export async function checkpointsStatus(client: Client, signal: AbortSignal): Pr
         annotation(one.object, contestedByAnnotation) ?? '',
       ],
     ),
-    ...table('Copies of what was not taken:', ['SECRET IN KUBE-SYSTEM', 'OF', 'FROM'], copies, (copy) => [
+    ...table('Copies of content that was not applied:', ['SECRET IN KUBE-SYSTEM', 'OF', 'FROM'], copies, (copy) => [
       copy.metadata.name ?? '',
       annotation(copy, checkpointCopyAnnotation) ?? '',
       annotation(copy, learntFromAnnotation) ?? '',
@@ -83,23 +83,23 @@ export async function checkpointsStatus(client: Client, signal: AbortSignal): Pr
 
 function windowText(window: ConfigMap | undefined, nodes: readonly KubeObject[]): string {
   const { state, store = '', openSeconds = '0', closedBecause = '' } = window?.data ?? {}
-  if (window === undefined) return 'This controller was not restored: it accepts no checkpoints.\n'
-  if (state !== 'open') return `Checkpoints are accepted no more: ${closedBecause || 'an administrator ended it'}.\n`
+  if (window === undefined) return 'Checkpoints are accepted only after a restore.\n'
+  if (state !== 'open') return `Checkpoints are no longer accepted: ${closedBecause || 'closed by an administrator'}.\n`
   const sent = nodes.filter((node) => annotation(node, learntByAnnotation) === store).length
   const since = formatDuration(Number(openSeconds) * 1000)
-  return `Checkpoints are accepted, for ${since} so far; ${sent} of ${nodes.length} nodes need no more.\n`
+  return `Checkpoints are accepted, for ${since} so far; ${sent} of ${nodes.length} nodes are done.\n`
 }
 
-/** Ends the window. Throws when the API refuses. */
+/** Closes the window. Throws when the API rejects a request. */
 export async function closeCheckpoints(client: Client, signal: AbortSignal): Promise<string> {
   const window = await windowOf(client, signal)
-  if (window?.data?.['state'] !== 'open') return 'Checkpoints are not accepted: there is nothing to end.\n'
-  const patch = { data: { state: 'closed', closedBecause: 'an administrator ended it' } }
-  expectSuccess('Cannot end it', await client.patch(windowPath, patch, undefined, signal))
-  return 'Checkpoints are accepted no more. A node that sent none is told to run what this controller knows, and nothing else.\n'
+  if (window?.data?.['state'] !== 'open') return 'Nothing to close: checkpoints are not accepted now.\n'
+  const patch = { data: { state: 'closed', closedBecause: 'closed by an administrator' } }
+  expectSuccess('Cannot close the checkpoint window', await client.patch(windowPath, patch, undefined, signal))
+  return 'Checkpoints are no longer accepted. A node that sent none runs only the pods that this controller has.\n'
 }
 
-/** Trusts the pods of the node, of all nodes where it is undefined. Throws when the API refuses. */
+/** Approves the pods of the node, of all nodes where it is undefined. Throws when the API rejects a request. */
 export async function approveCheckpoint(
   node: string | undefined,
   client: Client,
@@ -117,15 +117,15 @@ export async function approveCheckpoint(
       await client.patch(path, patch, undefined, signal),
     )
   }
-  return `${claimed.length} pods approved: their nodes get the ConfigMaps and Secrets that they name.\n`
+  return `${claimed.length} pods approved: their nodes get the ConfigMaps and Secrets that they refer to.\n`
 }
 
 async function windowOf(client: Client, signal: AbortSignal): Promise<ConfigMap | undefined> {
   const answer = await client.get(windowPath, signal)
   if (answer.status === 404) return undefined
-  expectSuccess('Cannot read how it stands', answer)
+  expectSuccess('Cannot read the checkpoint window', answer)
   const decoded = decode(ConfigMapSchema, answer.body)
-  if (!decoded.ok) throw new Error('Cannot read how it stands: the answer is no ConfigMap')
+  if (!decoded.ok) throw new Error('Cannot read the checkpoint window: the answer is not a ConfigMap')
   return decoded.value
 }
 

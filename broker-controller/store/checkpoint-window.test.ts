@@ -11,7 +11,7 @@ const origin: StoreOrigin = { id: 'store-2', learns: true }
 const minuteMs = 60_000
 const limitMs = 24 * 60 * minuteMs
 
-test('a store that knows its nodes accepts no checkpoint', async (t) => {
+test('a store that was not restored accepts no checkpoint', async (t) => {
   const { open } = await world(t)
   t.equal((await open({ id: 'store-1', learns: false })).window.isOpen(), false)
 })
@@ -30,7 +30,7 @@ test('the window closes when all nodes that came with the store sent their check
   t.equal(closed.count, 1)
 })
 
-test('nodes that the backup does not have get ten minutes at least', async (t) => {
+test('nodes that are not in the backup have at least ten minutes', async (t) => {
   const { open, join, send, clock } = await world(t)
   await join('pi-1')
   const { window } = await open()
@@ -41,7 +41,7 @@ test('nodes that the backup does not have get ten minutes at least', async (t) =
   t.equal(window.isOpen(), false)
 })
 
-test('without any node of before the time limit ends it, counted over restarts and not by a date', async (t) => {
+test('without nodes in the backup the time limit closes the window, counted over restarts and without the date', async (t) => {
   const { open, join, clock, events } = await world(t)
   const first = await open()
   await clock.advance(limitMs / 2)
@@ -59,7 +59,7 @@ test('without any node of before the time limit ends it, counted over restarts a
   t.same(await events(), [])
 })
 
-test('a node of the backup that sent none is named in an Event', async (t) => {
+test('an Event names a node of the backup that sent no checkpoint', async (t) => {
   const { open, join, clock, events } = await world(t, 'Nodes sent no checkpoint after the restore')
   await join('pi-1')
   await open()
@@ -67,7 +67,7 @@ test('a node of the backup that sent none is named in an Event', async (t) => {
   t.match(await events(), [{ reason: 'CheckpointMissed', type: 'Warning', involvedObject: { name: 'pi-1' } }])
 })
 
-test('an administrator ends it in the ConfigMap; another restore opens it again', async (t) => {
+test('an administrator closes the window in the ConfigMap; another restore opens it again', async (t) => {
   const { open, clock, store } = await world(t)
   const { window, stop } = await open()
   const map = await store.get('configmaps', checkpointWindowKey)
@@ -88,7 +88,7 @@ test('a store of an earlier version, which accepted checkpoints without end, clo
   t.equal((await open({ ...origin, sinceMs })).window.isOpen(), false)
 })
 
-test('a ConfigMap that is deleted, or not understood, ends it for good', async (t) => {
+test('a ConfigMap that is deleted or cannot be decoded closes the window for good', async (t) => {
   for (const isOpenBefore of [true, false]) {
     for (const data of [undefined, { state: 'open' }]) {
       const { open, clock, store } = await world(t)

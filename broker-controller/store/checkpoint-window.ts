@@ -1,7 +1,7 @@
 /**
- * When are checkpoints of nodes accepted? From the birth of a store that began without its nodes (restored, or made beside
- * the fleet's authority) until all nodes that came with it sent theirs, the time limit is over, or an administrator ends
- * it. One ConfigMap says how it stands; no clock that shows a date decides.
+ * When are checkpoints of nodes accepted? From the creation of a store that was restored, or created beside an existing
+ * CA of the fleet, until all nodes of the backup sent their checkpoints, the time limit is reached, or an administrator
+ * closes the window. One ConfigMap holds the state; no wall clock decides.
  */
 import type { ConfigMap } from '../../api/config-map.ts'
 import { learntByAnnotation } from '../../api/node/node-checkpoint.ts'
@@ -37,7 +37,7 @@ export type CheckpointWindowSettings = {
 
 export const defaultCheckpointWindow: CheckpointWindowSettings = { limitMs: 24 * 3600_000 }
 
-/** What the ConfigMap says. */
+/** The content of the ConfigMap. */
 type State = {
   readonly store: string
   readonly isOpen: boolean
@@ -48,10 +48,10 @@ type State = {
 
 /** Nodes that the backup does not have register within this time, if they are switched on. */
 const leastOpenMs = 10 * 60_000
-const endedByAdministrator = 'an administrator ended it'
+const endedByAdministrator = 'closed by an administrator'
 const lookMs = 30_000
 const saveEveryMs = 10 * 60_000
-/** More Events than an operator reads help nobody. */
+/** A bound on the Events of one closing; the log has the count. */
 const mostEvents = 100
 
 /** Should the window close, and why? `nodes`: the Nodes there are. */
@@ -60,11 +60,11 @@ export function reasonToClose(
   nodes: readonly StoredObject<'nodes'>[],
   limitMs: number,
 ): string | undefined {
-  if (openMs >= limitMs) return 'the time limit is over'
-  // A store that began with no Node does not know which nodes there are.
+  if (openMs >= limitMs) return 'the time limit was reached'
+  // A store that began without Nodes has no list of the nodes to wait for.
   if (known.length === 0 || openMs < leastOpenMs) return undefined
   const late = lateNodes(known, nodes, store)
-  return late.length === 0 ? 'all nodes of the backup sent theirs' : undefined
+  return late.length === 0 ? 'all nodes of the backup sent their checkpoints' : undefined
 }
 
 /** The nodes that came with the store, are there still, and sent no checkpoint. */
@@ -90,12 +90,12 @@ export async function openCheckpointWindow(
   const { store, events, clock, log } = needs
   const listeners: (() => void)[] = []
   let state = origin.learns ? await firstState(needs, origin, limitMs) : closedState(origin)
-  if (state.isOpen) log.info('Checkpoints of nodes are accepted', { store: origin.id, openMs: state.openMs, limitMs })
+  if (state.isOpen) log.info('Accepting checkpoints of nodes', { store: origin.id, openMs: state.openMs, limitMs })
 
   const closed = (reason: string) => {
     if (!state.isOpen) return
     state = { ...state, isOpen: false }
-    log.info('Checkpoints of nodes are accepted no more', { reason })
+    log.info('No longer accepting checkpoints of nodes', { reason })
     for (const notify of listeners) notify()
   }
   /** The time so far. A window that was closed since it was last read stays closed. */
@@ -119,7 +119,7 @@ export async function openCheckpointWindow(
     await saveEnd(reason)
     if (late.length > 0) log.warn('Nodes sent no checkpoint after the restore', { count: late.length })
     for (const name of late.slice(0, mostEvents)) {
-      const message = `The controller was restored, and accepts no checkpoint of this node any more (${reason}): what it ran since the backup is removed when it is back`
+      const message = `Checkpoints are no longer accepted after the restore (${reason}). When this node connects, its pods that are not in the backup are removed`
       const what = { type: 'Warning', reason: 'CheckpointMissed', message, component: 'bramble-controller' } as const
       await events.record({ object: nodeReference(name), ...what })
     }
@@ -129,7 +129,9 @@ export async function openCheckpointWindow(
     if (!isOpenIn(present)) closed(endedByAdministrator)
     // Deleted, or not understood: the next start must not take this store for one that has not accepted any yet.
     if (stateIn(present) === undefined) {
-      saveEnd(endedByAdministrator).catch((error) => log.warn('End of checkpoints not saved', { error }))
+      saveEnd(endedByAdministrator).catch((error) =>
+        log.warn('Cannot save the end of the checkpoint window', { error }),
+      )
     }
   })
   const watchTime = async (signal: AbortSignal) => {
@@ -166,7 +168,7 @@ function closedState({ id }: StoreOrigin): State {
   return { store: id, isOpen: false, openMs: 0, nodes: [] }
 }
 
-/** As it was left, or, of a store that is new, open. */
+/** The saved state, or an open window for a new store. */
 async function firstState({ store, clock }: CheckpointWindowNeeds, origin: StoreOrigin, limitMs: number) {
   const present = await store.get('configmaps', checkpointWindowKey)
   const known = stateIn(present)
