@@ -1,6 +1,6 @@
 /**
- * The fleet's objects as figures, under kube-state-metrics' names: `/metrics/fleet`. No label comes from what users write
- * into labels and annotations: what they may write there has no end.
+ * Metrics of the fleet's objects, with the names of kube-state-metrics: `/metrics/fleet`. No metric label comes from the
+ * labels and annotations of objects: the number of their values is unbounded.
  */
 import type { Lease } from '../../../api/lease.ts'
 import type { Namespace } from '../../../api/namespace.ts'
@@ -21,7 +21,7 @@ export type FleetObjects = {
   readonly budgets: readonly PodDisruptionBudget[]
 }
 
-/** All of it at one moment, in pieces; between two of them everybody else has a turn. */
+/** All metrics of one moment, in pieces; yields to the event loop between two of them. */
 export async function* fleetMetrics(store: Store): AsyncIterable<string> {
   const [nodes, pods, namespaces, leases, budgets] = await Promise.all([
     store.list('nodes'),
@@ -54,10 +54,10 @@ export function* fleetFamilies(objects: FleetObjects): Iterable<MetricFamily> {
 function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable<MetricFamily> {
   const eachNamespace = (samplesOf: (namespace: Namespace, labels: MetricLabels) => Iterable<MetricSample>) =>
     flat(namespaces, (namespace) => samplesOf(namespace, { namespace: namespace.metadata.name }))
-  yield gauge('kube_namespace_created', 'When it was made.', eachNamespace(createdAt))
+  yield gauge('kube_namespace_created', 'Creation time, Unix timestamp.', eachNamespace(createdAt))
   yield gauge(
     'kube_namespace_status_phase',
-    'Its phase: 1 for the one it is in.',
+    'Phase of the namespace: 1 for the current one.',
     eachNamespace(({ status }, labels) =>
       ['Active', 'Terminating'].map((phase) =>
         singleFigure((status?.phase ?? 'Active') === phase ? 1 : 0, { ...labels, phase }),
@@ -66,7 +66,7 @@ function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable
   )
   yield gauge(
     'kube_lease_renew_time',
-    'When it was last renewed.',
+    'Time of the last renewal, Unix timestamp.',
     flat(leases, ({ metadata, spec }) =>
       instantOf(spec?.renewTime, {
         lease: metadata.name,
@@ -84,22 +84,22 @@ function* otherFamilies({ namespaces, leases, budgets }: FleetObjects): Iterable
   const prefix = 'kube_poddisruptionbudget_status'
   yield gauge(
     `${prefix}_current_healthy`,
-    'Healthy pods.',
+    'Healthy pods selected by the budget.',
     eachBudget(({ currentHealthy }) => currentHealthy),
   )
   yield gauge(
     `${prefix}_desired_healthy`,
-    'Healthy pods wanted.',
+    'Minimum number of healthy pods.',
     eachBudget(({ desiredHealthy }) => desiredHealthy),
   )
   yield gauge(
     `${prefix}_expected_pods`,
-    'Pods it counts.',
+    'Pods selected by the budget.',
     eachBudget(({ expectedPods }) => expectedPods),
   )
   yield gauge(
     `${prefix}_pod_disruptions_allowed`,
-    'Pods that may go.',
+    'Evictions allowed now.',
     eachBudget(({ disruptionsAllowed }) => disruptionsAllowed),
   )
 }

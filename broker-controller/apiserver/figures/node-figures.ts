@@ -1,4 +1,4 @@
-/** Nodes as figures: kube-state-metrics' `kube_node_*`. */
+/** Metrics of nodes: kube-state-metrics' `kube_node_*`. */
 import type { Node } from '../../../api/node.ts'
 import { gauge, type MetricFamily, type MetricSample } from '../../../daemon/prometheus-text.ts'
 import { type AmountReader, createdAt, flat, type MetricLabels, singleFigure, truths } from './figures.ts'
@@ -10,7 +10,7 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
     flat(nodes, (node) => samplesOf(node, { node: node.metadata.name }))
   yield gauge(
     'kube_node_info',
-    'The node.',
+    'Information about the node.',
     each(({ status, spec }, labels) => {
       const info = status?.nodeInfo
       const ip = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
@@ -30,10 +30,10 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
       ]
     }),
   )
-  yield gauge('kube_node_created', 'When it was registered.', each(createdAt))
+  yield gauge('kube_node_created', 'Creation time, Unix timestamp.', each(createdAt))
   yield gauge(
     'kube_node_role',
-    'Its roles.',
+    'Roles of the node.',
     each(({ metadata }, labels) =>
       Object.keys(metadata.labels ?? {})
         .filter((key) => key.startsWith(rolePrefix))
@@ -42,19 +42,19 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
   )
   yield gauge(
     'kube_node_spec_unschedulable',
-    '1: no pods come to it.',
+    '1 if the node is cordoned.',
     each(({ spec }, labels) => [singleFigure(spec?.unschedulable === true ? 1 : 0, labels)]),
   )
   yield gauge(
     'kube_node_spec_taint',
-    'Its taints.',
+    'Taints of the node.',
     each(({ spec }, labels) =>
       (spec?.taints ?? []).map(({ key, value = '', effect }) => singleFigure(1, { ...labels, key, value, effect })),
     ),
   )
   yield gauge(
     'kube_node_status_condition',
-    'Its conditions: 1 for what each of them is.',
+    'Conditions of the node: 1 for the current status.',
     each(({ status }, labels) =>
       (status?.conditions ?? []).flatMap(({ type, status: now }) =>
         truths.map((truth) =>
@@ -65,12 +65,12 @@ export function* nodeFamilies(nodes: readonly Node[], amounts: AmountReader): It
   )
   yield gauge(
     'kube_node_status_capacity',
-    'What it has.',
+    'Capacity of the node.',
     each(({ status }, labels) => amounts(status?.capacity, labels)),
   )
   yield gauge(
     'kube_node_status_allocatable',
-    'What pods may have of it.',
+    'Resources of the node that pods can request.',
     each(({ status }, labels) => amounts(status?.allocatable, labels)),
   )
 }

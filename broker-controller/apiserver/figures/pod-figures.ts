@@ -1,4 +1,4 @@
-/** Pods and their containers as figures: kube-state-metrics' `kube_pod_*`. */
+/** Metrics of pods and their containers: kube-state-metrics' `kube_pod_*`. */
 import { type ContainerStatus, type Pod, podPhases } from '../../../api/pod.ts'
 import { counter, gauge, type MetricFamily, type MetricSample } from '../../../daemon/prometheus-text.ts'
 import {
@@ -17,7 +17,7 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
     flat(pods, (pod) => samplesOf(pod, labelsOf(pod)))
   yield gauge(
     'kube_pod_info',
-    'The pod.',
+    'Information about the pod.',
     each(({ metadata, spec, status }, labels) => {
       const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
       return [
@@ -36,7 +36,7 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
   )
   yield gauge(
     'kube_pod_owner',
-    'Who it belongs to.',
+    'Owners of the pod.',
     each(({ metadata: { ownerReferences = [] } }, labels) =>
       ownerReferences.length === 0
         ? [singleFigure(1, { ...labels, owner_kind: '', owner_name: '', owner_is_controller: '' })]
@@ -50,20 +50,20 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
           ),
     ),
   )
-  yield gauge('kube_pod_created', 'When it was made.', each(createdAt))
+  yield gauge('kube_pod_created', 'Creation time, Unix timestamp.', each(createdAt))
   yield gauge(
     'kube_pod_deletion_timestamp',
-    'When it was, or is, to be gone.',
+    'Deletion time, Unix timestamp.',
     each(({ metadata }, labels) => instantOf(metadata.deletionTimestamp, labels)),
   )
   yield gauge(
     'kube_pod_start_time',
-    'When its node took it on.',
+    'Start time, Unix timestamp.',
     each(({ status }, labels) => instantOf(status?.startTime, labels)),
   )
   yield gauge(
     'kube_pod_status_phase',
-    'Its phase: 1 for the one it is in.',
+    'Phase of the pod: 1 for the current one.',
     each(({ status }, labels) =>
       podPhases.map((phase) => singleFigure((status?.phase ?? 'Pending') === phase ? 1 : 0, { ...labels, phase })),
     ),
@@ -74,7 +74,7 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
   ] as const) {
     yield gauge(
       name,
-      `Its condition ${type}: 1 for what it is.`,
+      `Condition ${type} of the pod: 1 for the current status.`,
       each(({ status }, labels) => {
         const now = status?.conditions?.find((condition) => condition.type === type)?.status.toLowerCase()
         if (now === undefined) return []
@@ -84,12 +84,12 @@ export function* podFamilies(pods: readonly Pod[]): Iterable<MetricFamily> {
   }
   yield gauge(
     'kube_pod_status_reason',
-    'Why it is as it is.',
+    'Reason of the pod status.',
     each(({ status }, labels) => because(status?.reason, labels)),
   )
   yield gauge(
     'kube_pod_status_qos_class',
-    'Its quality of service.',
+    'QoS class of the pod.',
     each(({ status }, labels) =>
       status?.qosClass ? [singleFigure(1, { ...labels, qos_class: status.qosClass })] : [],
     ),
@@ -107,55 +107,55 @@ export function* containerFamilies(pods: readonly Pod[], amounts: AmountReader):
   const prefix = 'kube_pod_container'
   yield gauge(
     `${prefix}_info`,
-    'The container.',
+    'Information about the container.',
     each(({ image, imageID, containerID = '' }, labels) => [
       singleFigure(1, { ...labels, image, image_id: imageID, container_id: containerID }),
     ]),
   )
   yield gauge(
     `${prefix}_status_ready`,
-    '1: ready.',
+    '1 if the container is ready.',
     each(({ ready }, labels) => [singleFigure(yes(ready), labels)]),
   )
   yield gauge(
     `${prefix}_status_running`,
-    '1: it runs.',
+    '1 if the container is running.',
     each(({ state }, labels) => [singleFigure(yes(state?.running), labels)]),
   )
   yield gauge(
     `${prefix}_status_waiting`,
-    '1: it waits.',
+    '1 if the container is waiting.',
     each(({ state }, labels) => [singleFigure(yes(state?.waiting), labels)]),
   )
   yield gauge(
     `${prefix}_status_terminated`,
-    '1: it ended.',
+    '1 if the container is terminated.',
     each(({ state }, labels) => [singleFigure(yes(state?.terminated), labels)]),
   )
   yield gauge(
     `${prefix}_status_waiting_reason`,
-    'Why it waits.',
+    'Reason of the waiting state.',
     each(({ state }, labels) => because(state?.waiting?.reason, labels)),
   )
   yield gauge(
     `${prefix}_status_terminated_reason`,
-    'Why it ended.',
+    'Reason of the terminated state.',
     each(({ state }, labels) => because(state?.terminated?.reason, labels)),
   )
   yield gauge(
     `${prefix}_status_last_terminated_reason`,
-    'Why it ended the time before.',
+    'Reason of the last terminated state.',
     each(({ lastState }, labels) => because(lastState?.terminated?.reason, labels)),
   )
   yield counter(
     `${prefix}_status_restarts_total`,
-    'How often it was started again.',
+    'Restarts of the container.',
     each(({ restartCount }, labels) => [singleFigure(restartCount, labels)]),
   )
   for (const kind of ['requests', 'limits'] as const) {
     yield gauge(
       `${prefix}_resource_${kind}`,
-      `Its ${kind}.`,
+      `Resource ${kind} of the container.`,
       flat(pods, (pod) =>
         flat(pod.spec.containers, ({ name, resources }) =>
           amounts(resources?.[kind], { ...labelsOf(pod), container: name, node: pod.spec.nodeName ?? '' }),

@@ -24,8 +24,9 @@ export function readProtobuf(bytes: Buffer, schema: TSchema): JsonObject {
   const envelope = readMessage(bytes.subarray(magic.length), envelopeMessage, budget)
   const { apiVersion, kind } = isObject(envelope['typeMeta']) ? envelope['typeMeta'] : {}
   const { raw } = envelope
-  if (typeof apiVersion !== 'string' || typeof kind !== 'string') throw new ProtobufError('It names no kind')
-  if (envelope['contentEncoding'] !== undefined) throw new ProtobufError('It has a content encoding')
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string')
+    throw new ProtobufError('The envelope has no apiVersion or kind')
+  if (envelope['contentEncoding'] !== undefined) throw new ProtobufError('contentEncoding is not supported')
   const message = messageOf(schema)
   if (message.size === 0) throw new ProtobufError(`${apiVersion} ${kind} has no field numbers`)
   const { properties = {} } = keywordsOf(schema)
@@ -211,14 +212,14 @@ function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number
     let value = 0n
     for (let shift = 0n; shift < 70n; shift += 7n) {
       const byte = bytes[at++]
-      if (byte === undefined) throw new ProtobufError('It ends early')
+      if (byte === undefined) throw new ProtobufError('The message is truncated')
       value |= BigInt(byte & 0x7f) << shift
       if (byte < 0x80) return value
     }
-    throw new ProtobufError('A number has no end')
+    throw new ProtobufError('A varint is too long')
   }
   const piece = (length: number) => {
-    if (length > bytes.length - at) throw new ProtobufError('It ends early')
+    if (length > bytes.length - at) throw new ProtobufError('The message is truncated')
     at += length
     return bytes.subarray(at - length, at)
   }
@@ -240,17 +241,17 @@ function* wireFields(bytes: Buffer, budget: Budget): Generator<{ readonly number
         yield { number, value: piece(4) }
         break
       default:
-        throw new ProtobufError('It is not protobuf')
+        throw new ProtobufError('A tag is not valid')
     }
   }
 }
 
 function asBytes(value: WireValue): Buffer {
-  if (typeof value === 'bigint') throw new ProtobufError('A field is a number and should not be')
+  if (typeof value === 'bigint') throw new ProtobufError('A field has the wrong wire type: varint')
   return value
 }
 
 function asNumber(value: WireValue): bigint {
-  if (typeof value !== 'bigint') throw new ProtobufError('A field should be a number')
+  if (typeof value !== 'bigint') throw new ProtobufError('A field has the wrong wire type: not a varint')
   return value
 }
