@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { nodeCidrProblem, nodeCidrs } from './node-cidr.ts'
+import { defaultNodeCidrSettings, type NodeCidrs, nodeCidrProblem, nodeCidrs } from './node-cidr.ts'
 
 const small = { clusterCIDR: '10.244.0.0/22', nodeCIDRMaskSize: 24 }
 
@@ -76,4 +76,63 @@ test('settings that make no sense are refused when they are read', async (t) => 
   t.match(nodeCidrProblem({ ...small, clusterCIDR: '10.0.0.1/8' }), /clusterCIDR: "10.0.0.1\/8" must be a range/)
   t.match(nodeCidrProblem({ ...small, nodeCIDRMaskSize: 21 }), /nodeCIDRMaskSize: 21 must be between 22 and 30/)
   t.match(nodeCidrProblem({ clusterCIDR: '10.0.0.0/8', nodeCIDRMaskSize: 25 }), /between 8 and 24/)
+})
+
+const takeAll = (cidrs: NodeCidrs) => Array.from({ length: cidrs.size + 1 }, () => cidrs.take('later'))
+
+test('the default range has a block of 256 addresses for each of 256 nodes', async (t) => {
+  const cidrs = nodeCidrs(defaultNodeCidrSettings)
+  t.equal(nodeCidrProblem(defaultNodeCidrSettings), undefined)
+  t.same([cidrs.size, cidrs.take('a')], [256, '10.244.0.0/24'])
+  t.throws(() => nodeCidrs({ ...small, clusterCIDR: '10.0.0.1/8' }), TypeError)
+})
+
+test('a range takes exactly the blocks that it overlaps', async (t) => {
+  const cases: readonly [range: string, left: readonly number[]][] = [
+    ['10.244.1.0/24', [0, 2, 3]],
+    ['10.244.0.0/24', [1, 2, 3]],
+    ['10.244.3.0/24', [0, 1, 2]],
+    ['10.244.2.0/23', [0, 1]],
+    ['10.244.1.255/32', [0, 2, 3]],
+    ['10.244.2.0/32', [0, 1, 3]],
+    ['10.243.255.0/24', [0, 1, 2, 3]],
+    ['10.244.4.0/24', [0, 1, 2, 3]],
+    ['10.244.8.0/22', [0, 1, 2, 3]],
+    ['no range', [0, 1, 2, 3]],
+    ['10.244.0.0/22', []],
+    ['10.0.0.0/8', []],
+  ]
+  for (const [range, left] of cases) {
+    const cidrs = nodeCidrs(small)
+    t.ok(cidrs.mark(range, 'a'), range)
+    const taken = takeAll(cidrs).filter((block) => block !== undefined)
+    t.same(
+      taken,
+      left.map((block) => `10.244.${block}.0/24`),
+      range,
+    )
+  }
+})
+
+test('a block is shared when a second node marks it, and free when both have released it', async (t) => {
+  const cidrs = nodeCidrs({ clusterCIDR: '10.244.0.0/23', nodeCIDRMaskSize: 24 })
+  t.ok(cidrs.mark('10.244.0.0/24', 'a'))
+  t.ok(cidrs.mark('10.244.0.0/24', 'a'), 'the same node may mark its block again')
+  t.notOk(cidrs.mark('10.244.0.0/23', 'b'), 'one of the two blocks is shared')
+  t.equal(cidrs.take('c'), undefined)
+  cidrs.release('10.244.0.0/23', 'c')
+  t.equal(cidrs.take('c'), undefined, 'a node releases only what it has itself')
+  cidrs.release('10.244.0.0/23', 'b')
+  t.equal(cidrs.take('c'), '10.244.1.0/24')
+  cidrs.release('10.244.0.0/24', 'a')
+  cidrs.release('10.244.0.0/24', 'a')
+  t.equal(cidrs.take('d'), '10.244.0.0/24')
+})
+
+test('the block size is valid from the size of the range to 65536 blocks and to four addresses in a block', async (t) => {
+  const isValid = (clusterCIDR: string, nodeCIDRMaskSize: number) =>
+    nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize }) === undefined
+  t.same([isValid('10.0.0.0/8', 7), isValid('10.0.0.0/8', 8)], [false, true])
+  t.same([isValid('10.0.0.0/8', 24), isValid('10.0.0.0/8', 25)], [true, false])
+  t.same([isValid('10.244.0.0/22', 30), isValid('10.244.0.0/22', 31)], [true, false])
 })

@@ -84,3 +84,94 @@ test('the taint of the other failure is exchanged only once the failure is prove
   t.same(keysAt(10_000), ['node.kubernetes.io/not-ready'], 'the silence is shorter than the grace period')
   t.same(keysAt(300_000), ['node.kubernetes.io/unreachable'])
 })
+
+const judged = (node: ReturnType<typeof aNode>, lease: ReturnType<typeof aLease> | undefined, ms: number) => {
+  const sight = firstSight(node, undefined, at(0), settings)
+  const health = lease === undefined ? sight : seenLease(sight, lease, at(0), settings)
+  return judgeNode({ node, health, zone: '' }, undefined, settings, ms)
+}
+
+test('a flapping node is trusted again once it has been Ready for the settle time, and not before', async (t) => {
+  const taints = [{ key: 'bramble.dev/flapping', effect: 'NoSchedule' }] as const
+  const isFlapping = (ready: 'True' | 'False', ms: number) => judged(aNode({ ready, taints }), undefined, ms).isFlapping
+  t.same([isFlapping('True', 299_999), isFlapping('True', 300_000)], [true, false])
+  t.ok(isFlapping('False', 10_000_000), 'a node that is not Ready does not settle')
+  t.notOk(judged(aNode(), undefined, 0).isFlapping)
+  t.notOk(judged(aNode({ ready: 'False' }), undefined, 0).isFlapping, 'one that is not Ready and never flapped')
+})
+
+test('a node that is not Ready is judged from the first whole period after the change', async (t) => {
+  const node = aNode({ ready: 'False' })
+  t.same([judged(node, undefined, 4_999).isProven, judged(node, undefined, 5_000).isProven], [false, true])
+})
+
+test('a judgement names the silence, the absence and the link, and nothing of a node that is well', async (t) => {
+  t.match(judged(aNode(), undefined, 50_000), { silence: undefined, hold: undefined, absence: undefined })
+  t.same(judged(aNode(), undefined, 50_001).silence, {
+    is: 'silent',
+    text: 'Kubelet stopped posting node status.',
+  })
+  const away = judged(aNode(), goodbye, 120_000)
+  t.equal(away.silence?.is, 'away')
+  t.match(away.absence, { reason: 'no reason given', expectedBack: { ms: 120_000 } })
+  t.equal(judged(aNode(), goodbye, 120_001).absence, undefined, 'it is overdue')
+  const health = firstSight(aNode(), undefined, at(0), settings)
+  t.equal(judgeNode({ node: aNode(), health, zone: '' }, suspicion, settings, 0).suspectedLink, 'attic')
+})
+
+test('a node is settled by labels, taints and notes together', async (t) => {
+  const well = { ...judged(aNode(), undefined, 0), isFlapping: true, suspectedLink: 'attic' }
+  const { absence } = judged(aNode(), goodbye, 1)
+  const conditions = [
+    { type: 'KernelDeadlock', status: 'True' },
+    { type: 'Ready', status: 'True' },
+  ] as const
+  const taints = [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }] as const
+  const node = aNode({ conditions: [...conditions], taints })
+  const settled = settledNode(node, { ...well, absence }, now, { conditionTaints: ['KernelDeadlock'] })
+  t.equal(settled?.metadata.labels?.['beta.kubernetes.io/arch'], 'arm64')
+  t.same(
+    settled?.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`),
+    ['bramble.dev/kernel-deadlock:NoSchedule', 'bramble.dev/flapping:NoSchedule'],
+  )
+  t.match(settled?.metadata.annotations, {
+    'bramble.dev/goodbye-reason': 'no reason given',
+    'bramble.dev/expected-back': '2026-01-01T01:02:00Z',
+    'bramble.dev/suspected-link': 'attic',
+  })
+})
+
+test('a well node that has all it needs is not written', async (t) => {
+  const judgement = judged(aNode(), undefined, 0)
+  const settled = settledNode(aNode(), judgement, now)
+  t.equal(settled?.metadata.labels?.['beta.kubernetes.io/os'], 'linux')
+  t.equal(settled && settledNode(settled, judgement, now), undefined)
+})
+
+test('no NoExecute taint is added here, however long the node is ill: the queue decides when', async (t) => {
+  for (const ready of ['False', 'Unknown'] as const) {
+    const judgement = judged(aNode({ ready }), undefined, 10_000_000)
+    t.ok(judgement.isProven)
+    const taints = settledNode(aNode({ ready }), judgement, now)?.spec?.taints ?? []
+    t.same(
+      taints.map(({ effect }) => effect),
+      ['NoSchedule'],
+      ready,
+    )
+  }
+})
+
+test('while its pods are held an ill node carries neither NoExecute taint', async (t) => {
+  const taints = [
+    { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
+    { key: 'repair', effect: 'NoExecute' },
+  ] as const
+  const node = aNode({ ready: 'Unknown', taints })
+  const judgement = judged(node, goodbye, 60_000)
+  t.ok(judgement.hold)
+  t.notOk(judgement.isProven)
+  t.same(
+    settledNode(node, judgement, now)?.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`),
+    ['repair:NoExecute', 'node.kubernetes.io/unreachable:NoSchedule'],
+  )
+})
