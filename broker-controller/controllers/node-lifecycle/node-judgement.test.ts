@@ -111,6 +111,7 @@ test('a judgement names the silence, the absence and the link, and nothing of a 
     is: 'silent',
     text: 'Kubelet stopped posting node status.',
   })
+  t.match(judged(aNode({ conditions: [] }), undefined, 60_001), { silence: { is: 'silent' }, isProven: true })
   const away = judged(aNode(), goodbye, 120_000)
   t.equal(away.silence?.is, 'away')
   t.match(away.absence, { reason: 'no reason given', expectedBack: { ms: 120_000 } })
