@@ -14,26 +14,35 @@ const mib = 2 ** 20
 
 type Running = { readonly pod: Pod; readonly memory?: number; readonly disk?: number; readonly endsAfterMs?: number }
 
+type Faults = { readonly usage?: Error; readonly images?: Error }
+
 /** Memory comes back when a pod has ended; the disk when garbage is collected. */
 function machine(
   t: Test,
   {
     running = [],
     garbageBytes = 0,
+    faults = {},
     ...settings
-  }: Partial<EvictionSettings> & { running?: Running[]; garbageBytes?: number } = {},
+  }: Partial<EvictionSettings> & { running?: Running[]; garbageBytes?: number; faults?: Faults } = {},
 ) {
   const [clock, log, host] = [fakeClock(), quietLog(t), fakeHost()]
   const here = new Map(running.map((one) => [one.pod.metadata.uid ?? '', one]))
   const ended = new Map<string, Ending & { readonly atMs: number; goneAtMs?: number }>()
   const events: string[] = []
   const collected: string[] = []
-  const world = { changes: 0, free: 0 }
+  const asked: string[] = []
+  const world = { changes: 0, free: 0, looks: 0 }
   const board = agentBoard()
   board.pressures.onChange(() => world.changes++)
   const manager = evictionManager(
     {
-      signals: host,
+      signals: {
+        observe() {
+          world.looks++
+          return host.observe()
+        },
+      },
       clock,
       log,
       writes: board,
@@ -54,22 +63,28 @@ function machine(
         },
       },
       usage: {
-        podUsage: async () =>
-          [...here].map(([uid, { memory = 0 }]) => ({
+        async podUsage() {
+          asked.push('memory')
+          if (faults.usage !== undefined) throw faults.usage
+          return [...here].map(([uid, { memory = 0 }]) => ({
             uid,
             containers: [{ name: 'main', memoryWorkingSetBytes: memory, pids: 1 }],
-          })),
-        podDiskUsage: async () =>
-          [...here].map(([uid, { disk = 0 }]) => ({
+          }))
+        },
+        async podDiskUsage(maxAgeMs) {
+          asked.push(`disk of the last ${maxAgeMs} ms`)
+          return [...here].map(([uid, { disk = 0 }]) => ({
             uid,
             containers: [],
             volumes: [{ name: 'scratch', inMemory: false, usedBytes: disk, inodesUsed: 1 }],
-          })),
+          }))
+        },
       },
       reclaim: {
         deleteUnusedContainers: async () => void collected.push('containers'),
         async deleteUnusedImages() {
           collected.push('images')
+          if (faults.images !== undefined) throw faults.images
           if (garbageBytes > 0) host.leave('nodefs.available', garbageBytes)
           return { freedBytes: garbageBytes }
         },
@@ -93,7 +108,21 @@ function machine(
     world.free = bytes
     host.leave('memory.available', bytes)
   }
-  return { clock, log, host, pressures: board.pressures.get, world, ended, events, collected, leave }
+  return {
+    clock,
+    log,
+    host,
+    board,
+    pressures: board.pressures.get,
+    world,
+    ended,
+    events,
+    collected,
+    asked,
+    leave,
+    done,
+    stopping,
+  }
 }
 
 const uidOf = (name: string) => `uid-of-${name}`
@@ -342,4 +371,196 @@ test('that trying goes on is told once a minute', async (t) => {
   t.equal(events.length, 1)
   await clock.advance(10_000)
   t.equal(events.length, 2)
+})
+
+const warned = (log: { messages(level: 'warn'): readonly string[] }, message: string) =>
+  log.messages('warn').filter((one) => one === message).length
+
+test('for memory only the memory of pods is read and nothing is collected; for a disk only the disk use', async (t) => {
+  const { clock, asked, collected, leave } = machine(t, { running: [{ pod: aPod(), memory: 900 * mib }] })
+  await clock.settle()
+  leave(50 * mib)
+  await clock.advance(10_000)
+  t.same([asked, collected], [['memory'], []])
+  const disk = machine(t, { running: [{ pod: aPod(), disk: 900 * mib }] })
+  await disk.clock.settle()
+  disk.host.leave('nodefs.available', 50 * mib)
+  await disk.clock.advance(10_000)
+  t.same(disk.asked, ['disk of the last 15000 ms'])
+})
+
+test('a disk is not collected again and again beside short memory, which has priority', async (t) => {
+  const { clock, host, collected, ended, leave } = machine(t, { running: [{ pod: aPod(), memory: 900 * mib }] })
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  leave(50 * mib)
+  await clock.advance(10_000)
+  t.match(ended.get(uidOf('a-pod')), { message: /low on resource: memory/ })
+  t.same(collected, [])
+})
+
+test('a failed collection is logged once a minute, and a pod is evicted in its place', async (t) => {
+  const { clock, host, log, ended } = machine(t, {
+    faults: { images: new Error('Docker is gone') },
+    running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib, memory: 900 * mib }],
+  })
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(10_000)
+  t.same([...ended.keys()], [uidOf('writer')])
+  t.equal(warned(log, 'Disk not freed'), 1)
+  await clock.advance(59_000)
+  t.equal(warned(log, 'Disk not freed'), 1)
+  await clock.advance(11_000)
+  t.equal(warned(log, 'Disk not freed'), 2)
+})
+
+test('usage that cannot be read is logged, and the machine is looked at again', async (t) => {
+  const { clock, log, ended, leave, pressures } = machine(t, {
+    faults: { usage: new Error('EIO') },
+    running: [{ pod: aPod(), memory: 900 * mib }],
+  })
+  await clock.settle()
+  leave(50 * mib)
+  await clock.advance(10_000)
+  t.equal(log.lines.filter(({ facts }) => facts.error instanceof Error).length, 1)
+  t.equal(ended.size, 0)
+  leave(900 * mib)
+  await clock.advance(310_000)
+  t.same(pressures(), [])
+})
+
+test('what was freed must cover the minimum reclaim, else a pod is evicted', async (t) => {
+  const thresholds = parseThresholds({ 'nodefs.available': '100Mi' }).thresholds.map((one) => ({
+    ...one,
+    minimumReclaim: { quantity: 200 * mib, family: 'binary' } as const,
+  }))
+  for (const [garbageBytes, evicted] of [
+    [299 * mib, 1],
+    [300 * mib, 0],
+  ] as const) {
+    const { clock, host, ended } = machine(t, { thresholds, garbageBytes, running: [{ pod: aPod(), disk: 1 }] })
+    await clock.settle()
+    host.leave('nodefs.available', 50 * mib)
+    await clock.advance(10_000)
+    t.equal(ended.size, evicted, `${garbageBytes} bytes freed`)
+  }
+})
+
+test('for a soft threshold the shorter of the pod’s own time and the most allowed counts', async (t) => {
+  const soft = parseThresholds({ 'memory.available': '100Mi' }).thresholds.map((one) => ({ ...one, graceMs: 0 }))
+  const graceOf = async (spec: { readonly terminationGracePeriodSeconds?: number | undefined }) => {
+    const { terminationGracePeriodSeconds: _, ...others } = aPod().spec
+    const pod = { ...aPod(), spec: { ...others, ...spec } } as Pod
+    const { clock, ended, leave } = machine(t, {
+      thresholds: soft,
+      maxPodGraceSeconds: 20,
+      running: [{ pod, memory: 400 * mib }],
+    })
+    await clock.settle()
+    leave(50 * mib)
+    await clock.advance(10_000)
+    return ended.get(uidOf('a-pod'))?.gracePeriodSeconds
+  }
+  t.equal(await graceOf({ terminationGracePeriodSeconds: 45 }), 20)
+  t.equal(await graceOf({ terminationGracePeriodSeconds: 5 }), 5)
+  t.equal(await graceOf({}), 20)
+})
+
+test('a pod that ends in time is not reported as one that does not, nor is one whose end nobody awaits any more', async (t) => {
+  const prompt = machine(t, { running: [{ pod: aPod(), memory: 900 * mib, endsAfterMs: 29_999 }] })
+  await prompt.clock.settle()
+  prompt.leave(50 * mib)
+  await prompt.clock.advance(60_000)
+  t.equal(warned(prompt.log, 'Evicted pod does not end'), 0)
+  t.equal(prompt.clock.sleepers, 1, 'no wait is left over')
+  const stopped = machine(t, { running: [{ pod: aPod(), memory: 900 * mib, endsAfterMs: 100_000 }] })
+  await stopped.clock.settle()
+  stopped.leave(50 * mib)
+  await stopped.clock.advance(15_000)
+  t.equal(stopped.ended.size, 1)
+  stopped.stopping.abort()
+  await stopped.done
+  t.equal(warned(stopped.log, 'Evicted pod does not end'), 0)
+})
+
+test('a stall of memory shows as memory pressure and one of a disk as disk pressure, looked at every second', async (t) => {
+  const { clock, host, pressures, events } = machine(t, {
+    stallWarnings: new Map([
+      ['memory.full', 20],
+      ['io.full', 20],
+    ] as const),
+    transitionMs: 1_000,
+  })
+  await clock.settle()
+  host.stall('io.full', 20)
+  await clock.advance(10_000)
+  t.same(pressures(), ['DiskPressure'])
+  host.stall('io.full', 0)
+  host.stall('memory.full', 99)
+  await clock.advance(1_000)
+  t.same(pressures(), ['MemoryPressure'])
+  host.stall('memory.full', 0)
+  await clock.advance(1_000)
+  t.same(pressures(), [])
+  t.same(events, [], 'a stall meets no threshold')
+})
+
+test('far from every threshold, and while one is in force, the machine is looked at every ten seconds', async (t) => {
+  const { clock, leave, pressures, world } = machine(t)
+  await clock.settle()
+  leave(950 * mib)
+  await clock.advance(10_000)
+  leave(99 * mib)
+  await clock.advance(9_000)
+  t.same(pressures(), [])
+  await clock.advance(1_000)
+  t.same(pressures(), ['MemoryPressure'])
+  const { looks } = world
+  await clock.advance(20_000)
+  t.equal(world.looks - looks, 2)
+})
+
+test('unreadable signals are logged when they change, and when they can be read again', async (t) => {
+  const { clock, host, log } = machine(t)
+  await clock.advance(20_000)
+  t.same(log.lines, [], 'a readable machine is not mentioned')
+  host.hide('nodefs.available', 'EIO')
+  await clock.advance(20_000)
+  host.hide('imagefs.available', 'ENOENT')
+  await clock.advance(20_000)
+  t.equal(warned(log, 'Some of the machine cannot be read'), 2)
+  t.same(log.messages('info'), [])
+  host.show()
+  await clock.advance(20_000)
+  t.same(log.messages('info'), ['All of the machine can be read again'])
+})
+
+test('a pressure is logged once with the signals that belong to it, however long it lasts', async (t) => {
+  const { clock, log, leave } = machine(t)
+  await clock.settle()
+  leave(50 * mib)
+  await clock.advance(600_000)
+  const lines = log.lines.filter(({ message }) => message === 'Node is under pressure')
+  t.equal(lines.length, 1)
+  t.match(lines[0]?.facts, { pressure: 'MemoryPressure', observed: [{ signal: 'memory.available' }] })
+  t.equal((lines[0]?.facts.observed as readonly unknown[] | undefined)?.length, 1)
+})
+
+test('whether images have a disk of their own is published, and unknown again when it is', async (t) => {
+  const { clock, host, board, log } = machine(t)
+  await clock.settle()
+  t.equal(board.imagesApart.get(), false)
+  host.separateImages()
+  await clock.advance(10_000)
+  t.equal(board.imagesApart.get(), true)
+  host.leave('nodefs.available', 1)
+  for (let round = 0; round < 2; round++) {
+    host.hideImages()
+    await clock.advance(20_000)
+    t.equal(board.imagesApart.get(), undefined)
+    host.separateImages()
+    await clock.advance(20_000)
+  }
+  t.equal(log.messages('warn').filter((message) => message.startsWith('Nothing is removed')).length, 2)
 })

@@ -6,6 +6,8 @@ export interface FakeHost extends SignalSource {
   leave(signal: Signal, available: number): void
   /** The signal cannot be read from now on. */
   hide(signal: Signal, because: string): void
+  /** Every signal can be read from now on. */
+  show(): void
   /** Tasks wait for it, so many percent of the time. */
   stall(signal: StallSignal, percent: number): void
   /** Images are on a disk of their own. */
@@ -42,6 +44,7 @@ export function fakeHost(): FakeHost {
     },
     leave: (signal, available) => void left.set(signal, available),
     hide: (signal, because) => void hidden.set(signal, because),
+    show: () => hidden.clear(),
     async observe(): Promise<Observations> {
       const observed: Observation[] = [...left]
         .filter(([signal]) => !hidden.has(signal))
