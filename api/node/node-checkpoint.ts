@@ -1,5 +1,5 @@
 /**
- * What a node posts to a controller whose store began without it: the pods it was assigned, and what they name. Sent to
+ * What a node posts to a restored controller: the pods that were bound to it, and what those refer to. Sent to
  * `/api/v1/nodes/NODE/checkpoint` in as many parts as it takes; `complete` marks the last part.
  */
 import { ConfigMapSchema } from '../config-map.ts'
@@ -10,7 +10,7 @@ import { SecretSchema } from '../secret.ts'
 export const NodeCheckpointSchema = object({
   apiVersion: oneOf('bramble.dev/v1alpha1'),
   kind: oneOf('NodeCheckpoint'),
-  /** The store that asked: an answer meant for another one is refused. */
+  /** The store that requested it: a checkpoint for another one is rejected. */
   store: text,
   pods: optional(list(PodSchema)),
   configMaps: optional(list(ConfigMapSchema)),
@@ -19,19 +19,19 @@ export const NodeCheckpointSchema = object({
 })
 export type NodeCheckpoint = Described<typeof NodeCheckpointSchema>
 
-/** On a Node: the store that has learnt what the node knew. The controller's word: a node may not write it. */
+/** On a Node: the store that received its checkpoint. Only the controller may set it. */
 export const learntByAnnotation = 'bramble.dev/learnt-by'
 
 /**
  * On a Pod, and on ConfigMaps and Secrets (comma-separated): the nodes whose checkpoints it came with. Removed from a pod,
- * it counts as assigned by the controller. The controller's word: a node may not write it.
+ * it counts as assigned by the controller. Only the controller may set it.
  */
 export const learntFromAnnotation = 'bramble.dev/learnt-from'
 /** On ConfigMaps and Secrets: the SHA-256 of the content that those nodes delivered. */
 export const learntDigestAnnotation = 'bramble.dev/learnt-digest'
 /** On ConfigMaps and Secrets: the nodes that delivered other content. Until an operator decides only its own nodes get it. */
 export const contestedByAnnotation = 'bramble.dev/contested-by'
-/** On Secrets in kube-system that keep what was not taken: `secrets NAMESPACE/NAME`. */
+/** On Secrets in kube-system that keep content that was not applied: `secrets NAMESPACE/NAME`. */
 export const checkpointCopyAnnotation = 'bramble.dev/checkpoint-copy-of'
 /** Label of those Secrets. */
 export const checkpointCopyLabel = 'bramble.dev/checkpoint-copy'

@@ -147,7 +147,7 @@ test('it is read from protobuf by the numbers of its schema', async (t) => {
   })
 })
 
-test('it goes with its owner, and with its namespace', async (t) => {
+test('it is deleted with its owner, and with its namespace', async (t) => {
   const { ask, store, clock } = await anApi(t, { kinds })
   await ask('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } } })
   const inTeam = path.replace('default', 'team')

@@ -1,4 +1,4 @@
-/** What do we serve? The lists kubectl learns our kinds from, in their plain and in their aggregated form. */
+/** API discovery: the kinds that are served, in the plain and in the aggregated form. */
 import type { AnyObject } from '../../api/meta.ts'
 import { apiVersionOf } from '../../api/resources.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'

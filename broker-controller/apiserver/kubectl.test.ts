@@ -65,7 +65,7 @@ test('kubectl', { skip: whyNoKubectl() }, async (t) => {
     return ran
   }
 
-  await t.test('learns who we are and what we serve', async (t) => {
+  await t.test('reads version, discovery, health and metrics', async (t) => {
     const [version, kinds, health, ready, metrics] = await Promise.all([
       ok(['version', '-o', 'json']),
       ok(['api-resources']),

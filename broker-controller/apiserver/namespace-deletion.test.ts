@@ -6,7 +6,7 @@ import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { namespaceDeletion } from './namespace-deletion.ts'
 
-test('a namespace goes when the last pod in it has ended', async (t) => {
+test('a namespace is deleted after its last pod', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const stopping = new AbortController()

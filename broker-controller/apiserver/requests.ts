@@ -1,4 +1,4 @@
-/** One request from its credentials to its answer: who is it, what is asked, may they, then do it. */
+/** One request from its credentials to its answer: authentication, routing, authorization, handler. */
 import { ApiError, isApiError } from '../../api/api-error.ts'
 import { type Identity, nodeOf } from '../../api/identity.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'

@@ -41,7 +41,7 @@ test('names may hold any character, encoded', async (t) => {
   t.match(routed('GET', `${csr}/100%`), { 3: '100%' }, 'what is no encoding is taken as it stands')
 })
 
-test('what is no object of ours is a path', async (t) => {
+test('a URL of no resource is a plain path', async (t) => {
   for (const path of [
     '/version',
     '/api/v1',

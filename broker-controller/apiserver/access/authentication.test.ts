@@ -21,7 +21,7 @@ const ask = (shown: Partial<RequestCredentials>, expiration?: string) =>
     },
   )
 
-test('who shows nothing is anonymous', async (t) => {
+test('a request without credentials is anonymous', async (t) => {
   t.same(await ask({}), anonymous)
 })
 
@@ -95,7 +95,7 @@ test('a bootstrap token makes a bootstrapper', async (t) => {
   })
 })
 
-test('an expired token learns when it ended and what time it is here; a wrong one learns nothing of it', async (t) => {
+test('the error for an expired token names its end and the current time; that for a wrong token does not', async (t) => {
   await t.rejects(ask({ authorization: 'Bearer abcdef.0123456789abcdef' }, '2026-01-01T00:00:00Z'), {
     code: 401,
     message: /abcdef expired at 2026-01-01T00:00:00Z; .*2026-01-02T03:04:05Z/,

@@ -17,9 +17,9 @@ import { isOlderThanStore } from '../../store/store-mark.ts'
 
 /** A client's certificate as the TLS layer saw it. */
 export type ClientCertificate = {
-  /** Did our own authority sign it, for clients, and was it valid when the connection was made? */
+  /** True when the own CA signed it, for clients, and it was valid when the connection was made. */
   readonly trusted: boolean
-  /** Did our own authority sign it, for clients, though its time was over, or had not begun, when the connection was made? */
+  /** True when the own CA signed it, for clients, but it was expired or not yet valid when the connection was made. */
   readonly lapsed?: boolean
   /** Undefined when its subject has no common name. */
   readonly identity: Identity | undefined
@@ -106,7 +106,7 @@ function knownSinceMs({ validSinceMs }: Pick<ClientCertificate, 'validSinceMs'>,
   return validSinceMs <= nowMs ? validSinceMs : Number.NEGATIVE_INFINITY
 }
 
-/** Of a node whose certificate has ended, or was made by a clock of ours that was ahead. */
+/** The identity of a node whose certificate expired, or was issued while the controller's clock was ahead. */
 function ofLapsed(
   { trusted, lapsed, identity, validSinceMs, validUntilMs }: ClientCertificate,
   nowMs: number,

@@ -5,7 +5,7 @@ import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Verb } from '../handlers/strategy.ts'
 
-/** What a request wants to do, as far as permission goes. */
+/** The attributes of a request that authorization depends on. */
 export type Attributes =
   | {
       readonly kind: 'resource'
@@ -24,7 +24,7 @@ type ResourceAttributes = Attributes & { readonly kind: 'resource' }
 
 export type AuthorizationDecision = { readonly allowed: true } | { readonly allowed: false; readonly message: string }
 
-/** Paths anybody may read: liveness, and which version this is. */
+/** Paths that anonymous users may read: liveness and version. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
 
 /** Does `authorize` need the pods bound to this identity's node? They decide what it may read. */
@@ -66,7 +66,7 @@ function isAllowed(identity: Identity, attributes: Attributes, boundPods: readon
   return node !== undefined && nodeAllowed(node, attributes, boundPods)
 }
 
-/** Who is known may also discover what there is; counters are for administrators. */
+/** Authenticated users may also read discovery; metrics are for administrators. */
 function pathAllowed(identity: Identity, verb: string, path: string): boolean {
   if (verb !== 'get') return false
   const [, root = ''] = path.split('/')

@@ -69,7 +69,7 @@ async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): 
   const present = nodes.flatMap((node) => (node !== undefined && mayAnswer(node) ? nameOf(node) : []))
   await usage.look(present, request.signal)
   return pods.flatMap((pod) => {
-    // A node speaks of the pods bound to it, and of no others.
+    // A node may report usage only of pods that are bound to it.
     const sample = usage.newest(pod.spec.nodeName ?? '')
     const used = sample?.pods.get(pod.metadata.uid)
     if (sample === undefined || used === undefined) return []

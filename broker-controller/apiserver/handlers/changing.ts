@@ -1,4 +1,4 @@
-/** update and patch, of objects and of their subresources: read, change, write, and again when somebody was quicker. */
+/** update and patch, of objects and of their subresources: read, change, write, and retry on a conflicting write. */
 import { ApiError, conflict, isApiError } from '../../../api/api-error.ts'
 import { isReleased } from '../../../api/deletion/object-deletion.ts'
 import { nodeOf } from '../../../api/identity.ts'

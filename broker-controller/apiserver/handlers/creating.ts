@@ -38,7 +38,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
 
 const attempts = 8
 
-/** A name made up by us may be taken: then another one is tried. */
+/** A generated name may exist already: then another one is tried. */
 async function created(
   prepare: () => AnyObject,
   { metadata }: AnyObject,

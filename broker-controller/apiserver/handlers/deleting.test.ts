@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { anApi, type Document, patchTypes } from '../../testing/api-in-memory.ts'
 import { configMapsPath, podsPath, sentMap, sentPod } from '../../testing/sent-objects.ts'
 
-test('a running pod is given its grace, a waiting one goes at once', async (t) => {
+test('a running pod gets its grace period, a pending one is deleted at once', async (t) => {
   const { ask, store } = await anApi(t)
   await ask('POST', podsPath, { body: sentPod('waiting') })
   t.match(await ask('DELETE', `${podsPath}/waiting`), { code: 200, body: { kind: 'Pod' } })
@@ -37,7 +37,7 @@ test('finalizers keep an object until the last of them is taken away', async (t)
   t.match(await ask('GET', path), { code: 404 })
 })
 
-test('a node that a finalizer held is let in no more when it goes', async (t) => {
+test('the certificates of a deleted node are revoked when its last finalizer is removed', async (t) => {
   const { ask } = await anApi(t)
   const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-9', finalizers: ['example.com/hold'] } }
   await ask('POST', '/api/v1/nodes', { body })

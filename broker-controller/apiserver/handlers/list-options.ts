@@ -29,7 +29,7 @@ export function selectionOf({ selectableFields }: Selectable, query: URLSearchPa
   }
 }
 
-/** What the field selector asks to be equal: who may do something can depend on it. */
+/** The fields that the selector compares for equality: authorization can depend on them. */
 export function exactFields({ selectableFields }: Selectable, query: URLSearchParams): ReadonlyMap<string, string> {
   const fields = understood(parseFieldSelector(selectableFields, query.get('fieldSelector') ?? ''))
   return new Map(fields.filter(({ equal }) => equal).map(({ field, value }) => [field, value]))

@@ -25,14 +25,14 @@ export async function presentObject({ route }: ResourceRequest, { store }: Resou
   return object
 }
 
-/** How the client wants to read the answer. */
+/** The form of the answer that the client accepts. */
 export function wishOf({ accept, query }: ResourceRequest, { clock }: ResourceNeeds): Wish {
   const asked = query.get('includeObject')
   const includeObject = asked === 'Object' || asked === 'None' ? asked : 'Metadata'
   return { form: answerForm(accept), includeObject, nowMs: clock.wallMs() }
 }
 
-/** 403 for one who may do such things in general, but not this one. */
+/** 403 for a user who has the permission in general, but not for this object. */
 export function forbid(
   { name: kind, group }: Pick<Resource, 'name' | 'group'>,
   name: string,

@@ -78,7 +78,7 @@ test('from a version on, only what happened after it', async (t) => {
   end()
 })
 
-test('the end of the initial events is marked for who asks', async (t) => {
+test('a bookmark marks the end of the initial events on request', async (t) => {
   const { store, next, line, end } = watching({ markInitialEnd: true })
   await store.create('configmaps', aMap('a'))
   t.same(await next(1), ['ADDED a'])

@@ -19,7 +19,7 @@ export type WatchOptions = {
   readonly timeoutMs: number | undefined
   /** The object as this client reads it: itself, a table of one row, its metadata. `first`: nothing was shown before. */
   readonly shown: (object: AnyStored, first: boolean) => unknown
-  /** What stands in a bookmark, which has a version only. */
+  /** The object of a bookmark, which has only a version. */
   readonly bookmark: (metadata: { resourceVersion: string; annotations?: { [key: string]: string } }) => unknown
 }
 

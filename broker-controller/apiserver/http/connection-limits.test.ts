@@ -88,7 +88,7 @@ test('an idle kept connection is closed', async (t) => {
   t.match(await untilClosed(socket), /^HTTP\/1.1 200 /)
 })
 
-test('what is no HTTP, and headers that are too large, are answered and counted', async (t) => {
+test('requests that are not HTTP or have too large headers are answered and counted', async (t) => {
   const { api, refusals } = await anApi(t, {})
   const other = await stranger(t, api)
   other.write('\x10\x0c\x00\x04MQTT')
@@ -116,7 +116,7 @@ test('connections without a client certificate are bounded: the oldest is closed
   }
 })
 
-test('connections with a trusted certificate do not count as those of strangers', async (t) => {
+test('connections with a trusted certificate do not count as connections without one', async (t) => {
   const { api } = await anApi(t, { connectionLimits: { strangersPerAddress: 1 } })
   const { certificate: cert, key } = api.issueFor(administrator)
   for (let number = 0; number < 3; number++) {

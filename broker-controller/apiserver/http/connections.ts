@@ -16,7 +16,7 @@ export type ConnectionNeeds = {
 export interface Connections {
   /** What the client showed when the connection was made; undefined when it showed nothing. */
   certificateOf(socket: unknown): ClientCertificate | undefined
-  /** Other authorities are trusted than before: who came with a certificate of one that is not is cut off. */
+  /** The trusted CAs changed: connections with a certificate of a CA that is no longer trusted are closed. */
   authoritiesChanged(): void
 }
 

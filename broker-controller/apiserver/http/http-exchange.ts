@@ -20,7 +20,7 @@ export type HttpExchangeNeeds = {
   readonly log: Log
   /** For lines that a client can cause. */
   readonly limited: LimitedLog
-  /** The server ends: what goes on for long is broken off. */
+  /** Aborted when the server stops: long requests end. */
   readonly closing: AbortSignal
 }
 

@@ -293,7 +293,7 @@ test('credentials that are not valid are tried a bounded number of times', async
   t.same([codes[0], codes.at(-1)], [401, 429])
 })
 
-test('a request whose client goes away gives its seat back', async (t) => {
+test('a request whose client disconnects releases its seat', async (t) => {
   const api = await startApi({ log: quietLog(t) })
   t.teardown(api.stop)
   const { certificate: cert, key } = api.issueFor(nodeIdentity('pi-1'))

@@ -5,7 +5,7 @@ import type { Answered } from '../requests.ts'
 export type RequestCounters = {
   /** Watches open now. */
   readonly watches: Gauge
-  /** `tookMs` is left out for watches: they last as long as somebody looks. */
+  /** `tookMs` is left out for watches: they last as long as the client stays connected. */
   readonly seen: (answered: Answered, code: number, tookMs?: number) => void
 }
 

@@ -17,8 +17,8 @@ export interface StrangerConnections<S> {
 }
 
 /**
- * Where there are too many the oldest gives way: every client is a stranger until its handshake ends, so refusing the newest would
- * let a stranger lock everybody out.
+ * Over the limit the oldest connection is closed: every client is a stranger until its handshake ends, so rejecting the newest
+ * would let one stranger lock out all other clients.
  */
 export function strangerConnections<S extends ConnectionEnds>({
   strangersPerAddress,

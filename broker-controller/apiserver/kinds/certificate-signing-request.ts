@@ -66,7 +66,7 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
   },
 }
 
-/** Who asks is taken from the certificate or token of the request. */
+/** Sets the requester from the certificate or token of the request. */
 function withRequester(object: CertificateSigningRequest, { requester }: CreateFacts): CertificateSigningRequest {
   const { status: _, ...rest } = object
   const { username: __, uid: ___, groups: ____, extra: _____, ...asked } = object.spec

@@ -6,7 +6,7 @@ import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
 import { type Data, decodedBytes, frozenProblems, keyProblems, sizeProblems } from './object-data.ts'
 
-/** Counts only: what is secret stands in no cell. */
+/** Only counts: no cell contains secret data. */
 const secretTable: TableOf<Secret> = {
   columns: tableColumns('Name', 'Type', 'Data', 'Age'),
   cells: ({ metadata, type = '', data = {} }, nowMs) => [

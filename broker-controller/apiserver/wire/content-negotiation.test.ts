@@ -15,7 +15,7 @@ test('the first form we can write is the one the client gets', async (t) => {
   t.throws(() => answerForm('application/vnd.kubernetes.protobuf'), { code: 406 })
 })
 
-test('aggregated discovery is given to who asks for it, in the version asked for', async (t) => {
+test('aggregated discovery is served on request, in the version requested', async (t) => {
   const v2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
   const v2beta1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList'
   t.equal(aggregatedDiscovery(`${v2},${v2beta1},application/json`), 'v2')
@@ -43,7 +43,7 @@ test('patches come in three forms; applying on the server is not one of them', a
   t.throws(() => patchForm(undefined), { code: 415 })
 })
 
-test('only who names JSON first wants the description as JSON', async (t) => {
+test('the description is JSON only if JSON comes first in Accept', async (t) => {
   t.ok(prefersJson('application/json'))
   t.notOk(prefersJson('application/com.github.proto-openapi.spec.v2@v1.0+protobuf'))
   t.notOk(prefersJson('*/*'))

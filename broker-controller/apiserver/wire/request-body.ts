@@ -34,7 +34,7 @@ export function isDryRun(query: URLSearchParams, more: readonly string[] = []): 
   throw new ApiError('BadRequest', `dryRun: Unsupported value: ${quoted(asked)}: supported values: "All"`)
 }
 
-/** Who sends the body, and its content type. */
+/** The sender of the body, and its content type. */
 type Sender = { readonly identity: Identity; readonly contentType: string | undefined }
 
 /**

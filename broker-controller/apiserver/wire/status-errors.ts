@@ -13,7 +13,7 @@ export type Status = {
   readonly code?: number
 }
 
-/** Of an unexpected error the client learns only that it happened: the details belong in the log. */
+/** An unexpected error is an InternalError without details for the client: the details belong in the log. */
 export function statusOf(error: unknown): Status & { readonly code: number } {
   if (!(error instanceof ApiError)) {
     return statusOf(new ApiError('InternalError', 'Internal error occurred: the controller could not answer'))
