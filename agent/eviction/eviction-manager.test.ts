@@ -223,11 +223,12 @@ test('what the machine needs stays, whatever it uses', async (t) => {
     aPod({ name: 'node-critical', priority: 2_000_001_000 }),
     aPod({ name: 'cluster-critical', priority: 2_000_000_000 }),
   ]
-  const { clock, ended, leave } = machine(t, { running: critical.map((pod) => ({ pod, memory: 900 * mib })) })
+  const { clock, ended, leave, log } = machine(t, { running: critical.map((pod) => ({ pod, memory: 900 * mib })) })
   await clock.settle()
   leave(1)
   await clock.advance(60_000)
   t.equal(ended.size, 0)
+  t.same(log.messages('warn'), ['Node is under pressure'], 'that no pod can go is no failure')
 })
 
 test('for a soft threshold a pod has its own time, up to the most that is allowed', async (t) => {
@@ -563,4 +564,36 @@ test('whether images have a disk of their own is published, and unknown again wh
     await clock.advance(20_000)
   }
   t.equal(log.messages('warn').filter((message) => message.startsWith('Nothing is removed')).length, 2)
+})
+
+test('log lines name the pod, the threshold, the pressure and the signals they are about', async (t) => {
+  const { clock, host, log, leave } = machine(t, {
+    running: [{ pod: aPod({ name: 'stuck' }), memory: 900 * mib, endsAfterMs: 31_000 }],
+  })
+  const factsOf = (message: string) => log.lines.find((line) => line.message === message)?.facts
+  await clock.settle()
+  host.hide('imagefs.available', 'ENOENT')
+  host.stall('io.full', 7)
+  leave(50 * mib)
+  await clock.advance(400_000)
+  t.match(factsOf('Pod evicted'), {
+    pod: 'default/stuck',
+    threshold: 'memory.available',
+    gracePeriodSeconds: 1,
+    message: /low on resource: memory/,
+  })
+  t.same(factsOf('Evicted pod does not end'), { podUID: uidOf('stuck') })
+  t.match(factsOf('Node is under pressure'), { stalls: [{ signal: 'io.full', percent: 7 }] })
+  t.same(factsOf('Pressure is gone'), { pressure: 'MemoryPressure' })
+  t.same(factsOf('Some of the machine cannot be read'), {
+    unread: [{ signal: 'imagefs.available', because: 'ENOENT' }],
+  })
+})
+
+test('without pods nothing is measured', async (t) => {
+  const { clock, asked, leave } = machine(t)
+  await clock.settle()
+  leave(50 * mib)
+  await clock.advance(30_000)
+  t.same(asked, [])
 })
