@@ -1,27 +1,20 @@
 /** Docker as the pod manager needs it, on dockerode. Docker's options, words and status codes stop in this folder. */
-import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
-import { sandboxImage } from '../../pods/images/sandbox-image.ts'
-import {
-  type ContainerIdentity,
-  type ContainerRuntime,
-  isUnreachable,
-  type RuntimeContainer,
-  RuntimeError,
-  type SandboxOptions,
-} from '../../pods/runtime/runtime.ts'
+import { type ContainerRuntime, RuntimeError } from '../../pods/runtime/runtime.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
-import { containerOf, infoOf } from './answers.ts'
-import { actMs, askMs, call, messages, runtimeError } from './call.ts'
+import { infoOf } from './answers.ts'
+import { askMs, call } from './call.ts'
+import { containerCalls, podOf } from './container-calls.ts'
+import { watchContainers } from './events.ts'
 import { dockerImages } from './images.ts'
-import { containerName, identityOf, labelFilter } from './labels.ts'
+import { containerInspections } from './inspections.ts'
 import { podNetwork } from './network.ts'
 import { execute, logTail } from './output.ts'
-import { containerRequest, sandboxRequest } from './requests.ts'
+import { containerRequest } from './requests.ts'
 
 export type DockerSettings = {
   readonly socketPath: string
@@ -39,93 +32,16 @@ export interface DockerRuntime extends ContainerRuntime {
 }
 
 export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '/' }: DockerSettings): DockerRuntime {
-  // A dockerd that shuts down closes its door first, but goes on serving who is inside: containers started then are
-  // left behind broken. So no connection is kept for the next call. The rest dockerode would take from DOCKER_HOST.
-  // With each call dockerode describes everything about it, this too, to a log that nobody reads: with a hundred calls
-  // under way that took minutes.
-  // Yet it is not told so: of a request that says `Connection: close` Docker does not read the body, which nobody needs,
-  // and so never sees that we hung up. A pull that was called off would go on for ever.
-  const agent = Object.assign(new Agent({ keepAlive: true }), {
-    keepSocketAlive: () => false,
-    [inspect.custom]: () => 'connections to Docker',
-  })
-  const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
-  const docker = new Dockerode(link)
+  const docker = connection(socketPath)
   const network = podNetwork(docker, nodeName, () => readRoutes(root))
-  const inspected = new Map<string, { readonly state: string; readonly container: RuntimeContainer }>()
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
-  let protects: boolean | undefined
-
-  const create = async (tried: string, identity: ContainerIdentity, options: Dockerode.ContainerCreateOptions) => {
-    const named = (name: string) =>
-      call(tried, actMs, (abortSignal) => docker.createContainer({ ...options, name, abortSignal }))
-    try {
-      return (await named(containerName(identity))).id
-    } catch (error) {
-      // One that is being removed keeps its name for a while.
-      if (!(error instanceof RuntimeError) || error.reason !== 'NameTaken') throw error
-      return (await named(`${containerName(identity)}_${randomBytes(4).toString('hex')}`)).id
-    }
-  }
-
-  const start = async (tried: string, id: string) => {
-    inspected.delete(id)
-    await call(tried, actMs, (abortSignal) => docker.getContainer(id).start({ abortSignal }), 304)
-  }
-
-  const remove = async (id: string) => {
-    inspected.delete(id)
-    const options = (abortSignal: AbortSignal) => ({ force: true, v: true, abortSignal })
-    const container = docker.getContainer(id)
-    // 409: it is being removed already.
-    await call(`Cannot remove container ${id}`, actMs, (signal) => container.remove(options(signal)), 404, 409)
-  }
-
-  const look = async (row: Dockerode.ContainerInfo): Promise<readonly RuntimeContainer[]> => {
-    const known = inspected.get(row.Id)
-    if (known?.state === row.State) return [known.container]
-    const identity = identityOf(row.Labels)
-    if (identity === undefined) return []
-    const tried = `Cannot look at container ${row.Id}`
-    const found = await call(tried, askMs, (abortSignal) => docker.getContainer(row.Id).inspect({ abortSignal }), 404)
-    if (found === undefined) return []
-    const container = containerOf(found, identity, await imageIDOf(found.Image))
-    inspected.set(row.Id, { state: found.State.Status, container })
-    return [container]
-  }
-
-  const createSandbox = async (options: SandboxOptions) => {
-    const tried = `Cannot create the sandbox of pod ${podOf(options.identity)}`
-    const wanted = sandboxRequest(nodeName, options)
-    try {
-      return await create(tried, options.identity, wanted)
-    } catch (error) {
-      if (!(error instanceof RuntimeError) || error.reason !== 'ImageNotFound') throw error
-      await makeSandboxImage()
-      return await create(tried, options.identity, wanted)
-    }
-  }
-
-  /**
-   * An engine without CAP_SYS_RESOURCE (inside another container, say) cannot start what it is to protect from the
-   * kernel. Asked once, by trying, when a container first wants it.
-   */
-  const mayProtect = async (): Promise<boolean> => {
-    if (protects !== undefined) return protects
-    const tried = 'Cannot try whether Docker may lower an OOM score'
-    const request = { Image: sandboxImage, HostConfig: { OomScoreAdj: -1, NetworkMode: 'none', AutoRemove: true } }
-    const { id } = await call(tried, actMs, (abortSignal) => docker.createContainer({ ...request, abortSignal }))
-    try {
-      await start(tried, id)
-      protects = true
-    } catch (error) {
-      if (isUnreachable(error)) throw error
-      protects = false // The same image has just run as a sandbox; some engines do not say what was refused.
-    } finally {
-      await remove(id)
-    }
-    return protects
-  }
+  const inspections = containerInspections(docker, nodeName, imageIDOf)
+  const { create, createSandbox, start, stop, remove, mayProtect } = containerCalls({
+    docker,
+    nodeName,
+    makeSandboxImage,
+    forget: inspections.forget,
+  })
 
   return {
     ...images,
@@ -136,17 +52,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
       return infoOf(await call('Cannot ask Docker how it is', askMs, () => docker.info()))
     },
 
-    async listContainers(podUID) {
-      const filters = { label: [...labelFilter(nodeName, podUID)] }
-      const rows = await call('Cannot list containers', askMs, (abortSignal) =>
-        docker.listContainers({ all: true, filters, abortSignal }),
-      )
-      if (podUID === undefined) {
-        const here = new Set(rows.map(({ Id }) => Id))
-        for (const id of [...inspected.keys()]) if (!here.has(id)) inspected.delete(id)
-      }
-      return (await Promise.all(rows.map(look))).flat()
-    },
+    listContainers: inspections.list,
 
     async runSandbox(options) {
       if (options.podCIDR !== undefined) await network.ensure(options.podCIDR)
@@ -173,18 +79,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
 
     startContainer: (id) => start(`Cannot start container ${id}`, id),
 
-    async stopContainer(id, gracePeriodSeconds) {
-      const deadlineMs = gracePeriodSeconds * 1000 + askMs
-      inspected.delete(id)
-      await call(
-        `Cannot stop container ${id}`,
-        deadlineMs,
-        (abortSignal) => docker.getContainer(id).stop({ t: gracePeriodSeconds, abortSignal }),
-        304,
-        404,
-      )
-      inspected.delete(id)
-    },
+    stopContainer: stop,
 
     exec: (id, command, timeoutMs) => execute(docker, id, command, timeoutMs),
 
@@ -199,32 +94,22 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
       return new Set(rows.map(({ ImageID }) => ImageID))
     },
 
-    async watch({ opened, changed }, signal) {
-      const tried = 'Cannot watch Docker'
-      const filters = {
-        type: ['container'],
-        label: [...labelFilter(nodeName)],
-        event: ['start', 'die', 'oom', 'destroy', 'pause', 'unpause'],
-      }
-      try {
-        const stream = await docker.getEvents({ filters: JSON.stringify(filters), abortSignal: signal })
-        inspected.clear()
-        opened()
-        for await (const { Actor } of messages(stream)) {
-          const { ID, Attributes } = (Actor ?? {}) as {
-            readonly ID?: string
-            readonly Attributes?: { [name: string]: string }
-          }
-          inspected.delete(ID ?? '')
-          const podUID = identityOf(Attributes ?? {})?.podUID
-          if (podUID !== undefined) changed(podUID)
-        }
-        throw new Error('The stream of events ended')
-      } catch (error) {
-        if (!signal.aborted) throw runtimeError(tried, error)
-      }
-    },
+    watch: (listener, signal) => watchContainers(docker, nodeName, inspections, listener, signal),
   }
+}
+
+/** A client that takes nothing from the environment: dockerode would read DOCKER_HOST. */
+function connection(socketPath: string): Dockerode {
+  // No connection is kept for the next call: a dockerd that shuts down refuses new connections but serves open ones, and
+  // containers started then are left broken. `keepAlive` stays true: of a request with `Connection: close` Docker does not read
+  // the body to its end and does not notice that the client hung up, so an aborted pull would never end.
+  // dockerode describes its options, the agent included, in a debug log at each call: with a hundred calls that took minutes.
+  const agent = Object.assign(new Agent({ keepAlive: true }), {
+    keepSocketAlive: () => false,
+    [inspect.custom]: () => 'connections to Docker',
+  })
+  const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
+  return new Dockerode(link)
 }
 
 async function readProfile(folder: string | undefined, name: string): Promise<string> {
@@ -234,8 +119,4 @@ async function readProfile(folder: string | undefined, name: string): Promise<st
   } catch (cause) {
     throw new RuntimeError('Failed', `Cannot read seccomp profile ${name} in ${folder}`, { cause })
   }
-}
-
-function podOf({ podNamespace, podName }: ContainerIdentity): string {
-  return `${podNamespace}/${podName}`
 }
