@@ -62,7 +62,7 @@ test('the aggregated lists describe the same resources in two answers', async (t
   t.same(found.sort(), [...Object.keys(resources), 'nodes', 'pods'].sort(), 'nodes and pods have metrics, too')
 })
 
-test('what is used can be looked at, and nothing else', async (t) => {
+test('usage kinds are discovered with read verbs only', async (t) => {
   t.match(bodyAt('/apis/metrics.k8s.io'), { name: 'metrics.k8s.io', preferredVersion: { version: 'v1beta1' } })
   t.match(bodyAt('/apis/metrics.k8s.io/v1beta1'), {
     kind: 'APIResourceList',

@@ -48,7 +48,7 @@ test('kubectl’s typed commands', {
     t.equal(await store.get('priorityclasses', { namespace: '', name: 'high' }), undefined)
   })
 
-  await t.test('grants and denies certificates', async (t) => {
+  await t.test('approves and denies certificate requests', async (t) => {
     const pem = '-----BEGIN CERTIFICATE REQUEST-----\nMA==\n-----END CERTIFICATE REQUEST-----\n'
     for (const name of ['wanted', 'unwanted']) {
       await store.create('certificatesigningrequests', {

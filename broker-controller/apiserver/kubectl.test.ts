@@ -219,7 +219,7 @@ items:
     t.equal((await ok(['get', 'cm', 'replaced', '-o', 'jsonpath={.data}'])).stdout, '{"a":"2"}')
   })
 
-  await t.test('marks nodes, and keeps pods away from them', async (t) => {
+  await t.test('labels, annotates, taints and cordons nodes', async (t) => {
     t.equal((await ok(['label', 'node', 'pi-02', 'site=attic'])).stdout, 'node/pi-02 labeled\n')
     t.equal((await ok(['annotate', 'node', 'pi-02', 'note=warm'])).stdout, 'node/pi-02 annotated\n')
     t.equal((await ok(['taint', 'node', 'pi-02', 'dedicated=db:NoSchedule'])).stdout, 'node/pi-02 tainted\n')
@@ -319,7 +319,7 @@ items:
     t.match(await ok(['delete', 'node', 'pi-99', '--ignore-not-found']), { stdout: '' })
   })
 
-  await t.test('explains what was refused', async (t) => {
+  await t.test('prints the reason of a rejected request', async (t) => {
     const stranger = await api.kubeconfigFor('eve', api.issueFor({ user: 'eve', groups: [] }))
     const lost = await api.kubeconfigFor('stranger')
     const token = join(api.folder, 'token')
@@ -354,7 +354,7 @@ items:
     t.match(impersonated, { code: 1, stderr: /\(Forbidden\).*cannot impersonate/ })
   })
 
-  await t.test('empties a namespace before it goes', async (t) => {
+  await t.test('empties a namespace before its deletion', async (t) => {
     await ok(['apply', '-f', '-'], '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}')
     await ok(['apply', '-n', 'team', '-f', '-'], '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}')
     t.equal((await ok(['delete', 'namespace', 'team', '--timeout=20s'])).stdout, 'namespace "team" deleted\n')

@@ -20,7 +20,7 @@ test('a node writes only its own objects', async (t) => {
   t.match(await ask('GET', podsPath, { as }), { code: 403 })
 })
 
-test('a node shows the pods it runs of its own accord, and takes them away again', async (t) => {
+test('a node creates and deletes the mirror pods of its static pods', async (t) => {
   const { ask } = await anApi(t)
   const as = nodeIdentity('pi-01')
   const { body: node } = await ask('POST', '/api/v1/nodes', { as, body: sentNode('pi-01') })

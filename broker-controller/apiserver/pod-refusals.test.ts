@@ -67,7 +67,7 @@ test('all errors of a pod are reported at once, each with its field', async (t) 
   )
 })
 
-test('what our nodes cannot do yet is refused by name', async (t) => {
+test('unsupported fields are rejected by name', async (t) => {
   const asked = pod(
     {
       volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }],
@@ -97,7 +97,7 @@ test('what our nodes cannot do yet is refused by name', async (t) => {
   )
 })
 
-test('no kind of volume is taken for an emptyDir because it is not known', async (t) => {
+test('an unknown volume type is rejected, not treated as an emptyDir', async (t) => {
   const sources = ['flexVolume', 'rbd', 'cephfs', 'gitRepo', 'azureFile', 'storageos', 'csi', 'persistentVolumeClaim']
   for (const source of sources) {
     for (const value of [{}, { driver: 'a', secretRef: { name: 'hidden' }, claimName: 'a' }]) {
@@ -118,7 +118,7 @@ test('a termination message is written to a file inside the container', async (t
   }
 })
 
-test('what asks for nothing, and what we can do, is let through', async (t) => {
+test('supported fields and empty values are accepted', async (t) => {
   createdPod(
     {
       volumes: [],
@@ -204,7 +204,7 @@ test('probes and hooks have Kubernetes’ defaults and limits', async (t) => {
   ])
 })
 
-test('a device is asked for whole, and not shared', async (t) => {
+test('a device is requested in whole numbers, and needs a limit', async (t) => {
   const asks = (resources: object) => causes(() => create('pods', pod({}, { resources })))
   createdPod({}, { resources: { limits: { 'bramble.dev/gpiochip0': 1 } } })
   t.match(asks({ limits: { 'bramble.dev/gpiochip0': '500m' } }), [

@@ -18,7 +18,7 @@ test('an object is created, read, listed and deleted', async (t) => {
   })
 })
 
-test('a rehearsal answers as the real thing and keeps nothing', async (t) => {
+test('a dry run gives the same answer and stores nothing', async (t) => {
   const { ask, store } = await anApi(t)
   t.match(await ask('POST', `${configMapsPath}?dryRun=All`, { body: sentMap() }), {
     code: 201,
@@ -56,7 +56,7 @@ test('a user without permission gets 403, also an anonymous one; an invalid toke
   t.match(await ask('GET', '/version', { headers: { 'impersonate-user': 'root' } }), { code: 403 })
 })
 
-test('beside the objects there are a few paths, and nothing else', async (t) => {
+test('only a few paths are served beside the resources', async (t) => {
   const { ask } = await anApi(t)
   t.match(await ask('GET', '/version'), { body: { major: '1', minor: '32', gitVersion: 'v1.32.4-bramble.0.1.0' } })
   t.match(await ask('GET', '/healthz'), { code: 200, body: { text: 'ok' } })

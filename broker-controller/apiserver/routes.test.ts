@@ -22,7 +22,7 @@ test('a path and a method give the resource and the verb', async (t) => {
   t.same(routed('PATCH', `${leases}/pi-01`), ['patch', 'leases', 'kube-node-lease', 'pi-01', ''])
 })
 
-test('a namespace is an object, and a place for others', async (t) => {
+test('a namespace is a resource, and contains others', async (t) => {
   t.same(routed('GET', '/api/v1/namespaces'), ['list', 'namespaces', '', '', ''])
   t.same(routed('GET', '/api/v1/namespaces/pods'), ['get', 'namespaces', '', 'pods', ''], 'whatever it is called')
   t.same(routed('PUT', '/api/v1/namespaces/team/status'), ['update', 'namespaces', '', 'team', 'status'])
@@ -56,7 +56,7 @@ test('a URL of no resource is a plain path', async (t) => {
   }
 })
 
-test('some things cannot be done at some places', async (t) => {
+test('verbs that a resource does not support are rejected', async (t) => {
   for (const [method, path] of [
     ['POST', '/api/v1/pods'],
     ['DELETE', '/api/v1/pods'],

@@ -17,7 +17,7 @@ test('a token reads the requests that it made, and no others', async (t) => {
   t.match(await ask('GET', `${path}?watch=1`, as('bbbbbb')), { code: 403 })
 })
 
-test('what the asker writes of itself into a request is replaced by what authentication found', async (t) => {
+test('the requester of a certificate request is set from authentication, whatever the body has', async (t) => {
   const { as, ask } = await tokens(t, 'aaaaaa')
   const { spec, ...rest } = aRequest('forged')
   const extra = { 'bramble.dev/proven-node': ['pi-1'] }

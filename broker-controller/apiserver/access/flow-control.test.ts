@@ -66,7 +66,7 @@ test('each kind of client has a level of its own', async (t) => {
   t.same(flowOf({ user: 'jane', groups: [] }, pods, '192.0.2.1'), { level: 'global-default', key: 'jane' })
 })
 
-test('a node beyond its rate is sent away with the time to wait, and other nodes are served', async (t) => {
+test('a node over its rate gets 429 with Retry-After, and other nodes are served', async (t) => {
   const { burst, admit, clock, registry } = aControl(t)
   const { perSecond, burst: most } = defaultFlowLimits.system.flow.rate
   t.equal(burst(node('greedy'), 2 * most), most)

@@ -40,7 +40,7 @@ test('a node takes no range of addresses, and writes nothing that controllers ke
   }
 })
 
-test('a node may come with taints, but not change them afterwards', async (t) => {
+test('a node may register with taints, but not change them later', async (t) => {
   const before = aNode({ taints: [{ key: 'fenced', effect: 'NoExecute' }] })
   t.equal(nodeRestriction('pi-01', 'nodes', before, undefined), undefined)
   t.match(nodeRestriction('pi-01', 'nodes', aNode({ taints: [] }), before), /taints/)
@@ -48,7 +48,7 @@ test('a node may come with taints, but not change them afterwards', async (t) =>
   t.match(nodeRestriction('pi-01', 'nodes', owned, aNode()), /ownerReferences/)
 })
 
-test('a node puts nothing in the way of its deletion', async (t) => {
+test('a node may not change its own finalizers', async (t) => {
   const held = aNode({ metadata: { finalizers: ['example.com/stay'] } })
   t.match(nodeRestriction('pi-01', 'nodes', held, undefined), /finalizers/)
   t.match(nodeRestriction('pi-01', 'nodes', held, aNode()), /finalizers/)
@@ -104,7 +104,7 @@ const owned = (over: Partial<OwnerReference>, ...others: readonly OwnerReference
   return mirror({ metadata: { ownerReferences: [owner, ...others] } })
 }
 
-test('a node creates mirrors of the pods it runs of its own accord, and no other pods', async (t) => {
+test('a node creates mirror pods of its static pods, and no other pods', async (t) => {
   const created = (pod: Pod) => nodeRestriction('pi-01', 'pods', pod, undefined, { nodeUid: 'u-1' })
   t.equal(created(mirror()), undefined)
   t.match(created(aPod({ nodeName: 'pi-01' })), /can only create mirror pods/)
@@ -118,7 +118,7 @@ test('a node creates mirrors of the pods it runs of its own accord, and no other
   t.match(created(owned({ blockOwnerDeletion: true })), /must not set blockOwnerDeletion/)
 })
 
-test('a mirror pod may name nothing that a node has no business with', async (t) => {
+test('a mirror pod may not refer to Secrets, ConfigMaps or other API objects', async (t) => {
   const created = (spec: Partial<PodSpec>) =>
     nodeRestriction('pi-01', 'pods', mirror({ spec: { nodeName: 'pi-01', ...spec } }), undefined, { nodeUid: 'u-1' })
   t.match(created({ serviceAccountName: 'robot' }), /reference a service account/)

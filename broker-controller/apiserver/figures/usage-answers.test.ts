@@ -141,7 +141,7 @@ test('the summary of a node is what the node reports when it is polled for all o
   t.equal((await patiently(fleet, 'GET', '/api/v1/nodes/pi-2/proxy/stats/summary')).code, 503)
 })
 
-test('what is used is for administrators, and for reading', async (t) => {
+test('only administrators may read usage', async (t) => {
   const { ask } = await aFleet(t)
   const as = { user: 'system:node:pi-1', groups: ['system:nodes'] }
   for (const path of [`${group}/nodes`, `${group}/nodes/pi-1`, '/api/v1/nodes/pi-1/proxy/stats/summary']) {

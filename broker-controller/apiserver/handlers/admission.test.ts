@@ -67,7 +67,7 @@ test('fields that the server sets are ignored in what a client sends', async (t)
   )
 })
 
-test('the other kinds get their few words', async (t) => {
+test('defaults and validation of the other kinds', async (t) => {
   const space = create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'edge' } })
   t.match(space, {
     metadata: { labels: { 'kubernetes.io/metadata.name': 'edge' } },

@@ -11,7 +11,7 @@ test('a body may be YAML', async (t) => {
   })
 })
 
-test('what cannot be understood is refused with the reason', async (t) => {
+test('a body that cannot be parsed is rejected with the reason', async (t) => {
   const { ask } = await anApi(t)
   const post = (body: unknown, type?: string) =>
     ask('POST', configMapsPath, { body, ...(type !== undefined && { type }) })
@@ -36,7 +36,7 @@ test('what cannot be understood is refused with the reason', async (t) => {
   })
 })
 
-test('unknown fields are refused, warned of, or dropped, as the client wishes', async (t) => {
+test('fieldValidation: unknown fields are rejected, reported as warnings, or dropped', async (t) => {
   const { ask } = await anApi(t)
   const body = sentMap({ bogus: 1 })
   t.match(await ask('POST', `${configMapsPath}?fieldValidation=Strict`, { body }), {
@@ -51,13 +51,13 @@ test('unknown fields are refused, warned of, or dropped, as the client wishes', 
   t.match(await ask('POST', configMapsPath, { body }), { code: 201, warnings: ['unknown field "bogus"'] })
 })
 
-test('a name can be asked for instead of chosen', async (t) => {
+test('generateName generates a name', async (t) => {
   const { ask } = await anApi(t)
   const { body } = await ask('POST', configMapsPath, { body: sentMap({}, { name: undefined, generateName: 'job-' }) })
   t.match(body, { metadata: { name: /^job-[bcdfghjklmnpqrstvwxz2456789]{5}$/, generateName: 'job-' } })
 })
 
-test('nothing is created where there is no namespace, nor in one that is going', async (t) => {
+test('nothing is created in a namespace that does not exist or is being terminated', async (t) => {
   const { ask } = await anApi(t)
   t.match(await ask('POST', '/api/v1/namespaces/nowhere/configmaps', { body: sentMap() }), {
     code: 404,
@@ -71,7 +71,7 @@ test('nothing is created where there is no namespace, nor in one that is going',
   t.match(await ask('DELETE', '/api/v1/namespaces/kube-system'), { code: 403 })
 })
 
-test('a list of revoked certificates that cannot be understood is refused', async (t) => {
+test('an invalid list of revoked certificates is rejected', async (t) => {
   const { ask } = await anApi(t)
   const path = '/api/v1/namespaces/kube-system/configmaps'
   const list = (revoked: string) => ({ body: sentMap({ data: { revoked } }, { name: 'bramble-revoked-certificates' }) })
@@ -82,7 +82,7 @@ test('a list of revoked certificates that cannot be understood is refused', asyn
   t.match(await ask('POST', path, list('2026-01-01T00:00:00Z system:node:pi-3 Stolen')), { code: 201 })
 })
 
-test('a pod names its class, and a class that is not there is refused', async (t) => {
+test('a pod with an unknown priority class is rejected', async (t) => {
   const { ask } = await anApi(t)
   const classes = '/apis/scheduling.k8s.io/v1/priorityclasses'
   const aClass = (name: string, value: number, more: object = {}) => ({

@@ -20,7 +20,7 @@ test('a running pod gets its grace period, a pending one is deleted at once', as
   t.match(await ask('GET', `${podsPath}/running`), { code: 404 })
 })
 
-test('a deletion can be meant for one very object', async (t) => {
+test('a deletion can have a precondition on the uid', async (t) => {
   const { ask } = await anApi(t)
   await ask('POST', configMapsPath, { body: sentMap() })
   const other = await ask('DELETE', `${configMapsPath}/settings`, { body: { preconditions: { uid: 'another' } } })
@@ -81,7 +81,7 @@ test('a finalizer holds a pod beyond its grace, and its node beyond the finalize
   t.notOk(((await ask('GET', path('c'))).body['metadata'] as Document)['deletionTimestamp'], 'it was a rehearsal')
 })
 
-test('many are deleted by what they have in common', async (t) => {
+test('deletecollection deletes by selector', async (t) => {
   const { ask } = await anApi(t)
   for (const [name, app] of [
     ['a', 'web'],

@@ -7,7 +7,7 @@ const query = (text: string) => new URLSearchParams(text)
 const pods = ['c', 'a', 'b', 'e', 'd'].map((name) => aPod({ name }))
 const names = (items: readonly { metadata: { name?: string } }[]) => items.map(({ metadata }) => metadata.name)
 
-test('labels and fields choose together', async (t) => {
+test('label and field selectors combine', async (t) => {
   const { matches, isEverything } = selectionOf(
     podStrategy,
     query('labelSelector=app%3Dweb&fieldSelector=spec.nodeName%3Dpi-01,status.phase!%3DFailed'),
@@ -24,7 +24,7 @@ test('labels and fields choose together', async (t) => {
   t.throws(() => selectionOf(podStrategy, query('labelSelector=a%20b')), { code: 400 })
 })
 
-test('what is asked to be equal is known before anything is read', async (t) => {
+test('the equality requirements of a field selector are parsed before the read', async (t) => {
   const fields = exactFields(podStrategy, query('fieldSelector=spec.nodeName%3Dpi-01,status.phase!%3DFailed'))
   t.same([...fields], [['spec.nodeName', 'pi-01']])
 })

@@ -17,7 +17,7 @@ test('a pod is bound once', async (t) => {
   t.match(await bind('pi-02'), { code: 409, body: { message: /already assigned to node "pi-01"/ } })
 })
 
-test('containers are added to a pod by a way of their own, and stay', async (t) => {
+test('ephemeral containers are added through their subresource, and stay', async (t) => {
   const { ask } = await anApi(t)
   const look = { name: 'look', image: 'busybox', targetContainerName: 'main' }
   t.match(await ask('POST', podsPath, { body: sentPod('early', { ephemeralContainers: [look] }) }), {
@@ -49,7 +49,7 @@ test('containers are added to a pod by a way of their own, and stay', async (t) 
   })
 })
 
-test('a certificate is asked for by one and granted by another', async (t) => {
+test('a certificate request is created by one user and approved by another', async (t) => {
   const { ask } = await anApi(t)
   const csrs = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
   const machine: Identity = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }

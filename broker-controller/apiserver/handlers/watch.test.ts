@@ -58,7 +58,7 @@ function watching(options: Partial<WatchOptions> = {}, history?: number): Watche
   }
 }
 
-test('without a version everything there is comes first, then what happens', async (t) => {
+test('a watch without a resourceVersion sends all objects first, then the changes', async (t) => {
   const { store, next, end } = watching()
   await store.create('configmaps', aMap('a'))
   t.same(await next(1), ['ADDED a'])
@@ -70,7 +70,7 @@ test('without a version everything there is comes first, then what happens', asy
   t.same(await next(1), ['end'])
 })
 
-test('from a version on, only what happened after it', async (t) => {
+test('a watch from a resourceVersion sends only later changes', async (t) => {
   const { store, next, end } = watching({ from: '1' })
   await store.create('configmaps', aMap('a'))
   await store.create('configmaps', aMap('b'))
@@ -154,7 +154,7 @@ test('a watch ends after its timeout, and when the client disconnects', async (t
   t.equal(await gone.line(), undefined)
 })
 
-test('a table is headed once', async (t) => {
+test('a watch sends the column definitions once', async (t) => {
   const { store, line, end } = watching({ shown: (_, first) => ({ first }) })
   await store.create('configmaps', aMap('a'))
   await store.create('configmaps', aMap('b'))
@@ -163,7 +163,7 @@ test('a table is headed once', async (t) => {
   end()
 })
 
-test('what a change looks like depends on what was seen before', async (t) => {
+test('the type of a watch event depends on what matched before', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const object: AnyStored = await store.create('configmaps', aMap('a'))

@@ -140,7 +140,7 @@ test('one user holds a bounded number of connections', async (t) => {
   t.equal(await refusals('UserLimit'), 1)
 })
 
-test('bad connections without number write a few lines', async (t) => {
+test('many bad connections write few log lines', async (t) => {
   const lines: string[] = []
   const write = (message: string) => void lines.push(message)
   const log = { ...quietLog(t), info: write, warn: write, error: write }

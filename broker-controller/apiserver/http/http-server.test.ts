@@ -175,7 +175,7 @@ test('thirty watches at once make the process emit no warning', async (t) => {
   t.same(warnings, [])
 })
 
-test('a reader that takes nothing is cut off, and the others never notice', async (t) => {
+test('a reader that takes nothing is disconnected without effect on the others', async (t) => {
   const soon = {
     ...systemClock,
     sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1000 ? 2 : ms, signal),

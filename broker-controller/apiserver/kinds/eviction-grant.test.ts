@@ -132,7 +132,7 @@ test('an eviction is of the pod it names, and of no other one of that name', asy
   t.equal((await store.get('pods', key))?.metadata.deletionTimestamp, undefined)
 })
 
-test('a budget that is not counted yet asks the client to come again', async (t) => {
+test('a budget that is not yet computed asks the client to retry', async (t) => {
   const { ask, store } = await anApi(t)
   await running(store)
   const { status: _, metadata: __, ...budget } = aBudget()
@@ -144,7 +144,7 @@ test('a budget that is not counted yet asks the client to come again', async (t)
   })
 })
 
-test('a node evicts what runs on it and nothing else', async (t) => {
+test('a node may evict only the pods bound to it', async (t) => {
   const { ask, store } = await anApi(t)
   await running(store)
   const body = evictionOf('web-1')

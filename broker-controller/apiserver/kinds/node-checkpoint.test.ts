@@ -47,7 +47,7 @@ test('a restored store gets the pods of its nodes and what those refer to, uncha
   t.match(await deliver({ complete: true }), { code: 409, body: { message: /checkpoint was already received/ } })
 })
 
-test('what is there already stays as it is', async (t) => {
+test('an object that exists stays as it is', async (t) => {
   const { deliver, get } = await fleet(t)
   await deliver({ pods: [web] })
   const other = aPod({ name: 'web', uid: 'uid-other', nodeName: 'pi-1', namespace: 'shop' })
@@ -55,7 +55,7 @@ test('what is there already stays as it is', async (t) => {
   t.match((await get('/api/v1/namespaces/shop/pods/web')).body, { metadata: { uid: 'uid-web' } })
 })
 
-test('of two pods that had one name, the one that was made later is the one that is', async (t) => {
+test('of two pods with one name the later one is restored', async (t) => {
   const { deliver, get } = await fleet(t)
   const made = (uid: string, creationTimestamp: string) =>
     aPod({ name: 'web', uid, nodeName: 'pi-1', namespace: 'shop', metadata: { creationTimestamp } })

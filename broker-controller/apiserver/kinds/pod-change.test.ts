@@ -5,7 +5,7 @@ import { requiringNodes } from '../../../api/testing/builders.ts'
 import { causes, createdPod, fields, pod, update } from '../../testing/admitting.ts'
 import { gateChangeProblems, narrowingProblems } from './pod-change.ts'
 
-test('a pod stays what it is, but for its images and what it tolerates', async (t) => {
+test('only images, tolerations and deadlines of a pod may change', async (t) => {
   const old = createdPod()
   const changed = (change: (spec: PodSpec) => PodSpec) =>
     fields(() => update('pods', old, { ...old, spec: change(old.spec) }))

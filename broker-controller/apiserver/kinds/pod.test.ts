@@ -4,7 +4,7 @@ import type { Toleration } from '../../../api/pod.ts'
 import { PodSchema } from '../../../api/pod.ts'
 import { create, createdPod, createPod, pod, updatePod } from '../../testing/admitting.ts'
 
-test('a new pod gets what its author left out', async (t) => {
+test('a new pod gets the defaults', async (t) => {
   const made = createdPod(
     {},
     { ports: [{ containerPort: 80 }], resources: { limits: { cpu: '1' }, requests: { memory: '1Mi' } } },

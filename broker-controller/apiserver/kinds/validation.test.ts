@@ -25,7 +25,7 @@ test('taints are unique by key and effect', async (t) => {
   )
 })
 
-test('secrets are kept as bytes, and what is immutable stays', async (t) => {
+test('Secret data are bytes, and immutable objects cannot change', async (t) => {
   const secret = (over: Partial<Secret>): Secret => ({
     apiVersion: 'v1',
     kind: 'Secret',

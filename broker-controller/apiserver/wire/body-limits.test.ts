@@ -16,7 +16,7 @@ const yamlMap = (keys: number) =>
   `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n${Array.from({ length: keys }, (_, key) => `  k${key}: v\n`).join('')}`
 const ofJson = (text: string) => refusal(() => refuseIntricateJson(Buffer.from(text)))
 
-test('YAML is taken from administrators, and only as much as is parsed at once', async (t) => {
+test('YAML is accepted only from administrators, up to the size that is parsed at once', async (t) => {
   const { ask } = await anApi(t)
   const type = 'application/yaml'
   t.match(await ask('POST', maps, { body: yamlMap(1_000), type }), { code: 201 })
@@ -81,7 +81,7 @@ test('a JSON patch has as many operations as in Kubernetes', async (t) => {
   t.match(await ask('PATCH', `${maps}/settings`, patch(10_001)), { code: 413, body: { message: /maximum operations/ } })
 })
 
-test('what is inside of texts is not counted, whatever it looks like', async (t) => {
+test('the content of strings is not counted, whatever it looks like', async (t) => {
   t.match(ofJson(JSON.stringify({ text: '{[,:"\\'.repeat(100_000) })), /no refusal/)
   t.match(ofJson('"\\'), /no refusal/, 'a text without an end is for the parser to refuse')
   t.match(ofJson('"'), /no refusal/)

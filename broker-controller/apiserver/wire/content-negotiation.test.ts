@@ -4,7 +4,7 @@ import { aggregatedDiscovery, answerForm, bodyForm, patchForm, prefersJson } fro
 const table =
   'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json'
 
-test('the first form we can write is the one the client gets', async (t) => {
+test('the first supported media type in Accept is used', async (t) => {
   t.equal(answerForm(undefined), 'object')
   t.equal(answerForm('application/json, */*'), 'object')
   t.equal(answerForm(table), 'table')

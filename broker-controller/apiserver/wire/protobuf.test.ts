@@ -85,7 +85,7 @@ test('maps, bytes, times, quantities and what stands inside others come as in JS
   })
 })
 
-test('whatever the bytes are, they are read or refused', async (t) => {
+test('any bytes are decoded or rejected with a ProtobufError', async (t) => {
   const whole = envelope('v1', 'ConfigMap', message(field(1, field(1, 'settings')), field(2, entry('a', '1'))))
   for (let length = 0; length < whole.length; length++) {
     try {
@@ -111,7 +111,7 @@ test('whatever the bytes are, they are read or refused', async (t) => {
   t.match(read('v1', 'ConfigMap', many), { data: { a: '1' } }, 'in time that grows with its length')
 })
 
-test('every kind that is served has its numbers', async (t) => {
+test('every kind that is served has field numbers', async (t) => {
   for (const { group, version, kind, schema } of builtInResources.all) {
     const apiVersion = group === '' ? version : `${group}/${version}`
     const raw = message(field(1, message(field(1, 'it'), field(11, entry('a', '1')))))
@@ -123,7 +123,7 @@ test('every kind that is served has its numbers', async (t) => {
   }
 })
 
-test('an object of another kind is only named', async (t) => {
+test('of an object of another kind only apiVersion and kind are read', async (t) => {
   const pod = envelope('v1', 'Pod', message(field(1, field(1, 'web'))))
   t.same(readProtobuf(pod, PriorityClassSchema), { apiVersion: 'v1', kind: 'Pod' })
 })

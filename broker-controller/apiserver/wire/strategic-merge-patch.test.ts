@@ -185,7 +185,7 @@ test('the order of a list follows the patch, and what it does not name keeps its
   )
 })
 
-test('what makes no sense is a bad request', async (t) => {
+test('an invalid strategic merge patch is a BadRequest', async (t) => {
   t.equal(
     refusal(() => patched({}, { containers: [{ image: 'x' }] })),
     'BadRequest',
