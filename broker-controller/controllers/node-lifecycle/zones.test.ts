@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { aNode } from '../../../api/testing/builders.ts'
 import { rateLimitedQueue } from './rate-limited-queue.ts'
 import { zoneQueues } from './zone-queues.ts'
-import { evictionRate, noZones, planZones, type ZoneCount, zoneOf, zoneState } from './zones.ts'
+import { evictionRate, noZones, planZones, type ZoneCount, zoneCounts, zoneOf, zoneState } from './zones.ts'
 
 const settings = {
   nodeEvictionRate: 0.1,
@@ -114,4 +114,39 @@ test('a node waits in the queue of its zone only', async (t) => {
   queues.setRate('x', 0, 1000)
   queues.remove('c')
   t.same(queues.take(2000), ['a'])
+})
+
+test('nodes are counted by zone and readiness until they are taken out, but for those excluded by label', async (t) => {
+  const { counts, count } = zoneCounts()
+  count('a', aNode(), 1)
+  count('a', aNode({ ready: 'False' }), 1)
+  count('a', aNode({ ready: 'Unknown' }), 1)
+  count('b', aNode({ conditions: [] }), 1)
+  count('b', aNode({ labels: { 'node.kubernetes.io/exclude-disruption': '' } }), 1)
+  t.same(
+    [...counts],
+    [
+      ['a', { ready: 1, notReady: 2 }],
+      ['b', { ready: 0, notReady: 1 }],
+    ],
+  )
+  count('a', aNode({ ready: 'False' }), -1)
+  count('a', aNode(), -1)
+  t.same(counts.get('a'), { ready: 0, notReady: 1 })
+  count('a', aNode({ ready: 'Unknown' }), -1)
+  t.same([...counts.keys()], ['b'], 'a zone without nodes has no entry')
+})
+
+test('a node may have a region alone or a zone alone, and no labels at all', async (t) => {
+  const region = zoneOf(aNode({ labels: { 'topology.kubernetes.io/region': 'eu' } }))
+  const zone = zoneOf(aNode({ labels: { 'topology.kubernetes.io/zone': 'attic' } }))
+  const both = zoneOf(
+    aNode({ labels: { 'topology.kubernetes.io/region': 'eu', 'topology.kubernetes.io/zone': 'attic' } }),
+  )
+  t.same([region, zone, both], ['eu:\u0000:', ':\u0000:attic', 'eu:\u0000:attic'])
+  const { labels: _, ...metadata } = aNode().metadata
+  t.equal(zoneOf({ ...aNode(), metadata }), '')
+  const { counts, count } = zoneCounts()
+  count('', { ...aNode(), metadata }, 1)
+  t.same(counts.get(''), { ready: 1, notReady: 0 })
 })

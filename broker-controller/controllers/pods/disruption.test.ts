@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../../api/pod.ts'
 import { aBudget, aPod } from '../../../api/testing/builders.ts'
-import { countBudget, withStatus } from './disruption.ts'
+import { countBudget, countsDifferently, withStatus } from './disruption.ts'
 
 const now = '2026-01-01T00:10:00Z'
 const nowMs = Date.parse(now)
@@ -67,4 +67,66 @@ test('the condition keeps since when, and a status counted again is the same', a
   t.match(countBudget(first, pods(1), later, 'later').status.conditions, [
     { status: 'False', reason: 'InsufficientPods', lastTransitionTime: 'later' },
   ])
+})
+
+test('a granted eviction is awaited for exactly two minutes, and the earliest end is looked at next', async (t) => {
+  const at = (ms: number) => new Date(nowMs - 120_000 + ms).toISOString()
+  const status = { disruptedPods: { 'web-0': at(0), 'web-1': at(7_000), 'web-2': at(5_000) } }
+  const count = counted({ spec: { minAvailable: 1 }, status }, pods(4))
+  t.same(count.notDeleted, ['web-0'])
+  t.equal(count.lookAgainMs, nowMs + 5_000)
+  t.equal(count.status.currentHealthy, 2)
+  t.same(count.status.disruptedPods, { 'web-1': at(7_000), 'web-2': at(5_000) })
+})
+
+test('a pod is counted differently when it becomes well or ill, begins to leave, or is another of its name', async (t) => {
+  const [well, ill] = pods(2, { ready: 1 })
+  if (well === undefined || ill === undefined) return t.fail('no pods')
+  const leaving = { ...ill, metadata: { ...ill.metadata, deletionTimestamp: now } }
+  const another = { ...ill, metadata: { ...ill.metadata, uid: 'another' } }
+  const labelled = { ...ill, metadata: { ...ill.metadata, labels: { app: 'web', tier: 'front' } } }
+  t.notOk(countsDifferently(ill, ill))
+  t.notOk(countsDifferently(labelled, ill))
+  t.ok(countsDifferently({ ...well, metadata: ill.metadata }, ill))
+  t.ok(countsDifferently(leaving, ill))
+  t.ok(countsDifferently(another, ill))
+})
+
+test('a pod named as a property of every object has no eviction that was granted', async (t) => {
+  const [pod] = pods(1)
+  if (pod === undefined) return t.fail('no pod')
+  const odd = { ...pod, metadata: { ...pod.metadata, name: 'constructor' } }
+  t.match(counted({ spec: { minAvailable: 0 } }, [odd]), { notDeleted: [], status: { currentHealthy: 1 } })
+})
+
+test('conditions that are not ours stay, and without a generation none is claimed as observed', async (t) => {
+  const foreign = {
+    type: 'Audited',
+    status: 'True',
+    reason: 'ByHand',
+    message: '',
+    lastTransitionTime: 'then',
+  } as const
+  const ours = { ...foreign, type: 'DisruptionAllowed' }
+  const budget = aBudget({ spec: { minAvailable: 1 }, status: { conditions: [foreign, ours] } })
+  const { conditions } = countBudget(budget, pods(2), nowMs, now).status
+  t.same(
+    conditions?.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]),
+    [
+      ['Audited', 'then'],
+      ['DisruptionAllowed', 'then'],
+    ],
+  )
+  t.equal(conditions?.at(-1)?.observedGeneration, 1)
+  const { generation: _, ...metadata } = budget.metadata
+  const { status } = countBudget({ ...budget, metadata }, pods(2), nowMs, now)
+  t.notOk('observedGeneration' in status)
+  t.notOk('observedGeneration' in (status.conditions?.at(-1) ?? {}))
+})
+
+test('a budget without a spec or status asks for nothing and allows every pod that is well', async (t) => {
+  const { spec: _, status: __, ...bare } = aBudget()
+  t.match(countBudget(bare, pods(2), nowMs, now).status, { desiredHealthy: 0, disruptionsAllowed: 2 })
+  t.match(countBudget(bare, [], nowMs, now).status.conditions, [{ status: 'False', reason: 'InsufficientPods' }])
+  t.match(counted({ spec: { minAvailable: 5 } }, pods(2)).status, { disruptionsAllowed: 0 }, 'never less than none')
 })

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Taint } from '../../../api/node.ts'
 import { aPod } from '../../../api/testing/builders.ts'
-import { disruptedPod, evictionStep } from './taint-eviction.ts'
+import { disruptedPod, evictingTaints, evictionStep, stayingPod, stayText } from './taint-eviction.ts'
 
 const unreachable: Taint = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }
 const mine: Taint = { key: 'repair', value: 'yes', effect: 'NoExecute' }
@@ -53,4 +53,63 @@ test('an evicted pod shows why', async (t) => {
       lastTransitionTime: now,
     },
   ])
+})
+
+const byDefault = { ...away(300), operator: 'Exists' }
+const owner = (controller?: boolean) => ({
+  apiVersion: 'apps/v1',
+  kind: 'ReplicaSet',
+  name: 'web',
+  uid: 'u',
+  ...(controller !== undefined && { controller }),
+})
+
+test('a NoSchedule taint beside a NoExecute one asks for no toleration', async (t) => {
+  const camera: Taint = { key: 'camera', effect: 'NoSchedule' }
+  t.match(evictionStep([camera, unreachable], [away(300)], undefined, 0), { step: 'plan' })
+})
+
+test('a pod without a controller is not evicted for a taint that only its default toleration meets', async (t) => {
+  const alone = aPod({ tolerations: [byDefault] })
+  t.same(evictingTaints(alone, [unreachable, mine]), [mine])
+  t.same(evictingTaints(aPod({ tolerations: [away(60)] }), [unreachable]), [unreachable], 'its author stated a time')
+  const owned = (...ownerReferences: readonly ReturnType<typeof owner>[]) =>
+    evictingTaints({ ...alone, metadata: { ...alone.metadata, ownerReferences } }, [unreachable])
+  t.same(owned(owner(true)), [unreachable])
+  t.same(owned(owner(), owner(true)), [unreachable], 'one of its owners is its controller')
+  t.same(owned(owner()), [])
+  t.same(owned(owner(false)), [])
+})
+
+test('the message of a pod that stays names its node and state, and there is none for a pod that has finished', async (t) => {
+  const notReady: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }
+  const tolerations = [byDefault, { ...byDefault, key: notReady.key }]
+  const pod = aPod({ nodeName: 'pi-01', phase: 'Running', tolerations })
+  t.match(
+    stayText(pod, [mine, unreachable]),
+    /^Node pi-01 is unreachable\. The pod stays on it .* Delete it to give it up\.$/,
+  )
+  t.match(stayText(pod, [notReady]), /^Node pi-01 is not ready\. The pod stays/)
+  t.equal(stayText(pod, [mine]), undefined)
+  t.equal(stayText(aPod({ nodeName: 'pi-01' }), [unreachable]), undefined, 'nothing tolerates it')
+  for (const phase of ['Succeeded', 'Failed'] as const) {
+    t.equal(stayText(aPod({ nodeName: 'pi-01', phase, tolerations }), [unreachable]), undefined, phase)
+  }
+})
+
+test('the message of a pod that stays replaces an earlier one of its kind, and never one of its node', async (t) => {
+  const pod = aPod({ nodeName: 'pi-01', phase: 'Running', tolerations: [byDefault] })
+  const message = stayText(pod, [unreachable]) ?? ''
+  const staying = stayingPod(pod, message)
+  t.match(staying?.status, { phase: 'Running', message })
+  t.equal(staying && stayingPod(staying, message), undefined)
+  const other = message.replace('unreachable', 'not ready')
+  t.equal(staying && stayingPod(staying, other)?.status?.message, other)
+  t.equal(stayingPod(aPod({ status: { message: 'Usage of memory exceeds the limit' } }), message), undefined)
+  t.equal(stayingPod(aPod({ status: { message: '' } }), message)?.status?.message, message)
+})
+
+test('a pod that shows already why it was evicted stays as it is', async (t) => {
+  const pod = disruptedPod(aPod(), '2026-01-02T03:04:05Z')
+  t.equal(disruptedPod(pod, '2026-01-02T04:00:00Z'), pod)
 })
