@@ -25,7 +25,7 @@ import {
   agentConfiguration,
   emptyAgentConfiguration,
 } from './configuration.ts'
-import { type FoundIdentity, findIdentity, mendIdentity } from './join/identity.ts'
+import { type FoundIdentity, findIdentity, repairIdentity } from './join/identity.ts'
 
 async function main(argv: readonly string[]): Promise<number> {
   const line = readAgentCommandLine(argv)
@@ -162,7 +162,7 @@ async function run(request: RunRequest): Promise<number> {
     if (lock.unmarked !== undefined) log.warn('Disk takes no writes, going on', { dataDir, error: lock.unmarked })
     try {
       await removeUnfinished(dataDir)
-      await mendIdentity(dataDir, found, log)
+      await repairIdentity(dataDir, found, log)
       const service = await openSystemdNotifier(process.env, log)
       await runAgent({ request, configuration, identity, log, service }, stopping.signal)
     } finally {

@@ -8,7 +8,7 @@ import type { JoinNeeds, JoinRequest } from './join.ts'
 import { keepPendingKey, readPendingKey, removePendingKey } from './pending-key.ts'
 import { type Progress, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
 
-const worthTellingMs = 60_000
+const worthWarningMs = 60_000
 const polling = { firstMs: 500, maxMs: 2_000 }
 /** An operator takes minutes, not seconds. */
 const waitingPolling = { firstMs: 2_000, maxMs: 10_000 }
@@ -59,32 +59,32 @@ async function ask(request: JoinRequest, client: ApiClient, needs: JoinNeeds): P
 
 async function answered(request: JoinRequest, asked: Asked, client: ApiClient, needs: JoinNeeds): Promise<string> {
   const { url, nodeName } = request
-  const { clock, signal, tell } = needs
+  const { clock, signal, print } = needs
   const { name, key, isNew } = asked
   const path = `${signingRequestsPath}/${name}`
   const skewMs = clockSkewMs(asked.answer.dateHeader, clock.wallMs())
-  if (skewMs !== undefined && Math.abs(skewMs) > worthTellingMs) tell(`Warning: ${describeSkew(skewMs)}`)
+  if (skewMs !== undefined && Math.abs(skewMs) > worthWarningMs) print(`Warning: ${describeSkew(skewMs)}`)
 
   const { approvalMs = 120_000 } = needs
   const startMs = clock.monotonicMs()
   let answer: ApiAnswer | ApiUnreachable = asked.answer
-  let waiting: { readonly sinceMs: number; toldMs: number } | undefined
+  let waiting: { readonly sinceMs: number; printedMs: number } | undefined
   for (let tries = 0; ; tries++) {
     const nowMs = clock.monotonicMs()
     const progress: Progress = answer instanceof ApiUnreachable ? { state: 'pending' } : judged(request, answer, skewMs)
     if (progress.state === 'issued') return progress.certificate
     if (tries === 0) {
-      tell(`${isNew ? 'Asked' : 'Goes on asking'} for a certificate as node ${nodeName} (request ${name})`)
+      print(`${isNew ? 'Asked' : 'Goes on asking'} for a certificate as node ${nodeName} (request ${name})`)
     }
     if (progress.state === 'pending' && progress.waitsBecause !== undefined && waiting === undefined) {
       await keepPendingKey(request, key)
-      waiting = { sinceMs: nowMs, toldMs: nowMs }
-      const report = needs.waits ?? tell
+      waiting = { sinceMs: nowMs, printedMs: nowMs }
+      const report = needs.waits ?? print
       report(waitingText(name, nodeName, progress.waitsBecause))
     }
-    if (waiting !== undefined && nowMs - waiting.toldMs >= progressEveryMs) {
-      waiting.toldMs = nowMs
-      tell(`Still waiting for the approval of ${name}, ${Math.round((nowMs - waiting.sinceMs) / 60_000)} min`)
+    if (waiting !== undefined && nowMs - waiting.printedMs >= progressEveryMs) {
+      waiting.printedMs = nowMs
+      print(`Still waiting for the approval of ${name}, ${Math.round((nowMs - waiting.sinceMs) / 60_000)} min`)
     }
     const limitMs = waiting === undefined ? approvalMs : waitingMs
     if (nowMs - startMs >= limitMs) {
@@ -121,7 +121,7 @@ function judged({ url, token, nodeName }: JoinRequest, answer: ApiAnswer, skewMs
         `The controller denied this machine the name ${nodeName} (${progress.reason}): ${progress.message}`,
         progress.reason === 'NodeNameInUse'
           ? "Give this machine a name of its own ('--node-name NAME', or another hostname). If it is that node, with a new card or data directory, run 'kubectl delete node NAME' first; an Event of the Node describes both machines."
-          : 'Ask whoever runs the controller.',
+          : 'Ask an administrator of the controller.',
         { isNameTaken: progress.reason === 'NodeNameInUse', isFinal: true },
       )
     case 'failed':

@@ -1,11 +1,11 @@
-/** Why joining did not work, and what to do about it: each in words for whoever stands at the machine. */
+/** Why joining did not work, and what to do about it: texts for the person at the machine. */
 
 import type { X509Certificate } from 'node:crypto'
 import { statusMessage } from '../../daemon/api-client.ts'
 import { codeOf } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 
-/** Joining failed as `message` says; `remedy` is what to try. Nothing was written. */
+/** `message` is why joining failed; `remedy` is what to try. Nothing was written. */
 export class JoinError extends Error {
   override readonly name = 'JoinError'
   readonly remedy: string
@@ -32,7 +32,7 @@ const newLine = "Make a new line on the controller with 'bramble-controller toke
 export function wrongHash(host: string, expected: string, chain: readonly string[]): JoinError {
   const found = chain.length > 1 ? chain.at(-1) : `${chain[0]} (the server's own: it showed no authority)`
   return new JoinError(
-    `The authority of ${host} is not the one this machine was told to trust: expected ${expected}, found ${found}`,
+    `The authority of ${host} does not have the given hash: expected ${expected}, found ${found}`,
     `${newLine} and use it whole. If the hashes differ still, you are not talking to your controller: do not go on.`,
   )
 }
@@ -94,7 +94,7 @@ export function clockTrouble(chain: readonly X509Certificate[], nowMs: number): 
   const endedMs = chain.map(({ validTo }) => Date.parse(validTo)).find((toMs) => nowMs > toMs)
   if (endedMs === undefined) return undefined
   return new JoinError(
-    `A certificate of the controller has expired: it ended at ${instant(endedMs)}, and this machine's clock says ${instant(nowMs)}`,
+    `A certificate of the controller has expired: it ended at ${instant(endedMs)}, and this machine's clock shows ${instant(nowMs)}`,
     "Set this machine's clock ('timedatectl set-ntp true', or 'date -s'), then join again. If the clock is right, restart the controller: it renews its certificate then.",
   )
 }
@@ -121,7 +121,7 @@ export function strangeAnswer(url: URL, doing: string, answer: { status: number;
       )
 }
 
-/** How much later it is there than here, by the `Date` of an answer; whole seconds are all it tells. */
+/** How much later it is there than here, by the `Date` of an answer; exact to a second. */
 export function clockSkewMs(dateHeader: string | undefined, nowMs: number): number | undefined {
   const thereMs = Date.parse(dateHeader ?? '')
   return Number.isNaN(thereMs) ? undefined : thereMs - nowMs

@@ -47,7 +47,7 @@ test('a machine joins with the printed line on its card, and the card then holds
   t.equal(await machine.boot(), 'nothing-to-do')
 })
 
-test('a machine that was in a fleet is told that its agent must be restarted', async (t) => {
+test('on a machine that was in a fleet the log asks to restart the agent', async (t) => {
   const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token })
   t.teardown(() => door.close())
   const line = `join: bramble-agent join ${door.url.origin} --token ${tokenText} --ca-hash ${door.caHash}`
@@ -63,7 +63,7 @@ test('a machine that was in a fleet is told that its agent must be restarted', a
   })
 })
 
-test('it tries until the controller is there, and says each trouble once', async (t) => {
+test('it tries until the controller is there, and logs each failure once', async (t) => {
   const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token })
   const { port } = door.url
   await door.close()

@@ -1,4 +1,4 @@
-/** Joins a fleet without anybody at the machine: as long as it takes, and then nobody else can use what it was told. */
+/** Joins a fleet unattended, by a file on the boot partition: retries until it succeeds, then removes the token from the file. */
 
 import { createHash } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
@@ -68,16 +68,16 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
   return 'joined'
 }
 
-/** The name it joined with; undefined when told to stop. */
+/** The name it joined with; undefined when `signal` stopped it. */
 async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeeds): Promise<string | undefined> {
   const { dataDir, hardware, clock, random, signal, log } = needs
   let nodeName = first
-  let told = ''
+  let lastLogged = ''
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      const tell = (progress: string) => log.debug('Joining', { progress })
+      const print = (progress: string) => log.debug('Joining', { progress })
       const waits = (request: string) => log.warn('The request of this machine waits for an operator', { request })
-      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, tell, waits })
+      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits })
       return nodeName
     } catch (error) {
       if (signal.aborted) return undefined
@@ -92,8 +92,8 @@ async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeed
         continue
       }
       const facts = { error, ...(error instanceof JoinError ? { remedy: error.remedy } : {}) }
-      if (storyOf(error) !== told) log.warn('Cannot join yet, trying again until it works', facts)
-      told = storyOf(error)
+      if (storyOf(error) !== lastLogged) log.warn('Cannot join yet, trying again until it works', facts)
+      lastLogged = storyOf(error)
       await clock.sleep(1_000 + backoffMs(failures, retries, random), signal)
     }
   }

@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { findIdentity, type Identity, mendIdentity, readIdentity, renewIdentity, writeIdentity } from './identity.ts'
+import { findIdentity, type Identity, readIdentity, renewIdentity, repairIdentity, writeIdentity } from './identity.ts'
 
-const told = 'The identity of this node was spoiled, its copy is used'
+const copyUsed = 'The identity of this node was spoiled, its copy is used'
 
 function identity(key = 'key'): Identity {
   const [apiUrl, mqttUrl] = ['https://hub.example:6443', 'mqtts://hub.example:8883']
@@ -18,11 +18,11 @@ test('who this machine is, is written twice, for its owner alone', async (t) => 
   t.same(await findIdentity(folder), { identity: identity() })
   for (const name of await readdir(folder)) t.equal((await stat(join(folder, name))).mode & 0o777, 0o600, name)
   const before = await stat(join(folder, 'identity.json'))
-  await mendIdentity(folder, { identity: identity() }, quietLog(t))
+  await repairIdentity(folder, { identity: identity() }, quietLog(t))
   t.equal((await stat(join(folder, 'identity.json'))).ino, before.ino, 'what is as it should be is not written again')
 })
 
-test('a file that a card spoiled is set aside, and made anew of its copy', async (t) => {
+test('a file that a card spoiled is set aside, and written again from its copy', async (t) => {
   for (const damage of [
     (text: string) => text.replace('hub', 'hvb'),
     (text: string) => text.replace('"key": "key"', '"key": "kez"'),
@@ -43,19 +43,19 @@ test('a file that a card spoiled is set aside, and made anew of its copy', async
     })
     const found = await findIdentity(folder)
     t.match(found, { identity: identity(), spoiled: Error })
-    if (found !== undefined) await mendIdentity(folder, found, quietLog(t, told))
+    if (found !== undefined) await repairIdentity(folder, found, quietLog(t, copyUsed))
     t.same(await findIdentity(folder), { identity: identity() }, 'from now on it is whole')
     t.equal(await readFile(`${path}.unreadable`, 'utf8'), damaged)
   }
 })
 
-test('a copy that was spoiled is made anew, too', async (t) => {
+test('a copy that was spoiled is written again, too', async (t) => {
   const folder = t.testdir()
   await writeIdentity(folder, identity())
   const copy = join(folder, 'identity.json.copy')
   const whole = await readFile(copy, 'utf8')
   await writeFile(copy, whole.slice(9))
-  await mendIdentity(folder, { identity: identity() }, quietLog(t))
+  await repairIdentity(folder, { identity: identity() }, quietLog(t))
   t.equal(await readFile(copy, 'utf8'), whole)
 })
 
@@ -69,7 +69,7 @@ test('wherever a renewal is cut off, there is a key with its certificate', async
   const [oldCopy = '', newCopy = ''] = await files('identity.json.copy')
   const halfOf = (text: string) => text.slice(0, text.length / 2)
   for (const [file, copy, expected] of [
-    [halfOf(newFile), oldCopy, 'old'], // on a card that says too early that it has it
+    [halfOf(newFile), oldCopy, 'old'], // on a card that confirms a write too early
     [newFile, oldCopy, 'new'],
     [newFile, halfOf(newCopy), 'new'],
     [oldFile, newCopy, 'old'],
@@ -83,7 +83,7 @@ test('what an earlier agent wrote has no checksum and no copy, and gets them', a
   const folder = t.testdir({ 'identity.json': JSON.stringify(identity()) })
   const found = await findIdentity(folder)
   t.same(found, { identity: identity() })
-  await mendIdentity(folder, { identity: identity() }, quietLog(t))
+  await repairIdentity(folder, { identity: identity() }, quietLog(t))
   const [file, copy] = await Promise.all(
     ['identity.json', 'identity.json.copy'].map((name) => readFile(join(folder, name), 'utf8')),
   )
@@ -103,7 +103,7 @@ test('without a copy one that is spoiled is an error, not a machine that has not
   t.equal(await findIdentity(folder), undefined, 'one that was taken away is not put back')
 })
 
-test('a disk that takes no writes is told of, and the copy is used', async (t) => {
+test('a disk that takes no writes is logged, and the copy is used', async (t) => {
   const folder = t.testdir()
   await writeIdentity(folder, identity())
   await rm(join(folder, 'identity.json'))
@@ -111,7 +111,7 @@ test('a disk that takes no writes is told of, and the copy is used', async (t) =
   const found = await findIdentity(folder)
   t.match(found, { identity: identity(), spoiled: { message: /Cannot read/ } })
   if (found === undefined) return
-  await mendIdentity(folder, found, quietLog(t, told, 'Cannot set a file aside', 'Identity not written down'))
+  await repairIdentity(folder, found, quietLog(t, copyUsed, 'Cannot set a file aside', 'Identity not written down'))
 })
 
 test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {
@@ -126,7 +126,7 @@ test('an agent that runs on renews its own identity, never the one that the mach
     await writeIdentity(folder, other)
     await t.rejects(
       renewIdentity(folder, trusting('old'), trusting('new', 'old')),
-      /joined anew .* as node pi-.*: restart the agent/,
+      /has joined again since, as node pi-.*: restart the agent/,
     )
     t.same(await readIdentity(folder), other)
   }

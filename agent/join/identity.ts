@@ -1,5 +1,5 @@
 /**
- * What joining leaves behind: one file that says who this machine is in which fleet, and proves it; and a copy of it, for a
+ * What joining leaves behind: one file that names this machine's node and fleet, and proves it; and a copy of it, for a
  * card that spoils the first. Each is written whole or not at all, one after the other: one of them is always good.
  */
 
@@ -31,7 +31,7 @@ export type Identity = Described<typeof IdentitySchema>
 /** Of all that is in the file. Earlier agents wrote none. */
 const SumSchema = object({ sha256: optional(text) })
 
-/** `spoiled`: what is wrong with the file itself; this is what its copy says. */
+/** `spoiled`: what is wrong with the file itself; `identity` is then that of its copy. */
 export type FoundIdentity = { readonly identity: Identity; readonly spoiled?: unknown }
 
 export function identityPath(dataDir: string): string {
@@ -49,7 +49,7 @@ export async function readIdentity(dataDir: string): Promise<Identity | undefine
   throw new Error('Restart the agent, the copy of its identity is good', { cause: found.spoiled })
 }
 
-/** The same, or what the copy says where the file is of no use. Throws when neither is. */
+/** The same, or the content of the copy where the file cannot be used. Throws when neither is. */
 export async function findIdentity(dataDir: string): Promise<FoundIdentity | undefined> {
   try {
     const identity = await readFrom(identityPath(dataDir))
@@ -61,8 +61,8 @@ export async function findIdentity(dataDir: string): Promise<FoundIdentity | und
   }
 }
 
-/** Makes both files say what was found; one that is spoiled is set aside. A disk that takes no writes is told of, and all. */
-export async function mendIdentity(dataDir: string, { identity, spoiled }: FoundIdentity, log: Log): Promise<void> {
+/** Writes the identity to both files and sets a spoiled one aside. A disk that takes no writes is logged, and no error. */
+export async function repairIdentity(dataDir: string, { identity, spoiled }: FoundIdentity, log: Log): Promise<void> {
   const path = identityPath(dataDir)
   if (spoiled !== undefined) {
     const aside = `${path}.unreadable`
@@ -92,7 +92,7 @@ export async function renewIdentity(dataDir: string, before: Identity, identity:
   const there = await readIdentity(dataDir).catch(() => undefined)
   if (there !== undefined && !isSameNode(there, before) && !isSameNode(there, identity)) {
     const who = `node ${there.nodeName} of ${there.apiUrl}`
-    throw new Error(`This machine joined anew meanwhile, as ${who}: restart the agent`)
+    throw new Error(`This machine has joined again since, as ${who}: restart the agent`)
   }
   await writeIdentity(dataDir, identity)
 }

@@ -52,7 +52,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
 
 const nothingIn = (t: Test, dataDir: string) => t.equal(existsSync(dataDir), false, 'nothing was written')
 
-test('a machine joins with one line and is told step by step', async (t) => {
+test('a machine joins with one command, which prints each step', async (t) => {
   const door = await aDoor(t, { looksBeforeApproval: 1 })
   const machine = aMachine(t)
   const { exitCode, stdout, stderr, runArgs } = await machine.join(door, '--log-level', 'debug', '--check')
@@ -81,7 +81,7 @@ test('joining again gives a fresh certificate in place of the old', async (t) =>
   const second = await readIdentity(machine.dataDir)
   t.equal(second?.nodeName, 'other')
   t.not(second?.key, first?.key)
-  t.match(again.stdout, /was node pi-1 before.*docker ps/, 'and it is told what the other name leaves behind')
+  t.match(again.stdout, /was node pi-1 before.*docker ps/, 'and it prints what the former name leaves behind')
 })
 
 test('joining again beside the agent that runs here renews its certificate and starts no second one', async (t) => {
@@ -103,7 +103,7 @@ test('joining again beside the agent that runs here renews its certificate and s
   t.same(await readIdentity(machine.dataDir), second)
 })
 
-test('a controller of another authority is told nothing, not even the token', async (t) => {
+test('a controller of another authority receives nothing, not even the token', async (t) => {
   const door = await aDoor(t)
   const machine = aMachine(t)
   const expected = `sha256:${'0'.repeat(64)}`
@@ -122,7 +122,7 @@ test('a server that hides its authority is not trusted', async (t) => {
   t.same(door.visits, [])
 })
 
-test('a token that is not good is refused with what the controller says and whose clock is off', async (t) => {
+test("a bad token is refused with the controller's message and whose clock is wrong", async (t) => {
   const machine = aMachine(t)
   await t.test('unknown', async (t) => {
     const door = await aDoor(t, { token: { ...token, id: 'zzzzzz' } })
@@ -145,13 +145,13 @@ test('a token that is not good is refused with what the controller says and whos
 test('a clock that is years ahead is named before OpenSSL stumbles over it; one in 1970 is no hindrance', async (t) => {
   const door = await aDoor(t)
   const late = aMachine(t, { clock: { ...systemClock, wallMs: () => Date.UTC(2080, 0) } })
-  t.match((await late.join(door)).stderr, /expired: it ended at .*clock says 2080-01-01T00:00:00Z/)
+  t.match((await late.join(door)).stderr, /expired: it ended at .*clock shows 2080-01-01T00:00:00Z/)
   t.same(door.visits, [])
   const early = aMachine(t, { clock: { ...systemClock, wallMs: () => 60_000 } })
   t.match(await early.join(door), { exitCode: 0, stdout: /Warning: this machine's clock is \d+ s behind/ })
 })
 
-test('a name in use is refused with what the controller says, and nothing is kept', async (t) => {
+test("a name in use is refused with the controller's message, and nothing is kept", async (t) => {
   const deny = 'node name pi-1 is in use by another machine that is live'
   const machine = aMachine(t)
   const { exitCode, stderr } = await machine.join(await aDoor(t, { deny }))
@@ -161,7 +161,7 @@ test('a name in use is refused with what the controller says, and nothing is kep
   nothingIn(t, machine.dataDir)
 })
 
-test('a join that waits for an operator says so, and goes on with its request when it was interrupted', async (t) => {
+test('a join that waits for an operator prints that, and goes on with its request when it was interrupted', async (t) => {
   const stop = new AbortController()
   let isApproved = false
   const waits = { because: 'node pi-1 exists', isApproved: () => isApproved }
@@ -299,7 +299,7 @@ test('someone who stops a join that waits leaves nothing behind', async (t) => {
   nothingIn(t, waiting.dataDir)
 })
 
-test('what was typed wrongly is said before anything is done', async (t) => {
+test('wrong arguments are rejected before anything is done', async (t) => {
   const machine = aMachine(t)
   const good = ['https://c:6443', '--token', tokenText, '--ca-hash', `sha256:${'a'.repeat(64)}`]
   for (const [argv, expected] of [

@@ -40,12 +40,12 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     const isRenamed = formerName !== undefined && formerName !== nodeName
     if (pid !== undefined && isRenamed) throw runsAsAnother(pid, formerName, dataDir)
     const hardware = await needs.readHardware(root)
-    const tell = (line: string) => stdout(`${line}\n`)
-    await join(request, { hardware, clock: needs.clock, signal: needs.signal, tell })
-    tell(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
-    if (isRenamed) tell(leftBehind(formerName))
+    const print = (line: string) => stdout(`${line}\n`)
+    await join(request, { hardware, clock: needs.clock, signal: needs.signal, print })
+    print(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
+    if (isRenamed) print(leftBehind(formerName))
     if (pid === undefined) return run ? { exitCode: exitCode.fine, runArgs } : { exitCode: exitCode.fine }
-    tell(
+    print(
       `The agent that runs here (process ${pid}) goes on as it is, and uses the new certificate once it is restarted`,
     )
     return { exitCode: exitCode.fine }
@@ -61,7 +61,7 @@ function failureText(error: unknown, { dataDir }: JoinRequest, signal: AbortSign
   return `Cannot join: ${storyOf(error)}.\nNothing was written to ${dataDir}.`
 }
 
-/** Undefined also when the file is spoiled: joining mends that. */
+/** Undefined also when the file is spoiled: joining replaces it. */
 async function nameBefore(dataDir: string): Promise<string | undefined> {
   const identity = await readIdentity(dataDir).catch(() => undefined)
   return identity?.nodeName

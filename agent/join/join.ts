@@ -30,9 +30,9 @@ export type JoinNeeds = {
   readonly hardware: HardwareIdentity
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Progress and warnings, a line each, for whoever waits. */
-  readonly tell: (line: string) => void
-  /** Gets the text that says what waits for an operator, and what to do about it; `tell` when it is left out. */
+  /** Progress and warnings, a line each, for the person who waits. */
+  readonly print: (line: string) => void
+  /** Gets the text about the request that waits for an operator, and what to do about it; `print` when it is left out. */
   readonly waits?: (text: string) => void
   /** How long to wait for the approval. */
   readonly approvalMs?: number
@@ -46,7 +46,7 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Iden
   const { url, nodeName } = request
   const { authority, knownTime } = await trustedAuthority(request, needs)
   const ca = authority.toString()
-  needs.tell(`The authority of ${url.host} is the expected one`)
+  needs.print(`The authority of ${url.host} is the expected one`)
 
   const token = formatToken(request.token)
   const client = apiClient({ url: url.origin, ca, knownTime, token, ...(await proofOf(request)) })
@@ -58,7 +58,7 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Iden
       'Look at the log of the controller; joining again does no harm.',
     )
   }
-  needs.tell(`This machine has its certificate as node ${nodeName}`)
+  needs.print(`This machine has its certificate as node ${nodeName}`)
 
   const ours = { certificate, key: privateKeyPem(key) }
   const mqttPort = await mqttPortOf(url, apiClient({ url: url.origin, ca, knownTime, ...ours }), needs.signal)
@@ -88,9 +88,9 @@ async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNee
   })
   const authority = authorityIn(chain, request.caHash)
   if (authority === undefined) throw wrongHash(url.host, request.caHash, chain.map(caHash))
-  const trouble = clockTrouble(chain, clock.wallMs()) // before OpenSSL says it without the times
+  const trouble = clockTrouble(chain, clock.wallMs()) // before OpenSSL reports it without the times
   if (trouble !== undefined) throw trouble
-  // A clock that shows a time before the authority we were told of is wrong: it is then at least as late as that.
+  // A clock that shows a time before the given authority existed is wrong: it is then at least as late as that.
   const begunMs = Math.max(...chain.map(({ validFrom }) => Date.parse(validFrom)))
   const knownTime = {
     isClockRight: () => clock.wallMs() >= begunMs,

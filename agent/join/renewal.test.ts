@@ -8,19 +8,19 @@ import { renewedCertificate } from './renewal.ts'
 
 test('a request that an operator must look at outlives a controller that is away meanwhile', async (t) => {
   const { asked, answers, renew, sign } = await world(t)
-  answers.push(new ApiUnreachable('away', 'ECONNREFUSED', { cause: undefined }), said(503), sign)
+  answers.push(new ApiUnreachable('away', 'ECONNREFUSED', { cause: undefined }), answer(503), sign)
   t.match((await renew()).certificate, /BEGIN CERTIFICATE/)
   t.equal(asked.length, 1)
   t.same(answers, [])
 })
 
-test('a request that is there no more is told of', async (t) => {
+test('a request that was deleted is an error', async (t) => {
   const { answers, renew } = await world(t)
-  answers.push(said(404))
+  answers.push(answer(404))
   await t.rejects(renew(), { message: /Refused: 404/ })
 })
 
-function said(status: number, body?: unknown): ApiAnswer {
+function answer(status: number, body?: unknown): ApiAnswer {
   return { status, body, dateHeader: undefined }
 }
 
@@ -32,12 +32,12 @@ async function world(t: Test) {
   const api = {
     async post(_: string, body: unknown) {
       asked.push(body as CertificateSigningRequest)
-      return said(201, body)
+      return answer(201, body)
     },
     async get() {
       const next = answers.shift()
       if (next instanceof Error) throw next
-      return typeof next === 'function' ? next() : (next ?? said(200, asked[0]))
+      return typeof next === 'function' ? next() : (next ?? answer(200, asked[0]))
     },
   }
   return {
@@ -46,7 +46,7 @@ async function world(t: Test) {
     sign() {
       const request = Buffer.from(asked[0]?.spec.request ?? '', 'base64').toString()
       const certificate = Buffer.from(signNodeCSR(authority, request, { nowMs: clock.wallMs() })).toString('base64')
-      return said(200, { ...asked[0], status: { certificate } })
+      return answer(200, { ...asked[0], status: { certificate } })
     },
     async renew() {
       const request = { nodeName: 'pi-1', hardware: {}, trusted: authority.certificate }

@@ -18,12 +18,12 @@ export type RenewalNeeds = {
   /** As this node. */
   readonly api: Pick<ApiClient, 'get' | 'post'>
   readonly clock: Clock
-  /** An operator may have to approve it: how often to look, and how long until asking anew. */
+  /** An operator may have to approve it: how often to look, and how long until it is requested again. */
   readonly pollMs?: number
   readonly patienceMs?: number
 }
 
-/** PEM, both. Rejects with what the controller said when it is not had. */
+/** PEM, both. Rejects with the controller's message when no certificate is issued. */
 export async function renewedCertificate(
   { nodeName, hardware, trusted }: RenewalRequest,
   { api, clock, pollMs = 2_000, patienceMs = 12 * 3600_000 }: RenewalNeeds,
@@ -52,7 +52,9 @@ export async function renewedCertificate(
       case 'pending':
       case 'approved':
         if (clock.monotonicMs() >= endMs) {
-          throw new Error(`Nobody approved ${asked.metadata.name}: kubectl certificate approve ${asked.metadata.name}`)
+          throw new Error(
+            `No operator approved ${asked.metadata.name}: kubectl certificate approve ${asked.metadata.name}`,
+          )
         }
     }
     // At once most are signed; one that an operator must look at is not asked for every second.
@@ -62,7 +64,7 @@ export async function renewedCertificate(
   }
 }
 
-/** Undefined: nobody says anything now. The request waits on, and whoever looks at it knows it by its name. */
+/** Undefined: no answer for now. The request remains in the API under its name. */
 async function newAnswer(api: RenewalNeeds['api'], path: string, signal: AbortSignal): Promise<ApiAnswer | undefined> {
   try {
     const answer = await api.get(path, signal)

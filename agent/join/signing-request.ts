@@ -15,7 +15,7 @@ export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesign
 
 /**
  * A node's request for its client certificate. Named after the key, so that no two machines' requests meet, and after
- * `series`, which tells the requests for one key apart.
+ * `series`, which separates the requests for one key.
  */
 export function signingRequest(
   nodeName: string,
@@ -51,7 +51,7 @@ export type Progress =
   /** It is no CertificateSigningRequest at all. */
   | { readonly state: 'strange' }
 
-/** What the API's answer says of the request. A denial counts whatever else is there. */
+/** The state of the request in the API's answer. A denial counts whatever else is there. */
 export function progressOf(body: unknown): Progress {
   const decoded = decode(CertificateSigningRequestSchema, body)
   if (!decoded.ok) return { state: 'strange' }

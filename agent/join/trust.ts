@@ -1,4 +1,4 @@
-/** Is this our controller? Asked before anything is told to it: its authority must have the hash we were given. */
+/** Is this our controller? Checked before anything is sent to it: its authority must have the hash we were given. */
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { connect, type DetailedPeerCertificate } from 'node:tls'
