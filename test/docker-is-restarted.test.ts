@@ -44,7 +44,7 @@ test('Docker under systemd', async (t) => {
       services,
       clock: hurried,
       log,
-      tell: (event) => void events.push(event),
+      recordEvent: (event) => void events.push(event),
     })
     const keeping = keeper.run(ending.signal)
     await machine.run(how)

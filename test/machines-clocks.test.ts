@@ -73,7 +73,7 @@ test('wrong clocks', async (t) => {
       t.comment(`Ready ${Math.round(performance.now() - began)} ms after the agent's start`)
       t.ok(performance.now() - began < 60_000)
       const doctor = (await machine.tryRun(`${faked} bramble-agent doctor`)).stdout
-      t.match(doctor.replace(/\s+/g, ' '), /The API at \S+ knows this machine as node pi-01/)
+      t.match(doctor.replace(/\s+/g, ' '), /The API at \S+ accepts this machine as node pi-01/)
 
       for (const step of steps) {
         await setDate(step)

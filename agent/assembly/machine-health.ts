@@ -71,7 +71,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
     ),
     clock: watch.clockFor('machine-health'),
     log,
-    tell: event,
+    recordEvent: event,
     writes: board,
   })
   const docker = dockerKeeper({
@@ -79,7 +79,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
     services: systemdUnits({ root }),
     clock: watch.clockFor('docker-keeper'),
     log,
-    tell: event,
+    recordEvent: event,
   })
   return [conditions, ...(mayRestartDocker(request, configuration) ? [{ name: 'docker-keeper', run: docker.run }] : [])]
 }

@@ -69,7 +69,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   })
   credentials.onChange(controlPlane.use)
   credentials.onChange(registering.again)
-  serverTime.onChange((time) => time && theirTime.heard(time.wallMs, true))
+  serverTime.onChange((time) => time && theirTime.observe(time.wallMs, true))
   serverTime.onChange(certificates.dateHeard)
   board.staticPods.subscribe(mirrors.staticPods)
   return {
@@ -77,7 +77,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       desired: teller.desired,
       store: registering.store,
       trust: certificates.trust,
-      controllerTime: theirTime.heard,
+      controllerTime: theirTime.observe,
     },
     loops: [
       teller,

@@ -5,7 +5,7 @@ export type FileReading = { readonly path: string; readonly mode: number }
 
 export type AgentFiles = {
   readonly dataDirectory: FileReading | undefined
-  /** May we write to it? Undefined when it is not ours to say. */
+  /** May we write to it? Undefined when not run as root, or on a saved tree. */
   readonly isWritable: boolean | undefined
   /** `identity.json`. */
   readonly identity: FileReading | undefined
@@ -46,10 +46,10 @@ function rights(check: string, { path, mode }: FileReading, wanted: number): Doc
   return check === 'identity-file' ? problem(check, found, remedy, { fix }) : warning(check, found, remedy, { fix })
 }
 
-/** `trouble`: what is wrong with it, as starting the agent would say. */
+/** `trouble`: what is wrong with it, as the agent reports it when it starts. */
 export function configurationFinding(path: string | undefined, trouble: string | undefined): DoctorFinding {
   const check = 'configuration'
-  if (trouble !== undefined) return problem(check, trouble, 'Mend the file: docs/configuration.md lists every field')
+  if (trouble !== undefined) return problem(check, trouble, 'Correct the file: docs/configuration.md lists every field')
   return path === undefined
     ? ok(check, 'There is no configuration file, so the defaults hold')
     : ok(check, `${path} is valid`)

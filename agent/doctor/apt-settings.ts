@@ -1,6 +1,6 @@
 /** apt's configuration files → the last value of each option. As in apt.conf(5): nested blocks, or names with `::`. */
 
-/** Options in lower case, for apt does not tell them apart: `unattended-upgrade::automatic-reboot`. */
+/** Options in lower case, because apt ignores case: `unattended-upgrade::automatic-reboot`. */
 export type AptSettings = ReadonlyMap<string, { readonly value: string; readonly file: string }>
 
 export function aptSettings(files: readonly { readonly path: string; readonly content: string }[]): AptSettings {

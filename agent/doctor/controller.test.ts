@@ -15,7 +15,7 @@ const reached: ControllerReading = {
 
 test('the way to the controller, and the machine it means', async (t) => {
   const failure = { error: 'connect ECONNREFUSED', remedy: 'Start it' }
-  const said = (changes: object) => ({
+  const answered = (changes: object) => ({
     api: { status: 200, message: undefined, nodeHardware: ours, aheadMs: 0, ...changes },
   })
   const of = (changes: Partial<ControllerReading>) => controllerFindings({ ...reached, ...changes })
@@ -32,15 +32,15 @@ test('the way to the controller, and the machine it means', async (t) => {
     { check: 'mqtt-port', verdict: 'problem', found: /fleet:8883/ },
   ])
   t.match(of({ api: failure })[1], { check: 'controller-api', verdict: 'problem' })
-  t.match(of(said({ status: 401, message: 'Unauthorized' }))[1], { verdict: 'problem', found: /Unauthorized/ })
-  t.match(of(said({ status: 404 }))[1], { verdict: 'warning', found: /no node pi-01/ })
-  t.match(of(said({ status: 503 }))[1], { verdict: 'problem', found: /503/ })
-  t.match(of(said({ nodeHardware: { ...ours, boardSerial: '2' } }))[3], {
+  t.match(of(answered({ status: 401, message: 'Unauthorized' }))[1], { verdict: 'problem', found: /Unauthorized/ })
+  t.match(of(answered({ status: 404 }))[1], { verdict: 'warning', found: /no node pi-01/ })
+  t.match(of(answered({ status: 503 }))[1], { verdict: 'problem', found: /503/ })
+  t.match(of(answered({ nodeHardware: { ...ours, boardSerial: '2' } }))[3], {
     check: 'hardware',
     verdict: 'problem',
     found: /board serial 2.*this one is .*board serial 1/,
     remedy: /card was copied.*systemd-machine-id-setup/,
   })
-  t.match(of(said({ nodeHardware: { boardSerial: '2' } }))[3], { verdict: 'problem', remedy: /moved here/ })
-  t.match(of(said({ nodeHardware: undefined }))[3], { verdict: 'unknown' })
+  t.match(of(answered({ nodeHardware: { boardSerial: '2' } }))[3], { verdict: 'problem', remedy: /moved here/ })
+  t.match(of(answered({ nodeHardware: undefined }))[3], { verdict: 'unknown' })
 })

@@ -1,4 +1,4 @@
-/** Is the controller there, is it ours, does it know us, and does it still mean this machine? One step after the other. */
+/** Is the controller there, is it ours, does it accept us, and does it still mean this machine? One step after the other. */
 import { describeHardware, type HardwareIdentity, sameMachine } from '../../api/node/hardware-identity.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { controllerClock } from './time.ts'
@@ -58,13 +58,13 @@ function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiSa
   switch (status) {
     case 200:
       return [
-        ok(check, `The API at ${apiHost} knows this machine as node ${nodeName}`),
+        ok(check, `The API at ${apiHost} accepts this machine as node ${nodeName}`),
         clock,
         ...ownHardware(nodeName, hardware, nodeHardware),
       ]
     case 404: {
       const remedy = 'The agent registers it when it is started; if it was deleted on purpose, stop the agent here'
-      return [warning(check, `The API at ${apiHost} knows us, but has no node ${nodeName}`, remedy), clock]
+      return [warning(check, `The API at ${apiHost} accepts this machine, but has no node ${nodeName}`, remedy), clock]
     }
     case 401:
     case 403: {
@@ -89,7 +89,7 @@ function ownHardware(
   theirs: HardwareIdentity | undefined,
 ): readonly DoctorFinding[] {
   const check = 'hardware'
-  if (theirs === undefined) return [unknown(check, `Node ${nodeName} does not say which machine it is`)]
+  if (theirs === undefined) return [unknown(check, `Node ${nodeName} has no record of its hardware`)]
   if (sameMachine(ours, theirs)) return [ok(check, `Node ${nodeName} is this machine: ${describeHardware(ours)}`)]
   const isCopy = ours.machineID !== undefined && ours.machineID === theirs.machineID
   const found = `Node ${nodeName} is registered as another machine (${describeHardware(theirs)}); this one is ${describeHardware(ours)}`

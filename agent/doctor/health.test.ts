@@ -48,7 +48,7 @@ async function conditionsOf(t: Test, source: HealthSource) {
     checks: scheduledChecks(source, { highTemperatureCelsius: undefined }),
     clock,
     log: quietLog(t),
-    tell: () => undefined,
+    recordEvent: () => undefined,
     writes: board,
   })
   const stopping = new AbortController()

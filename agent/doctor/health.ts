@@ -5,7 +5,7 @@ import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-find
 
 export type HealthLook = {
   readonly check: ConditionCheck<HealthSource>
-  /** Rejects where the source cannot be read, saying why. */
+  /** Rejects where the source cannot be read, with the reason. */
   readonly look: () => Promise<DoctorFinding>
 }
 

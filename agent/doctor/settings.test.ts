@@ -1,4 +1,4 @@
-/** What systemd's and apt's configuration files say, read as they read them. */
+/** The configuration files of systemd and apt, read as these programs read them. */
 import { test } from 'tap'
 import { aptSettings, isTrue } from './apt-settings.ts'
 import { assignmentsOf, inOrder, spanSeconds } from './systemd-settings.ts'

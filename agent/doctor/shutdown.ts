@@ -112,7 +112,7 @@ export type UnitReading = {
   readonly active: string
   /** `enabled`, `disabled`, `static` … */
   readonly file: string
-  /** How often it must say that it lives; 0: never. */
+  /** The watchdog interval of the unit (`WatchdogSec`); 0: none. */
   readonly watchdogSeconds: number
 }
 
@@ -126,7 +126,7 @@ export function agentUnit(
   if (unit === undefined) {
     return [
       pid === undefined
-        ? unknown(check, 'systemd does not answer, so nothing is known of the unit bramble-agent')
+        ? unknown(check, 'systemd does not answer, so the state of the unit bramble-agent is unknown')
         : warning(check, `The agent runs (process ${pid}), but systemd does not answer`, restarting),
     ]
   }
@@ -138,7 +138,7 @@ export function agentUnit(
     return [warning(check, pid === undefined ? found : `${found}; the agent runs as process ${pid}`, restarting)]
   }
   const state = agentState(check, unit, hasJoined)
-  // Of a unit that does not run systemd does not tell it.
+  // systemd reports no watchdog for a unit that does not run.
   return unit.active === 'active' ? [state, watchdogOf(unit)] : [state]
 }
 

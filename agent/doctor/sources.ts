@@ -26,7 +26,7 @@ export interface MachineFiles {
 
 export interface ExaminedMachine {
   readonly files: MachineFiles
-  /** What the checks of health read. A reading that cannot be had rejects, saying why. */
+  /** What the checks of health read. A reading that cannot be had rejects with the reason. */
   health(): Promise<HealthSource>
   commandLineFile(path: string): Promise<CommandLineFile | undefined>
   hardware(): Promise<HardwareIdentity>
@@ -72,7 +72,7 @@ export type DoctorSources = {
   /** The file that counts, and what is wrong with it. */
   readonly configuration: () => Promise<ConfigurationReading>
   readonly nowMs: () => number
-  /** Throws, saying why, when a step of it cannot be done; the steps before it are done then. */
+  /** Throws with the reason when a step of it cannot be done; the steps before it are done then. */
   readonly apply: (fix: Fix) => Promise<void>
 }
 

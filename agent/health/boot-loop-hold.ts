@@ -1,4 +1,4 @@
-/** How long a pod is held back for a boot loop, how it is released, and the sentences that say so. */
+/** How long a pod is held back for a boot loop, how it is released, and the messages about it. */
 import type { Pod } from '../../api/pod.ts'
 import { guiltyAfter } from './boot-loop.ts'
 

@@ -3,27 +3,31 @@ import { type BootNote, judgeBoots } from './boot-loop.ts'
 
 const boots = (...notes: readonly Omit<BootNote, 'bootID'>[]): readonly BootNote[] =>
   notes.map((note, index) => ({ bootID: `boot-${index}`, ...note }))
-const nobody = new Set<string>()
+const noneHeld = new Set<string>()
 const guilty = { trial: 'bad', began: true }
 
 test('a boot that broke off makes the next ones look closer, one that lasted or ended in order does not', async (t) => {
-  t.match(judgeBoots([], nobody), { watch: false, trial: undefined, guilty: undefined })
-  t.match(judgeBoots(boots({ lasted: true }, {}, {}), nobody), { watch: false, brokenOff: 0 })
-  t.match(judgeBoots(boots({ ended: true }, {}, {}), nobody), { watch: false })
-  t.match(judgeBoots(boots({}, { lasted: true }), nobody), { watch: true, trial: undefined, brokenOff: 1 })
+  t.match(judgeBoots([], noneHeld), { watch: false, trial: undefined, guilty: undefined })
+  t.match(judgeBoots(boots({ lasted: true }, {}, {}), noneHeld), { watch: false, brokenOff: 0 })
+  t.match(judgeBoots(boots({ ended: true }, {}, {}), noneHeld), { watch: false })
+  t.match(judgeBoots(boots({}, { lasted: true }), noneHeld), { watch: true, trial: undefined, brokenOff: 1 })
 })
 
 test('who was started last is suspected, and let go when the machine goes down without it', async (t) => {
-  t.match(judgeBoots(boots({ last: 'bad' }, {}), nobody), { trial: { uid: 'bad', waitMs: 10_000 }, guilty: undefined })
-  t.match(judgeBoots(boots({}, {}), nobody), { trial: undefined }, 'it went down before any pod')
-  const quiet = judgeBoots(boots({ trial: 'good', last: 'bad' }, { last: 'good' }, {}), nobody)
+  t.match(judgeBoots(boots({ last: 'bad' }, {}), noneHeld), {
+    trial: { uid: 'bad', waitMs: 10_000 },
+    guilty: undefined,
+  })
+  t.match(judgeBoots(boots({}, {}), noneHeld), { trial: undefined }, 'it went down before any pod')
+  const quiet = judgeBoots(boots({ trial: 'good', last: 'bad' }, { last: 'good' }, {}), noneHeld)
   t.same([quiet.trial?.uid, ...quiet.acquitted], ['bad', 'good'])
-  t.match(judgeBoots(boots({ trial: 'good' }, { last: 'good' }, {}), nobody), { trial: undefined })
+  t.match(judgeBoots(boots({ trial: 'good' }, { last: 'good' }, {}), noneHeld), { trial: undefined })
 })
 
 test('a pod is held back after four deaths alike, the last two after the machine lived longer without it', async (t) => {
   const proven = { ...guilty, controlled: true }
-  const of = (...notes: readonly Omit<BootNote, 'bootID'>[]) => judgeBoots(boots(...notes, { last: 'bad' }, {}), nobody)
+  const of = (...notes: readonly Omit<BootNote, 'bootID'>[]) =>
+    judgeBoots(boots(...notes, { last: 'bad' }, {}), noneHeld)
   t.match(of(guilty), { trial: { uid: 'bad', waitMs: 10_000, controlled: false } })
   t.match(of(guilty, guilty), { trial: { waitMs: 30_000, controlled: true } })
   t.match(of(proven, guilty, guilty), { trial: { controlled: true }, guilty: undefined })
@@ -36,7 +40,8 @@ test('a pod is held back after four deaths alike, the last two after the machine
 
 test('deaths after different times prove nothing, and the wait is twice the longest time', async (t) => {
   const after = (ran: number, controlled = true) => ({ ...guilty, ran, controlled })
-  const of = (...notes: readonly Omit<BootNote, 'bootID'>[]) => judgeBoots(boots(...notes, { last: 'bad' }, {}), nobody)
+  const of = (...notes: readonly Omit<BootNote, 'bootID'>[]) =>
+    judgeBoots(boots(...notes, { last: 'bad' }, {}), noneHeld)
   t.match(of(after(5), after(0), after(5), after(5)), { guilty: 'bad' })
   t.match(of(after(20), after(0), after(5), after(5)), { guilty: undefined, trial: { waitMs: 10_000 } })
   t.match(of(after(10), after(20)), { trial: { waitMs: 80_000, controlled: true } })

@@ -40,7 +40,7 @@ test('boots that did not last are counted, back to the last one that did', async
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
   const boot = (name: string) => openBootRecord(bootFile(directory), name)
   await (await boot('boot-1')).update(lasting)
-  t.equal((await boot('boot-1')).shortBoots, 1, 'of one before nobody knows that it lasted')
+  t.equal((await boot('boot-1')).shortBoots, 1, 'whether an earlier one lasted is not recorded')
   t.equal((await boot('boot-2')).shortBoots, 0)
   t.equal((await boot('boot-3')).shortBoots, 1)
   for (const name of ['boot-4', 'boot-5']) await boot(name)
@@ -53,7 +53,7 @@ test('boots that did not last are counted, back to the last one that did', async
   t.ok(readFileSync(join(directory, 'boot-id'), 'utf8').length < 200, 'the file stays small')
 })
 
-/** Boots one after the other, each with a machine that goes down when `diesAfterMs` says so, with all pods that may start. */
+/** Boots one after the other, each with a machine that goes down after `diesAfterMs`, with all pods that may start. */
 function machineThatDies(t: Test, pods: readonly string[]) {
   const directory = t.testdir({})
   const log = quietLog(t)
@@ -189,7 +189,7 @@ test('of pods that start at once the last one is on record, and the file is whol
   t.equal(readFileSync(join(directory, 'boot-id'), 'utf8'), 'boot-1 last=d\nboot-0\n')
 })
 
-test('a suspect that asks a registry nobody hears from for its image runs within the half minute all the same', async (t) => {
+test('a suspect whose registry does not answer runs within the half minute all the same', async (t) => {
   const { clock, runtime, log, start, world } = nodeInMemory(t)
   const always = [{ name: 'main', image, imagePullPolicy: 'Always', command: listening }]
   world.want(podRunning('web', listening, { containers: always }))

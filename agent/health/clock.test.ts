@@ -6,18 +6,18 @@ const up: ClockReading = { synchronized: undefined, uptimeMs: 3_600_000, control
 const exactly = (aheadMs: number) => ({ aheadMs, isExact: true })
 const atLeast = (aheadMs: number) => ({ aheadMs, isExact: false })
 
-test('a machine that cannot tell has no such condition', async (t) => {
+test('a machine without a source of time has no such condition', async (t) => {
   t.equal(clockSynchronized(up), undefined)
   t.equal(clockSynchronized({ ...up, controller: atLeast(5_000_000) }), undefined, 'an old message proves nothing')
 })
 
-test('a clock that never heard a time server is told after a while', async (t) => {
+test('a clock that no time server ever set becomes a condition after a while', async (t) => {
   t.match(clockSynchronized({ ...up, synchronized: true }), { status: 'False', reason: 'ClockSynchronized' })
   t.match(clockSynchronized({ ...up, synchronized: false }), { status: 'True', reason: 'ClockNotSynchronized' })
   t.match(clockSynchronized({ ...up, synchronized: false, uptimeMs: 60_000 }), { reason: 'ClockNotSynchronizedYet' })
 })
 
-test('a clock that is behind what is known for certain is told, with or without a controller', async (t) => {
+test('a clock behind the earliest possible time becomes a condition, with or without a controller', async (t) => {
   t.match(clockSynchronized({ ...up, behindKnownMs: 56 * 365 * 86_400_000 }), {
     status: 'True',
     reason: 'ClockBehindKnownTime',
@@ -26,7 +26,7 @@ test('a clock that is behind what is known for certain is told, with or without 
   t.equal(clockSynchronized({ ...up, behindKnownMs: 5_000 }), undefined)
 })
 
-test("a clock that is not the controller's is told, with how far it is off", async (t) => {
+test("a clock that differs from the controller's becomes a condition, which names the difference", async (t) => {
   t.match(clockSynchronized({ ...up, controller: exactly(29_000) }), { status: 'False' })
   t.match(clockSynchronized({ ...up, controller: exactly(31_000) }), {
     status: 'True',
@@ -47,16 +47,16 @@ test('what an old message proves is that it is not earlier now, and a clock that
   const clock = fakeClock(0)
   const time = controllerTime({ sinceBootMs: clock.monotonicMs, wallMs: clock.wallMs })
   t.equal(time.difference(), undefined)
-  time.heard(Date.parse('2026-05-05T10:00:00Z'), false)
+  time.observe(Date.parse('2026-05-05T10:00:00Z'), false)
   await clock.advance(60_000)
   t.match(time.difference(), { isExact: false, aheadMs: -Date.parse('2026-05-05T10:00:00Z') })
   clock.setWall(Date.parse('2026-05-05T10:01:02Z'))
   t.match(time.difference(), { aheadMs: 2_000 })
-  time.heard(Date.parse('2026-05-05T10:01:01Z'), true)
+  time.observe(Date.parse('2026-05-05T10:01:01Z'), true)
   t.same(time.difference(), { aheadMs: 1_000, isExact: true })
 })
 
-test('the date is what a time server or the controller says, else the clock where that may be', async (t) => {
+test('the date is that of a time server or the controller, else the clock where that is plausible', async (t) => {
   const facts = { wallMs: 10_000_000, earliestMs: 9_000_000, synchronized: undefined, controller: undefined }
   t.equal(likelyDate(facts), 10_000_000)
   t.equal(likelyDate({ ...facts, wallMs: 0 }), undefined, 'in the past')

@@ -99,32 +99,32 @@ export function likelyDate({ wallMs, earliestMs, synchronized, controller }: Dat
   return synchronized === undefined && aheadMs >= 0 && aheadMs <= plausibleMs ? wallMs : undefined
 }
 
-type Heard = { readonly controllerMs: number; readonly atMs: number }
+type Observation = { readonly controllerMs: number; readonly atMs: number }
 
 export interface ControllerTime {
   /** The controller sent its time: just now, or (`isLive` false) at some moment before. */
-  heard(controllerMs: number, isLive: boolean): void
+  observe(controllerMs: number, isLive: boolean): void
   difference(): Difference | undefined
 }
 
 /**
- * What is known of the controller's clock. Holds when ours is set: it is measured on from when it was heard, through a time in
+ * The controller's clock as last received. Holds when ours is set: it is measured on from when it was received, through a time in
  * which the machine was suspended too.
  */
 export function controllerTime(clock: { sinceBootMs(): number; wallMs(): number }): ControllerTime {
-  let live: Heard | undefined
-  let old: Heard | undefined
+  let live: Observation | undefined
+  let old: Observation | undefined
   return {
-    heard(controllerMs, isLive) {
+    observe(controllerMs, isLive) {
       if (!Number.isFinite(controllerMs)) return
-      const heard = { controllerMs, atMs: clock.sinceBootMs() }
-      if (isLive) live = heard
-      else old = heard
+      const observation = { controllerMs, atMs: clock.sinceBootMs() }
+      if (isLive) live = observation
+      else old = observation
     },
     difference() {
-      const heard = live ?? old
-      if (heard === undefined) return undefined
-      const controllerNowMs = heard.controllerMs + clock.sinceBootMs() - heard.atMs
+      const last = live ?? old
+      if (last === undefined) return undefined
+      const controllerNowMs = last.controllerMs + clock.sinceBootMs() - last.atMs
       return { aheadMs: clock.wallMs() - controllerNowMs, isExact: live !== undefined }
     },
   }

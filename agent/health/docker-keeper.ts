@@ -12,7 +12,7 @@ export type DockerKeeperNeeds = {
   readonly services: UnitController
   readonly clock: Clock
   readonly log: Log
-  readonly tell: (event: NodeEvent) => void
+  readonly recordEvent: (event: NodeEvent) => void
 }
 
 export interface DockerKeeper {
@@ -23,7 +23,7 @@ const unit = 'docker.service'
 const periodMs = 5_000
 const seconds = (ms: number) => Math.round(ms / 1000)
 
-export function dockerKeeper({ silence, services, clock, log, tell }: DockerKeeperNeeds): DockerKeeper {
+export function dockerKeeper({ silence, services, clock, log, recordEvent }: DockerKeeperNeeds): DockerKeeper {
   let restarts = noRestarts
   let logged = ''
 
@@ -51,7 +51,7 @@ export function dockerKeeper({ silence, services, clock, log, tell }: DockerKeep
     log.warn('Restarting Docker', { unit, after, count, nextSeconds: seconds(restarts.nextMs - nowMs) })
     await services.restart(unit)
     const again = `restart ${count} in a row, the next in ${seconds(restarts.nextMs - nowMs)} s at the earliest`
-    tell({ type: 'Warning', reason: 'DockerRestarted', message: `Restarted ${unit}: ${after}; ${again}` })
+    recordEvent({ type: 'Warning', reason: 'DockerRestarted', message: `Restarted ${unit}: ${after}; ${again}` })
   }
 
   return {
@@ -64,7 +64,11 @@ export function dockerKeeper({ silence, services, clock, log, tell }: DockerKeep
           // Asked again after the usual wait, not at once: systemd may be what hangs.
           restarts = restarted(restarts, clock.monotonicMs())
           log.warn('Docker cannot be restarted', { unit, error })
-          tell({ type: 'Warning', reason: 'DockerRestartFailed', message: `Cannot restart ${unit}: ${storyOf(error)}` })
+          recordEvent({
+            type: 'Warning',
+            reason: 'DockerRestartFailed',
+            message: `Cannot restart ${unit}: ${storyOf(error)}`,
+          })
         }
         await clock.sleep(periodMs, signal)
       }

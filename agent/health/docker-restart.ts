@@ -13,7 +13,7 @@ export type Restarts = {
 
 export const noRestarts: Restarts = { count: 0, nextMs: 0, wellSinceMs: undefined }
 
-/** Whoever restarts it by hand, or upgrades it, is not to be disturbed; a hanging one may only be slow. */
+/** Time for a restart by hand or an upgrade to finish. A hung Docker may only be slow: it gets longer. */
 const patienceMs = { refuses: 20_000, hangs: 45_000 }
 /** The first time to wait after a restart, and the longest: a Docker that cannot start is not to be started all day. */
 const firstWaitMs = 2 * 60_000

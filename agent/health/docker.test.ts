@@ -23,7 +23,7 @@ test('a Docker that is away for a moment is well, one that is down or hangs is n
   t.match(dockerHealth({ version, silence: undefined }), { status: 'False', reason: 'DockerAnswers' })
 })
 
-test('a Docker that hangs is told of within twenty seconds, whenever it began to', async (t) => {
+test('a hung Docker is recorded as an event within twenty seconds, whenever it began to hang', async (t) => {
   const hangingAt = async (startMs: number, lateMs: number) => {
     const [clock, log] = [fakeClock(), quietLog(t)]
     const stopping = new AbortController()
@@ -39,14 +39,14 @@ test('a Docker that hangs is told of within twenty seconds, whenever it began to
       log,
       writes: board,
     })
-    let toldMs: number | undefined
+    let recordedMs: number | undefined
     const look = () => dockerHealth({ version: health.info()?.version, silence: health.silence() })
     const manager = healthManager({
       checks: [{ type: 'DockerUnhealthy', periodMs: 5_000, holdMs: 5_000, look }],
       clock,
       log,
-      tell: ({ reason }) => {
-        if (reason === 'DockerHangs') toldMs ??= clock.monotonicMs()
+      recordEvent: ({ reason }) => {
+        if (reason === 'DockerHangs') recordedMs ??= clock.monotonicMs()
       },
       writes: board,
     })
@@ -59,7 +59,7 @@ test('a Docker that hangs is told of within twenty seconds, whenever it began to
     for (let second = 0; second < 40; second++) await clock.advance(1_000)
     stopping.abort()
     await managing
-    return (toldMs ?? Number.POSITIVE_INFINITY) - sinceMs
+    return (recordedMs ?? Number.POSITIVE_INFINITY) - sinceMs
   }
   for (const lateMs of [0, 1_500, 3_000, 4_500]) {
     for (let startMs = 10_000; startMs < 40_000; startMs += 1_100) {
@@ -70,7 +70,7 @@ test('a Docker that hangs is told of within twenty seconds, whenever it began to
   t.pass('from none of these moments on')
 })
 
-test('a Docker that is too old is told, and of one that never answered nothing is said at first', async (t) => {
+test('a Docker that is too old becomes a condition; one that never answered does not at first', async (t) => {
   t.match(dockerHealth({ version: 'docker://19.03.15', silence: undefined }), {
     status: 'True',
     reason: 'DockerTooOld',
@@ -105,7 +105,7 @@ function keeper(t: Test) {
     },
     clock,
     log,
-    tell: (event) => void world.events.push(event),
+    recordEvent: (event) => void world.events.push(event),
   })
   const stopping = new AbortController()
   const done = loop.run(stopping.signal)
@@ -116,7 +116,7 @@ function keeper(t: Test) {
   return { world, clock, log }
 }
 
-test('a Docker that stays down is restarted, at growing intervals, and each time it is told', async (t) => {
+test('a Docker that stays down is restarted, at growing intervals, each time with an event', async (t) => {
   const { world, clock } = keeper(t)
   world.silentSinceMs = 0
   await clock.advance(19_000)
@@ -132,7 +132,7 @@ test('a Docker that stays down is restarted, at growing intervals, and each time
   t.ok(world.restarts.length < 33, `${world.restarts.length}: once an hour in the end`)
 })
 
-test('a Docker that hangs is given longer, and the intervals begin anew after it was well for a while', async (t) => {
+test('a Docker that hangs is given longer, and the intervals start over after it was well for a while', async (t) => {
   const { world, clock } = keeper(t)
   world.kind = 'hangs'
   world.silentSinceMs = 0
@@ -156,13 +156,13 @@ test('a Docker that systemd is working on, or that is kept from starting, is lef
   world.unit = { load: 'masked', active: 'inactive' }
   await clock.advance(minutes)
   t.same(world.restarts, [])
-  t.equal(log.messages('warn').length, 2, 'each reason is told once')
+  t.equal(log.messages('warn').length, 2, 'each reason is logged once')
   world.unit = { load: 'loaded', active: 'failed' }
   await clock.advance(5_000)
   t.equal(world.restarts.length, 1)
 })
 
-test('a restart that is refused is told, and tried again later', async (t) => {
+test('a refused restart is recorded as an event, and tried again later', async (t) => {
   const { world, clock } = keeper(t)
   world.silentSinceMs = 0
   world.fails = true

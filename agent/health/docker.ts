@@ -16,7 +16,7 @@ export type DockerSilence = {
 
 /** A daemon that is restarted is away for a moment; one on a busy card takes some seconds for an answer. */
 const patienceMs = { refuses: 5_000, hangs: 8_000 }
-/** The first that knows cgroup v2, which everything but old Raspberry Pi OS has. */
+/** The first that supports cgroup v2, which everything but old Raspberry Pi OS has. */
 const oldest = { major: 20, minor: 10 }
 
 export function dockerHealth({ version, silence }: DockerReading): HealthFinding | undefined {

@@ -1,4 +1,4 @@
-/** A saved machine for each fault that has no sensor of its own: told as it is, and not told once it is mended. */
+/** A saved machine for each fault that has no sensor of its own: the condition is set, and cleared once it is repaired. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -24,8 +24,8 @@ function copyOf(t: Test, tree: string): string {
   return root
 }
 
-/** Writes the file anew, with `wrong` made `right`. */
-function mend(path: string, wrong: string | RegExp, right: string): void {
+/** Replaces `wrong` in the file by `right`. */
+function replaceIn(path: string, wrong: string | RegExp, right: string): void {
   writeFileSync(path, readFileSync(path, 'utf8').replace(wrong, right))
 }
 
@@ -41,13 +41,13 @@ test('a card that became read-only', async (t) => {
     reason: 'FilesystemReadOnly',
     message: /mmcblk0p2\) is read-only after 7 err/,
   })
-  mend(join(root, 'proc/self/mountinfo'), /\bro,/g, 'rw,')
+  replaceIn(join(root, 'proc/self/mountinfo'), /\bro,/g, 'rw,')
   t.match(await look(), { status: 'False', reason: 'FilesystemsWritable' })
 })
 
 test('a disk that does not answer its kernel', async (t) => {
   const root = copyOf(t, 'pi-3-stuck-disk')
-  const told = async (uptimeMs: number) => {
+  const deadlock = async (uptimeMs: number) => {
     const clock = fakeClock()
     const kernel = kernelLog({ root, clock, log: quietLog(t), uptimeMs: () => uptimeMs })
     const read = kernelTroubles({ kernel, isStuck: machineSensors({ root }).isStuck, clock })
@@ -59,13 +59,13 @@ test('a disk that does not answer its kernel', async (t) => {
     await done
     return finding
   }
-  t.match(await told(1_030_000), { status: 'True', reason: 'TaskHung', message: /^jbd2\/sda1-8 \(process 231\)/ })
-  t.match(await told(9_000_000), { status: 'True' }, 'it waits on long after')
-  mend(join(root, 'proc/231/stat'), ') D ', ') S ')
-  t.match(await told(9_000_000), { status: 'False', reason: 'KernelHasNoDeadlock' })
+  t.match(await deadlock(1_030_000), { status: 'True', reason: 'TaskHung', message: /^jbd2\/sda1-8 \(process 231\)/ })
+  t.match(await deadlock(9_000_000), { status: 'True' }, 'it waits on long after')
+  replaceIn(join(root, 'proc/231/stat'), ') D ', ') S ')
+  t.match(await deadlock(9_000_000), { status: 'False', reason: 'KernelHasNoDeadlock' })
 })
 
-test('a board that has heard no time server', async (t) => {
+test('a board whose clock no time server has set', async (t) => {
   const root = copyOf(t, 'pi-zero-2-without-time')
   const look = () => clockSynchronized({ ...machineSensors({ root }).time(), controller: undefined })
   t.match(look(), { status: 'True', reason: 'ClockNotSynchronized' })
@@ -81,7 +81,7 @@ test('a board that is started again and again', async (t) => {
     return frequentRestarts({ agentStartsAgoMs: undefined, dockerStartsAgoMs: [], shortBoots })
   }
   t.match(await look(), { status: 'True', reason: 'FrequentReboots' })
-  mend(join(root, 'var/lib/bramble/agent/boot-id'), '1c0a7b1d-31b5-4b3e-a5ff-7a1b0f4d9e77\n', '')
+  replaceIn(join(root, 'var/lib/bramble/agent/boot-id'), '1c0a7b1d-31b5-4b3e-a5ff-7a1b0f4d9e77\n', '')
   t.match(await look(), { status: 'False', reason: 'NoFrequentRestarts' })
 })
 
@@ -92,6 +92,6 @@ test('a Docker as an old release has it', async (t) => {
     return dockerHealth({ version, silence: undefined })
   }
   t.match(look(), { status: 'True', reason: 'DockerTooOld', message: /^Docker 18\.09 is too old/ })
-  mend(path, '18.09.1', '20.10.24')
+  replaceIn(path, '18.09.1', '20.10.24')
   t.match(look(), { status: 'False', reason: 'DockerAnswers' })
 })

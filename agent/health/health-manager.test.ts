@@ -63,7 +63,7 @@ function machine(t: Test, ...more: readonly ScheduledCheck[]) {
     checks: [check, ...more],
     clock,
     log,
-    tell: (event) => void world.events.push(event),
+    recordEvent: (event) => void world.events.push(event),
     writes: board,
   })
   const stopping = new AbortController()
@@ -77,12 +77,12 @@ function machine(t: Test, ...more: readonly ScheduledCheck[]) {
   return { world, conditions, problems, clock, log }
 }
 
-test('a change is shown, told as an event once, and makes an unfit machine unready', async (t) => {
+test('a change is shown, recorded as one event, and makes an unfit machine unready', async (t) => {
   const { world, conditions, problems, clock } = machine(t)
   t.equal(conditions(), undefined)
   await clock.settle()
   t.same(conditions(), [{ type: 'HighTemperature', ...shown(well) }])
-  t.same(world.events, [], 'that a machine is well is no news')
+  t.same(world.events, [], 'a healthy machine causes no event')
   world.heat = ill
   await clock.advance(10_000)
   t.same(conditions(), [{ type: 'HighTemperature', ...shown(ill) }])
@@ -99,7 +99,7 @@ test('a change is shown, told as an event once, and makes an unfit machine unrea
   t.equal(world.changes, 3)
 })
 
-test('each side is looked at in its own time, and one that cannot be told keeps what was shown', async (t) => {
+test('each side is looked at in its own time, and one that cannot be read keeps what was shown', async (t) => {
   const { world, conditions, clock, log } = machine(t)
   await clock.advance(59_000)
   t.equal(world.looks, 6)
@@ -109,7 +109,7 @@ test('each side is looked at in its own time, and one that cannot be told keeps 
   t.same(log.messages('warn'), ['Health check failed'], 'logged once')
 })
 
-test('a look that does not end keeps nobody else waiting', async (t) => {
+test('a check that does not end does not delay the others', async (t) => {
   const hanging: ScheduledCheck = {
     type: 'StorageWear',
     periodMs: 10_000,

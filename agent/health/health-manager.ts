@@ -24,7 +24,7 @@ export type HealthNeeds = {
   readonly checks: readonly ScheduledCheck[]
   readonly clock: Clock
   readonly log: Log
-  readonly tell: (event: NodeEvent) => void
+  readonly recordEvent: (event: NodeEvent) => void
   /** Undefined until the checks ran once. */
   readonly writes: { readonly machineHealth: Cell<MachineHealth | undefined> }
 }
@@ -48,7 +48,7 @@ const patienceMs = 4_000
 
 type Progress = { readonly settled: Settled | undefined; readonly dueMs: number; readonly isLooking: boolean }
 
-export function healthManager({ checks, clock, log, tell, writes }: HealthNeeds): Loop {
+export function healthManager({ checks, clock, log, recordEvent, writes }: HealthNeeds): Loop {
   const progress = new Map<ScheduledCheck, Progress>()
   const troubles = new Map<string, string>()
   /** In a pass all results are written together, at its end. */
@@ -81,10 +81,10 @@ export function healthManager({ checks, clock, log, tell, writes }: HealthNeeds)
     const facts = { condition: check.type, reason: after.reason, because: after.message }
     if (after.status === 'True') {
       log.warn('Machine is unhealthy', facts)
-      tell({ type: 'Warning', reason: after.reason, message: `${check.type}: ${after.message}` })
+      recordEvent({ type: 'Warning', reason: after.reason, message: `${check.type}: ${after.message}` })
     } else if (before?.status === 'True') {
       log.info('Machine is healthy again', facts)
-      tell({ type: 'Normal', reason: after.reason, message: `${check.type} is over: ${after.message}` })
+      recordEvent({ type: 'Normal', reason: after.reason, message: `${check.type} is over: ${after.message}` })
     }
   }
 

@@ -5,7 +5,7 @@ import { kernelDeadlock, kernelTrouble, kernelTroubles } from './kernel-trouble.
 
 const hung = 'INFO: task dockerd:812 blocked for more than 120 seconds.'
 
-test('lines that tell of something stuck are known, others are not', async (t) => {
+test('lines about something stuck are recognized, others are not', async (t) => {
   t.match(kernelTrouble(hung), { reason: 'TaskHung', pid: 812, what: /dockerd \(process 812\) .* more than 120 s/ })
   t.match(kernelTrouble('watchdog: BUG: soft lockup - CPU#2 stuck for 26s! [kworker/2:1:93]'), {
     reason: 'ProcessorStuck',
@@ -18,29 +18,32 @@ test('lines that tell of something stuck are known, others are not', async (t) =
   t.equal(kernelTrouble(`audit: someone wrote "${hung}"`), undefined)
 })
 
-test('a hung task is told as long as the kernel repeats itself or the task still waits', async (t) => {
+test('a hung task is a condition as long as the kernel repeats itself or the task still waits', async (t) => {
   const clock = fakeClock()
   const stuck = new Set([812])
-  const hear: ((line: KernelLine) => void)[] = []
-  const kernel = { subscribe: (listener: (line: KernelLine) => void) => void hear.push(listener), readable: () => true }
+  const listeners: ((line: KernelLine) => void)[] = []
+  const kernel = {
+    subscribe: (listener: (line: KernelLine) => void) => void listeners.push(listener),
+    readable: () => true,
+  }
   const read = kernelTroubles({ kernel, isStuck: (pid) => stuck.has(pid), clock })
   const look = () => kernelDeadlock(read())
-  const say = (text: string, ageMs = 0) => {
-    for (const listener of hear) listener({ text, ageMs })
+  const emit = (text: string, ageMs = 0) => {
+    for (const listener of listeners) listener({ text, ageMs })
   }
   t.match(look(), { status: 'False', reason: 'KernelHasNoDeadlock' })
-  say(hung)
-  say(hung.replace('120', '241'))
+  emit(hung)
+  emit(hung.replace('120', '241'))
   t.match(look(), { status: 'True', reason: 'TaskHung', message: /^dockerd .* 241 s: a disk/ })
   await clock.advance(3_600_000)
-  t.match(look(), { status: 'True' }, 'the kernel has stopped telling, the task waits on')
+  t.match(look(), { status: 'True' }, 'the kernel has stopped logging it, the task still waits')
   stuck.clear()
   t.match(look(), { status: 'False' })
-  say(hung, 4 * 60_000)
+  emit(hung, 4 * 60_000)
   t.match(look(), { status: 'True' }, 'from before the agent was started, and not long ago')
   await clock.advance(60_000)
   t.match(look(), { status: 'False' })
-  say(hung, 20 * 60_000)
+  emit(hung, 20 * 60_000)
   t.match(look(), { status: 'False' }, 'that is history')
 })
 

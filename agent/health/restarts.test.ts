@@ -15,7 +15,7 @@ test('five starts in twenty minutes are many, four are not, and old ones do not 
   })
 })
 
-test('boots that do not last are told, whatever the clock says', async (t) => {
+test('boots that do not last become a condition, whatever the clock shows', async (t) => {
   t.match(frequentRestarts({ ...calm, shortBoots: 2 }), { status: 'False' })
   t.match(frequentRestarts({ ...calm, shortBoots: 3 }), { status: 'True', reason: 'FrequentReboots' })
 })

@@ -17,7 +17,7 @@ export type TemperatureReading = {
 
 /** The firmware of every Raspberry Pi begins to slow the processor down here. */
 const raspberryCelsius = 80
-/** A machine that reaches `critical` is switched off by the kernel: this much earlier somebody should know. */
+/** The kernel switches the machine off at `critical`: the condition is set this many degrees earlier. */
 const beforeCritical = 10
 /** Cooler by this much before it counts as cool again. */
 const hysteresis = 5

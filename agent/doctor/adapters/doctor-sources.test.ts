@@ -1,4 +1,4 @@
-/** The doctor on files: saved trees, what it puts right there, and how it says so. */
+/** The doctor on files: saved trees, what it repairs there, and what it prints. */
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -107,7 +107,7 @@ test('what can be put right is put right once, and a copy of the line for the ke
   t.match(
     first.stderr,
     /Make the line of \/boot\/firmware\/cmdline\.txt ask for memory limits/,
-    'said before it is done',
+    'printed before it is done',
   )
   t.match(first.stdout, /Done: Make the line.*\n.*Restart the machine for this/s)
   const after = readFileSync(cmdline, 'utf8')
@@ -151,7 +151,7 @@ test('nothing is done without a yes', async (t) => {
   t.equal(statSync(join(root, 'var/lib/bramble/agent')).mode & 0o777, 0o755)
 })
 
-test('what was changed meanwhile, or cannot be written, is left and told', async (t) => {
+test('what was changed meanwhile, or cannot be written, is left and reported', async (t) => {
   const root = treeToMend(t)
   const step = { kind: 'write', path: '/boot/cmdline.txt', content: 'a b\n', mode: 0o644, instead: 'a\n' } as const
   await t.rejects(fixFiles(root, step), /changed meanwhile/)
@@ -175,7 +175,7 @@ test('the report for people fits the terminal, worst first, and has colours only
   t.ok(coloured.stdout.includes('\u001b[31;1mPROBLEM'))
 })
 
-test('wrong usage is told', async (t) => {
+test('wrong usage is rejected', async (t) => {
   for (const argv of [['--port', '0'], ['--yes'], ['-o', 'yaml'], ['--fix', '-o', 'json'], ['--what'], ['more']]) {
     const { code, stderr } = await doctor(argv)
     t.equal(code, 64, argv.join(' '))
@@ -197,7 +197,7 @@ test('who listens on a port is found out', async (t) => {
   t.same(
     await listeningPorts('/', [port], 0),
     [{ port, by: undefined }],
-    'a machine too busy to be searched says so much',
+    'a machine too busy to be searched is reported as that',
   )
   t.same(await listeningPorts('/', [1]), [])
   t.equal(await listeningPorts(t.testdir({}), [port]), undefined)

@@ -7,8 +7,8 @@ import type { Listener } from '../ports.ts'
 const ownersMs = 2_000
 
 /**
- * Those of `ports` that somebody listens on; undefined where the kernel shows no sockets. Of other users' programs only root
- * sees which they are, and nobody sees it of one that is not found within `patienceMs`.
+ * Those of `ports` that a program listens on; undefined where the kernel shows no sockets. Only root can name other users'
+ * programs; one that is not found within `patienceMs` has no name.
  */
 export async function listeningPorts(
   root: string,
