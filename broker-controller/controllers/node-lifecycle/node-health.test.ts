@@ -7,6 +7,7 @@ import { silenceText, silentNode } from './node-conditions.ts'
 import {
   disconnectedAtMs,
   firstSight,
+  lateAtMs,
   type NodeHealth,
   type Now,
   seenLease,
@@ -191,4 +192,42 @@ test('who loses Ready often within a while flaps, until it has stayed Ready; ann
   t.notOk(seenNode(health, heartbeat('c', 'False'), 400_000, off).flapping.isFlapping)
   const marked = withFlappingTaint(aNode(), true, 'now')
   t.ok(marked && sight(marked, undefined, at(0)).flapping.isFlapping, 'the taint is remembered over a restart')
+})
+
+test('how long a node has been Unknown is measured from its date, and from now where the date is of no use', async (t) => {
+  const unknown = (lastTransitionTime?: string) => {
+    const given = lastTransitionTime !== undefined && { lastTransitionTime }
+    const node = aNode({ conditions: [{ type: 'Ready', status: 'Unknown', ...given }] })
+    return sight(node, undefined, at(5_000)).unknownMs
+  }
+  t.equal(unknown('2026-01-01T00:59:00Z'), -55_000)
+  t.equal(unknown('2030-01-01T00:00:00Z'), 5_000, 'a date in the future')
+  t.equal(unknown(), 5_000)
+  t.equal(sight(aNode({ ready: 'False' }), undefined, at(5_000)).unknownMs, undefined)
+})
+
+test('Unknown begins and ends with the status of Ready', async (t) => {
+  const health = sight(aNode(), undefined, at(0))
+  const unknown = reported(health, aNode({ ready: 'Unknown' }), 7)
+  t.equal(unknown.unknownMs, 7)
+  t.equal(reported(unknown, aNode({ ready: 'Unknown' }), 9).unknownMs, 7, 'it is Unknown still')
+  t.equal(reported(unknown, aNode({ ready: 'False' }), 9).unknownMs, undefined)
+  t.equal(reported(reported(health, aNode({ ready: 'False' }), 7), aNode(), 9).flapping.lossesMs.length, 1)
+})
+
+test('a node without a status can be neither late nor disconnected, only silent', async (t) => {
+  const bare = renewed(sight(aNode({ conditions: [] }), lost, at(0)), lost, 0)
+  t.equal(disconnectedAtMs(bare, settings), undefined)
+  t.equal(lateAtMs(renewed(bare, beat(1), 0), settings), undefined)
+  t.equal(lateAtMs(sight(aNode(), undefined, at(0)), settings), undefined, 'no renewal was seen')
+  t.equal(lateAtMs(renewed(sight(aNode(), undefined, at(0)), beat(1), 0), settings), 13_500)
+})
+
+test('an absence ends with the next renewal, and not with the loss of the old connection', async (t) => {
+  const away = renewed(sight(aNode(), undefined, at(0)), goodbye('reboot', 180), 0)
+  t.same(renewed(away, lost, 1_000).absence, away.absence)
+  t.equal(renewed(away, lost, 1_000).lostMs, 0, 'the loss keeps its beginning')
+  t.same(renewed(away, aLease(), 1_000).absence, away.absence, 'a lease that is not renewed is no return')
+  const back = renewed(away, beat(30), 1_000)
+  t.same([back.absence, back.lostMs, back.lastSeenMs], [undefined, undefined, 1_000])
 })
