@@ -69,7 +69,7 @@ async function isThere(data: string, files: readonly VolumeFile[], group: number
     }
     return true
   } catch {
-    return false // Whatever is wrong with it, it is written anew.
+    return false // Whatever is wrong with it, it is written again.
   }
 }
 

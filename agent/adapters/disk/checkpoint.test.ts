@@ -70,14 +70,14 @@ test('a damaged file is set aside, and never believed', async (t) => {
   }
 })
 
-test('a card that spoils the file, or loses it, has the copy still, which says that it may be old', async (t) => {
+test('a card that spoils the file, or loses it, has the copy still, which is marked as possibly old', async (t) => {
   for (const harm of [(path: string) => writeFile(path, 'spoiled'), (path: string) => rm(path)]) {
     const { path, open } = place(t)
     await open().keepCopy()
     await open().save(remembered())
     await open().keepCopy()
     t.equal((await stat(`${path}.copy`)).mode & 0o777, 0o600)
-    t.same(await open().load(), remembered(), 'of the file itself nobody says so')
+    t.same(await open().load(), remembered(), 'the file itself is not marked')
     await harm(path)
     const checkpoint = open(useless)
     t.same(await checkpoint.load(), { ...remembered(), mayBeOld: true })
@@ -120,14 +120,14 @@ test('a pod that a later agent wrote in words of its own takes no other with it,
   t.same(await open().load(), found)
 })
 
-test('a file that cannot even be read is told, and left where it is', async (t) => {
+test('a file that cannot even be read is logged, and left where it is', async (t) => {
   const { path, open } = place(t)
   await mkdir(path)
   t.equal(await open('Checkpoint of wanted pods cannot be read').load(), undefined)
   t.ok((await stat(path)).isDirectory())
 })
 
-test('a folder that cannot be written is told', async (t) => {
+test('a folder that cannot be written is logged', async (t) => {
   const checkpoint = fileCheckpoint('/proc/none/desired.json', quietLog(t))
   t.equal(await checkpoint.load(), undefined)
   await t.rejects(checkpoint.save(remembered()), /Cannot write/)
@@ -147,16 +147,16 @@ test('what an earlier agent wrote is read by each later one', async (t) => {
   t.throws(() => read(text.replace('"format":1', '"format":4'), [renamed, again]), /Format 4 is not known, up to 3 is/)
 })
 
-test('what a later agent wrote is left to it, and said with the remedy', async (t) => {
+test('a file of a later agent is left alone, and the message names the remedy', async (t) => {
   const { path, open } = place(t)
   t.equal(await laterFormat(path), undefined)
   await open().save(remembered())
   t.equal(await laterFormat(path), undefined)
   const later = (await readFile(path, 'utf8')).replace('"format":1', '"format":2')
   await writeFile(path, later)
-  t.match(await laterFormat(path), /later bramble-agent \(format 2; this one knows 1\)\. Install that version again/)
+  t.match(await laterFormat(path), /later bramble-agent \(format 2; this one reads 1\)\. Install that version again/)
   await writeFile(path, later.slice(20))
-  t.equal(await laterFormat(path), undefined, 'nobody can say who wrote that')
+  t.equal(await laterFormat(path), undefined, 'the writer of that is unknown')
 })
 
 test('whenever the power goes while it is written, there is the old state or the new one', async (t) => {

@@ -29,14 +29,14 @@ const EndingsSchema = mapOf(PodStatusSchema)
 export async function laterFormat(path: string): Promise<string | undefined> {
   const found = formatOf(await readFile(path, 'utf8').catch(() => ''))
   if (found === undefined || found <= format) return undefined
-  return `${path} was written by a later bramble-agent (format ${found}; this one knows ${format}). Install that version again; or move the file away: pods go on running, and the controller says again what is wanted.`
+  return `${path} was written by a later bramble-agent (format ${found}; this one reads ${format}). Install that version again; or move the file away: pods go on running, and the controller sends the desired state again.`
 }
 
 export function checkpointPath(dataDir: string): string {
   return join(dataDir, 'desired.json')
 }
 
-/** A first line that says format and checksum, then the content: half a file, or a worn card's, is never believed. */
+/** A first line with format and checksum, then the content: an incomplete or corrupted file is never used. */
 export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
   const copy = `${path}.copy`
   let written: string | undefined
@@ -127,7 +127,7 @@ function formatOf(text: string): number | undefined {
   }
 }
 
-/** What is worth a write: not the number of the message that said it, but whose word it was. */
+/** What is worth a write: not the number of the message it came with, but the store it is from. */
 function essence({ desired, endings }: CheckpointData): string {
   const { pods, configMaps = [], secrets = [], podCIDR, misread = [], store } = desired
   return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread, store]))

@@ -16,8 +16,8 @@ function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\
   const root = t.testdir({ proc: { self: {} }, etc: { fstab }, data: {} })
   const dataDirectory = join(root, 'data')
   const clock = fakeClock()
-  const hear: ((line: KernelLine) => void)[] = []
-  const kernel = { subscribe: (listener: (line: KernelLine) => void) => void hear.push(listener) }
+  const listeners: ((line: KernelLine) => void)[] = []
+  const kernel = { subscribe: (listener: (line: KernelLine) => void) => void listeners.push(listener) }
   const filesystems = filesystemWatch({ access: filesystemAccess(root, dataDirectory), kernel, clock })
   return {
     clock,
@@ -34,8 +34,8 @@ function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\
         // It is there from the last time.
       }
     },
-    say: (text: string, ageMs = 0) => {
-      for (const listener of hear) listener({ text, ageMs })
+    emit: (text: string, ageMs = 0) => {
+      for (const listener of listeners) listener({ text, ageMs })
     },
     finding: async () => readOnlyFilesystem(await filesystems()),
   }
@@ -44,7 +44,7 @@ function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\
 const rootAt = (options: string, superOptions = options) =>
   `22 1 179:2 / / ${options},noatime shared:1 - ext4 /dev/mmcblk0p2 ${superOptions}`
 
-test('a root that became read-only is told, with its device, and when it is well again', async (t) => {
+test('a root that became read-only is a condition that names its device, until it is writable again', async (t) => {
   const pi = machine(t)
   pi.mounts(rootAt('rw'))
   t.match(await pi.finding(), { status: 'False', reason: 'FilesystemsWritable' })
@@ -59,7 +59,7 @@ test('a root that became read-only is told, with its device, and when it is well
   t.match(await pi.finding(), { status: 'False' })
 })
 
-test('a filesystem that stopped writing without being mounted otherwise is told', async (t) => {
+test('a filesystem that stopped writing without a remount is a condition', async (t) => {
   const pi = machine(t)
   pi.mounts(rootAt('rw', 'rw,emergency_ro'))
   t.match(await pi.finding(), { status: 'True', reason: 'FilesystemReadOnly' })
@@ -90,13 +90,13 @@ test('only signs of trouble make us write, once, and nothing of it stays', async
   const pi = machine(t)
   pi.mounts(rootAt('rw'))
   t.match(await pi.finding(), { status: 'False' })
-  pi.say('mmc0: Timeout waiting for hardware interrupt.')
-  pi.say('I/O error, dev mmcblk0, sector 2048 op 0x1:(WRITE)')
+  pi.emit('mmc0: Timeout waiting for hardware interrupt.')
+  pi.emit('I/O error, dev mmcblk0, sector 2048 op 0x1:(WRITE)')
   t.match(await pi.finding(), { status: 'False' }, 'it writes')
   t.same(readdirSync(pi.dataDirectory), [])
 })
 
-test('a real ext4 that met an error is told as soon as it stops writing', { skip: whyNoLoop() }, async (t) => {
+test('a real ext4 that met an error is a condition as soon as it stops writing', { skip: whyNoLoop() }, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-ext4-'))
   const [image, mount] = [join(folder, 'image'), join(folder, 'mount')]
   t.teardown(async () => {

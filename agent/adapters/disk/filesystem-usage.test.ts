@@ -11,7 +11,7 @@ test('a filesystem that hangs holds one thread, however many ask', async (t) => 
   t.equal(asked, 1)
 })
 
-test('a filesystem tells what it holds; one that is not there tells nothing', async (t) => {
+test('the usage of a filesystem is read; one that is not there has none', async (t) => {
   const filesystemAt = filesystemUsage()
   t.match(await filesystemAt('/'), { capacityBytes: Number, usedBytes: Number, inodes: Number })
   t.equal(await filesystemAt('/no/such/folder'), undefined)

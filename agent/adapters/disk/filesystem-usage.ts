@@ -1,10 +1,10 @@
-/** How full a filesystem is. One that does not answer is asked by nobody again until it does: each question holds a thread. */
+/** How full a filesystem is. One that does not answer is not read again until it does: each call holds a thread. */
 import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { onceAtATime, within } from '../../../daemon/deadline.ts'
 import type { FilesystemReading } from '../../usage/usage.ts'
 
-/** Of the filesystem `path` is on; undefined where it cannot be told, or not in time. */
+/** Of the filesystem `path` is on; undefined where it cannot be read, or not in time. */
 export type FilesystemUsage = (path: string) => Promise<FilesystemReading | undefined>
 
 const deadlineMs = 2_000

@@ -1,5 +1,5 @@
 /**
- * A path below a folder that others write to, held so that nobody can put a link in its way: every step is opened from
+ * A path below a folder that others write to, held so that no one can replace a part of it by a link: every step is opened from
  * the one before, and no link is followed.
  */
 

@@ -36,13 +36,13 @@ test('manifests are YAML or JSON files in one folder', async (t) => {
   await t.rejects(manifestFolder(join(path, 'README')).read(), { code: 'ENOTDIR' })
 })
 
-test('a change is told, and no folder is no trouble', async (t) => {
+test('listeners get each change, and no folder is no error', async (t) => {
   const path = await mkdtemp(join(tmpdir(), 'bramble-manifests-'))
   t.teardown(() => rm(path, { recursive: true, force: true }))
   const stopping = new AbortController()
   let changes = 0
   const watching = manifestFolder(path).watch(() => changes++, stopping.signal)
-  await until('the change is told', () => {
+  await until('the change is emitted', () => {
     void writeFile(join(path, 'a.yaml'), 'kind: Pod')
     return changes > 0
   })

@@ -11,7 +11,7 @@ import { codeOf } from '../../../daemon/errors.ts'
 /** Two of 4 KiB for each of a thousand containers. */
 export const messageMemory = ['mode=0711', 'nosuid', 'nodev', 'noexec', 'size=8m']
 
-/** Empty, and writable by whoever the container runs as. Those before the last one go. */
+/** Empty, and writable by any user the container runs as. Those before the last one go. */
 export async function makeMessageFile(folder: string, attempt: number): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
   const old = (await readdir(folder)).filter((name) => Number(name) < attempt - 1)

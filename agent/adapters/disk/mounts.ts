@@ -34,7 +34,7 @@ export async function mountBind(source: string, path: string): Promise<void> {
   await act(['mount', '--no-canonicalize', '--bind', source, path], `Cannot mount a part of a volume at ${path}`)
 }
 
-/** Even while it is in use: it is then gone once nobody uses it. */
+/** Even while it is in use: it is then gone after its last use. */
 export async function unmount(path: string): Promise<void> {
   await act(['umount', '--lazy', '--no-canonicalize', path], `Cannot unmount ${path}`)
 }

@@ -26,7 +26,7 @@ export function printedName(name: string): string {
   return JSON.stringify(Buffer.from(name, 'latin1').toString('utf8'))
 }
 
-/** Rejects with ENOTDIR or ELOOP where there is no folder, but a link, say. */
+/** Rejects with ENOTDIR or ELOOP where the path is no folder: a link, for example. */
 export function openFolder(path: string | Buffer): Promise<FileHandle> {
   return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
 }

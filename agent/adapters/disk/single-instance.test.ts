@@ -9,8 +9,8 @@ import { AlreadyRunning, agentOn, lockDirectory } from './single-instance.ts'
 
 const moduleUrl = new URL('./single-instance.js', import.meta.url).href
 
-/** Another process that takes the directory, says so, and then holds it. */
-async function holder(t: Test, directory: string): Promise<{ said: string; child: ChildProcess }> {
+/** Another process that takes the directory, prints that, and then holds it. */
+async function holder(t: Test, directory: string): Promise<{ output: string; child: ChildProcess }> {
   const program = `
     const { lockDirectory } = await import(${JSON.stringify(moduleUrl)})
     try { await lockDirectory(${JSON.stringify(directory)}); console.log('taken') }
@@ -24,14 +24,14 @@ async function holder(t: Test, directory: string): Promise<{ said: string; child
     child.kill('SIGKILL')
     await once(child, 'exit')
   })
-  const [said] = await once(child.stdout, 'data')
-  return { said: String(said).trim(), child }
+  const [output] = await once(child.stdout, 'data')
+  return { output: String(output).trim(), child }
 }
 
-test('a second agent on one data directory is refused, and told by whom', async (t) => {
+test('a second agent on one data directory is refused, and the error names the process that holds it', async (t) => {
   const directory = t.testdir({})
   const first = await holder(t, directory)
-  t.equal(first.said, 'taken')
+  t.equal(first.output, 'taken')
   await t.rejects(lockDirectory(directory), new AlreadyRunning(first.child.pid ?? 0, directory))
   t.equal(await agentOn(directory), first.child.pid)
   first.child.kill('SIGKILL')
@@ -64,7 +64,12 @@ test('of many that start at one moment on a dead one’s place exactly one runs'
   const directory = t.testdir({})
   await writeFile(join(directory, 'agent.lock'), '999999 earlier-boot/1\n')
   const holders = await Promise.all(Array.from({ length: 4 }, () => holder(t, directory)))
-  t.same(holders.map(({ said }) => said).toSorted(), ['AlreadyRunning', 'AlreadyRunning', 'AlreadyRunning', 'taken'])
+  t.same(holders.map(({ output }) => output).toSorted(), [
+    'AlreadyRunning',
+    'AlreadyRunning',
+    'AlreadyRunning',
+    'taken',
+  ])
 })
 
 test('a directory that takes no writes is no reason not to run, and no place for two either', {

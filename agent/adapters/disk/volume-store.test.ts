@@ -48,7 +48,7 @@ test('volumes on this machine', { skip }, async (t) => {
     t.equal(mountsAt(await mountPoints(), memory).length, 1, 'mounted once')
   })
 
-  t.test('a path of the host is what it is said to be', async (t) => {
+  t.test('a path of the host is of the type the volume asks for', async (t) => {
     const { store, folder } = await testVolumes(t)
     const host = (path: string, type: string): WantedVolume => ({
       name: 'h',

@@ -107,23 +107,23 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
   }
 
   return {
-    place: (podUID, volume) => told(`volume "${volume.name}"`, () => place(podUID, volume)),
-    part: (podUID, volume, subPath, mount) => told(subPath, () => part(podUID, volume, subPath, mount)),
+    place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
+    part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     messageFile: (podUID, containerName, attempt) =>
-      told('the file for a termination message', async () => {
+      described('the file for a termination message', async () => {
         await messagesInMemory()
         return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
       }),
     hostsFile: (podUID, text) =>
-      told('the file for /etc/hosts', async () => {
+      described('the file for /etc/hosts', async () => {
         await messagesInMemory()
         return await writeHostsFile(join(messages, safe(podUID)), text)
       }),
     message: (podUID, containerName, attempt, most) =>
-      told('the termination message', () =>
+      described('the termination message', () =>
         readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
       ),
-    remove: (podUID, signal) => told(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
+    remove: (podUID, signal) => described(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
     async podUIDs() {
       const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]
       const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
@@ -141,7 +141,7 @@ async function mountOwnMemory(folder: string, options: readonly string[]): Promi
   await mountMemory(own, options)
 }
 
-/** Done once, by whoever asks first; after a failure the next one tries again. */
+/** Done once, by the first caller; after a failure the next one tries again. */
 function once(work: () => Promise<void>): () => Promise<void> {
   let done: Promise<void> | undefined
   return async () => {
@@ -220,7 +220,7 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-async function told<T>(what: string, work: () => Promise<T>): Promise<T> {
+async function described<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
