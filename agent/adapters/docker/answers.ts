@@ -60,7 +60,7 @@ export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo 
     rootDirectory: String(info['DockerRootDir']),
     cgroupVersion: String(info['CgroupVersion'] ?? '1'),
     storageDriver: String(info['Driver']),
-    // What an engine says nothing of it has.
+    // An engine that does not report a feature has it.
     memoryLimit: info['MemoryLimit'] !== false,
     swapLimit: info['SwapLimit'] !== false,
     pidsLimit: info['PidsLimit'] !== false,

@@ -9,7 +9,7 @@ export const actMs = 120_000
 
 /**
  * Ends within `ms`, whatever becomes of the answer: dockerode waits for ever for the rest of one that was cut off.
- * The statuses in `fine` say that the work was done before: the answer is then undefined. Rejects with a `RuntimeError`.
+ * The statuses in `fine` mean that the work was done before: the answer is then undefined. Rejects with a `RuntimeError`.
  */
 export async function call<T>(tried: string, ms: number, work: (abortSignal: AbortSignal) => Promise<T>): Promise<T>
 export async function call<T>(

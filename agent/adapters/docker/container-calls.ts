@@ -69,7 +69,7 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
   }
 
   /**
-   * An engine without CAP_SYS_RESOURCE (inside another container, say) cannot start what it is to protect from the
+   * An engine without CAP_SYS_RESOURCE (inside another container, for example) cannot start what it is to protect from the
    * kernel. Asked once, by trying, when a container first wants it.
    */
   const mayProtect = async (): Promise<boolean> => {
@@ -82,7 +82,7 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
       protects = true
     } catch (error) {
       if (isUnreachable(error)) throw error
-      protects = false // The same image has just run as a sandbox; some engines do not say what was refused.
+      protects = false // The same image has just run as a sandbox; some engines do not report what was refused.
     } finally {
       await remove(id)
     }

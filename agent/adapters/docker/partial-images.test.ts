@@ -7,7 +7,7 @@ import Dockerode from 'dockerode'
 import { test } from 'tap'
 import { partialImage } from './partial-images.ts'
 
-test('a Docker that hangs holds up nobody who waits for layers to be kept', async (t) => {
+test('a hung Docker does not hold up callers that wait for layers to be kept', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-partial-'))
   const socketPath = join(folder, 'docker.sock')
   const server = createServer(() => undefined).listen(socketPath)

@@ -4,7 +4,7 @@
  *
  * An image that names only layers that are there already may be loaded without them. What their names are on the disk
  * Docker writes below its folder, digest by digest. Where it does not (its containerd storage keeps what it has by
- * itself), nothing is kept, and a pull begins anew as it would have done.
+ * itself), nothing is kept, and a pull starts over as it would without this.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -18,9 +18,9 @@ import { messages } from './call.ts'
 const repository = 'bramble.dev/partial'
 
 export interface PartialImage {
-  /** `layers`: the short digests Docker tells, in the image's order, all of them there now. */
+  /** `layers`: the short digests Docker reports, in the image's order, all of them there now. */
   keep(layers: readonly string[]): Promise<void>
-  /** The whole image is here: the parts need nobody's hold any more. */
+  /** The whole image is here: the partial image is needed no more. */
   drop(): Promise<void>
 }
 

@@ -1,5 +1,5 @@
 /**
- * Pulling an image through Docker: as long as it makes progress, told in the registry's words when it fails, and never
+ * Pulling an image through Docker: as long as it makes progress, with the registry's message when it fails, and never
  * fetching again a layer that was finished.
  */
 import type Dockerode from 'dockerode'
@@ -41,7 +41,7 @@ async function pullUntil(
   let kept = 0
   let keeping: Promise<void> | undefined
 
-  /** In nobody's way: a pull whose parts cannot be kept goes on all the same, and fetches them again if it must. */
+  /** Never fails the pull: one whose parts cannot be kept goes on all the same, and fetches them again if it must. */
   const keep = (): Promise<void> => {
     const done = layers.done()
     if (keeping !== undefined) return keeping
@@ -70,9 +70,9 @@ async function pullUntil(
     const stream = await docker.createImage(authOf(credentials), { ...source, abortSignal: stop.signal })
     for await (const message of messages(stream)) {
       if (typeof message['error'] === 'string') throw new Error(message['error'])
-      const news = layers.take(message)
+      const change = layers.take(message)
       watch()
-      if (news === 'retry' || (news === 'layer' && performance.now() - beganMs > worthKeepingMs)) void keep()
+      if (change === 'retry' || (change === 'layer' && performance.now() - beganMs > worthKeepingMs)) void keep()
       progress?.(layers.progress())
     }
     await keeping
@@ -96,7 +96,7 @@ type Layer = { readonly fetched: number; readonly size: number; readonly state: 
 /** Docker's messages → how far the pull is. */
 function layerCount() {
   const layers = new Map<string, Layer>()
-  /** One that an image has twice is told twice. */
+  /** A layer that an image has twice is listed twice. */
   const order: string[] = []
   const all = () => [...layers.values()]
 

@@ -19,7 +19,7 @@ const storages: ReadonlySet<string> = new Set(['overlay2', 'overlayfs', 'aufs', 
 const mostText = 2_048
 const mostTail = 512
 
-/** Both ends of what is too long: Docker says first what it did, and last what was in the way. */
+/** Both ends of what is too long: Docker begins with what it did, and ends with the cause. */
 export function shortened(text: string): string {
   return text.length <= mostText ? text : `${text.slice(0, mostText - mostTail)} … ${text.slice(-mostTail)}`
 }

@@ -7,9 +7,9 @@ import { networkName } from './network.ts'
 
 /** As the kubelet rotates: 10 Mi, five files. */
 const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
-/** The agent restarts containers, nobody else. */
+/** Only the agent restarts containers. */
 const noRestart = { Name: 'no' }
-/** Pods say how they are probed. What an image says of itself would be asked beside that, and written to the disk each time. */
+/** Pods declare their probes. An image's own health check would run besides, and write to the disk each time. */
 const noHealthcheck = { Test: ['NONE'] }
 const cpuPeriodUs = 100_000
 const leastCpuQuotaUs = 1_000
@@ -22,7 +22,7 @@ export function sandboxRequest(
     Image: sandboxImage,
     Labels: labelsOf(nodeName, identity),
     ...(hostNetwork ? {} : { Hostname: hostname, Domainname: domain }),
-    // It knows no other: an engine that stops would wait for it in vain.
+    // The pause process handles no other: an engine that stops would wait for it in vain.
     StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     HostConfig: {
@@ -96,7 +96,7 @@ export function containerRequest(
         Source: source,
         Target: target,
         ReadOnly: readOnly,
-        // Private is the engine's own choice, and said aloud it refuses what its own folders lie in: `/`, or `/var/lib`.
+        // Private is the engine's own choice, and stated explicitly it refuses mounts that contain its own folders: `/`, or `/var/lib`.
         ...(propagation === 'rprivate' ? {} : { BindOptions: { Propagation: propagation } }),
       })),
       LogConfig: logs,
