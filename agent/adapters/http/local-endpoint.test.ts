@@ -8,11 +8,11 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { until } from '../../testing/until.ts'
 import { localEndpoint } from './local-endpoint.ts'
 
-type Said = { readonly status: number | undefined; readonly body: string }
+type Reply = { readonly status: number | undefined; readonly body: string }
 
 type Asking = { method?: string; headers?: { [name: string]: string }; socketPath?: string }
 
-function ask(url: string, more: Asking = {}): Promise<Said> {
+function ask(url: string, more: Asking = {}): Promise<Reply> {
   return new Promise((resolve, reject) => {
     request(url, { agent: false, ...more }, (response) => {
       let body = ''
@@ -119,12 +119,12 @@ test('connections that stay open do not block other clients', async (t) => {
   t.equal((await ask(`${url}/healthz`)).status, 500, 'while 200 wait for an answer')
 })
 
-test('an agent that is not well says why', async (t) => {
+test('an agent that is not well answers with the reason', async (t) => {
   const { url } = await open(t, { problems: ['loop lease hangs', 'loop node-status hangs'] })
   t.same(await ask(`${url}/healthz`), { status: 500, body: 'loop lease hangs\nloop node-status hangs\n' })
 })
 
-test('who asks what is used is told all of it, or CPU and memory only, or why not', async (t) => {
+test('a query of the usage is answered with all of it, or CPU and memory only, or the reason why not', async (t) => {
   const { url } = await open(t)
   t.match(JSON.parse((await ask(`${url}/stats/summary`)).body), { node: { nodeName: 'pi-01', brief: false } })
   t.match(JSON.parse((await ask(`${url}/stats/summary?only_cpu_and_memory=true`)).body), { node: { brief: true } })
@@ -150,7 +150,7 @@ test('nothing can be changed here, nothing else is served, and no foreign page m
   t.equal((await ask(`${url}/healthz`, { headers: { host: 'localhost:1234' } })).status, 200)
 })
 
-test('a port that is taken is told with its remedy, and the agent goes on', async (t) => {
+test('a port that is taken is logged with its remedy, and the agent goes on', async (t) => {
   const message = 'The local endpoint cannot be opened, going on without it'
   const first = await open(t)
   const { log } = await open(t, { port: Number(new URL(first.url).port), expectedErrors: [message] })

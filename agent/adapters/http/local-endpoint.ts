@@ -110,14 +110,14 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const said = await answerTo(view, door, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
-  const body = said.metrics ?? (said.json === undefined ? `${said.text ?? ''}\n` : JSON.stringify(said.json))
-  const isText = said.json === undefined
-  response.writeHead(said.status, {
-    'content-type': said.metrics !== undefined ? metricsContentType : isText ? plain : 'application/json',
+  const answer = await answerTo(view, door, request).catch((error) => ({ status: 500, text: storyOf(error) }) as Answer)
+  const body = answer.metrics ?? (answer.json === undefined ? `${answer.text ?? ''}\n` : JSON.stringify(answer.json))
+  const isText = answer.json === undefined
+  response.writeHead(answer.status, {
+    'content-type': answer.metrics !== undefined ? metricsContentType : isText ? plain : 'application/json',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',
-    ...(said.status === 405 ? { allow: 'GET' } : {}),
+    ...(answer.status === 405 ? { allow: 'GET' } : {}),
   })
   response.end(body)
 }

@@ -21,7 +21,7 @@ test('a TCP probe asks for a connection and nothing more', async (t) => {
   })
 })
 
-test('an HTTP probe says who asks, with its own headers, and takes 200 to 399 for well', async (t) => {
+test('an HTTP probe sends its user agent and its own headers, and takes 200 to 399 for well', async (t) => {
   const seen: unknown[] = []
   const server = createServer((request, response) => {
     seen.push({ url: request.url, agent: request.headers['user-agent'], own: request.headers['x-own'] })
@@ -115,7 +115,7 @@ test('a probe may have more time than a timer can measure', async (t) => {
   t.match(await ask(target, 2147483647000, never), { result: 'success' })
 })
 
-test('a probe that is called off says nothing', async (t) => {
+test('a probe that is cancelled has no result', async (t) => {
   const port = await opened(
     t,
     createServer(() => undefined),

@@ -14,7 +14,7 @@ type Grpc = Target & { kind: 'grpc' }
 const success: ProbeAnswer = { result: 'success', message: '' }
 const mostRedirects = 10
 
-/** As the kubelet says it. */
+/** As the kubelet sends it. */
 const userAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
 
 export function networkProbes(): NetworkProbes {
@@ -83,7 +83,7 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> 
     const { status, location } = await fetchOnce(url, sent, signal)
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
-      // Elsewhere nobody is asked: the container answered, and that is enough.
+      // Another host is not asked: the container answered, and that is enough.
       if (next.hostname !== url.hostname) return { result: 'success', message: `redirected to ${next.href}` }
       url = next
       continue
