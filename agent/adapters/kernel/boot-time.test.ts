@@ -14,7 +14,7 @@ function aFolder(t: Test): string {
   return folder
 }
 
-/** A machine as its kernel shows it, for as long as the test says; `/proc` of one that is a container is the host's. */
+/** A machine as its kernel shows it, for as long as the test sets; `/proc` of one that is a container is the host's. */
 async function boot(t: Test, { folder = aFolder(t), rebooted = true, hostUpS = 0 } = {}) {
   const clock = fakeClock()
   const bornS = Math.floor(clock.monotonicMs() / 1000)

@@ -9,7 +9,7 @@ import type { Loop } from '../../../daemon/run.ts'
 
 export type BootTimeNeeds = {
   readonly dataDirectory: string
-  /** The machine was started since we last ran: else this start says nothing of a boot. */
+  /** The machine was started since we last ran: else this start measures no boot. */
   readonly rebooted: boolean
   readonly isConnected: () => boolean
   /** Since power on. */
@@ -23,7 +23,7 @@ export type BootTimeNeeds = {
 
 /** Who finds its controller later than this waited for something else. */
 const longestMs = 15 * 60_000
-/** Boots differ; a card need not know by how little. */
+/** Boots differ: smaller changes are not worth a write to the card. */
 const changedBy = 0.25
 const lookMs = 1_000
 

@@ -1,6 +1,6 @@
 /**
  * What the kernel writes about a control group: version 1, version 2, or both at once (hybrid), each controller where the
- * process's own entry says. Files of the kernel are answered from memory: they are read at once, without a thread.
+ * process's own entry names it. Files of the kernel are answered from memory: they are read at once, without a thread.
  */
 import { join } from 'node:path'
 import type { CpuReading, GroupReading, MemoryReading } from '../../usage/usage.ts'

@@ -27,7 +27,7 @@ test('a Pi is known by the serial number of its board', async (t) => {
   })
 })
 
-test('a board without a device tree still tells its serial number in cpuinfo', async (t) => {
+test('a board without a device tree still has its serial number in cpuinfo', async (t) => {
   const pi = await machineWith(t, { 'proc/cpuinfo': 'Serial\t\t: 00000000aabbccdd\nModel\t\t: x\n' })
   t.same(await readHardwareIdentity(pi), { boardSerial: '00000000aabbccdd' })
 })
@@ -56,7 +56,7 @@ test('a PC is known by its DMI, unless its maker filled nothing in', async (t) =
   })
 })
 
-test('a saved machine tells its identity and its boot', async (t) => {
+test('the identity and the boot of a saved machine are read', async (t) => {
   const root = savedTree('debian-12-cgroup-v1')
   t.match(await readHardwareIdentity(root), { systemUUID: String, machineID: /^[0-9a-f]{32}$/ })
   t.match(await readBootID(root), /^[0-9a-f-]{36}$/)

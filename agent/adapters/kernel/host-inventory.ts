@@ -91,7 +91,7 @@ async function readSystem(root: string): Promise<SystemFacts> {
 /** Node's word → Go's, which labels and images use. */
 const architectures: { readonly [arch: string]: string } = { x64: 'amd64', ia32: '386' }
 
-/** For people, as annotations of the node: what cannot be told is left out. */
+/** For people, as annotations of the node: what cannot be read is left out. */
 export type MachineDescription = { readonly board?: string; readonly processor?: string }
 
 const describeMs = 10_000
@@ -109,11 +109,11 @@ export async function describeMachine(): Promise<MachineDescription> {
   }
 }
 
-/** Words that say something, each once. */
+/** Words with a meaning, each once. */
 function joined(...words: readonly string[]): string {
-  const telling = words.map((word) => word.trim()).filter((word) => word !== '' && word !== '-')
-  return telling
-    .filter((word, i) => !telling.some((other, j) => j !== i && other.includes(word) && (other !== word || j < i)))
+  const meaningful = words.map((word) => word.trim()).filter((word) => word !== '' && word !== '-')
+  return meaningful
+    .filter((word, i) => !meaningful.some((other, j) => j !== i && other.includes(word) && (other !== word || j < i)))
     .join(' ')
 }
 

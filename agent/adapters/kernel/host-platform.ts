@@ -13,11 +13,11 @@ import {
 export type HostPlatformNeeds = {
   /** `/`, or a saved tree. */
   readonly root: string
-  /** As `uname -m` says it. */
+  /** As `uname -m` prints it. */
   readonly machine: string
 }
 
-/** What stands in the way of the image; emulators are asked for anew each time one is needed. */
+/** What stands in the way of the image; emulators are read again each time one is needed. */
 export function hostPlatform({ root, machine }: HostPlatformNeeds) {
   const own = platformOf(machine)
   return async (image: string, of: Platform): Promise<string | undefined> =>

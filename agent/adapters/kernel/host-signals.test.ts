@@ -77,7 +77,7 @@ test('where two versions of cgroups stand side by side the one with the memory i
   t.match(percents(observations), { 'io.some': 2.13, 'io.full': 1.77 })
 })
 
-test('stalls are told where the kernel tells them', async (t) => {
+test('stalls are reported where the kernel reports them', async (t) => {
   t.same(percents(await observe('pi-4-cgroup-v2')), {
     'memory.some': 4.5,
     'memory.full': 2.25,
@@ -121,7 +121,7 @@ test('before it is known where images are, they are neither apart nor together',
   t.equal((await failing('ENOENT')).imagesApart, true, 'a directory that only Docker sees')
 })
 
-test('disks are told in bytes and in inodes', async (t) => {
+test('disks are reported in bytes and in inodes', async (t) => {
   const observations = await observe('pi-4-cgroup-v2')
   t.same(of('nodefs.available', observations), {
     signal: 'nodefs.available',
@@ -136,7 +136,7 @@ test('disks are told in bytes and in inodes', async (t) => {
   t.same(observations.unread, [])
 })
 
-test('as long as the engine has not told where its images are, nothing is said of them', async (t) => {
+test('as long as the engine has not reported where its images are, they have no reading', async (t) => {
   const observations = await observe('pi-4-cgroup-v2', { imageDirectory: () => undefined })
   t.equal(of('imagefs.available', observations), undefined)
   t.same(observations.unread, [])

@@ -25,7 +25,7 @@ export type HostSignalsNeeds = {
   readonly root: string
   /** A folder on the filesystem that holds our own data: nodefs. */
   readonly dataDirectory: string
-  /** Where the container engine keeps images; undefined as long as it has not told us. */
+  /** Where the container engine keeps images; undefined until it has reported it. */
   readonly imageDirectory: () => string | undefined
   readonly statfs?: (path: string) => Promise<FilesystemStats>
   /** The number of the device a folder is on. */

@@ -9,7 +9,7 @@ import type { KernelLine } from '../../health/kernel-log.ts'
 import { until } from '../../testing/until.ts'
 import { kernelLog, parseRecord } from './kernel-log.ts'
 
-test('a record tells its age and its text; one that a program wrote is none', async (t) => {
+test('a record has its age and its text; one that a program wrote is none', async (t) => {
   t.same(parseRecord('3,339,5000000,-;mmc0: Timeout\\x5cwaiting', 7_500), {
     text: 'mmc0: Timeout\\waiting',
     ageMs: 2_500,
@@ -18,7 +18,7 @@ test('a record tells its age and its text; one that a program wrote is none', as
   t.equal(parseRecord(' SUBSYSTEM=mmc', 7_500), undefined)
 })
 
-test('lines of a saved log are told once, and a machine without one is no trouble', async (t) => {
+test('lines of a saved log are emitted once, and a machine without one is no error', async (t) => {
   const root = t.testdir({})
   const [clock, log] = [fakeClock(), quietLog(t)]
   const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })
@@ -44,7 +44,7 @@ test('lines of a saved log are told once, and a machine without one is no troubl
   await done
 })
 
-test('what the kernel says is heard, and nothing that a program writes in its name', {
+test('lines of the kernel are emitted, and none that a program writes in its name', {
   skip: whyNoKernelLog(),
 }, async (t) => {
   const kernel = kernelLog({ root: '/', clock: systemClock, log: quietLog(t) })

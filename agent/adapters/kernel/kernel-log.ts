@@ -40,7 +40,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
   let isReadable = false
   let rest = ''
 
-  const tell = (text: string) => {
+  const emit = (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
     const nowMs = uptimeMs()
@@ -56,7 +56,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
       try {
         const bytes = readSync(from, buffer, 0, recordBytes, null)
         if (bytes === 0) return false
-        tell(buffer.toString('utf8', 0, bytes))
+        emit(buffer.toString('utf8', 0, bytes))
       } catch (error) {
         const code = codeOf(error)
         if (code === 'EAGAIN') return false
@@ -79,7 +79,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
       }
     },
     async run(signal) {
-      let told = false
+      let isLogged = false
       while (!signal.aborted) {
         let more = false
         try {
@@ -87,8 +87,8 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
           more = readSome(file)
           isReadable = true
         } catch (error) {
-          if (!told) log.info('The log of the kernel cannot be read here', { path, error })
-          told = true
+          if (!isLogged) log.info('The log of the kernel cannot be read here', { path, error })
+          isLogged = true
           isReadable = false
           if (file !== undefined) closeSync(file)
           file = undefined
@@ -101,11 +101,11 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
   }
 }
 
-/** Of a priority: what is above its level says who wrote. The kernel lets nobody else write as 0. */
+/** Of a priority: what is above its level is the facility. Only the kernel itself can write as 0. */
 const levels = 8
 
 /**
- * `6,339,5140900,-;text`; lines that begin with a blank belong to the record before and say what device it was. Undefined
+ * `6,339,5140900,-;text`; lines that begin with a blank belong to the record before and name its device. Undefined
  * also when a program wrote it.
  */
 export function parseRecord(line: string, uptimeMs: number): KernelLine | undefined {

@@ -7,7 +7,7 @@ import type { FilesystemUsage } from '../disk/filesystem-usage.ts'
 import { textOf, unescapedPath } from './kernel-files.ts'
 import { interfacesOf } from './net-dev.ts'
 
-/** Nobody looks through more of either. */
+/** Upper limits: more of either are of no use to a reader. */
 const mostFilesystems = 32
 const mostSensors = 128
 const ticksPerSecond = 100

@@ -19,7 +19,7 @@ async function seen(root: string, settings: { readonly highTemperatureCelsius: n
   return {
     wrong: by('True').map(([type, found]) => `${type} ${found?.reason}`),
     well: by('False').map(([type, found]) => `${type} ${found?.reason}`),
-    said: (type: string) => findings.find(([other]) => other === type)?.[1]?.message,
+    messageOf: (type: string) => findings.find(([other]) => other === type)?.[1]?.message,
   }
 }
 
@@ -34,24 +34,24 @@ test('a machine that has no sensors has none of these conditions', async (t) => 
   t.same({ wrong, well }, { wrong: [], well: [] })
 })
 
-test('a weak supply is told, and that the board slows down for it', async (t) => {
-  const { wrong, well, said } = await seen(savedTree('pi-4-weak-supply'))
+test('a weak supply is a condition, and so is that the board slows down for it', async (t) => {
+  const { wrong, well, messageOf } = await seen(savedTree('pi-4-weak-supply'))
   t.same(wrong, ['UnderVoltage SupplyTooWeak', 'ThermalThrottling ProcessorSlowedDown'])
-  t.same(well, ['HighTemperature TemperatureFine'], 'and a card does not tell how worn it is')
-  t.match(said('UnderVoltage'), /Use the supply made for this board/)
-  t.match(said('ThermalThrottling'), /slowed down now \(throttled\)/, 'the fan is not what slows it')
+  t.same(well, ['HighTemperature TemperatureFine'], 'and a card does not report its wear')
+  t.match(messageOf('UnderVoltage'), /Use the supply made for this board/)
+  t.match(messageOf('ThermalThrottling'), /slowed down now \(throttled\)/, 'the fan is not what slows it')
 })
 
 test('what happened since the machine was started is remembered, and kept apart from now', async (t) => {
   const root = copyOf(t, 'pi-4-weak-supply')
   const lines: ((line: KernelLine) => void)[] = []
-  const sensors = machineSensors({ root, kernel: { subscribe: (hear) => void lines.push(hear) } })
+  const sensors = machineSensors({ root, kernel: { subscribe: (listener) => void lines.push(listener) } })
   writeFileSync(join(root, 'sys/class/hwmon/hwmon1/in0_lcrit_alarm'), '0\n')
   writeFileSync(join(root, 'sys/devices/platform/soc/soc:firmware/get_throttled'), '0\n')
   t.match(sensors.power(), { underVoltage: { now: false, before: false }, throttling: { now: false, before: false } })
   const text = 'hwmon hwmon1: Undervoltage detected!'
-  for (const hear of lines) hear({ text, ageMs: 0 })
-  t.match(sensors.power().underVoltage, { now: false, before: true }, 'the kernel said so between two looks')
+  for (const listener of lines) listener({ text, ageMs: 0 })
+  t.match(sensors.power().underVoltage, { now: false, before: true }, 'the kernel logged it between two looks')
   writeFileSync(join(root, 'sys/devices/platform/soc/soc:firmware/get_throttled'), '40004\n')
   t.match(sensors.power().throttling, { now: true, before: true })
   writeFileSync(join(root, 'sys/devices/platform/soc/soc:firmware/get_throttled'), '0\n')
@@ -82,7 +82,7 @@ test('a Raspberry Pi is hot where its firmware begins to slow it down, and cool 
   }
 })
 
-test('a PC tells by its counters, and is hot ten degrees before it would be switched off', async (t) => {
+test('a PC reports it by its counters, and is hot ten degrees before it would be switched off', async (t) => {
   const root = copyOf(t, 'pc-throttling')
   const { wrong, well } = await seen(root)
   t.same(wrong, ['ThermalThrottling ProcessorSlowedDown', 'HighTemperature TooHot'])
@@ -94,11 +94,11 @@ test('a PC tells by its counters, and is hot ten degrees before it would be swit
   t.match(sensors.power().throttling, { now: true, by: ['its own thermal monitor'] })
 })
 
-test('flash memory that tells its age is told of when it is old', async (t) => {
+test('flash memory that reports its age is a condition when it is old', async (t) => {
   const root = copyOf(t, 'compute-module-4-worn')
-  const { wrong, said } = await seen(root)
+  const { wrong, messageOf } = await seen(root)
   t.same(wrong, ['StorageWear StorageAtEndOfLife'])
-  t.match(said('StorageWear'), /mmcblk0 has used more than the whole of its life, 90 % of its spare blocks.*now/)
+  t.match(messageOf('StorageWear'), /mmcblk0 has used more than the whole of its life, 90 % of its spare blocks.*now/)
   const device = join(root, 'sys/block/mmcblk0/device')
   writeFileSync(join(device, 'pre_eol_info'), '0x01\n')
   writeFileSync(join(device, 'life_time'), '0x0a 0x02\n')
@@ -106,13 +106,13 @@ test('flash memory that tells its age is told of when it is old', async (t) => {
   writeFileSync(join(device, 'life_time'), '0x03 0x02\n')
   const young = await seen(root)
   t.ok(young.well.includes('StorageWear StorageNotWorn'))
-  t.match(young.said('StorageWear'), 'mmcblk0 has used up to 30 % of its life')
+  t.match(young.messageOf('StorageWear'), 'mmcblk0 has used up to 30 % of its life')
   writeFileSync(join(device, 'life_time'), '0x00 0x00\n')
   writeFileSync(join(device, 'pre_eol_info'), '0x00\n')
-  t.notOk((await seen(root)).said('StorageWear'), 'one that does not tell has no such condition')
+  t.notOk((await seen(root)).messageOf('StorageWear'), 'one that does not report it has no such condition')
 })
 
-test('a weak Wi-Fi signal is told, and must become clearly better', async (t) => {
+test('a weak Wi-Fi signal is a condition, and must become clearly better', async (t) => {
   const root = copyOf(t, 'pi-zero-2-weak-wifi')
   const wifi = scheduledChecks(sourceOf(machineSensors({ root })), noLimit).find(({ type }) => type === 'WeakWifi')
   t.match(await wifi?.look(), { status: 'True', message: /wlan0 is below -80 dBm/ })
@@ -125,21 +125,21 @@ test('a weak Wi-Fi signal is told, and must become clearly better', async (t) =>
   t.match(await wifi?.look(), { status: 'False' })
 })
 
-test('a switched off memory cgroup is told with the file to edit on this release and the words to add', async (t) => {
-  const { wrong, said } = await seen(savedTree('pi-os-without-memory-cgroup'))
+test('a disabled memory cgroup is a condition that names the file to edit on this release and the words to add', async (t) => {
+  const { wrong, messageOf } = await seen(savedTree('pi-os-without-memory-cgroup'))
   t.same(wrong, ['MemoryCgroupDisabled MemoryCgroupOff'])
   t.match(
-    said('MemoryCgroupDisabled'),
+    messageOf('MemoryCgroupDisabled'),
     /"cgroup_enable=memory cgroup_memory=1" to the one line of \/boot\/firmware\/cmdl/,
   )
   const older = copyOf(t, 'pi-os-without-memory-cgroup')
   writeFileSync(join(older, 'boot/cmdline.txt'), 'console=tty1\n')
   writeFileSync(join(older, 'boot/firmware/cmdline.txt'), 'DO NOT EDIT')
-  t.match((await seen(older)).said('MemoryCgroupDisabled'), /one line of \/boot\/cmdline.txt/)
+  t.match((await seen(older)).messageOf('MemoryCgroupDisabled'), /one line of \/boot\/cmdline.txt/)
   t.match((await seen(savedTree('pi-4-cgroup-v2'))).well, ['MemoryCgroupDisabled MemoryCgroupEnabled'])
 })
 
-test('a time server that was heard is known by a file, where systemd-timesyncd runs at all', async (t) => {
+test('a clock set by a time server is recognized by a file, where systemd-timesyncd runs at all', async (t) => {
   const root = t.testdir({ proc: { uptime: '725.32 2800.12\n' } })
   const sensors = machineSensors({ root })
   t.same(sensors.time(), { synchronized: undefined, uptimeMs: 725_320 })

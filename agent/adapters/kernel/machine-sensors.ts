@@ -1,7 +1,7 @@
 /**
- * What the kernel's files tell of power, heat, wear, radio and memory cgroups. Starts no process and writes nothing; what a
+ * What the kernel's files contain on power, heat, wear, radio and memory cgroups. Starts no process and writes nothing; what a
  * machine does not have is undefined. `/sys` and `/proc` are answered from memory, but for the sensors themselves, which
- * take up to some milliseconds: so nobody is to ask more often than every few seconds.
+ * take up to some milliseconds: so do not read them more often than every few seconds.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ export interface MachineSensors {
   flash(): readonly FlashDevice[]
   radio(): readonly RadioLink[]
   memoryCgroup(): MemoryCgroupReading | undefined
-  /** What the machine itself knows of its clock. */
+  /** What the machine itself reports of its clock. */
   time(): Pick<ClockReading, 'synchronized' | 'uptimeMs'>
   /** The number of the system's own dockerd; undefined where that is not written down. */
   dockerPid(): number | undefined
@@ -178,9 +178,9 @@ function coolingNow(files: Files): readonly string[] | undefined {
 }
 
 function together(seen: readonly (Seen | undefined)[]): Seen | undefined {
-  const told = seen.filter((one) => one !== undefined)
-  if (told.length === 0) return undefined
-  return { now: told.some(({ now }) => now), before: told.some(({ before }) => before) }
+  const readings = seen.filter((one) => one !== undefined)
+  if (readings.length === 0) return undefined
+  return { now: readings.some(({ now }) => now), before: readings.some(({ before }) => before) }
 }
 
 function thermalZones(files: Files): readonly ThermalZone[] {
@@ -220,7 +220,7 @@ function memoryCgroup(files: Files): MemoryCgroupReading | undefined {
   }
 }
 
-/** Since Debian 12 `/boot/cmdline.txt` only says that the file has moved to `/boot/firmware`. */
+/** Since Debian 12 `/boot/cmdline.txt` only states that the file has moved to `/boot/firmware`. */
 function isMovedElsewhere(files: Files, path: string): boolean {
   return /DO NOT EDIT/i.test(files.text(path) ?? '')
 }

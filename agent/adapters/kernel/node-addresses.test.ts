@@ -33,7 +33,7 @@ test('the name server is asked once in five minutes, and may be silent', async (
   t.equal(asked, 2)
 })
 
-test('a machine without a network says why it has no address', async (t) => {
+test('a machine without a network reports why it has no address', async (t) => {
   const needs = {
     root: savedTree('pi-os-without-memory-cgroup'),
     clock: fakeClock(),

@@ -43,7 +43,7 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
     const nowMs = clock.monotonicMs()
     if (nodeIP !== undefined || nowMs - askedMs < resolvedForMs) return resolved
     askedMs = nowMs
-    // A name nobody knows is no news: most Pis are in no name server.
+    // A name that does not resolve is no error: most Pis are in no name server.
     resolved = await within(resolveMs, 'No answer from the name server', resolve(nodeName)).catch(() => [])
     return resolved
   }

@@ -7,7 +7,7 @@ import { nodeUsage } from './node-usage.ts'
 
 const filesystemAt = async () => undefined
 
-test('what a machine tells of its memory and tasks is what its pods are evicted by', async (t) => {
+test('the usage of memory and tasks is what pods are evicted by', async (t) => {
   const machines = readdirSync(savedTree('')).map(savedTree).filter(isWhole)
   t.ok(machines.length > 2)
   for (const root of machines) {

@@ -9,7 +9,7 @@ import { interfacesOf } from './net-dev.ts'
 export type NodeUsageNeeds = {
   readonly root: string
   readonly dataDirectory: string
-  /** Undefined as long as the engine has not told. */
+  /** Undefined until the engine has reported it. */
   readonly imageDirectory: () => string | undefined
   readonly filesystemAt: FilesystemUsage
 }

@@ -51,7 +51,7 @@ test('ranking learns memory and processes of what runs', async (t) => {
   ])
 })
 
-test('a pod has the network of its sandbox, and its own loopback is nobody else’s business', async (t) => {
+test('a pod has the network of its sandbox, and its own loopback is not counted', async (t) => {
   const own = { ...sandbox, id: '5a'.repeat(32), pid: 4242 }
   const [pod] = await usageOf([own]).usage.podReadings()
   t.equal(pod?.network, undefined, 'this process has no such file')
@@ -59,7 +59,7 @@ test('a pod has the network of its sandbox, and its own loopback is nobody else�
   t.equal(host[0]?.network, undefined, 'on the machine’s network')
 })
 
-test('one that runs no more, and was not told of, makes the roster doubtful', async (t) => {
+test('one that runs no more, and was not reported as stopped, makes the roster doubtful', async (t) => {
   const { usage, doubts } = usageOf([container({ id: 'dd'.repeat(32), pid: 4242 })])
   t.same(await usage.podUsage(), [])
   t.equal(doubts(), 1)
