@@ -5,7 +5,7 @@ import type { ControllerMessage } from '../../../api/topics.ts'
 export interface ControllerTerms {
   /** A new link: its controller has granted nothing yet. */
   opened(): void
-  heard(message: Pick<ControllerMessage, 'nodeMonitorGraceSeconds' | 'nodeLeaseLimitSeconds'>): void
+  received(message: Pick<ControllerMessage, 'nodeMonitorGraceSeconds' | 'nodeLeaseLimitSeconds'>): void
   /** As configured, where that is longer than usual within the controller's limit. With an earlier controller the usual one. */
   readonly leaseDurationSeconds: number
   /** How long this node may be silent, in milliseconds; undefined until a controller has published it. It holds from one link to the next. */
@@ -43,7 +43,7 @@ export function controllerTerms(configuredSeconds: number): ControllerTerms {
       isUsual = isNextUsual
       isNextUsual = false
     },
-    heard({ nodeMonitorGraceSeconds, nodeLeaseLimitSeconds }) {
+    received({ nodeMonitorGraceSeconds, nodeLeaseLimitSeconds }) {
       limitSeconds = nodeLeaseLimitSeconds
       if (nodeMonitorGraceSeconds === undefined) return
       const ofLease = leaseSeconds() > usualLeaseDurationSeconds ? leaseSeconds() * gracePerLease : 0

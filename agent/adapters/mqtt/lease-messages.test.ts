@@ -20,7 +20,7 @@ test('a controller that does not offer short leases gets long ones, and every fi
 test('a controller that takes short leases gets the digest when it has changed, and nothing otherwise', (t) => {
   const leases = leaseMessages(long, usual)
   leases.opened()
-  leases.heard({ shortLeases: true })
+  leases.received({ shortLeases: true })
   t.same(leases.next('d1'), { topic: 'l', body: '{"seq":1,"digest":"d1"}', confirmed: 'no' })
   t.same(leases.next('d1'), { topic: 'l', body: '', confirmed: 'no' })
   t.same(leases.next('d2').body, '{"seq":3,"digest":"d2"}')
@@ -28,7 +28,7 @@ test('a controller that takes short leases gets the digest when it has changed, 
   t.same(leases.next('d2'), { topic: 'l', body: '', confirmed: 'QoS 1' })
   leases.opened()
   t.equal(leases.next('d2').topic, long, 'what an earlier link allowed is forgotten')
-  leases.heard({ shortLeases: true })
+  leases.received({ shortLeases: true })
   t.match(leases.next('d2').body, /"digest":"d2"/, 'and so is the digest')
   t.end()
 })
@@ -36,7 +36,7 @@ test('a controller that takes short leases gets the digest when it has changed, 
 test('a status that stands is confirmed by the next lease that carries no digest', (t) => {
   const leases = leaseMessages(long, usual)
   leases.opened()
-  leases.heard({ shortLeases: true })
+  leases.received({ shortLeases: true })
   t.ok(leases.canConfirmStatus)
   leases.confirmStatus()
   t.match(leases.next('d1').body, /digest/)

@@ -14,7 +14,7 @@ export type LeaseForm = {
 export interface LeaseMessages {
   /** A new link: no message of its controller was received yet. */
   opened(): void
-  heard(message: Pick<ControllerMessage, 'shortLeases'>): void
+  received(message: Pick<ControllerMessage, 'shortLeases'>): void
   /** The controller accepts a confirmation of the status in the next lease. */
   readonly canConfirmStatus: boolean
   /** The next lease confirms the status that was last published. */
@@ -44,16 +44,16 @@ export function leaseMessages(longTopic: string, terms: LeaseTerms): LeaseMessag
   let isShort = false
   let seq = 0
   let sinceConfirmed = 0
-  let saidDigest: string | undefined
+  let sentDigest: string | undefined
   let statusStands = false
   return {
     opened() {
       isShort = false
       sinceConfirmed = 0
-      saidDigest = undefined
+      sentDigest = undefined
       statusStands = false
     },
-    heard({ shortLeases = false }) {
+    received({ shortLeases = false }) {
       isShort = shortLeases
     },
     get canConfirmStatus() {
@@ -68,9 +68,9 @@ export function leaseMessages(longTopic: string, terms: LeaseTerms): LeaseMessag
       if (isConfirmed) sinceConfirmed = 0
       const whole = JSON.stringify({ seq, digest })
       if (!isShort) return { topic: longTopic, body: whole, confirmed: isConfirmed ? 'ping' : 'no' }
-      const isSame = digest === saidDigest
+      const isSame = digest === sentDigest
       const body = isSame ? (statusStands ? standingStatusBody : '') : whole
-      saidDigest = digest
+      sentDigest = digest
       if (isSame) statusStands = false
       return { topic: shortLeaseTopic, body, confirmed: isConfirmed ? 'QoS 1' : 'no' }
     },

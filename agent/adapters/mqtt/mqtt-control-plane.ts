@@ -152,8 +152,8 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     } else if (topic === topics.controller) {
       const message = understood(decode(ControllerMessageSchema, parseJson(body)), topic, log)
       if (message === undefined || message.state === 'lost') return
-      leases.heard(message)
-      terms.heard(message)
+      leases.received(message)
+      terms.received(message)
       // Behind a broker of its own a controller may start anew while our link stands.
       if (epoch !== undefined && epoch !== message.epoch) outbox.republish()
       epoch = message.epoch

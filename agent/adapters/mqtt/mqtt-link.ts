@@ -1,6 +1,6 @@
 /**
  * One MQTT 3.1.1 connection over mutual TLS, from its opening to its end. Each connection gets a client of its own, so
- * nothing of the library's queues, retries and stores outlives a link: what must be said again its owner knows.
+ * nothing of the library's queues, retries and stores outlives a link: its owner publishes again what must be.
  */
 import { setMaxListeners } from 'node:events'
 import type { TLSSocket } from 'node:tls'
@@ -26,7 +26,7 @@ export type MqttLinkSettings = {
   readonly keepaliveSeconds: number
   /** Where the machine's files are. */
   readonly root?: string
-  /** Said by the broker when we are gone without a word. Retained, QoS 1. */
+  /** The last will: the broker publishes it when the connection is lost. Retained, QoS 1. */
   readonly will: { readonly topic: string; readonly body: string }
 }
 
@@ -53,7 +53,7 @@ export interface MqttLink {
   close(): Promise<void>
 }
 
-/** `isRetained`: it was said before we asked, nobody knows when. */
+/** `isRetained`: it was published before we subscribed, at an unknown time. */
 export type MessageListener = (topic: string, body: string, isRetained: boolean) => void
 
 const connectMs = 15_000 // name, TCP and TLS, and the same for CONNACK; a Pi Zero on a bad radio link needs some of it
@@ -108,7 +108,7 @@ export async function openLink(
 
 const noTimer: Exclude<IClientOptions['timerVariant'], string | undefined> = { set: () => 0, clear: () => undefined }
 
-/** Nothing is said to a server before it has proved who it is. */
+/** Nothing is sent to a server before it has proved its identity. */
 async function connectSocket(settings: MqttLinkSettings, signal: AbortSignal): Promise<TLSSocket> {
   const { host, port, ca, certificate, key, knownTime } = settings
   const server = { host, port, ca, cert: certificate, key, knownTime }
@@ -135,7 +135,7 @@ function linkOf(
 ): MqttLink {
   // Not the promise itself: each message that raced it would stay on it.
   const end = new AbortController()
-  setMaxListeners(0, end.signal) // all that is said again on a new link is under way at once: many is no leak
+  setMaxListeners(0, end.signal) // all that is published again on a new link is under way at once: many is no leak
   void ended.then((cause) => end.abort(cause))
   const untilEnded = async (what: string, work: Promise<void>): Promise<void> => {
     await within(answerMs, `Cannot ${what}: no answer`, unlessAborted(work, end.signal))
