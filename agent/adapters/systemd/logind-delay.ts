@@ -74,7 +74,7 @@ function dropIn(ms: number): string {
   ].join('\n')
 }
 
-/** Another file that says how long, and is read after ours. */
+/** Another file that sets the delay, and is read after ours. */
 async function lastWord(root: string): Promise<string | undefined> {
   const found = new Map<string, string>()
   for (const folder of folders) {

@@ -36,13 +36,13 @@ async function lockByDescriptor(needs: LockNeeds): Promise<ShutdownLock> {
     const body = ['shutdown', lockName, why, 'delay']
     const [passed] = await bus.call({ ...logindManager, member: 'Inhibit', signature: 'ssss', body })
     if (typeof passed !== 'number') throw new BusError('logind gave no open file', '')
-    return openedAnew(passed)
+    return reopened(passed)
   })
   return { how: 'descriptor', pid: process.pid, release: () => closeSync(own) }
 }
 
-/** Passed files stay open in every child, and the lock with them: opened anew, as only root may, it does not. */
-function openedAnew(passed: number): number {
+/** Passed files stay open in every child, and the lock with them: opened again, as only root may, it does not. */
+function reopened(passed: number): number {
   try {
     return openSync(`/proc/self/fd/${passed}`, 'a')
   } finally {

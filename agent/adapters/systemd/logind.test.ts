@@ -17,10 +17,10 @@ import { logind } from './logind.ts'
 async function aLogind(t: Test) {
   const double = await logindDouble()
   t.teardown(() => double.remove())
-  const heard: string[] = []
+  const signals: string[] = []
   const listener: ShutdownListener = {
-    preparing: (isPreparing, action) => void heard.push(`${isPreparing} ${action}`),
-    changed: () => void heard.push('changed'),
+    preparing: (isPreparing, action) => void signals.push(`${isPreparing} ${action}`),
+    changed: () => void signals.push('changed'),
   }
   const inhibitor = logind({ root: double.root, deadlineMs: 5_000 })
   const open = async () => {
@@ -28,7 +28,7 @@ async function aLogind(t: Test) {
     t.teardown(session.close)
     return session
   }
-  return { double, heard, inhibitor, open }
+  return { double, signals, inhibitor, open }
 }
 
 const none = (double: Awaited<ReturnType<typeof logindDouble>>) => () => double.locks.length === 0
@@ -52,7 +52,7 @@ test('a lock is an open file: known to logind, kept from children, and let go wh
   t.equal(child.exitCode, null)
 })
 
-test('a file that cannot be opened anew is closed, and a process holds the lock as long as it is wanted', {
+test('a file that cannot be opened again is closed, and a process holds the lock as long as it is wanted', {
   skip: noDBus,
 }, async (t) => {
   const { double, open } = await aLogind(t)
@@ -74,8 +74,8 @@ test('a file that cannot be opened anew is closed, and a process holds the lock 
   t.doesNotThrow(() => next.release())
 })
 
-test('what logind says is heard, and what it knows is read', { skip: noDBus }, async (t) => {
-  const { double, heard, open } = await aLogind(t)
+test('signals of logind arrive, and its properties are read', { skip: noDBus }, async (t) => {
+  const { double, signals, open } = await aLogind(t)
   const session = await open()
   t.equal(await session.isPreparing(), false)
   t.equal(await session.scheduled(), undefined)
@@ -86,19 +86,19 @@ test('what logind says is heard, and what it knows is read', { skip: noDBus }, a
   t.equal(await session.scheduled(), undefined, 'for now')
   t.equal(await session.action(), 'poweroff')
   double.prepare(true)
-  await until('an older one says it', () => heard.length === 1)
+  await until('the signal of an older one', () => signals.length === 1)
   t.equal(await session.isPreparing(), true)
   double.prepare(false, 'kexec')
-  await until('a later one says it twice', () => heard.length === 3)
-  t.same(heard, ['true undefined', 'false kexec', 'false undefined'])
+  await until('both signals of a later one', () => signals.length === 3)
+  t.same(signals, ['true undefined', 'false kexec', 'false undefined'])
 })
 
 test('another logind is noticed, and so is another bus', { skip: noDBus }, async (t) => {
-  const { double, heard, inhibitor, open } = await aLogind(t)
+  const { double, signals, inhibitor, open } = await aLogind(t)
   const session = await open()
   const lock = await session.takeLock()
   await double.restart()
-  await until('it is said', () => heard.includes('changed'))
+  await until('the change', () => signals.includes('changed'))
   t.match(await session.locks(lock), { isHeld: true })
   await double.bus.stop()
   await session.ended

@@ -32,7 +32,7 @@ export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings)
       const bus = await openSystemBus({ socketPath, deadlineMs })
       try {
         await bus.listen({ sender: logindName, interface: logindManager.interface }, ({ member, body }) =>
-          hear(listener, member, body),
+          onSignal(listener, member, body),
         )
         // Another logind under that name.
         const names = { sender: 'org.freedesktop.DBus', interface: 'org.freedesktop.DBus', first: logindName }
@@ -51,8 +51,8 @@ export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings)
 const logindName = logindManager.destination
 const logindUnits = ['usr/lib/systemd/system/systemd-logind.service', 'lib/systemd/system/systemd-logind.service']
 
-/** From systemd 255 on there is a second signal that says what comes after; it comes just before the first. */
-function hear(listener: ShutdownListener, member: string, [isPreparing, more]: readonly unknown[]): void {
+/** From systemd 255 on there is a second signal with the action that follows; it comes just before the first. */
+function onSignal(listener: ShutdownListener, member: string, [isPreparing, more]: readonly unknown[]): void {
   if (member === 'PrepareForShutdown') listener.preparing(isPreparing === true, undefined)
   if (member === 'PrepareForShutdownWithMetadata') listener.preparing(isPreparing === true, actionIn(more))
 }
@@ -71,7 +71,7 @@ function sessionOn(
   return {
     isPreparing: async () => (await property('PreparingForShutdown')) === true,
     scheduled: async () => scheduledIn(await property('ScheduledShutdown')),
-    // Also of a shutdown that nobody scheduled, as long as it is prepared for: seen from systemd 252 on.
+    // Also of a shutdown that was not scheduled, as long as it is prepared for: seen from systemd 252 on.
     action: async () => actionOf(await property('ScheduledShutdown')),
     async locks(own) {
       const [rows] = await bus.call({ ...logindManager, member: 'ListInhibitors' })

@@ -1,6 +1,6 @@
 /**
- * Calls over D-Bus, on dbus-next, loaded when first needed. The library neither ends a call by itself nor tells when the bus
- * has gone away: so every call has a deadline, and whoever calls now and then opens a connection each time and closes it.
+ * Calls over D-Bus, on dbus-next, loaded when first needed. The library neither ends a call by itself nor reports when the bus
+ * has gone away: so every call has a deadline, and callers with rare calls open a connection each time and close it.
  */
 import { unlessAborted } from '../../../daemon/aborted.ts'
 import { within } from '../../../daemon/deadline.ts'
@@ -22,7 +22,7 @@ export type BusCall = BusObject & {
   readonly body?: readonly unknown[]
 }
 
-/** Signals of one interface, from whoever owns this name. `first`: only those whose body begins with this text. */
+/** Signals of one interface, from the owner of this name. `first`: only those whose body begins with this text. */
 export type BusMatch = { readonly sender: string; readonly interface: string; readonly first?: string }
 
 export type BusSignal = { readonly member: string; readonly body: readonly unknown[] }
@@ -31,9 +31,9 @@ export interface SystemBus {
   /** What the method gave. Throws BusError, also when there is no answer in time. */
   call(request: BusCall): Promise<readonly unknown[]>
   property(of: BusObject, name: string): Promise<unknown>
-  /** Tells of each such signal until the connection ends. */
-  listen(match: BusMatch, heard: (signal: BusSignal) => void): Promise<void>
-  /** Resolves when the connection is known to have ended. One that hangs only a call can tell. */
+  /** Calls `onSignal` with each such signal until the connection ends. */
+  listen(match: BusMatch, onSignal: (signal: BusSignal) => void): Promise<void>
+  /** Resolves when the connection is known to have ended. A hung one is noticed by a call only. */
   readonly ended: Promise<void>
   close(): void
 }
@@ -118,9 +118,9 @@ export async function openSystemBus(settings: BusSettings): Promise<SystemBus> {
       const [variant] = await call({ ...get, body: [of, name] })
       return (variant as { readonly value?: unknown } | undefined)?.value
     },
-    async listen({ sender, interface: from, first }, heard) {
+    async listen({ sender, interface: from, first }, onSignal) {
       bus.on('message', ({ type, interface: of, member, body }) => {
-        if (type === dbus.MessageType.SIGNAL && of === from) heard({ member: member ?? '', body: body ?? [] })
+        if (type === dbus.MessageType.SIGNAL && of === from) onSignal({ member: member ?? '', body: body ?? [] })
       })
       const about = first === undefined ? '' : `,arg0='${first}'`
       const rule = `type='signal',sender='${sender}',interface='${from}'${about}`

@@ -29,7 +29,7 @@ export const logindManager: BusObject = {
 
 const timeKeeper = 'org.freedesktop.timedate1'
 
-/** As the kernel says it, whoever sets the clock. */
+/** As the kernel reports it, whichever program sets the clock. */
 export async function isKernelClockSet(bus: Pick<SystemBus, 'property'>): Promise<boolean> {
   const keeper = { destination: timeKeeper, path: '/org/freedesktop/timedate1', interface: timeKeeper }
   return (await bus.property(keeper, 'NTPSynchronized')) === true

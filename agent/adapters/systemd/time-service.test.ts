@@ -26,7 +26,7 @@ test('where chrony runs the kernel’s word counts, which is asked for until it 
   const stop = new AbortController()
   const running = service.run(stop.signal)
   await clock.settle()
-  t.equal(asked, 0, 'nothing but systemd-timesyncd may set this clock: nobody is asked')
+  t.equal(asked, 0, 'nothing but systemd-timesyncd may set this clock: no call is made')
 
   await mkdir(join(root, 'run/chrony'))
   const untilSo = async (is: () => boolean) => {

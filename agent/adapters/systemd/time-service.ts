@@ -1,6 +1,6 @@
 /**
- * Is the clock right where another than systemd-timesyncd sets it? The kernel knows, whoever that is, and systemd-timedated
- * tells its word over the bus. Asked until it says yes and no longer: each question starts that program.
+ * Is the clock right where another than systemd-timesyncd sets it? The kernel records it for any program, and systemd-timedated
+ * reports it over the bus. Asked until the answer is yes, and no longer: each call starts that program.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { onSystemBus } from './system-bus.ts'
 import { isKernelClockSet, isSystemdHere, systemBusPath } from './systemd-bus.ts'
 
 export interface TimeService extends Loop {
-  /** Undefined: nobody has said so. */
+  /** Undefined: no program has reported it. */
   synchronized(): true | undefined
 }
 
@@ -25,7 +25,7 @@ export function timeService({ root, clock }: { readonly root: string; readonly c
   const ask = async () => {
     const isThere = timeServices.some(({ mark }) => existsSync(join(root, mark)))
     if (!isThere || !isSystemdHere(root)) return
-    // Without systemd-timedated nobody tells.
+    // Without systemd-timedated there is no answer.
     isSet = await onSystemBus({ socketPath: systemBusPath(root), deadlineMs }, isKernelClockSet).catch(() => false)
   }
   return {
