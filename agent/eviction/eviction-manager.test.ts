@@ -597,3 +597,14 @@ test('without pods nothing is measured', async (t) => {
   await clock.advance(30_000)
   t.same(asked, [])
 })
+
+test('how fast memory falls is measured since the last look, also when the agent has run for long', async (t) => {
+  const { clock, leave, pressures } = machine(t)
+  leave(900 * mib)
+  await clock.advance(60_000)
+  leave(450 * mib)
+  await clock.advance(10_000)
+  leave(99 * mib)
+  await clock.advance(1_000)
+  t.same(pressures(), ['MemoryPressure'])
+})
