@@ -52,14 +52,15 @@ export function imageStore({ resources, image, writer, clock, random }: ImageSto
     uid: () => (random === undefined ? randomUUID() : uuidOf(random)),
     now: () => rfc3339(clock.wallMs()),
   }
-  const write = async <R extends ResourceName>(
+  /** Not async: each promise more between a client and its batch is paid for with every write. Throws once the store is closed. */
+  const write = <R extends ResourceName>(
     resource: R,
     key: ObjectKey,
     decide: Decide,
     part: 'whole' | 'status' = 'whole',
   ): Promise<StoredObject<R>> => {
     if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed', { retryAfterSeconds: 1 })
-    return (await writer.write(resource, key, decide, part)) as StoredObject<R>
+    return writer.write(resource, key, decide, part) as Promise<StoredObject<R>>
   }
 
   const changesOf = <R extends ResourceName>(resource: R, from: number) =>

@@ -76,8 +76,12 @@ export function writeBatches({
     const row = rowKey(resource, key)
     return batch.objects.has(row) ? batch.objects.get(row) : image.get(resource, key)
   }
-  const persist = async (resource: ResourceName, change: Change, part: 'whole' | 'status') => {
-    if (resource === 'leases') return image.apply(resource, change)
+  /** Settles when the change is written; undefined: readers see it already. */
+  const persist = (resource: ResourceName, change: Change, part: 'whole' | 'status'): Promise<void> | undefined => {
+    if (resource === 'leases') {
+      image.apply(resource, change)
+      return undefined
+    }
     const { name, namespace = '' } = change.object.metadata
     const isDeletion = change.type === 'DELETED'
     // A volatile change is in the batch, too: watches receive the changes of a kind in their order.
