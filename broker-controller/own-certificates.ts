@@ -39,11 +39,11 @@ export type OwnCertificateNeeds = {
 }
 
 /** PEM: the server's own with its authority's; `ca` are all that are trusted. */
-export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
+export type ServingTls = { readonly certificate: string; readonly key: string; readonly ca: string }
 
 export interface OwnCertificates extends Loop {
   authority(): Authority
-  tls(): ServerTls
+  tls(): ServingTls
   readonly signer: CertificateSigner
   /** Told after each change, in the order of asking. */
   onChange(told: () => Promise<void> | void): void

@@ -6,16 +6,16 @@ import type { Authority } from './authority.ts'
 import {
   bytesOf,
   type Der,
-  decode,
+  decodeDer,
+  derInteger,
+  derText,
   encode,
   fromPem,
-  integer,
   isContextTag,
   itemsOf,
   oidOf,
   sequence,
   tagged,
-  textOf,
   toPem,
 } from './der.ts'
 import { issue, nodeSubject, yearMs } from './issue.ts'
@@ -28,7 +28,7 @@ export type CSRSubject = { readonly commonName: string; readonly organization: s
 /** The request, PEM, signed with the key that it is for. */
 export function createCSR({ commonName, organization, key }: CSRSubject): string {
   const body = sequence(
-    integer(Uint8Array.of(0)), // version 1
+    derInteger(Uint8Array.of(0)), // version 1
     nameDer({ commonName, organizations: [organization] }),
     publicKeyDer(createPublicKey(key)),
     tagged(0), // no attributes
@@ -128,7 +128,7 @@ function readCSR(pem: string): ReadCSR | string {
   const bytes = fromPem(pemLabel, pem)
   if (bytes === undefined) return 'it is not one PEM block of type CERTIFICATE REQUEST'
   try {
-    const [body, algorithm, signature] = itemsOf(decode(bytes), 'sequence') ?? []
+    const [body, algorithm, signature] = itemsOf(decodeDer(bytes), 'sequence') ?? []
     const [, subject, keyInfo, attributes] = itemsOf(body, 'sequence') ?? []
     const proof = bytesOf(signature, 'bits')
     const hash = signatureHashes[oidOf(itemsOf(algorithm, 'sequence')?.[0]) ?? '']
@@ -168,7 +168,7 @@ function namesIn(subject: Der | undefined): { readonly [oid: string]: readonly s
   for (const set of itemsOf(subject, 'sequence') ?? []) {
     for (const pair of itemsOf(set, 'set') ?? []) {
       const [type, value] = itemsOf(pair, 'sequence') ?? []
-      const [id, text] = [oidOf(type), textOf(value)]
+      const [id, text] = [oidOf(type), derText(value)]
       if (id === undefined || text === undefined) return undefined
       names.set(id, [...(names.get(id) ?? []), text])
     }

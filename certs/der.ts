@@ -35,7 +35,7 @@ export function oid(dotted: string): Der {
 }
 
 /** A number that is not negative, from its bytes, highest first. */
-export function integer(bytes: Uint8Array): Der {
+export function derInteger(bytes: Uint8Array): Der {
   const from = bytes.findIndex((byte) => byte !== 0)
   const digits = from < 0 ? Uint8Array.of(0) : bytes.subarray(from)
   const signed = (digits[0] ?? 0) >= 0x80 ? Uint8Array.of(0, ...digits) : digits
@@ -82,7 +82,7 @@ export function encode(value: Der): Buffer {
 }
 
 /** Throws when the bytes are not exactly one DER value. */
-export function decode(bytes: Uint8Array): Der {
+export function decodeDer(bytes: Uint8Array): Der {
   return forge.fromDer(letters(bytes), { strict: true, decodeBitStrings: false, maxDepth: 24 })
 }
 
@@ -112,7 +112,7 @@ export function bytesOf(value: Der | undefined, kind: 'octets' | 'bits' | 'oid' 
 }
 
 /** Text in one of the forms that names are written in. */
-export function textOf(value: Der | undefined): string | undefined {
+export function derText(value: Der | undefined): string | undefined {
   if (value === undefined || value.tagClass !== universal || typeof value.value !== 'string') return undefined
   if (value.type === types.utf8) return Buffer.from(value.value, 'latin1').toString('utf8')
   return value.type === types.printable || value.type === types.ia5 ? value.value : undefined

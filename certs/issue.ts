@@ -10,7 +10,7 @@ import {
   readCertificate,
   refuseWrongDate,
 } from './authority.ts'
-import { decode, itemsOf } from './der.ts'
+import { decodeDer, itemsOf } from './der.ts'
 import {
   authorityKeyIdentifier,
   extendedKeyUsage,
@@ -130,7 +130,10 @@ function withNewKey(certify: (publicKey: KeyObject) => string): Issued {
 
 /** As the authority wrote it, byte for byte: a verifier compares no less. */
 function subjectIn(certificate: string) {
-  const body = itemsOf(itemsOf(decode(readCertificate(certificate, 'the authority').raw), 'sequence')?.[0], 'sequence')
+  const body = itemsOf(
+    itemsOf(decodeDer(readCertificate(certificate, 'the authority').raw), 'sequence')?.[0],
+    'sequence',
+  )
   const subject = body?.[5] // version, serial, algorithm, issuer, validity, subject
   if (subject === undefined) throw new TypeError('A certificate without a subject')
   return subject

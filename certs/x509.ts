@@ -5,10 +5,10 @@ import {
   bits,
   bytesOf,
   type Der,
-  decode,
+  decodeDer,
+  derInteger,
   encode,
   instant,
-  integer,
   itemsOf,
   octets,
   oid,
@@ -51,8 +51,8 @@ export type CertificateContent = {
 /** The certificate as PEM, signed with ECDSA over SHA-256. */
 export function signCertificate(content: CertificateContent, key: KeyObject): string {
   const body = sequence(
-    tagged(0, integer(Uint8Array.of(2))), // version 3
-    integer(content.serial),
+    tagged(0, derInteger(Uint8Array.of(2))), // version 3
+    derInteger(content.serial),
     algorithm,
     content.issuer,
     sequence(instant(content.notBeforeMs), instant(content.notAfterMs)),
@@ -77,7 +77,7 @@ export function nameDer({ commonName, organizations }: Name): Der {
 }
 
 export function publicKeyDer(key: KeyObject): Der {
-  return decode(key.export({ type: 'spki', format: 'der' }))
+  return decodeDer(key.export({ type: 'spki', format: 'der' }))
 }
 
 /** The SHA-1 of the key itself: RFC 5280's first way of naming a key. It is a name, nothing rests on it. */
@@ -94,7 +94,7 @@ function extension(id: string, value: Der, critical = false): Der {
 
 /** An authority that signs certificates, and no other authorities. */
 export function authorityConstraints(): Der {
-  return extension(oids.basicConstraints, sequence(truth(true), integer(Uint8Array.of(0))), true)
+  return extension(oids.basicConstraints, sequence(truth(true), derInteger(Uint8Array.of(0))), true)
 }
 
 /** No authority: DER leaves a default value out, so the sequence is empty. */

@@ -10,7 +10,7 @@ import { hostAddresses } from '../adapters/kernel/node-addresses.ts'
 import { mqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
-import type { Identity } from '../join/identity.ts'
+import type { AgentIdentity } from '../join/identity.ts'
 import { leaseManager } from '../node/lease-manager.ts'
 import { nodeEvents } from '../node/node-event.ts'
 import { runtimeHealth, runtimeView } from '../node/runtime-health.ts'
@@ -29,7 +29,7 @@ import { readStaticPods } from './static-pods.ts'
 export type Assembly = {
   readonly request: RunRequest
   readonly configuration: AgentConfiguration
-  readonly identity: Identity
+  readonly identity: AgentIdentity
   readonly log: Log
   /** Receives readiness and the watchdog ping; undefined when the agent runs without a service manager. */
   readonly service: SystemdNotifier | undefined

@@ -10,7 +10,7 @@ import { describeMachine } from '../adapters/kernel/host-inventory.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { authoritiesOf } from '../join/authorities.ts'
-import { type Identity, renewIdentity } from '../join/identity.ts'
+import { type AgentIdentity, renewIdentity } from '../join/identity.ts'
 import { certificateManager, type NodeCredentials } from '../node/certificate-manager.ts'
 import { checkpointTeller } from '../node/checkpoint-teller.ts'
 import type { ControlPlaneListener } from '../node/control-plane.ts'
@@ -25,7 +25,7 @@ export type MembershipParts = {
   readonly dataDir: string
   readonly root: string
   readonly configuration: AgentConfiguration
-  readonly identity: Identity
+  readonly identity: AgentIdentity
   readonly board: AgentBoard
   readonly machine: AgentMachine
   readonly controlPlane: MqttControlPlane

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueNode } from '../../certs/issue.ts'
-import type { Identity } from '../join/identity.ts'
+import type { AgentIdentity } from '../join/identity.ts'
 import { verdicts } from '../testing/verdicts.ts'
 import { marksFindings } from './clones.ts'
 import { identityFindings } from './identity.ts'
@@ -13,14 +13,14 @@ test('the certificates of a node', async (t) => {
   const authority = await openAuthority(`${t.testdir({})}/a`, nowMs)
   const other = await openAuthority(`${t.testdir({})}/b`, nowMs)
   const made = issueNode(authority, { nodeName: 'pi-01', nowMs, lifeMs: 100 * day })
-  const identity: Identity = {
+  const identity: AgentIdentity = {
     nodeName: 'pi-01',
     apiUrl: 'https://fleet:6443',
     mqttUrl: 'mqtts://fleet:8883',
     ca: authority.certificate,
     ...made,
   }
-  const at = (days: number, changes: Partial<Identity> = {}) =>
+  const at = (days: number, changes: Partial<AgentIdentity> = {}) =>
     identityFindings({ ...identity, ...changes }, nowMs + days * day)
   t.same(verdicts(at(0)), { identity: 'ok', 'node-certificate': 'ok', authority: 'ok' })
   t.match(at(95)[1], { verdict: 'warning', found: /4 days from now/, remedy: /renews/ })

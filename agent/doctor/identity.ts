@@ -1,7 +1,7 @@
 /** Does this machine have what proves who it is, and is that good for long enough? */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { certificatesIn } from '../../api/text/pem.ts'
-import type { Identity } from '../join/identity.ts'
+import type { AgentIdentity } from '../join/identity.ts'
 import { type DoctorFinding, ok, problem, warning } from './doctor-finding.ts'
 
 const day = 86_400_000
@@ -12,7 +12,7 @@ const renewal =
   "The agent renews it long before: see 'journalctl -u bramble-agent' why it did not, and that it reaches the controller"
 
 /** Undefined: it has not joined. */
-export function identityFindings(identity: Identity | undefined, nowMs: number): readonly DoctorFinding[] {
+export function identityFindings(identity: AgentIdentity | undefined, nowMs: number): readonly DoctorFinding[] {
   if (identity === undefined) {
     const remedy =
       "On the controller, 'bramble-controller token create --print-join-command' prints the line to run here"
@@ -35,7 +35,7 @@ export function identityFindings(identity: Identity | undefined, nowMs: number):
   ]
 }
 
-function names({ nodeName, apiUrl }: Identity, certificate: X509Certificate, isKeyOurs: boolean): DoctorFinding {
+function names({ nodeName, apiUrl }: AgentIdentity, certificate: X509Certificate, isKeyOurs: boolean): DoctorFinding {
   const subject = certificate.subject.split('\n')
   if (!subject.includes(`CN=system:node:${nodeName}`)) {
     return problem(

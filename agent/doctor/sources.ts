@@ -1,7 +1,7 @@
 /** What the doctor reads of the machine, the network and the agent. Every call ends within seconds. */
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
-import type { Identity } from '../join/identity.ts'
+import type { AgentIdentity } from '../join/identity.ts'
 import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
 import type { DockerFacts, DockerSilent } from './docker.ts'
@@ -49,7 +49,7 @@ export interface LiveMachine {
   logindDelaySeconds(): Promise<number | undefined>
   agentPid(): Promise<number | undefined>
   agentHealth(port: number): Promise<{ readonly status: number; readonly text: string } | undefined>
-  controller(identity: Identity, hardware: HardwareIdentity): Promise<ControllerReading>
+  controller(identity: AgentIdentity, hardware: HardwareIdentity): Promise<ControllerReading>
 }
 
 export interface AgentState {
@@ -61,7 +61,7 @@ export interface AgentState {
   /** The pods that are held back because the machine went down with them: `namespace/name` each. Throws when it cannot be read. */
   heldPods(): Promise<readonly string[]>
   /** Undefined: not joined. Throws when it cannot be read. */
-  identity(): Promise<Identity | undefined>
+  identity(): Promise<AgentIdentity | undefined>
 }
 
 export type DoctorSources = {

@@ -2,11 +2,18 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { findIdentity, type Identity, readIdentity, renewIdentity, repairIdentity, writeIdentity } from './identity.ts'
+import {
+  type AgentIdentity,
+  findIdentity,
+  readIdentity,
+  renewIdentity,
+  repairIdentity,
+  writeIdentity,
+} from './identity.ts'
 
 const copyUsed = 'The identity of this node was spoiled, its copy is used'
 
-function identity(key = 'key'): Identity {
+function identity(key = 'key'): AgentIdentity {
   const [apiUrl, mqttUrl] = ['https://hub.example:6443', 'mqtts://hub.example:8883']
   return { nodeName: 'pi-1', apiUrl, mqttUrl, ca: 'authority', certificate: `of ${key}`, key }
 }
@@ -111,7 +118,11 @@ test('a disk that takes no writes is logged, and the copy is used', async (t) =>
   const found = await findIdentity(folder)
   t.match(found, { identity: identity(), spoiled: { message: /Cannot read/ } })
   if (found === undefined) return
-  await repairIdentity(folder, found, quietLog(t, copyUsed, 'Cannot set a file aside', 'Identity not written down'))
+  await repairIdentity(
+    folder,
+    found,
+    quietLog(t, copyUsed, 'Cannot set a file aside', 'Identity not written down'),
+  )
 })
 
 test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {

@@ -26,13 +26,13 @@ const IdentitySchema = object({
   certificate: text,
   key: text,
 })
-export type Identity = Described<typeof IdentitySchema>
+export type AgentIdentity = Described<typeof IdentitySchema>
 
 /** Of all that is in the file. Earlier agents wrote none. */
 const SumSchema = object({ sha256: optional(text) })
 
 /** `spoiled`: what is wrong with the file itself; `identity` is then that of its copy. */
-export type FoundIdentity = { readonly identity: Identity; readonly spoiled?: unknown }
+export type FoundIdentity = { readonly identity: AgentIdentity; readonly spoiled?: unknown }
 
 export function identityPath(dataDir: string): string {
   return join(dataDir, 'identity.json')
@@ -43,7 +43,7 @@ function copyPath(dataDir: string): string {
 }
 
 /** Undefined when the machine has not joined. Throws when the file cannot be read or is none of ours. */
-export async function readIdentity(dataDir: string): Promise<Identity | undefined> {
+export async function readIdentity(dataDir: string): Promise<AgentIdentity | undefined> {
   const found = await findIdentity(dataDir)
   if (found?.spoiled === undefined) return found?.identity
   throw new Error('Restart the agent, the copy of its identity is good', { cause: found.spoiled })
@@ -78,7 +78,7 @@ export async function repairIdentity(dataDir: string, { identity, spoiled }: Fou
 }
 
 /** Replaces any earlier identity in one step; for its owner alone. A copy that cannot be written is made at the next start. */
-export async function writeIdentity(dataDir: string, identity: Identity): Promise<void> {
+export async function writeIdentity(dataDir: string, identity: AgentIdentity): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   await replaceFile(identityPath(dataDir), fileText(identity), 0o600)
   await replaceFile(copyPath(dataDir), fileText(identity), 0o600).catch(() => undefined)
@@ -88,7 +88,7 @@ export async function writeIdentity(dataDir: string, identity: Identity): Promis
  * The same by an agent that began as `before`: throws, and leaves what is there, where the machine has joined as another node,
  * or another fleet, since. Of a disk that took no writes for long all authorities there may have gone: those were `before`'s.
  */
-export async function renewIdentity(dataDir: string, before: Identity, identity: Identity): Promise<void> {
+export async function renewIdentity(dataDir: string, before: AgentIdentity, identity: AgentIdentity): Promise<void> {
   const there = await readIdentity(dataDir).catch(() => undefined)
   if (there !== undefined && !isSameNode(there, before) && !isSameNode(there, identity)) {
     const who = `node ${there.nodeName} of ${there.apiUrl}`
@@ -98,17 +98,17 @@ export async function renewIdentity(dataDir: string, before: Identity, identity:
 }
 
 /** Fleets of one address have different authorities; that of one fleet may change, one after the other. */
-function isSameNode(one: Identity, other: Identity): boolean {
+function isSameNode(one: AgentIdentity, other: AgentIdentity): boolean {
   const known = certificatesIn(other.ca)
   const isSameFleet = one.ca === other.ca || certificatesIn(one.ca).some((authority) => known.includes(authority))
   return isSameFleet && one.nodeName === other.nodeName && one.apiUrl === other.apiUrl
 }
 
-function fileText(identity: Identity): string {
+function fileText(identity: AgentIdentity): string {
   return `${JSON.stringify({ ...identity, sha256: sumOf(identity) }, null, 2)}\n`
 }
 
-function sumOf({ nodeName, apiUrl, mqttUrl, ca, certificate, key }: Identity): string {
+function sumOf({ nodeName, apiUrl, mqttUrl, ca, certificate, key }: AgentIdentity): string {
   const content = JSON.stringify([nodeName, apiUrl, mqttUrl, ca, certificate, key])
   return createHash('sha256').update(content).digest('hex')
 }
@@ -120,7 +120,7 @@ class Spoiled extends Error {
   }
 }
 
-async function readFrom(path: string): Promise<Identity | undefined> {
+async function readFrom(path: string): Promise<AgentIdentity | undefined> {
   let written: string
   try {
     written = await readFile(path, 'utf8')

@@ -12,7 +12,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, JoinError, strangeAnswer, unreachable, wrongHash } from './failures.ts'
-import { type Identity, readIdentity, writeIdentity } from './identity.ts'
+import { type AgentIdentity, readIdentity, writeIdentity } from './identity.ts'
 import { certificateProblem } from './signing-request.ts'
 import { authorityIn, readServerChain } from './trust.ts'
 
@@ -42,7 +42,7 @@ export type JoinNeeds = {
  * The identity this machine now has, already written to the data directory in place of any earlier one. Rejects with a
  * `JoinError` when it cannot be had; nothing is written then.
  */
-export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Identity> {
+export async function join(request: JoinRequest, needs: JoinNeeds): Promise<AgentIdentity> {
   const { url, nodeName } = request
   const { authority, knownTime } = await trustedAuthority(request, needs)
   const ca = authority.toString()

@@ -12,7 +12,7 @@ import { apiClient, statusMessage } from '../../../daemon/api-client.ts'
 import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
-import type { Identity } from '../../join/identity.ts'
+import type { AgentIdentity } from '../../join/identity.ts'
 import { certificateDates } from '../../node/certificate-dates.ts'
 import { linkTrouble } from '../../node/link-trouble.ts'
 import type { ApiSaid, ControllerReading, Failure } from '../controller.ts'
@@ -30,7 +30,7 @@ export type DoctorTime = {
 }
 
 export async function lookAtController(
-  identity: Identity,
+  identity: AgentIdentity,
   hardware: HardwareIdentity,
   time: DoctorTime,
 ): Promise<ControllerReading> {
@@ -60,7 +60,7 @@ export async function lookAtController(
   return { nodeName: identity.nodeName, apiHost: api.host, mqttHost: mqtt.host, ...reached, mqtt: broker, hardware }
 }
 
-async function askApi(identity: Identity, { knownTime, nowMs }: DoctorTime): Promise<ApiSaid> {
+async function askApi(identity: AgentIdentity, { knownTime, nowMs }: DoctorTime): Promise<ApiSaid> {
   const { apiUrl: url, ca, certificate, key, nodeName } = identity
   const client = apiClient({ url, ca, certificate, key, knownTime, deadlineMs: stepMs })
   const { status, body, dateHeader } = await client.get(`/api/v1/nodes/${nodeName}`)
@@ -80,7 +80,7 @@ function hardwareIn(body: unknown): HardwareIdentity | undefined {
   return decoded.ok ? decoded.value : undefined
 }
 
-function failureOf(thrown: unknown, identity: Identity, nowMs: number): Failure {
+function failureOf(thrown: unknown, identity: AgentIdentity, nowMs: number): Failure {
   const error = firstOf(thrown)
   const { remedy } = linkTrouble(error, certificateDates(identity.certificate), nowMs)
   return { error: storyOf(error), remedy }

@@ -1,6 +1,6 @@
 /** What a cell of a table may hold, and the texts that all tables share. */
 
-export type Cell = string | number | boolean
+export type TableCell = string | number | boolean
 export type Column = {
   readonly name: string
   readonly type: 'string' | 'integer' | 'boolean'
@@ -20,7 +20,7 @@ export type RowCondition = {
 /** A kind's columns, and an object's cells in the same order (pkg/printers/internalversion/printers.go). */
 export type TableOf<T> = {
   readonly columns: readonly Column[]
-  cells(object: T, nowMs: number): readonly Cell[]
+  cells(object: T, nowMs: number): readonly TableCell[]
   rowConditions?(object: T): readonly RowCondition[] | undefined
 }
 

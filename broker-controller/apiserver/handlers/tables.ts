@@ -1,6 +1,6 @@
 /** meta.k8s.io/v1 Table: what `kubectl get` prints, computed here. */
 import type { AnyObject } from '../../../api/meta.ts'
-import type { Cell, RowCondition } from './cells.ts'
+import type { RowCondition, TableCell } from './cells.ts'
 import type { KindStrategy } from './strategy.ts'
 
 export type IncludeObject = 'Metadata' | 'Object' | 'None'
@@ -28,7 +28,7 @@ export function tableOf({ table }: Pick<KindStrategy, 'table'>, objects: readonl
 }
 
 type Row = {
-  readonly cells: readonly Cell[]
+  readonly cells: readonly TableCell[]
   readonly conditions?: readonly RowCondition[]
   readonly object?: unknown
 }
