@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { administrator, anonymous, type Identity, nodeIdentity } from '../../../api/identity.ts'
+import { builtInResources } from '../../../api/resources.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
 
@@ -8,7 +9,7 @@ type Asked = Partial<Attributes & { kind: 'resource' }>
 const about = (more: Asked): Attributes => ({
   kind: 'resource',
   verb: 'get',
-  group: '',
+  group: builtInResources.get(more.resource ?? 'nodes')?.group ?? '',
   resource: 'nodes',
   subresource: '',
   namespace: '',
@@ -39,6 +40,16 @@ const boundPod = aPod({
       },
     ],
   },
+})
+
+test('the rules of nodes and joining machines are for the built-in groups', async (t) => {
+  const elsewhere = (more: Asked) => about({ ...more, group: 'example.com' })
+  t.notOk(may(node, elsewhere({ verb: 'update', name: 'pi-01' })), 'nodes')
+  t.notOk(may(node, elsewhere({ verb: 'create', resource: 'pods', namespace: 'default' })), 'pods')
+  t.notOk(may(bootstrapper, elsewhere({ verb: 'create', resource: 'certificatesigningrequests' })), 'requests')
+  const info = { resource: 'configmaps', namespace: 'kube-public', name: 'cluster-info' }
+  t.notOk(may(anonymous, elsewhere(info)), 'cluster-info')
+  t.ok(may(administrator, elsewhere({ verb: 'delete' })), 'administrators')
 })
 
 test('administrators may do everything', async (t) => {

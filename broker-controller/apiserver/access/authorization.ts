@@ -3,6 +3,7 @@ import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, node
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { builtInResources } from '../../../api/resources.ts'
 import type { Verb } from '../handlers/strategy.ts'
 
 /** The attributes of a request that authorization depends on. */
@@ -59,6 +60,8 @@ export function forbiddenMessage(identity: Identity, attributes: Attributes): st
 function isAllowed(identity: Identity, attributes: Attributes, boundPods: readonly Pod[]): boolean {
   if (identity.groups.includes(mastersGroup)) return true
   if (attributes.kind === 'path') return pathAllowed(identity, attributes.verb, attributes.path)
+  // The rules below name resources of the built-in groups: `pods` of another group is another kind.
+  if (builtInResources.get(attributes.resource)?.group !== attributes.group) return false
   if (isClusterInfo(attributes)) return true
   const { groups } = identity
   if (groups.includes(bootstrappersGroup) || groups.includes(lapsedNodesGroup)) return mayRequestCertificate(attributes)
@@ -87,9 +90,8 @@ function mayRequestCertificate({ verb, resource, subresource }: ResourceAttribut
 }
 
 function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
-  const { verb, group, resource, subresource, namespace, name } = attributes
-  // A node does not need the usage of others, and it measures its own.
-  if (group === 'metrics.k8s.io' || subresource === 'proxy') return false
+  const { verb, resource, subresource, namespace, name } = attributes
+  if (subresource === 'proxy') return false
   const isOwn = name === node
   switch (resource) {
     case 'nodes':
