@@ -122,3 +122,13 @@ async function refused(t: Test, reason: 'ServiceUnavailable' | 'TooManyRequests'
   )
   t.ok(isApiError(error, reason), String(error))
 }
+
+test('a session whose request cannot be published is refused, and counts no more', async (t) => {
+  const { board, open } = aBoard(t)
+  board.onRequest(() => {
+    throw new Error('no broker')
+  })
+  await t.rejects(open('pi-1'), { message: 'no broker' })
+  t.equal(board.size, 0)
+  t.same(board.takeRequests(), [])
+})

@@ -126,7 +126,8 @@ export function sessionBoard<Request>({
           notify()
         })
       } catch (error) {
-        over.abort('failed')
+        // A listener that throws leaves no session behind, which would count against the limits of the node.
+        sessions.get(id)?.end()
         throw error
       }
     },
