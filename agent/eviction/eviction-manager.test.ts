@@ -14,7 +14,7 @@ const mib = 2 ** 20
 
 type Running = { readonly pod: Pod; readonly memory?: number; readonly disk?: number; readonly endsAfterMs?: number }
 
-type Faults = { readonly usage?: Error; readonly images?: Error }
+type Faults = { readonly usage?: Error; readonly images?: Error; readonly hangs?: true }
 
 /** Memory comes back when a pod has ended; the disk when garbage is collected. */
 function machine(
@@ -84,6 +84,7 @@ function machine(
         deleteUnusedContainers: async () => void collected.push('containers'),
         async deleteUnusedImages() {
           collected.push('images')
+          if (faults.hangs) await new Promise(() => undefined)
           if (faults.images !== undefined) throw faults.images
           if (garbageBytes > 0) host.leave('nodefs.available', garbageBytes)
           return { freedBytes: garbageBytes }
@@ -414,6 +415,20 @@ test('a failed collection is logged once a minute, and a pod is evicted in its p
   t.equal(warned(log, 'Disk not freed'), 1)
   await clock.advance(11_000)
   t.equal(warned(log, 'Disk not freed'), 2)
+})
+
+test('a collection that hangs is abandoned after a minute, and a pod is evicted in its place', async (t) => {
+  const { clock, host, log, ended } = machine(t, {
+    faults: { hangs: true },
+    running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib, memory: 900 * mib }],
+  })
+  await clock.settle()
+  host.leave('nodefs.available', 50 * mib)
+  await clock.advance(69_000)
+  t.equal(ended.size, 0)
+  await clock.advance(2_000)
+  t.same([...ended.keys()], [uidOf('writer')])
+  t.equal(warned(log, 'Disk not freed'), 1)
 })
 
 test('usage that cannot be read is logged, and the machine is looked at again', async (t) => {

@@ -4,9 +4,9 @@
  */
 
 import type { PressureType } from '../../api/node.ts'
+import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { withDeadline } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { NodeEvent } from '../node/node-event.ts'
@@ -102,9 +102,19 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   ): Promise<boolean> => {
     const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
     if (works.length === 0) return false
-    await withDeadline(reclaimMs, signal, async (deadline) => {
-      for (const work of works) await work(deadline).catch((error) => logFailure('Disk not freed', error))
+    await withOwnSignal(signal, async (own) => {
+      const freeing = async () => {
+        for (const work of works) {
+          if (!own.signal.aborted) await work(own.signal).catch((error) => logFailure('Disk not freed', error))
+        }
+      }
+      // An engine that hangs does not keep a pod from being evicted.
+      const late = clock.sleep(reclaimMs, own.signal).then(() => !signal.aborted)
+      const isLate = await Promise.race([freeing().then(() => false), late]).finally(() => own.abort())
+      if (isLate) logFailure('Disk not freed', new Error(`Not done within ${reclaimMs / 1000} s`))
     })
+    // The agent stops: no pod is evicted for what was not tried.
+    if (signal.aborted) return true
     const { observed } = await signals.observe()
     return thresholdsMet(thresholds, observed, true).length === 0
   }
