@@ -83,3 +83,14 @@ test('a chunked answer of little data and long extensions is not collected witho
   t.equal(read(tiny, 1_000).body.length, 10_240, 'chunks of one byte are an answer')
   t.end()
 })
+
+test('a chunk is read once, however slowly the bytes after it arrive', (t) => {
+  const reader = httpAnswerReader()
+  reader.push(Buffer.from(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(10_000)}1;`))
+  const before = process.cpuUsage()
+  for (let i = 0; i < 10_000; i++) reader.push(Buffer.from('y'))
+  const { user, system } = process.cpuUsage(before)
+  t.ok(user + system < 5_000_000, `${(user + system) / 1000} ms of processor time`)
+  t.match(reader.push(Buffer.from(`\r\nx\r\n0\r\n\r\n`)), { status: 200 })
+  t.end()
+})

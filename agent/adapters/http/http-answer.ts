@@ -33,6 +33,7 @@ type Head = {
 export function httpAnswerReader(): HttpAnswerReader {
   let received: Buffer = Buffer.alloc(0)
   let head: Head | undefined
+  const chunks = chunkReader()
 
   const answer = ({ status, location }: Head, body: Buffer): HttpAnswer => ({
     status,
@@ -54,8 +55,8 @@ export function httpAnswerReader(): HttpAnswerReader {
         received = received.subarray(next.bodyAt)
       }
       if (head.isChunked) {
-        const { body, isWhole } = chunksOf(received)
-        if (isWhole || body.length >= mostBodyBytes) return answer(head, body)
+        const body = chunks.read(received)
+        if (body !== undefined) return answer(head, body)
         if (received.length > mostChunkedBytes)
           throw new Error('malformed chunked encoding: too many bytes without data')
         return undefined
@@ -102,21 +103,43 @@ function malformed(bytes: Buffer): Error {
   return new Error(`malformed HTTP response ${start}`)
 }
 
-/** What the chunks so far hold (RFC 9112, 7.1). */
-function chunksOf(bytes: Buffer): { readonly body: Buffer; readonly isWhole: boolean } {
-  const parts: Buffer[] = []
-  for (let at = 0; ; ) {
-    const line = bytes.indexOf('\r\n', at)
-    if (line < 0) {
-      if (bytes.length - at > mostHeadBytes) throw new Error('malformed chunked encoding')
-      return { body: Buffer.concat(parts), isWhole: false }
-    }
-    const match = /^([0-9a-fA-F]{1,8})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, line))
-    if (match === null) throw new Error('malformed chunked encoding')
-    const size = Number.parseInt(match[1] ?? '', 16)
-    if (size === 0) return { body: Buffer.concat(parts), isWhole: true }
-    parts.push(bytes.subarray(line + 2, line + 2 + size))
-    at = line + 2 + size + 2
-    if (at > bytes.length) return { body: Buffer.concat(parts), isWhole: false }
+interface ChunkReader {
+  /**
+   * `bytes`: all of the body so far. Each chunk is read once, however small the pieces are that arrive. Undefined until the
+   * body is whole, or as long as a probe reads it.
+   */
+  read(bytes: Buffer): Buffer | undefined
+}
+
+/** RFC 9112, 7.1. */
+function chunkReader(): ChunkReader {
+  const whole: Buffer[] = []
+  let at = 0
+  let wholeBytes = 0
+  return {
+    read(bytes) {
+      while (wholeBytes < mostBodyBytes) {
+        const line = bytes.indexOf('\r\n', at)
+        if (line < 0) {
+          if (bytes.length - at > mostHeadBytes) throw new Error('malformed chunked encoding')
+          return undefined
+        }
+        const match = /^([0-9a-fA-F]{1,8})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, line))
+        if (match === null) throw new Error('malformed chunked encoding')
+        const size = Number.parseInt(match[1] ?? '', 16)
+        if (size === 0) break
+        const data = bytes.subarray(line + 2, line + 2 + size)
+        const next = line + 2 + size + 2
+        if (next > bytes.length) {
+          const isEnough = wholeBytes + data.length >= mostBodyBytes
+          return isEnough ? Buffer.concat([...whole, data]) : undefined
+        }
+        // A copy: the bytes are part of a buffer that each push replaces.
+        whole.push(Buffer.from(data))
+        wholeBytes += size
+        at = next
+      }
+      return Buffer.concat(whole)
+    },
   }
 }
