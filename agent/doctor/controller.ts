@@ -13,13 +13,13 @@ export type ControllerReading = {
   /** A TCP connection to the API. */
   readonly port: 'open' | Failure
   /** A request over TLS with the authority and the certificate of our identity, for our own Node. */
-  readonly api: ApiSaid | Failure | undefined
+  readonly api: ApiReading | Failure | undefined
   /** TCP and TLS, with the same. */
   readonly mqtt: 'open' | Failure
   readonly hardware: HardwareIdentity
 }
 
-export type ApiSaid = {
+export type ApiReading = {
   readonly status: number
   /** The API's own words for a refusal. */
   readonly message: string | undefined
@@ -51,7 +51,7 @@ function failed(check: string, what: string, { error, remedy }: Failure): Doctor
   return problem(check, `${what}: ${error}`, remedy)
 }
 
-function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiSaid): readonly DoctorFinding[] {
+function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiReading): readonly DoctorFinding[] {
   const { status, message, nodeHardware, aheadMs } = api
   const check = 'controller-api'
   const clock = controllerClock(aheadMs)

@@ -15,7 +15,7 @@ import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/serv
 import type { AgentIdentity } from '../../join/identity.ts'
 import { certificateDates } from '../../node/certificate-dates.ts'
 import { linkTrouble } from '../../node/link-trouble.ts'
-import type { ApiSaid, ControllerReading, Failure } from '../controller.ts'
+import type { ApiReading, ControllerReading, Failure } from '../controller.ts'
 
 /** Of one step; the port and the API come one after the other. */
 const stepMs = 1_800
@@ -60,7 +60,7 @@ export async function lookAtController(
   return { nodeName: identity.nodeName, apiHost: api.host, mqttHost: mqtt.host, ...reached, mqtt: broker, hardware }
 }
 
-async function askApi(identity: AgentIdentity, { knownTime, nowMs }: DoctorTime): Promise<ApiSaid> {
+async function askApi(identity: AgentIdentity, { knownTime, nowMs }: DoctorTime): Promise<ApiReading> {
   const { apiUrl: url, ca, certificate, key, nodeName } = identity
   const client = apiClient({ url, ca, certificate, key, knownTime, deadlineMs: stepMs })
   const { status, body, dateHeader } = await client.get(`/api/v1/nodes/${nodeName}`)

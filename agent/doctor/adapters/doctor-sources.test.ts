@@ -44,7 +44,7 @@ async function report(t: Test, ...argv: readonly string[]) {
 }
 
 /** As a card of Raspberry Pi OS that was written with an old image and opened to everybody. */
-function treeToMend(t: Test): string {
+function treeToFix(t: Test): string {
   const root = t.testdir({})
   cpSync(savedTree('pi-os-without-memory-cgroup'), root, { recursive: true })
   const files = {
@@ -68,7 +68,7 @@ function treeToMend(t: Test): string {
 }
 
 test('a saved tree is looked at, and nothing of this machine', async (t) => {
-  const root = treeToMend(t)
+  const root = treeToFix(t)
   const found = await report(t, '--root', root)
   t.equal(found.code, 1)
   t.match(found, { root, hostname: 'pi-07', machine: /Debian GNU\/Linux 12/, restartNeeded: false, fixed: [] })
@@ -100,7 +100,7 @@ test('the sensors of saved boards', async (t) => {
 })
 
 test('what can be put right is put right once, and a copy of the line for the kernel is kept', async (t) => {
-  const root = treeToMend(t)
+  const root = treeToFix(t)
   const cmdline = join(root, 'boot/firmware/cmdline.txt')
   const before = readFileSync(cmdline, 'utf8')
   const first = await doctor(['--root', root, '--fix', '--yes'])
@@ -134,7 +134,7 @@ test('what can be put right is put right once, and a copy of the line for the ke
 })
 
 test('nothing is done without a yes', async (t) => {
-  const root = treeToMend(t)
+  const root = treeToFix(t)
   const cmdline = join(root, 'boot/firmware/cmdline.txt')
   const before = readFileSync(cmdline, 'utf8')
   t.match((await doctor(['--root', root, '--fix'])).stderr, /not a terminal; use --yes/)
@@ -152,7 +152,7 @@ test('nothing is done without a yes', async (t) => {
 })
 
 test('what was changed meanwhile, or cannot be written, is left and reported', async (t) => {
-  const root = treeToMend(t)
+  const root = treeToFix(t)
   const step = { kind: 'write', path: '/boot/cmdline.txt', content: 'a b\n', mode: 0o644, instead: 'a\n' } as const
   await t.rejects(fixFiles(root, step), /changed meanwhile/)
   writeFileSync(join(root, 'etc/systemd/logind.conf.d'), 'a file, where a folder should be')
@@ -162,7 +162,7 @@ test('what was changed meanwhile, or cannot be written, is left and reported', a
 })
 
 test('the report for people fits the terminal, worst first, and has colours only when it may', async (t) => {
-  const root = treeToMend(t)
+  const root = treeToFix(t)
   const { stdout } = await doctor(['--root', root])
   const lines = stdout.split('\n').filter((line) => !line.includes(root))
   t.ok(
