@@ -12,6 +12,8 @@ const entriesAtOnce = 100_000
 /** Folders that wait to be entered, and files of several names: what a walk holds in memory. */
 const mostPending = 200_000
 const mostLinked = 1_000_000
+/** Counts that are paused at a time: each holds up to `mostHeld` folders open. */
+const mostPaused = 16
 const blockBytes = 512 // the unit of st_blocks, whatever the filesystem's own block is
 /** So many levels are held open; those below are left on the way down, and entered again from below. */
 const mostHeld = 32
@@ -32,7 +34,7 @@ export async function folderUsage(path: string, most = entriesAtOnce): Promise<F
 export interface FolderCounter {
   /**
    * As `folderUsage`. A folder with more entries than are counted at a time is counted over several calls; until a count is
-   * whole, the answer is the last whole one or what was counted so far, whichever is more.
+   * whole, the answer is the last whole one or what was counted so far, whichever is more. One call at a time for a folder.
    */
   usage(path: string): Promise<Filled | undefined>
   /** Ends the counts of folders that were not asked for since the last call. */
@@ -69,7 +71,8 @@ export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
         whole.set(path, filled)
         return filled
       }
-      paused.set(path, count)
+      if (paused.size < mostPaused) paused.set(path, count)
+      else await count.walk.return()
       return larger(count.sum.filled(), whole.get(path), `more than ${atOnce} entries, not all are counted yet`)
     },
     async endRound() {
@@ -111,8 +114,8 @@ async function* walk(path: string, dev: number, sum: Counter): Walk {
   const enter = async function* (where: string | Buffer, name: string): Walk {
     const handle = await openFolder(where).catch((error) => sum.missed(name, error))
     if (handle === undefined) return
-    const found = await handle.stat()
-    if (found.dev !== dev) return await handle.close()
+    const found = await handle.stat().catch((error) => sum.missed(name, error))
+    if (found?.dev !== dev) return await handle.close()
     const level: Level = { ino: found.ino, folders: [], handle }
     levels.push(level)
     yield* read(handle, dev, sum, level.folders)
@@ -140,7 +143,7 @@ async function leave(levels: Level[], dev: number, sum: Counter): Promise<void> 
   const above = levels.at(-1)
   if (level?.handle !== undefined && above !== undefined && above.handle === undefined) {
     const handle = await openFolder(entryOf(level.handle, '..')).catch(() => undefined)
-    const found = await handle?.stat()
+    const found = await handle?.stat().catch(() => undefined)
     if (found?.ino === above.ino && found.dev === dev) above.handle = handle
     else await handle?.close()
   }
@@ -154,8 +157,10 @@ async function leave(levels: Level[], dev: number, sum: Counter): Promise<void> 
 }
 
 async function released(level: Level): Promise<void> {
-  await level.handle?.close()
+  const { handle } = level
   level.handle = undefined
+  // A close that fails has given up the descriptor all the same: close(2).
+  await handle?.close().catch(() => undefined)
 }
 
 /** Counts the entries of a folder, and puts the folders among them into `folders`. */

@@ -65,7 +65,11 @@ export function flowControl({ limits, clock, registry, log }: FlowControlNeeds):
 
   const reject = ({ level, key }: Flow, reason: Reason, waitMs: number): never => {
     rejected.inc({ priority_level: level, reason })
-    log.info(`${level}/${key}`, 'Requests over their limit are answered with 429', { level, flow: key, reason })
+    log.info(`${level}/${key}`, 'Requests over their limit are answered with 429', {
+      priorityLevel: level,
+      flow: key,
+      reason,
+    })
     const retryAfterSeconds = Math.max(1, Math.ceil(Math.min(waitMs, longestRetryMs) / 1000))
     throw new ApiError('TooManyRequests', 'Too many requests, please try again later.', { retryAfterSeconds })
   }
