@@ -130,7 +130,7 @@ function calledVersion(name: string): Plugin {
   return {
     name: 'version',
     setup({ onLoad }) {
-      onLoad({ filter: /\/daemon\/version\.ts$/ }, async ({ path }) => ({
+      onLoad({ filter: /\/daemon\/process\/version\.ts$/ }, async ({ path }) => ({
         contents: (await readFile(path, 'utf8')).replace(/(version = )'[^']*'/, `$1'${name}'`),
         loader: 'ts',
       }))
