@@ -102,17 +102,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
   ): Promise<boolean> => {
     const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
     if (works.length === 0) return false
-    await withOwnSignal(signal, async (own) => {
-      const freeing = async () => {
-        for (const work of works) {
-          if (!own.signal.aborted) await work(own.signal).catch((error) => logFailure('Disk not freed', error))
-        }
-      }
-      // An engine that hangs does not keep a pod from being evicted.
-      const late = clock.sleep(reclaimMs, own.signal).then(() => !signal.aborted)
-      const isLate = await Promise.race([freeing().then(() => false), late]).finally(() => own.abort())
-      if (isLate) logFailure('Disk not freed', new Error(`Not done within ${reclaimMs / 1000} s`))
-    })
+    await freeDisk(works, clock, signal, logFailure)
     // The agent stops: no pod is evicted for what was not tried.
     if (signal.aborted) return true
     const { observed } = await signals.observe()
@@ -156,6 +146,27 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
       while (!signal.aborted) await clock.sleep(await pass(signal), signal)
     },
   }
+}
+
+type DiskWork = (signal: AbortSignal) => Promise<unknown>
+
+/** Does one work after the other. An engine that hangs does not keep a pod from being evicted: the wait has a limit. */
+async function freeDisk(
+  works: readonly DiskWork[],
+  clock: Clock,
+  signal: AbortSignal,
+  logFailure: (what: string, error: unknown) => void,
+): Promise<void> {
+  await withOwnSignal(signal, async (own) => {
+    const freeing = async () => {
+      for (const work of works) {
+        if (!own.signal.aborted) await work(own.signal).catch((error) => logFailure('Disk not freed', error))
+      }
+    }
+    const late = clock.sleep(reclaimMs, own.signal).then(() => !signal.aborted)
+    const isLate = await Promise.race([freeing().then(() => false), late]).finally(() => own.abort())
+    if (isLate) logFailure('Disk not freed', new Error(`Not done within ${reclaimMs / 1000} s`))
+  })
 }
 
 /**
