@@ -62,7 +62,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       pods.desired(message)
       mirrors.desired(message)
     },
-    told: controlPlane.reportEverything,
+    accepted: controlPlane.reportEverything,
     clock,
     random,
     log,

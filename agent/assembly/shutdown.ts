@@ -69,7 +69,7 @@ export async function assembleShutdown(parts: ShutdownParts): Promise<readonly L
       clock: watch.clockFor('shutdown'),
       random,
       log,
-      tell: event,
+      recordEvent: event,
       writes: board,
     },
     configuration.shutdown,

@@ -483,7 +483,7 @@ test('for a soft threshold the shorter of the pod’s own time and the most allo
   t.equal(await graceOf({}), 20)
 })
 
-test('a pod that ends in time is not reported as one that does not, nor is one whose end nobody awaits any more', async (t) => {
+test('no failure is reported for a pod that ends in time, nor for one that is no longer waited for', async (t) => {
   const prompt = machine(t, { running: [{ pod: aPod(), memory: 900 * mib, endsAfterMs: 29_999 }] })
   await prompt.clock.settle()
   prompt.leave(50 * mib)

@@ -113,7 +113,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     const observations = await look()
     const nowMs = clock.monotonicMs()
     const evicted = await act(observations, signal).catch((error) => {
-      logFailure('Cannot tell who has to go', error)
+      logFailure('Cannot choose a pod to evict', error)
       return undefined
     })
     if (evicted !== undefined) {

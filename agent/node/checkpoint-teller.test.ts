@@ -29,7 +29,7 @@ test('what a controller wants counts as soon as it knows the node, and not befor
       ['store-2', 0, 0, true],
     ],
   )
-  t.equal(world.told, 1)
+  t.equal(world.accepted, 1)
   const wanted = { ...known, epoch: 'two', store: 'store-2' }
   teller.desired(wanted)
   t.same(heard, [wanted])
@@ -52,7 +52,7 @@ test('what that very store wanted before the node was deleted there does not com
   )
 })
 
-test('pods that the controller does not take back are told of', async (t) => {
+test('pods that the controller does not take back are accepted of', async (t) => {
   const because = 'Pod default/web of node pi-1 was not restored'
   const { teller, sent, clock, answers, log } = node(t, known)
   answers.push({ status: 201, body: { kind: 'Status', message: because }, dateHeader: undefined })
@@ -62,9 +62,9 @@ test('pods that the controller does not take back are told of', async (t) => {
   t.same(log.messages('warn'), ['Pods that run here end: the controller did not take them back'])
 })
 
-test('a controller that cannot be told is tried again, and nothing counts meanwhile', async (t) => {
+test('a controller that cannot be accepted is tried again, and nothing counts meanwhile', async (t) => {
   const { teller, heard, sent, clock, answers, log } = node(t, known)
-  answers.push(failureStatus(500, 'no'), new Error('nobody there'))
+  answers.push(failureStatus(500, 'no'), new Error('no answer'))
   teller.desired(asking)
   await clock.advance(5 * 60_000)
   t.same(heard, [])
@@ -88,7 +88,7 @@ function node(t: Test, remembered: DesiredMessage | undefined) {
   const sent: NodeCheckpoint[] = []
   const heard: DesiredMessage[] = []
   const answers: (ApiAnswer | Error)[] = []
-  const world = { told: 0 }
+  const world = { accepted: 0 }
   const teller = checkpointTeller({
     api: {
       post: async (_path, body) => {
@@ -101,7 +101,7 @@ function node(t: Test, remembered: DesiredMessage | undefined) {
     nodeName: 'pi-1',
     remembered: async () => remembered,
     desired: (message) => void heard.push(message),
-    told: () => world.told++,
+    accepted: () => world.accepted++,
     clock,
     random: () => 0.5,
     log,

@@ -21,8 +21,8 @@ export type CheckpointTellerNeeds = {
   readonly remembered: () => Promise<Desired | undefined>
   /** Hears what is wanted by a controller that knows us. */
   readonly desired: (message: Desired) => void
-  /** The controller knows our pods: what was said of them before is lost. */
-  readonly told: () => void
+  /** Called when the controller has the checkpoint: its earlier reports of these pods are lost. */
+  readonly accepted: () => void
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -60,14 +60,14 @@ export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller
     // Pods first: of the rest only what they name is taken.
     for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
     await post(store, { complete: true }, signal)
-    log.info('A controller that did not know what runs here was told', {
+    log.info('Checkpoint sent to a controller that lacked the pods of this node', {
       store,
       pods: pods.length,
       configMaps: configMaps.length,
       secrets: secrets.length,
     })
     if (awaitedBy === store) awaitedBy = undefined
-    needs.told()
+    needs.accepted()
   }
 
   return {

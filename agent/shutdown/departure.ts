@@ -1,4 +1,4 @@
-/** The machine goes down: its pods stop in order, each group within its share, and the control plane is told. Until it is called off. */
+/** The machine goes down: reports it to the control plane and stops the pods in order, each group within its share, until cancelled. */
 import { shutdownEnding } from '../../api/node/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
@@ -45,13 +45,13 @@ export function goingDownAt(departing: Departing | undefined, nowMs: number): Go
 
 export type DepartureNeeds = {
   readonly pods: StoppablePods
-  /** Tells the control plane that we go (or do not after all), and resolves when it was told, or soon anyway. Never rejects. */
+  /** Reports to the control plane that the node leaves (undefined: it stays). Resolves when that is sent, or soon anyway. Never rejects. */
   readonly leaving: (goingDown: GoingDown | undefined) => Promise<void>
-  /** Resolves when all that was reported is told, or after this long. */
+  /** Resolves when all reports are sent, or after this long. */
   readonly reported: (withinMs: number) => Promise<void>
   readonly clock: Clock
   readonly log: Log
-  readonly tell: (event: NodeEvent) => void
+  readonly recordEvent: (event: NodeEvent) => void
   readonly writes: {
     /** Set from the moment the machine goes down until it is down, or the shutdown is cancelled. */
     readonly goingDown: Cell<Departing | undefined>
@@ -81,16 +81,16 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
   /** Of the departure that is under way. */
   let off: AbortController | undefined
   let stopping: Promise<void> = Promise.resolve()
-  let told: Promise<void> = Promise.resolve()
+  let reported: Promise<void> = Promise.resolve()
 
   /**
-   * One after the other, so that the last word is the right one. First that we go as planned, then that the node is not
-   * ready: else its pods would be given up.
+   * One report after the other, so that the last one stands. The planned leave goes before NotReady: otherwise its pods would
+   * be evicted.
    */
-  const tellLeaving = () => {
+  const reportLeaving = () => {
     const departing = goingDown.get()
     const leave = goingDownAt(departing, clock.monotonicMs())
-    told = told.then(() => needs.leaving(leave)).then(() => writes.departureReported.set(departing))
+    reported = reported.then(() => needs.leaving(leave)).then(() => writes.departureReported.set(departing))
   }
 
   const stopGroup = async ({ pods: group, graceMs }: StopGroup, endMs: number, cancelled: AbortSignal) => {
@@ -118,7 +118,7 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
     goingDown.set(departing && { ...departing, untilMs: endedMs })
     const left = active.filter(({ metadata }) => pods.holds(metadata.uid ?? '')).length
     log.info('Pods stopped for the shutdown', { left, tookMs: Math.round(endedMs - startMs), pods: active.length })
-    await told
+    await reported
     const leftMs = endMs + ownMs - clock.monotonicMs()
     await needs.reported(Math.min(lastWordsMs.most, Math.max(lastWordsMs.least, leftMs)))
   }
@@ -131,7 +131,7 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
       goingDown.set({ action, untilMs: clock.monotonicMs() + totalMs(shares) })
       log.info('Machine goes down', { action, forMs: totalMs(shares) })
       // Not waited for: a slow link takes no time from the pods.
-      tellLeaving()
+      reportLeaving()
       stopping = stopAll(shares, signal)
         .catch((error) => log.error('Pods not stopped for the shutdown', { error }))
         .then(() => {
@@ -145,9 +145,9 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
       off = undefined
       goingDown.set(undefined)
       pods.resume()
-      tellLeaving()
+      reportLeaving()
       const message = 'The shutdown was called off: pods run again'
-      needs.tell({ type: 'Normal', reason: 'ShutdownCancelled', message })
+      needs.recordEvent({ type: 'Normal', reason: 'ShutdownCancelled', message })
     },
     async abandon() {
       off?.abort()

@@ -11,11 +11,11 @@ import { shutdownManager } from './shutdown-manager.ts'
 
 const asGranted: ShutdownSettings = { graceMs: undefined, criticalMs: undefined, byPriority: [] }
 
-type World = { readonly settings?: ShutdownSettings; readonly logind?: FakeInhibitor; readonly sayingMs?: number }
+type World = { readonly settings?: ShutdownSettings; readonly logind?: FakeInhibitor; readonly reportingMs?: number }
 
-async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(), sayingMs = 0 }: World = {}) {
+async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(), reportingMs = 0 }: World = {}) {
   const clock = fakeClock()
-  const told: string[] = []
+  const actions: string[] = []
   const asked = new Map<string, number>()
   const gone = new Set<string>()
   const active = [aPod({ name: 'top', priority: 2_000_001_000 }), aPod({ name: 'web' }), aPod({ name: 'deaf' })]
@@ -28,21 +28,21 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
         holds: (uid) => !gone.has(uid),
         stopped: (uid, signal) => (gone.has(uid) ? Promise.resolve() : aborted(signal)),
         endPod(uid, { gracePeriodSeconds, reason }) {
-          told.push(`${uid} ${reason} ${gracePeriodSeconds}`)
+          actions.push(`${uid} ${reason} ${gracePeriodSeconds}`)
           asked.set(uid, clock.monotonicMs())
           if (uid !== 'uid-of-deaf') gone.add(uid)
         },
-        resume: () => void told.push('go on'),
+        resume: () => void actions.push('go on'),
       },
       async leaving(goingDown) {
-        if (sayingMs > 0) await clock.sleep(sayingMs)
-        told.push(goingDown === undefined ? 'stay' : `leave ${goingDown.action} ${goingDown.leftMs}`)
+        if (reportingMs > 0) await clock.sleep(reportingMs)
+        actions.push(goingDown === undefined ? 'stay' : `leave ${goingDown.action} ${goingDown.leftMs}`)
       },
       reported: async () => undefined,
       clock,
       random: () => 0.5,
       log: quietLog(t),
-      tell: ({ reason }) => void told.push(reason),
+      recordEvent: ({ reason }) => void actions.push(reason),
       writes: board,
     },
     settings,
@@ -57,7 +57,7 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
   await clock.advance(10)
   const condition = () => board.shutdownConditions.get()[0]
   const goingDown = () => goingDownAt(board.goingDown.get(), clock.monotonicMs())
-  return { clock, logind, told, asked, gone, goingDown, condition, stop }
+  return { clock, logind, actions, asked, gone, goingDown, condition, stop }
 }
 
 test('the lock is taken at the start, and looked after', async (t) => {
@@ -78,15 +78,15 @@ test('the lock is taken at the start, and looked after', async (t) => {
 })
 
 test('pods stop in order, each group within its share, and then the machine may go', async (t) => {
-  const { clock, logind, told, asked, goingDown } = await aMachine(t)
+  const { clock, logind, actions, asked, goingDown } = await aMachine(t)
   logind.prepare(true, 'reboot')
   await clock.advance(100)
   t.same(goingDown()?.action, 'reboot')
-  t.same(told, ['uid-of-web Terminated 3', 'uid-of-deaf Terminated 3', 'leave reboot 4000'])
+  t.same(actions, ['uid-of-web Terminated 3', 'uid-of-deaf Terminated 3', 'leave reboot 4000'])
   t.equal(logind.locks.held, 1)
   await clock.advance(3_600)
   t.equal((asked.get('uid-of-top') ?? 0) - (asked.get('uid-of-deaf') ?? 0), 3_500, 'who is deaf has no more')
-  t.equal(told.at(-1), 'uid-of-top Terminated 1')
+  t.equal(actions.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 0)
   t.equal(goingDown()?.leftMs, 0, 'of their time, when they have stopped')
   await clock.advance(60_000)
@@ -94,28 +94,28 @@ test('pods stop in order, each group within its share, and then the machine may 
 })
 
 test('a shutdown that is called off gives the pods back and keeps the lock, or takes it again', async (t) => {
-  const { clock, logind, told, goingDown } = await aMachine(t)
+  const { clock, logind, actions, goingDown } = await aMachine(t)
   for (const { afterMs, taken } of [
     { afterMs: 1_000, taken: 1 },
     { afterMs: 10_000, taken: 2 },
   ]) {
-    told.splice(0)
+    actions.splice(0)
     logind.prepare(true)
     await clock.advance(afterMs)
     logind.prepare(false)
     await clock.advance(100)
     t.equal(goingDown(), undefined)
-    t.same(told.slice(-3), ['go on', 'ShutdownCancelled', 'stay'])
+    t.same(actions.slice(-3), ['go on', 'ShutdownCancelled', 'stay'])
     t.match(logind.locks, { held: 1, taken })
   }
 })
 
 test('a link that is slow takes no time from the pods, and the last word on it is the right one', async (t) => {
-  const { clock, logind, told, gone } = await aMachine(t, { sayingMs: 2_500 })
+  const { clock, logind, actions, gone } = await aMachine(t, { reportingMs: 2_500 })
   gone.add('uid-of-deaf')
   logind.prepare(true, 'poweroff')
   await clock.advance(100)
-  t.equal(told.at(-1), 'uid-of-top Terminated 1')
+  t.equal(actions.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 1, 'the goodbye is waited for')
   logind.prepare(false)
   await clock.advance(100)
@@ -124,7 +124,7 @@ test('a link that is slow takes no time from the pods, and the last word on it i
   logind.prepare(false)
   await clock.advance(20_000)
   t.same(
-    told.filter((word) => /leave|stay/.test(word)),
+    actions.filter((word) => /leave|stay/.test(word)),
     ['leave poweroff 4000', 'stay', 'leave reboot 4000', 'stay'],
   )
   t.equal(logind.locks.held, 1)
@@ -133,23 +133,23 @@ test('a link that is slow takes no time from the pods, and the last word on it i
 test('what is scheduled is what comes, where the signal does not say', async (t) => {
   const logind = fakeInhibitor()
   logind.scheduled = { action: 'reboot', atWallMs: Date.parse('2026-01-01T00:10:00Z') }
-  const { clock, told, condition } = await aMachine(t, { logind })
+  const { clock, actions, condition } = await aMachine(t, { logind })
   t.match(condition()?.message, /a reboot is scheduled for 2026-01-01T00:10:00Z/)
   logind.action = 'reboot'
   logind.prepare(true)
   await clock.advance(100)
-  t.equal(told.at(-1), 'leave reboot 4000')
+  t.equal(actions.at(-1), 'leave reboot 4000')
 })
 
 test('what was scheduled, and called off since for something else, is not what comes', async (t) => {
   const logind = fakeInhibitor()
   logind.scheduled = { action: 'reboot', atWallMs: Date.parse('2026-01-01T00:10:00Z') }
-  const { clock, told } = await aMachine(t, { logind })
+  const { clock, actions } = await aMachine(t, { logind })
   logind.scheduled = undefined
   logind.action = 'poweroff'
   logind.prepare(true)
   await clock.advance(100)
-  t.equal(told.at(-1), 'leave poweroff 4000')
+  t.equal(actions.at(-1), 'leave poweroff 4000')
 })
 
 test('a bus that comes after the agent is found', async (t) => {
@@ -176,9 +176,9 @@ test('an agent that is stopped while the machine goes down waits for nobody', as
 test('an agent that starts while the machine goes down has no lock, and asks the pods to end all the same', async (t) => {
   const logind = fakeInhibitor()
   logind.prepare(true)
-  const { clock, told, condition } = await aMachine(t, { logind })
+  const { clock, actions, condition } = await aMachine(t, { logind })
   await clock.advance(5_000)
-  t.match(told, [
+  t.match(actions, [
     'uid-of-web Terminated 2',
     'uid-of-deaf Terminated 2',
     'leave undefined 2000',
@@ -195,27 +195,27 @@ test('a bus that ends just after it gave the lock keeps no pod from being asked'
       throw new Error('No answer')
     },
   })
-  const { clock, told } = await aMachine(t, { logind })
+  const { clock, actions } = await aMachine(t, { logind })
   t.match(logind.locks, { held: 1, taken: 1 })
   logind.prepare(true)
   await clock.advance(5_000)
-  t.match(told, ['uid-of-web Terminated 2', 'uid-of-deaf Terminated 2', /^leave/, 'uid-of-top Terminated 0'])
+  t.match(actions, ['uid-of-web Terminated 2', 'uid-of-deaf Terminated 2', /^leave/, 'uid-of-top Terminated 0'])
   t.equal(logind.locks.held, 0)
 })
 
 test('a bus that ends while the machine goes down keeps no pod from its time', async (t) => {
-  const { clock, logind, told, condition } = await aMachine(t)
+  const { clock, logind, actions, condition } = await aMachine(t)
   logind.prepare(true)
   await clock.advance(100)
   logind.isAway = true
   logind.hangUp()
   await clock.advance(10_000)
-  t.equal(told.at(-1), 'uid-of-top Terminated 1')
+  t.equal(actions.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 0)
-  t.match(condition(), { status: 'True' }, 'nobody is told that pods would not be waited for: they were')
+  t.match(condition(), { status: 'True' }, 'nobody is actions that pods would not be waited for: they were')
 })
 
-test('what is configured and not granted is told with the file that grants less', async (t) => {
+test('what is configured and not granted is actions with the file that grants less', async (t) => {
   const { logind, clock, condition } = await aMachine(t, {
     settings: { graceMs: 30_000, criticalMs: 10_000, byPriority: [] },
   })
@@ -229,7 +229,7 @@ test('what is configured and not granted is told with the file that grants less'
 })
 
 test('a bus that went away is found again, and what was missed meanwhile is read', async (t) => {
-  const { clock, logind, told, condition } = await aMachine(t)
+  const { clock, logind, actions, condition } = await aMachine(t)
   logind.isAway = true
   logind.hangUp()
   await clock.advance(20_000)
@@ -238,7 +238,7 @@ test('a bus that went away is found again, and what was missed meanwhile is read
   logind.isAway = false
   logind.prepare(true)
   await clock.advance(31_000)
-  t.ok(told.includes('leave undefined 4000'))
+  t.ok(actions.includes('leave undefined 4000'))
 })
 
 test('who gives pods no time holds up nobody', async (t) => {

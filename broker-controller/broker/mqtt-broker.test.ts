@@ -149,7 +149,7 @@ test('who came with a certificate of an authority that is trusted no more is cut
   t.ok((await refusals('AuthorityGone')) > 0)
 })
 
-test('a handshake that began before the authorities changed lets nobody in', async (t) => {
+test('a handshake that began before the authorities changed leads to no connection', async (t) => {
   const { port, pending, broker, heard } = await opened(t)
   const early = connectTcp({ port, host: '127.0.0.1' })
   t.teardown(() => early.destroy())

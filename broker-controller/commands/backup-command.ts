@@ -89,7 +89,7 @@ function revocationsText(revocations: Restored['revocations']): string {
 
 function summary(backup: Backup, target: string): string {
   return `${target}: ${contents(backup)}.
-It holds the fleet's authority with its key: whoever has it can be anybody in the fleet. Keep it as you keep the machine.
+It holds the fleet's authority with its key: its holder can act as any member of the fleet. Protect it as you protect the machine.
 `
 }
 

@@ -166,7 +166,7 @@ test('a reboot that logind announces is one in the goodbye', { skip: noDBus }, a
       clock: systemClock,
       random: () => 0.5,
       log: quietLog(t),
-      tell: () => undefined,
+      recordEvent: () => undefined,
       writes: board,
     },
     { graceMs: undefined, criticalMs: undefined, byPriority: [] },
