@@ -112,6 +112,22 @@ test('an object that begins to match is added, one that ceases to is deleted', a
   end()
 })
 
+test('a watch whose selector hides many changes lets other work be done in between', async (t) => {
+  const { store, next, end } = watching({ from: '1', matches: ({ metadata }) => metadata.name === 'last' }, 2_000)
+  for (let index = 0; index < 1_000; index++) await store.create('configmaps', aMap(`hidden-${index}`))
+  await store.create('configmaps', aMap('last'))
+  let turns = 0
+  const count = () => {
+    turns++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  t.same(await next(1), ['ADDED last'])
+  clearImmediate(counting)
+  t.ok(turns >= 2, `${turns} turns`)
+  end()
+})
+
 test('a compacted or unknown resourceVersion gives an ERROR event in the stream', async (t) => {
   const { store, line, next } = watching({ from: '1' }, 2)
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await store.create('configmaps', aMap(name))

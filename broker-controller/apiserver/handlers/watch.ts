@@ -1,4 +1,5 @@
 /** The changes of one kind as a client asked to see them: which events, in which words, until when. */
+import { setImmediate } from 'node:timers/promises'
 import { isApiError } from '../../../api/api-error.ts'
 import type { ResourceName } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -28,6 +29,8 @@ export type WatchNeeds = { readonly store: Store; readonly clock: Clock }
 const bookmarkEveryMs = 60_000 // as Kubernetes
 /** A watch takes about 10 µs for an event, with the encryption; about 0.1 ms where it shows tables. */
 const watchesAtOnce = 64
+/** So many changes that a selector hides are passed over in one turn of the event loop. */
+const hiddenAtOnce = 256
 
 /**
  * One line for each event. Ends with `signal`, with the time-out, or with an ERROR event when the reader must list
@@ -87,12 +90,14 @@ async function* lines(
   const cursor = store.changes(resource, seen)
   const bookmarks = options.bookmarks ? ticks(clock, signal, wake) : undefined
   let noted = seen
+  let hidden = 0
   while (!signal.aborted) {
     const change = cursor.next()
     if (change !== undefined) {
       seen = String(change.version)
       const visible = transition(change, isHere)
       if (visible !== undefined) yield lineOf(visible)
+      else if (++hidden % hiddenAtOnce === 0) await setImmediate()
     } else if (bookmarks?.isDue()) {
       // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
       if (Number(noted) > Number(seen)) seen = noted
