@@ -10,10 +10,10 @@ const maxFunctionLines = 100
 const longToday: readonly string[] = [
   'agent/adapters/mqtt/mqtt-control-plane.ts: mqttControlPlane',
   'broker-controller/apiserver/http/http-server.ts: apiServer',
-  'broker-controller/broker/mqtt-broker.ts: openMqttBroker',
+  'broker-controller/broker/inbox/node-inbox.ts: nodeInbox',
+  'broker-controller/broker/mqtt/mqtt-broker.ts: openMqttBroker',
   'broker-controller/broker/mqtt/mqtt-session.ts: mqttSession',
-  'broker-controller/broker/node-inbox.ts: nodeInbox',
-  'broker-controller/broker/node-outbox.ts: nodeOutbox',
+  'broker-controller/broker/outbox/node-outbox.ts: nodeOutbox',
   'broker-controller/own-certificates.ts: openOwnCertificates',
 ]
 const maxFolderFiles = 25

@@ -1,10 +1,10 @@
 /** Loop: nodes that somebody looks at are asked to tell what they use, not too many at a time. */
-import type { CallMessage } from '../../api/topics.ts'
-import { alarm } from '../../daemon/alarm.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { Loop } from '../../daemon/run.ts'
-import type { UsageBoard } from '../usage/usage-board.ts'
-import type { Broker } from './broker.ts'
+import type { CallMessage } from '../../../api/topics.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { UsageBoard } from '../../usage/usage-board.ts'
+import type { Broker } from '../broker.ts'
 
 export type StatsCallerNeeds = {
   readonly usage: UsageBoard

@@ -1,8 +1,8 @@
 /** What a node is told of its pods: what it needs to run them, and nothing that changes because it runs them. */
 import { isDeepStrictEqual } from 'node:util'
-import type { ObjectMeta, Stored } from '../../api/meta.ts'
-import { isFinished } from '../../api/pod/pod-deletion.ts'
-import type { Pod } from '../../api/pod.ts'
+import type { ObjectMeta, Stored } from '../../../api/meta.ts'
+import { isFinished } from '../../../api/pod/pod-deletion.ts'
+import type { Pod } from '../../../api/pod.ts'
 
 /**
  * The pod for its node. When only its version differs from `earlier`, `earlier` itself is given, so that a status the

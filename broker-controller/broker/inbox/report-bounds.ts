@@ -1,6 +1,6 @@
 /** How large may a node's report be? A longer list or text is cut, so that a node cannot fill the store and its readers. */
-import { type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../api/node.ts'
-import type { ContainerStatus, PodCondition, PodStatus } from '../../api/pod.ts'
+import { type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../../api/node.ts'
+import type { ContainerStatus, PodCondition, PodStatus } from '../../../api/pod.ts'
 
 /** `what` names the fields that were longer than allowed. */
 export type Bounded<T> = { readonly status: T; readonly cut: readonly string[] }

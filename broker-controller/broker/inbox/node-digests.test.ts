@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
+import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 import { nodeDigests } from './node-digests.ts'
 
 test('a node that makes up topics without end is not remembered without end', async (t) => {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { NodeStatus } from '../../api/node.ts'
+import type { NodeStatus } from '../../../api/node.ts'
 import { boundedNodeStatus, boundedPodStatus } from './report-bounds.ts'
 
 const many = <T>(count: number, item: (index: number) => T): readonly T[] =>

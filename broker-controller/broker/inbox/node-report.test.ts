@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import type { ObjectMeta } from '../../api/meta.ts'
-import type { NodeStatus } from '../../api/node.ts'
-import { aPod } from '../../api/testing/builders.ts'
-import type { PodMessage } from '../../api/topics.ts'
+import type { ObjectMeta } from '../../../api/meta.ts'
+import type { NodeStatus } from '../../../api/node.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import type { PodMessage } from '../../../api/topics.ts'
 import {
   emptiedPod,
   isStanding,

@@ -1,23 +1,23 @@
 /** What a node says → what the store should hold. The controller's clock stamps it; the node's own is not trusted. */
-import type { Event } from '../../api/event.ts'
-import { type Lease, nodeLeaseNamespace } from '../../api/lease.ts'
-import type { ObjectReference, OwnerReference, Stored } from '../../api/meta.ts'
-import { comesBack, withoutShutdown } from '../../api/node/node-shutdown.ts'
+import type { Event } from '../../../api/event.ts'
+import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { ObjectReference, OwnerReference, Stored } from '../../../api/meta.ts'
+import { comesBack, withoutShutdown } from '../../../api/node/node-shutdown.ts'
 import {
   healthConditionTypes,
   type Node,
   type NodeCondition,
   type NodeStatus,
   nodeConditionTypes,
-} from '../../api/node.ts'
-import { isFinished, type PodDeletion, planPodDeletion } from '../../api/pod/pod-deletion.ts'
-import { mirroredHash } from '../../api/pod/static-pod.ts'
-import type { Pod, PodStatus } from '../../api/pod.ts'
-import type { ConnectionMessage, PodMessage } from '../../api/topics.ts'
-import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
-import { equalJSON } from '../store/equal-json.ts'
-import { nodeReference } from '../store/references.ts'
-import type { Peer } from './broker.ts'
+} from '../../../api/node.ts'
+import { isFinished, type PodDeletion, planPodDeletion } from '../../../api/pod/pod-deletion.ts'
+import { mirroredHash } from '../../../api/pod/static-pod.ts'
+import type { Pod, PodStatus } from '../../../api/pod.ts'
+import type { ConnectionMessage, PodMessage } from '../../../api/topics.ts'
+import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
+import { equalJSON } from '../../store/equal-json.ts'
+import { nodeReference } from '../../store/references.ts'
+import type { Peer } from '../broker.ts'
 
 export type LeaseNews =
   | { readonly news: 'heartbeat' }

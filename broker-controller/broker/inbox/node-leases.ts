@@ -1,9 +1,9 @@
 /** Each node's lease: made for its Node, renewed by what the node says, gone with its Node. */
-import { nodeLeaseNamespace } from '../../api/lease.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import { removeIfThere, rewrite } from '../store/rewrite.ts'
-import type { Store, StoredObject } from '../store/store.ts'
-import type { Peer } from './broker.ts'
+import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { removeIfThere, rewrite } from '../../store/rewrite.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import type { Peer } from '../broker.ts'
 import { hasReported, isOwnedBy, type LeaseNews, leaseAfter, renewedLease, restoredLease } from './node-report.ts'
 
 /** Everything about one lease is done in the order it is asked for. Rejects with the store's error. */

@@ -1,8 +1,8 @@
 import { test } from 'tap'
-import type { CallMessage } from '../../api/topics.ts'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { usageBoard } from '../usage/usage-board.ts'
-import { statsCaller } from './stats-caller.ts'
+import type { CallMessage } from '../../../api/topics.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { usageBoard } from '../../usage/usage-board.ts'
+import { statsCaller } from './usage-requests.ts'
 
 test('ten thousand nodes are asked fifty at a time, and to tell seldom', async (t) => {
   const clock = fakeClock()

@@ -1,8 +1,8 @@
 import { type Test, test } from 'tap'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { eventRecorder } from '../store/event-recorder.ts'
-import { memoryStore } from '../store/memory-store.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { eventRecorder } from '../../store/event-recorder.ts'
+import { memoryStore } from '../../store/memory-store.ts'
 import { identityConflicts } from './identity-conflicts.ts'
 
 const warning = 'Two machines use the certificate of one node'

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { test } from 'tap'
-import type { NodeTopic } from '../../api/topics.ts'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import type { NodeTopic } from '../../../api/topics.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { defaultMessageLimits, limitMessages } from './message-limits.ts'
 
 const { messages, bytes, signsOfLife } = defaultMessageLimits

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { topicName, topicRules } from '../../api/topics.ts'
+import { topicName, topicRules } from '../../../api/topics.ts'
 import { mayPublish, maySubscribe } from './authorization.ts'
 
 const mine = 'bramble/v1/nodes/pi-1'

@@ -1,5 +1,5 @@
 /** What each node has said of itself, as fingerprints: does it match what the node believes it said? */
-import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
+import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 
 export interface NodeDigests {
   /** The node disconnected, or connects again: it will publish everything. */

@@ -1,5 +1,5 @@
 /** May this node say that there, or listen there? The certificate says which node it is; the table of topics the rest. */
-import { parseTopic, type Topic, topicRules } from '../../api/topics.ts'
+import { parseTopic, type Topic, topicRules } from '../../../api/topics.ts'
 
 export type Publication = { readonly topic: string; readonly qos: number; readonly retain: boolean }
 

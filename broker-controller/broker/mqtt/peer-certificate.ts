@@ -1,9 +1,9 @@
 /** What a client's certificate says, read once for each connection. TLS has verified it. */
 import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
-import { identityOfSubject, nodeOf } from '../../api/identity.ts'
-import { rfc3339 } from '../../daemon/clock.ts'
-import type { Peer } from './broker.ts'
+import { identityOfSubject, nodeOf } from '../../../api/identity.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
+import type { Peer } from '../broker.ts'
 
 /** The authorities that the fleet trusts now. */
 export type FleetAuthorities = {

@@ -1,9 +1,9 @@
 /** Which ConfigMaps and Secrets does a pod name? Its node is told of those, and of no others. */
-import type { ConfigMap } from '../../api/config-map.ts'
-import type { Container, Pod } from '../../api/pod.ts'
-import type { Secret } from '../../api/secret.ts'
-import { keyText } from '../store/follow.ts'
-import type { StoredObject } from '../store/store.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import type { Container, Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { keyText } from '../../store/follow.ts'
+import type { StoredObject } from '../../store/store.ts'
 
 /** Keys as `namespace/name`, in a lasting order. */
 export type NamedData = { readonly configMaps: readonly string[]; readonly secrets: readonly string[] }

@@ -1,8 +1,8 @@
 /** How much may one node publish? What is over its rate waits, and so does everything that it sends after it. */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { Clock } from '../../daemon/clock.ts'
-import { type Rate, tokenBuckets } from '../../daemon/token-bucket.ts'
-import type { NodeListener, NodeMessage } from './broker.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Rate, tokenBuckets } from '../../../daemon/token-bucket.ts'
+import type { NodeListener, NodeMessage } from '../broker.ts'
 
 export type MessageLimits = {
   readonly messages: Rate

@@ -1,14 +1,14 @@
 /** Decodes the messages of nodes. What is not used is counted, and logged within limits. */
 import { Counter, type Registry } from 'prom-client'
-import { decode } from '../../api/decode.ts'
-import { problemText } from '../../api/problem.ts'
-import type { Described, TSchema } from '../../api/schema.ts'
-import { parseJson } from '../../api/text/json.ts'
-import { topicName } from '../../api/topics.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import { limitLog } from '../../daemon/log-limit.ts'
-import type { NodeMessage } from './broker.ts'
+import { decode } from '../../../api/decode.ts'
+import { problemText } from '../../../api/problem.ts'
+import type { Described, TSchema } from '../../../api/schema.ts'
+import { parseJson } from '../../../api/text/json.ts'
+import { topicName } from '../../../api/topics.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { limitLog } from '../../../daemon/log-limit.ts'
+import type { NodeMessage } from '../broker.ts'
 
 export interface MessageBodies {
   /** undefined: the body does not match the schema; the message is dropped. */

@@ -2,10 +2,10 @@
  * Do two machines use the certificate of one node? Each connection of the one replaces that of the other, so their boot IDs
  * alternate, or connections are replaced in quick succession. Reported to the operator, who alone knows which is the right one.
  */
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { EventRecorder } from '../store/event-recorder.ts'
-import { nodeReference } from '../store/references.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import { nodeReference } from '../../store/references.ts'
 
 export type IdentityConflictNeeds = {
   readonly events: EventRecorder
