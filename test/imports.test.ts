@@ -157,6 +157,26 @@ test('imports between the folders of agent/pods run one way', async (t) => {
   )
 })
 
+test('the folders of agent/node import one way', async (t) => {
+  /** Each folder imports itself and those before it. */
+  const rooms = ['certificate', 'connection', 'registration', 'status']
+  const roomOf = (path: string) => path.split('/')[2] ?? ''
+  const inside = arrows.filter(
+    ({ from, to }) => from.startsWith('agent/node/') && to.startsWith('agent/node/') && !isTest(from),
+  )
+  t.ok(inside.length > 10, `${inside.length} imports`)
+  t.same(
+    inside
+      .filter(({ from, to }) => rooms.indexOf(roomOf(to)) > rooms.indexOf(roomOf(from)))
+      .map(({ from, to }) => `${from} → ${to}`),
+    [],
+  )
+  t.same(
+    [...new Set(inside.map(({ from }) => roomOf(from)))].filter((room) => !rooms.includes(room)),
+    [],
+  )
+})
+
 test('the rooms of the API import one way', async (t) => {
   const apiserver = 'broker-controller/apiserver/'
   /** Each room imports itself and those before it; '' is the folder around them. */

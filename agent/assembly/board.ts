@@ -6,8 +6,8 @@ import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
-import type { MachineCondition } from '../node/conditions.ts'
-import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/runtime-health.ts'
+import type { MachineCondition } from '../node/status/conditions.ts'
+import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/status/runtime-health.ts'
 import type { Departing } from '../shutdown/departure.ts'
 
 export type AgentBoard = {

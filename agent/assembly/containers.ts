@@ -7,9 +7,9 @@ import { podUsage } from '../adapters/kernel/pod-usage.ts'
 import type { SignalSource } from '../eviction/observations.ts'
 import { oomWatch } from '../eviction/oom-watch.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
-import type { NodeEvent } from '../node/node-event.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
-import { type ContainerRoster, containerRoster } from '../usage/roster.ts'
+import { type ContainerRoster, containerRoster } from '../usage/container-list.ts'
 import type { PodUsage } from '../usage/usage.ts'
 
 export type ContainerParts = {

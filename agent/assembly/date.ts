@@ -4,7 +4,7 @@ import type { Log } from '../../daemon/log.ts'
 import { knownTimePath, timeFile } from '../adapters/disk/time-file.ts'
 import type { MachineSensors } from '../adapters/kernel/machine-sensors.ts'
 import { type ControllerTime, controllerTime, likelyDate } from '../health/clock.ts'
-import { type KnownTimeKeeper, openKnownTime } from '../node/known-time.ts'
+import { type KnownTimeKeeper, openKnownTime } from '../node/certificate/known-time.ts'
 
 export type DateParts = {
   readonly dataDir: string

@@ -4,7 +4,7 @@ import type { Loop } from '../../daemon/run.ts'
 import type { LoopWatch } from '../../daemon/watchdog/loop-watch.ts'
 import { manifestFolder } from '../adapters/disk/manifest-folder.ts'
 import type { AgentConfiguration } from '../configuration.ts'
-import type { NodeEvent } from '../node/node-event.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import { staticPodManager } from '../pods/static/static-pod-manager.ts'
 import type { AgentBoard } from './board.ts'
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
-import type { NodeEvent } from '../node/node-event.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
 
 export type OomKill = {

@@ -2,7 +2,7 @@
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
-import type { NodeEvent } from '../node/node-event.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import type { DockerSilence } from './docker.ts'
 import { isRestartDue, noRestarts, restarted, seenWell } from './docker-restart.ts'
 import type { UnitController } from './unit-controller.ts'

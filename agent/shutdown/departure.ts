@@ -5,7 +5,7 @@ import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Cell } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { NodeEvent } from '../node/node-event.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import { ownMs, type Share, type StopGroup, stopGroups, totalMs } from './shutdown-groups.ts'
 
 /** Of whoever runs the pods. */

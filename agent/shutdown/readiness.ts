@@ -1,6 +1,6 @@
 /** GracefulShutdownReady: would the pods of this machine be stopped in order, had it to go down now? */
 import { rfc3339 } from '../../daemon/clock.ts'
-import type { MachineCondition } from '../node/conditions.ts'
+import type { MachineCondition } from '../node/status/conditions.ts'
 import type { OtherLock, ScheduledShutdown } from './inhibitor.ts'
 import type { Share } from './shutdown-groups.ts'
 

@@ -2,7 +2,7 @@
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { PodMessage, StatsMessage } from '../../api/topics.ts'
-import type { ControlPlane, Leave } from '../node/control-plane.ts'
+import type { ControlPlane, Leave } from '../node/connection/control-plane.ts'
 
 export interface FakeControlPlane extends ControlPlane {
   connected: boolean

@@ -2,7 +2,7 @@
 import { systemClock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
 import { mqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
-import { leaseManager } from '../node/lease-manager.ts'
+import { leaseManager } from '../node/registration/lease-manager.ts'
 
 const log = openLog({ level: 'info', format: 'json', write: (line) => process.stdout.write(line) })
 const settings = JSON.parse(process.argv[2] ?? '{}')

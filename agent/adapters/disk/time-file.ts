@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
-import type { TimeFile } from '../../node/known-time.ts'
+import type { TimeFile } from '../../node/certificate/known-time.ts'
 
 export function knownTimePath(dataDir: string): string {
   return join(dataDir, 'last-known-time')

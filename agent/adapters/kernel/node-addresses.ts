@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { NodeAddress } from '../../../api/node.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
-import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/addresses.ts'
+import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/status/addresses.ts'
 import { textOf } from './kernel-files.ts'
 
 export type AddressNeeds = {

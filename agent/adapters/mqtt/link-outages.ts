@@ -1,8 +1,8 @@
 /** Logs an outage: its start, each reason that needs action once, and its end. Not every attempt. */
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { certificateDates } from '../../node/certificate-dates.ts'
-import { linkTrouble } from '../../node/link-trouble.ts'
+import { certificateDates } from '../../node/certificate/certificate-dates.ts'
+import { linkTrouble } from '../../node/connection/connection-failure.ts'
 
 export interface LinkOutages {
   /** A try to connect failed. */

@@ -13,8 +13,8 @@ import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
 import type { AgentIdentity } from '../../join/identity.ts'
-import { certificateDates } from '../../node/certificate-dates.ts'
-import { linkTrouble } from '../../node/link-trouble.ts'
+import { certificateDates } from '../../node/certificate/certificate-dates.ts'
+import { linkTrouble } from '../../node/connection/connection-failure.ts'
 import type { ApiReading, ControllerReading, Failure } from '../controller.ts'
 
 /** Of one step; the port and the API come one after the other. */

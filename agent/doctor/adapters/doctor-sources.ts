@@ -13,7 +13,7 @@ import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
-import { openKnownTime } from '../../node/known-time.ts'
+import { openKnownTime } from '../../node/certificate/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 import type { DoctorRequest } from '../doctor-command.ts'
 import {

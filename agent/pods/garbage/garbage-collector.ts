@@ -7,7 +7,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { NodeReclaim } from '../../eviction/node-reclaim.ts'
 import type { SignalSource } from '../../eviction/observations.ts'
-import type { NodeEvent } from '../../node/node-event.ts'
+import type { NodeEvent } from '../../node/status/node-event.ts'
 import { type ContainerRuntime, isUnreachable } from '../runtime/runtime.ts'
 import { type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
 import {

@@ -9,7 +9,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
-import type { ControlPlaneListener } from '../../node/control-plane.ts'
+import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
 import { isNewer, mirrorsIn, podPath, withKnown } from '../wanted/desired-pods.ts'
 
 export type MirrorManagerNeeds = {

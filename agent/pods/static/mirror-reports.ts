@@ -6,7 +6,7 @@ import type { Event } from '../../../api/event.ts'
 import { mirroredHash } from '../../../api/pod/static-pod.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { PodMessage } from '../../../api/topics.ts'
-import type { ControlPlane } from '../../node/control-plane.ts'
+import type { ControlPlane } from '../../node/connection/control-plane.ts'
 
 type Reports = Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
 

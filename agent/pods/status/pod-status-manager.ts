@@ -3,7 +3,7 @@
  */
 import type { Pod, PodStatus } from '../../../api/pod.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { ControlPlane } from '../../node/control-plane.ts'
+import type { ControlPlane } from '../../node/connection/control-plane.ts'
 import { onReported } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import { podPath } from '../wanted/desired-pods.ts'

@@ -1,7 +1,7 @@
 /** Loop: renews the node's lease — the heartbeat. */
-import { heartbeatsPerLease } from '../../api/lease.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { ControlPlane } from './control-plane.ts'
+import { heartbeatsPerLease } from '../../../api/lease.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { ControlPlane } from '../connection/control-plane.ts'
 
 export type LeaseNeeds = {
   readonly controlPlane: Pick<ControlPlane, 'renewLease' | 'leaseDurationSeconds'>

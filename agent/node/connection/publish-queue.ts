@@ -2,7 +2,7 @@
  * The latest state of each topic, and a bounded queue of Events. One message of each topic is under way at a time, changes in
  * the meantime become one, and all states are published again on every connection: no queue grows without a connection.
  */
-import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
+import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 
 /** What it needs of a connection to the broker. */
 export interface OutboxLink {

@@ -1,6 +1,6 @@
 /** The whole NodeStatus; is the change worth a report? */
-import type { NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo } from '../../api/node.ts'
-import type { ImageReference } from '../pods/runtime/runtime.ts'
+import type { NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo } from '../../../api/node.ts'
+import type { ImageReference } from '../../pods/runtime/runtime.ts'
 import { type Amounts, asQuantities } from './capacity.ts'
 
 /** What does not change while we run. */

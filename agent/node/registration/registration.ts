@@ -3,8 +3,8 @@
  * comes with; deleted later it stays deleted.
  */
 
-import { decode } from '../../api/decode.ts'
-import { leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../api/lease.ts'
+import { decode } from '../../../api/decode.ts'
+import { leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../../api/lease.ts'
 import {
   describeHardware,
   type HardwareIdentity,
@@ -12,15 +12,15 @@ import {
   hardwareIdentityAnnotation,
   sameMachine,
   trustedAuthoritiesAnnotation,
-} from '../../api/node/hardware-identity.ts'
-import type { Node, NodeStatus, Taint } from '../../api/node.ts'
-import { parseJson } from '../../api/text/json.ts'
-import { aborted, unlessAborted } from '../../daemon/aborted.ts'
-import { alarm } from '../../daemon/alarm.ts'
-import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
-import { longestBackoffMs } from '../../daemon/backoff.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
+} from '../../../api/node/hardware-identity.ts'
+import type { Node, NodeStatus, Taint } from '../../../api/node.ts'
+import { parseJson } from '../../../api/text/json.ts'
+import { aborted, unlessAborted } from '../../../daemon/aborted.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import { type ApiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { longestBackoffMs } from '../../../daemon/backoff.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
 
 export type RegistrationFacts = {
   readonly nodeName: string

@@ -1,8 +1,8 @@
 /** What the managers of a node need of the control plane. On the wire it is MQTT: `adapters/mqtt-control-plane.ts`. */
-import type { Desired } from '../../api/desired.ts'
-import type { Event } from '../../api/event.ts'
-import type { NodeStatus } from '../../api/node.ts'
-import type { CallMessage, PodMessage, StatsMessage } from '../../api/topics.ts'
+import type { Desired } from '../../../api/desired.ts'
+import type { Event } from '../../../api/event.ts'
+import type { NodeStatus } from '../../../api/node.ts'
+import type { CallMessage, PodMessage, StatsMessage } from '../../../api/topics.ts'
 
 /** Why the node goes, and when it is back; left out: nobody knows. */
 export type Leave = { readonly reason: string; readonly expectedBackSeconds?: number }

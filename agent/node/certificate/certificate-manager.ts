@@ -4,15 +4,15 @@
  */
 
 import { X509Certificate } from 'node:crypto'
-import { certificatesIn } from '../../api/text/pem.ts'
-import { caHash, trustHash } from '../../certs/ca-hash.ts'
-import { alarm } from '../../daemon/alarm.ts'
-import { longestBackoffMs } from '../../daemon/backoff.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import { formatDuration } from '../../daemon/duration.ts'
-import type { Log } from '../../daemon/log.ts'
-import { renewalDueMs } from '../../daemon/renewal.ts'
-import type { Loop } from '../../daemon/run.ts'
+import { certificatesIn } from '../../../api/text/pem.ts'
+import { caHash, trustHash } from '../../../certs/ca-hash.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import { longestBackoffMs } from '../../../daemon/backoff.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { formatDuration } from '../../../daemon/duration.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { renewalDueMs } from '../../../daemon/renewal.ts'
+import type { Loop } from '../../../daemon/run.ts'
 
 /** PEM, all three. `ca` are the authorities this node trusts. */
 export type NodeCredentials = { readonly ca: string; readonly certificate: string; readonly key: string }

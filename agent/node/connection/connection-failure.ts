@@ -1,6 +1,6 @@
 /** Why a connection to the control plane failed, and what an operator can do. */
-import { codeOf } from '../../daemon/errors.ts'
-import type { CertificateDates } from './certificate-dates.ts'
+import { codeOf } from '../../../daemon/errors.ts'
+import type { CertificateDates } from '../certificate/certificate-dates.ts'
 
 export type LinkTrouble = {
   /** Troubles of one kind are logged once while they last. */

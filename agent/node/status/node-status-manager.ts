@@ -1,15 +1,16 @@
 /** Loop: updates the status of the node, and reports changes at once and the unchanged status at an interval. */
 
-import { shutdownProblem } from '../../api/node/node-shutdown.ts'
-import type { NodeAddress, NodeStatus, PressureType } from '../../api/node.ts'
-import { alarm } from '../../daemon/alarm.ts'
-import type { Cell, Reader } from '../../daemon/cell.ts'
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import { messageOf } from '../../daemon/errors.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { Loop } from '../../daemon/run.ts'
-import type { MachineHealth } from '../health/health-manager.ts'
-import type { Departing } from '../shutdown/departure.ts'
+import { shutdownProblem } from '../../../api/node/node-shutdown.ts'
+import type { NodeAddress, NodeStatus, PressureType } from '../../../api/node.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Cell, Reader } from '../../../daemon/cell.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import { messageOf } from '../../../daemon/errors.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { MachineHealth } from '../../health/health-manager.ts'
+import type { Departing } from '../../shutdown/departure.ts'
+import type { ControlPlane } from '../connection/control-plane.ts'
 import {
   type Amounts,
   allocatableOf,
@@ -19,7 +20,6 @@ import {
   type PodLimits,
 } from './capacity.ts'
 import { conditionEvents, type MachineCondition, nodeConditions } from './conditions.ts'
-import type { ControlPlane } from './control-plane.ts'
 import type { NodeEvent } from './node-event.ts'
 import { isWorthReporting, nodeStatus, type SystemFacts } from './node-status.ts'
 import type { RuntimeHealth } from './runtime-health.ts'

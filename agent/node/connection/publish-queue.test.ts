@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
-import { newestOutbox, type OutboxLink } from './newest-outbox.ts'
+import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
+import { newestOutbox, type OutboxLink } from './publish-queue.ts'
 
 /** A link that takes what it is given when the test says so. */
 function slowLink() {

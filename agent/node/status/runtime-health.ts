@@ -1,9 +1,9 @@
 /** Loop: does the container engine answer, and what does it say of itself? */
-import type { Cell, Reader } from '../../daemon/cell.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { Loop } from '../../daemon/run.ts'
-import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../pods/runtime/runtime.ts'
+import type { Cell, Reader } from '../../../daemon/cell.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 
 /** Times are monotonic, in milliseconds. */
 export type RuntimeState = {

@@ -1,6 +1,6 @@
 /** Which address is the node's? The kubelet's order of choice without a cloud. */
 import { BlockList, isIP } from 'node:net'
-import type { NodeAddress } from '../../api/node.ts'
+import type { NodeAddress } from '../../../api/node.ts'
 
 export type Interface = { readonly name: string; readonly addresses: readonly string[] }
 

@@ -1,6 +1,6 @@
 import { createSecureContext } from 'node:tls'
 import { test } from 'tap'
-import { linkTrouble } from './link-trouble.ts'
+import { linkTrouble } from './connection-failure.ts'
 
 const own = { validFrom: new Date('2026-01-01T00:00:00Z'), validTo: new Date('2027-01-01T00:00:00Z') }
 const now = Date.parse('2026-06-01T00:00:00Z')

@@ -1,12 +1,12 @@
 import { type Test, test } from 'tap'
-import type { NodeCheckpoint } from '../../api/node/node-checkpoint.ts'
-import { aPod } from '../../api/testing/builders.ts'
-import type { DesiredMessage } from '../../api/topics.ts'
-import type { ApiAnswer } from '../../daemon/api-client.ts'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { failureStatus } from '../testing/fake-api.ts'
-import { checkpointTeller } from './checkpoint-teller.ts'
+import type { NodeCheckpoint } from '../../../api/node/node-checkpoint.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import type { DesiredMessage } from '../../../api/topics.ts'
+import type { ApiAnswer } from '../../../daemon/api-client.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { failureStatus } from '../../testing/fake-api.ts'
+import { checkpointTeller } from './checkpoint-report.ts'
 
 const asking: DesiredMessage = { epoch: 'two', version: 1, pods: [], store: 'store-2', awaitsCheckpoint: true }
 const known: DesiredMessage = {

@@ -1,5 +1,5 @@
 /** Pressure and health → node conditions, with the reasons and sentences Kubernetes' users know. */
-import type { NodeCondition, PressureType } from '../../api/node.ts'
+import type { NodeCondition, PressureType } from '../../../api/node.ts'
 
 type Said = { readonly reason: string; readonly message: string; readonly event: string }
 

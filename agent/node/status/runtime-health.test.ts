@@ -1,9 +1,9 @@
 import { type Test, test } from 'tap'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { agentBoard } from '../assembly/board.ts'
-import { RuntimeError } from '../pods/runtime/runtime.ts'
-import { engineInfo as info } from '../testing/builders.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { agentBoard } from '../../assembly/board.ts'
+import { RuntimeError } from '../../pods/runtime/runtime.ts'
+import { engineInfo as info } from '../../testing/builders.ts'
 import { runtimeHealth, runtimeView } from './runtime-health.ts'
 
 function engine(t: Test, up: boolean) {

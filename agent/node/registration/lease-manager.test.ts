@@ -1,6 +1,6 @@
 import { test } from 'tap'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { fakeControlPlane } from '../testing/fake-control-plane.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { fakeControlPlane } from '../../testing/fake-control-plane.ts'
 import { leaseManager } from './lease-manager.ts'
 
 test('a long lease is renewed four times, too, and the spread is that of a short one', async (t) => {

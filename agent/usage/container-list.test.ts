@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeListener } from '../pods/runtime/runtime.ts'
 import { fakeRuntime } from '../testing/fake-runtime.ts'
-import { containerRoster } from './roster.ts'
+import { containerRoster } from './container-list.ts'
 
 test('the engine is asked once, and again when it told of a change', async (t) => {
   const clock = fakeClock()

@@ -1,9 +1,9 @@
 import { type Test, test } from 'tap'
-import type { Node, NodeStatus } from '../../api/node.ts'
-import type { ApiAnswer } from '../../daemon/api-client.ts'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { failureStatus, fakeApi } from '../testing/fake-api.ts'
+import type { Node, NodeStatus } from '../../../api/node.ts'
+import type { ApiAnswer } from '../../../daemon/api-client.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { failureStatus, fakeApi } from '../../testing/fake-api.ts'
 import {
   formerMachine,
   nodePatch,

@@ -1,7 +1,7 @@
 /** Something happened to this node: for whoever runs `kubectl describe node`. */
-import { type EventOfAgent, eventOfAgent } from '../../api/event.ts'
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import type { ControlPlane } from './control-plane.ts'
+import { type EventOfAgent, eventOfAgent } from '../../../api/event.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import type { ControlPlane } from '../connection/control-plane.ts'
 
 export type NodeEvent = Pick<EventOfAgent, 'type' | 'reason' | 'message'>
 

@@ -3,10 +3,10 @@
  * was shown and a small file are later than that. The loop writes the file when the agent stops, and otherwise once in thirty
  * days.
  */
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { Loop } from '../../daemon/run.ts'
-import type { KnownTime } from '../../daemon/server-check.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { KnownTime } from '../../../daemon/server-check.ts'
 import { certificateDates } from './certificate-dates.ts'
 
 /** What it needs of the disk. */

@@ -2,17 +2,17 @@
  * Listener and loop: a controller whose store began without this node (restored, or made anew) is told what was wanted
  * here, part by part. Until it knows, what it wants counts for nothing, and everything runs on.
  */
-import type { ConfigMap } from '../../api/config-map.ts'
-import type { Desired } from '../../api/desired.ts'
-import type { NodeCheckpoint } from '../../api/node/node-checkpoint.ts'
-import type { Pod } from '../../api/pod.ts'
-import type { Secret } from '../../api/secret.ts'
-import { alarm } from '../../daemon/alarm.ts'
-import { type ApiClient, statusMessage } from '../../daemon/api-client.ts'
-import { backoffMs } from '../../daemon/backoff.ts'
-import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import type { Loop } from '../../daemon/run.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import type { Desired } from '../../../api/desired.ts'
+import type { NodeCheckpoint } from '../../../api/node/node-checkpoint.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import { type ApiClient, statusMessage } from '../../../daemon/api-client.ts'
+import { backoffMs } from '../../../daemon/backoff.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
 
 export type CheckpointTellerNeeds = {
   readonly api: Pick<ApiClient, 'post'>
