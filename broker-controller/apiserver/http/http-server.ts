@@ -1,11 +1,8 @@
-/** The HTTPS listener that kubectl talks to: its connections, and how it closes. */
+/** The API as a server: connects its port with its connections, limits, counters and requests. */
 import { setMaxListeners } from 'node:events'
-import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
 import { aborted } from '../../../daemon/aborted.ts'
-import type { Clock } from '../../../daemon/clock.ts'
-import { limitLog } from '../../../daemon/log-limit.ts'
+import { type LimitedLog, limitLog } from '../../../daemon/log-limit.ts'
 import type { RevocationList } from '../../store/revocations.ts'
 import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
@@ -16,17 +13,14 @@ import {
   type ConnectionLimits,
   type ConnectionTimes,
   defaultConnectionLimits,
-  defaultConnectionTimes,
   limitConnections,
 } from './connection-limits.ts'
 import { connectionsOf } from './connections.ts'
 import { httpExchange } from './http-exchange.ts'
+import { httpsListener, type ServerTls } from './https-listener.ts'
 import { requestCounters } from './request-counters.ts'
 import { slowReaders } from './slow-readers.ts'
 import { readAsStreams } from './stream-reading.ts'
-
-/** PEM. `certificate` is the server's own; `ca` are those whose client certificates are good. */
-export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
 
 export type ApiServerNeeds = Pick<
   RequestNeeds,
@@ -42,18 +36,18 @@ export type ApiServerNeeds = Pick<
   | 'checkpoints'
   | 'lapsedWindowMs'
 > & {
-  /** Its counters are what /metrics shows; the server adds its own. */
+  /** /metrics shows it; the server adds its own counters. */
   readonly registry: Registry
   readonly tls: ServerTls
   readonly host: string
   /** 0: the system picks. */
   readonly port: number
-  /** Beside the store, what must be well before /readyz answers ok. */
+  /** Checks of /readyz in addition to that of the store. */
   readonly readiness?: readonly ReadinessCheck[]
   readonly random?: () => number
-  /** undefined: every certificate of the authority is good until its end. */
+  /** undefined: no certificate is revoked. */
   readonly revocations?: RevocationList
-  /** Is this client certificate (DER) of our authority, whatever its dates? undefined: expired ones are of no authority. */
+  /** Did a trusted authority issue this client certificate (DER), whatever its dates? undefined: expired ones are not trusted. */
   readonly isOurs?: (der: Uint8Array) => boolean
   readonly connectionLimits?: Partial<ConnectionLimits>
   readonly connectionTimes?: Partial<ConnectionTimes>
@@ -61,50 +55,64 @@ export type ApiServerNeeds = Pick<
 }
 
 export interface ApiServer {
-  /** Opens the port. Rejects when it cannot be had. */
+  /** Opens the port. Rejects when it is in use or not permitted. */
   listen(): Promise<{ readonly port: number }>
   /** Serves until `signal` aborts, then ends the watches, lets short requests finish and closes. */
   run(signal: AbortSignal): Promise<void>
-  /** From here on connections are made with this. */
+  /** New connections use these keys and certificates. Those whose client certificate is no longer trusted are closed. */
   renew(tls: ServerTls): void
 }
 
-const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is part of the address
-const closingMs = 5000
 const healthMs = 2000
 
 export function apiServer(needs: ApiServerNeeds): ApiServer {
-  const {
-    store,
-    kinds,
-    events,
-    usage,
-    clock,
-    log,
-    registry,
-    tls,
-    host,
-    port,
-    version,
-    readiness = [],
-    random = Math.random,
-    commonNameOf,
-    origin,
-    checkpoints,
-    revocations,
-    isOurs,
-    lapsedWindowMs = 0,
-    connectionLimits,
-    connectionTimes,
-    flowLimits,
-  } = needs
-  /** For lines that a client can cause. Those of strangers and of busy clients hide no errors. */
+  const { clock, log, registry, tls, host, port, revocations, isOurs, connectionLimits, connectionTimes } = needs
+  /** For lines that a client can cause. Each has its own limit, so that none of them hides the others. */
   const limited = limitLog(log, clock)
   const connectionLog = limitLog(log, clock, { linesInTotal: 30 })
   const flowLog = limitLog(log, clock, { linesPerKey: 1, linesInTotal: 30 })
   const closing = new AbortController()
-  setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many is no leak
-  const requests: RequestNeeds = {
+  setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many are no leak
+
+  const listener = httpsListener({ tls, host, port, times: connectionTimes, clock, log }, (incoming, outgoing) => {
+    limitedConnections.answering(incoming.socket, outgoing)
+    void httpExchange(incoming, outgoing, exchange)
+  })
+  const { server } = listener
+  const limits = { ...defaultConnectionLimits, ...connectionLimits }
+  const limitedConnections = limitConnections(server, { limits, registry, log: connectionLog })
+  readAsStreams(server)
+  const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
+  const exchange = {
+    requests: requestNeeds(needs, limited, flowLog),
+    certificateOf: connections.certificateOf,
+    counters: requestCounters(registry),
+    slow: slowReaders(clock, registry),
+    log,
+    limited,
+    closing: closing.signal,
+  }
+
+  return {
+    listen: listener.listen,
+    renew(next) {
+      listener.renew(next)
+      if (isOurs !== undefined) connections.authoritiesChanged()
+    },
+    async run(signal) {
+      await aborted(signal)
+      closing.abort()
+      await listener.close()
+      for (const one of [limited, connectionLog, flowLog]) one.close()
+    },
+  }
+}
+
+/** What a request needs to be answered, the same for all of them. */
+function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
+  const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
+  const { kinds, events, usage, log, version, commonNameOf, origin, checkpoints, revocations } = needs
+  return {
     store,
     kinds,
     events,
@@ -124,73 +132,4 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
     readiness: [checkWithin('store', () => store.version(), clock, healthMs), ...readiness],
   }
-  const server = createServer(
-    {
-      ...secureContext(tls),
-      requestCert: true,
-      rejectUnauthorized: false, // bearer tokens come without a certificate: each request is judged by itself
-      maxHeaderSize: maxHeaderBytes,
-      ...defaultConnectionTimes,
-      ...connectionTimes,
-    },
-    (incoming, outgoing) => {
-      limitedConnections.answering(incoming.socket, outgoing)
-      void httpExchange(incoming, outgoing, exchange)
-    },
-  )
-  const limits = { ...defaultConnectionLimits, ...connectionLimits }
-  const limitedConnections = limitConnections(server, { limits, registry, log: connectionLog })
-  readAsStreams(server)
-  const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
-  const { certificateOf } = connections
-  const exchange = {
-    requests,
-    certificateOf,
-    counters: requestCounters(registry),
-    slow: slowReaders(clock, registry),
-    log,
-    limited,
-    closing: closing.signal,
-  }
-
-  return {
-    listen: () =>
-      new Promise((resolve, reject) => {
-        const refuse = (cause: Error) => reject(new Error(`Cannot listen on ${host}:${port}`, { cause }))
-        server.once('error', refuse)
-        server.listen(port, host, () => {
-          server.off('error', refuse)
-          server.on('error', (error) => log.error('API listener failed', { error }))
-          resolve({ port: (server.address() as AddressInfo).port })
-        })
-      }),
-    renew(next) {
-      server.setSecureContext(secureContext(next))
-      if (isOurs !== undefined) connections.authoritiesChanged()
-    },
-    async run(signal) {
-      await aborted(signal)
-      closing.abort()
-      await closed(server, clock)
-      for (const one of [limited, connectionLog, flowLog]) one.close()
-    },
-  }
-}
-
-function secureContext({ certificate, key, ca }: ServerTls) {
-  return { cert: chainOf(certificate, ca), key, ca, minVersion: 'TLSv1.2' } as const
-}
-
-function chainOf(certificate: string, ca: string): string {
-  return certificate.includes(ca.trim()) ? certificate : `${certificate.trimEnd()}\n${ca}`
-}
-
-async function closed(server: Server, clock: Clock): Promise<void> {
-  const over = new AbortController()
-  const ended = new Promise<void>((resolve) => server.close(() => resolve()))
-  server.closeIdleConnections()
-  await Promise.race([ended, clock.sleep(closingMs, over.signal)])
-  over.abort()
-  server.closeAllConnections()
-  await ended
 }

@@ -1,0 +1,82 @@
+/** The port of the API: its TLS settings, and the order in which it opens and closes. */
+import type { RequestListener } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type ConnectionTimes, defaultConnectionTimes } from './connection-limits.ts'
+
+/** PEM. `certificate` is the server's own. Client certificates issued by one of `ca` are trusted. */
+export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
+
+export type HttpsListenerNeeds = {
+  readonly tls: ServerTls
+  readonly host: string
+  /** 0: the system picks. */
+  readonly port: number
+  readonly times: Partial<ConnectionTimes> | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface HttpsListener {
+  /** For those that limit and count its connections. */
+  readonly server: Server
+  /** Opens the port. Rejects when it is in use or not permitted. */
+  listen(): Promise<{ readonly port: number }>
+  /** New connections use these keys and certificates. */
+  renew(tls: ServerTls): void
+  /** Accepts no more connections and resolves when all are closed: after `closingMs` those that are left are cut. */
+  close(): Promise<void>
+}
+
+const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is part of the address
+const closingMs = 5000
+
+export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListener): HttpsListener {
+  const { tls, host, port, times, clock, log } = needs
+  const server = createServer(
+    {
+      ...secureContext(tls),
+      requestCert: true,
+      rejectUnauthorized: false, // bearer tokens come without a certificate: each request is authenticated by itself
+      maxHeaderSize: maxHeaderBytes,
+      ...defaultConnectionTimes,
+      ...times,
+    },
+    onRequest,
+  )
+  return {
+    server,
+    listen: () =>
+      new Promise((resolve, reject) => {
+        const fail = (cause: Error) => reject(new Error(`Cannot listen on ${host}:${port}`, { cause }))
+        server.once('error', fail)
+        server.listen(port, host, () => {
+          server.off('error', fail)
+          server.on('error', (error) => log.error('API listener failed', { error }))
+          resolve({ port: (server.address() as AddressInfo).port })
+        })
+      }),
+    renew: (next) => server.setSecureContext(secureContext(next)),
+    close: () => closed(server, clock),
+  }
+}
+
+function secureContext({ certificate, key, ca }: ServerTls) {
+  return { cert: chainOf(certificate, ca), key, ca, minVersion: 'TLSv1.2' } as const
+}
+
+function chainOf(certificate: string, ca: string): string {
+  return certificate.includes(ca.trim()) ? certificate : `${certificate.trimEnd()}\n${ca}`
+}
+
+async function closed(server: Server, clock: Clock): Promise<void> {
+  const over = new AbortController()
+  const ended = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  await Promise.race([ended, clock.sleep(closingMs, over.signal)])
+  over.abort()
+  server.closeAllConnections()
+  await ended
+}
