@@ -2,14 +2,14 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { administrator } from '../api/identity.ts'
-import { newKey } from '../certs/authority.ts'
-import { createCSR } from '../certs/csr.ts'
-import { fakeClock } from '../daemon/testing/fake-clock.ts'
-import { quietLog } from '../daemon/testing/quiet-log.ts'
-import { readKubeconfig } from './kubeconfig.ts'
+import { administrator } from '../../api/identity.ts'
+import { newKey } from '../../certs/authority.ts'
+import { createCSR } from '../../certs/csr.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { readKubeconfig } from '../kubeconfig.ts'
+import { isOlderThanStore } from '../store/store-mark.ts'
 import { openOwnCertificates } from './own-certificates.ts'
-import { isOlderThanStore } from './store/store-mark.ts'
 
 const dayMs = 24 * 3600_000
 
@@ -28,7 +28,7 @@ test('certificates are renewed in time, and who uses them is told', async (t) =>
 test('a controller that starts in 1970 goes on with what it has, and makes everything anew when its clock is set', async (t) => {
   const { clock, open, log } = aController(
     t,
-    'Certificates are made when the clock is right; the server goes on with the one it has',
+    'Clock is wrong: the server uses its last certificate until the clock is set',
   )
   const rightMs = clock.wallMs()
   const before = (await open()).tls()
@@ -91,10 +91,7 @@ test('a key and a certificate that a power cut left unlike are not gone on with'
 })
 
 test('an administrator whose certificate was revoked finds another one', async (t) => {
-  const { clock, open, revoke } = aController(
-    t,
-    'The certificate of administrators was revoked; there is another kubeconfig',
-  )
+  const { clock, open, revoke } = aController(t, 'Administrator certificate was revoked; the kubeconfig has a new one')
   const own = await open()
   await own.revoked()
   t.ok((await own.administratorSinceMs()) < clock.wallMs())
