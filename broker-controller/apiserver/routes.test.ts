@@ -35,6 +35,13 @@ test('watch=true makes a list a watch', async (t) => {
   t.same(routed('GET', '/api/v1/nodes', new URLSearchParams('watch=false')), ['list', 'nodes', '', '', ''])
 })
 
+test('a path that ends with a slash is the path without it', async (t) => {
+  t.match(routed('GET', '/version/'), { kind: 'path', path: '/version' })
+  t.match(routed('GET', '/healthz/'), { kind: 'path', path: '/healthz' })
+  t.match(routed('GET', '/'), { kind: 'path', path: '/' })
+  t.same(routed('GET', '/api/v1/nodes/'), ['list', 'nodes', '', '', ''])
+})
+
 test('names may hold any character, encoded', async (t) => {
   const csr = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
   t.match(routed('GET', `${csr}/system%3Anode%2Fa`), { 3: 'system:node/a' })

@@ -17,7 +17,7 @@ export function routeOf(method: string, path: string, query: URLSearchParams, ki
   const usage = usageRouteOf(method, names)
   if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
   const place = placeOf(names, kinds)
-  if (place === undefined) return { kind: 'path', verb: pathVerb(method), path }
+  if (place === undefined) return { kind: 'path', verb: pathVerb(method), path: withoutEndSlash(path) }
   const verb = verbOf(method, place.name !== '', query)
   if (verb === undefined || !isAllowed(verb, place)) return { kind: 'not-allowed', path }
   return { kind: 'resource', verb, ...place }
@@ -70,6 +70,11 @@ function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place
   if (verb === 'create' && name !== '') return false
   const acrossNamespaces = resource.namespaced && namespace === ''
   return !acrossNamespaces || verb === 'list' || verb === 'watch'
+}
+
+/** `/version/` is `/version`: older Go clients append the slash. */
+function withoutEndSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
 }
 
 function pathVerb(method: string): string {

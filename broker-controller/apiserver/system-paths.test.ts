@@ -27,6 +27,15 @@ test('readyz is ok when every check passes; until then it lists each check', asy
   t.match(await get('/livez', [broken]), { code: 200 }, 'not being ready is no reason to be restarted')
 })
 
+test('one check by its path, and all but those that the query excludes', async (t) => {
+  const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
+  t.match(await get('/readyz/ping', [broken]), { code: 200, text: 'ok' })
+  t.match(await get('/readyz/broker', [broken]), { code: 500, text: /^\[-\]broker failed/ })
+  t.match(await get('/readyz?exclude=broker', [broken]), { code: 200, text: 'ok' })
+  await t.rejects(get('/readyz/store', [broken]), { code: 404 })
+  t.match(await get('/healthz/ping'), { code: 200, text: 'ok' })
+})
+
 test('a check that does not answer in time has failed', async (t) => {
   const clock = fakeClock()
   const asked = get('/readyz', [checkWithin('store', () => new Promise(() => undefined), clock, 2000)])

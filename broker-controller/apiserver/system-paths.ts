@@ -47,6 +47,8 @@ async function answerAt(
   accept: string | undefined,
   needs: SystemNeeds,
 ): Promise<ApiResponse | undefined> {
+  const [, endpoint = '', one] = /^\/(healthz|livez|readyz)(?:\/([^/]+))?$/.exec(path) ?? []
+  if (endpoint !== '') return healthAnswer(endpoint, endpoint === 'readyz' ? needs.readiness : [], one, query)
   switch (path) {
     case '/':
       return objectAnswer({
@@ -61,11 +63,6 @@ async function answerAt(
       })
     case '/version':
       return objectAnswer(versionInfo())
-    case '/healthz':
-    case '/livez':
-      return healthAnswer(path.slice(1), [], query)
-    case '/readyz':
-      return healthAnswer('readyz', needs.readiness, query)
     case '/metrics': {
       const { text, contentType } = await needs.metrics()
       return { kind: 'text', code: 200, text, contentType }
@@ -96,12 +93,21 @@ function versionInfo() {
   }
 }
 
+/**
+ * All checks but those that the query excludes, or the one that the path names; undefined: there is no such check
+ * (staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go).
+ */
 async function healthAnswer(
   endpoint: string,
   checks: readonly ReadinessCheck[],
+  one: string | undefined,
   query: URLSearchParams,
-): Promise<ApiResponse> {
-  const results = await Promise.all([{ name: 'ping', check: async () => undefined }, ...checks].map(resultOf))
+): Promise<ApiResponse | undefined> {
+  const all = [{ name: 'ping', check: async () => undefined }, ...checks]
+  const excluded = new Set(query.getAll('exclude'))
+  const chosen = all.filter(({ name }) => (one === undefined ? !excluded.has(name) : name === one))
+  if (one !== undefined && chosen.length === 0) return undefined
+  const results = await Promise.all(chosen.map(resultOf))
   const failed = results.filter(({ problem }) => problem !== undefined)
   if (failed.length === 0 && !query.has('verbose')) return textAnswer('ok')
   const lines = results.map(({ name, problem }) =>

@@ -16,7 +16,7 @@ test('a body that cannot be parsed is rejected with the reason', async (t) => {
   const post = (body: unknown, type?: string) =>
     ask('POST', configMapsPath, { body, ...(type !== undefined && { type }) })
   t.match(await post('{'), { code: 400, body: { reason: 'BadRequest' } })
-  t.match(await post({ metadata: { name: 'a' } }), { code: 400, body: { message: /Object 'Kind' is missing/ } })
+  t.match(await post([]), { code: 400, body: { message: /the body must be an object/ } })
   t.match(await post({ ...sentMap(), kind: 'Secret' }), {
     code: 400,
     body: { message: /cannot be handled as a ConfigMap/ },
@@ -33,6 +33,24 @@ test('a body that cannot be parsed is rejected with the reason', async (t) => {
   t.match(await ask('POST', podsPath, { body: sentPod('web', { containers: [] }) }), {
     code: 422,
     body: { details: { kind: 'Pod', causes: [{ field: 'spec.containers' }] } },
+  })
+})
+
+test('a body that leaves out kind and apiVersion is read as the object of the path', async (t) => {
+  const { ask } = await anApi(t)
+  const whole = { kind: 'ConfigMap', apiVersion: 'v1' }
+  t.match(await ask('POST', configMapsPath, { body: { metadata: { name: 'a' } } }), { code: 201, body: whole })
+  t.match(await ask('POST', configMapsPath, { body: { kind: '', apiVersion: '', metadata: { name: 'b' } } }), {
+    code: 201,
+    body: whole,
+  })
+  t.match(await ask('PUT', `${configMapsPath}/a`, { body: { metadata: { name: 'a' }, data: { x: '1' } } }), {
+    code: 200,
+    body: { ...whole, data: { x: '1' } },
+  })
+  t.match(await ask('POST', configMapsPath, { body: { apiVersion: 'apps/v1', metadata: { name: 'c' } } }), {
+    code: 400,
+    body: { message: /a ConfigMap in version "apps\/v1", not a ConfigMap in version "v1"/ },
   })
 })
 

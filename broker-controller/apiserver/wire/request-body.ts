@@ -84,9 +84,10 @@ function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
 }
 
 export function readObject(resource: Resource, input: unknown, validation: FieldValidation): Read<AnyObject> {
-  refuseOtherKind(resource, input)
-  const decoded = decode(resource.schema, input)
-  if (!decoded.ok) throw invalidObject(resource, nameIn(input), decoded.problems)
+  const typed = withTypeOf(resource, input)
+  refuseOtherKind(resource, typed)
+  const decoded = decode(resource.schema, typed)
+  if (!decoded.ok) throw invalidObject(resource, nameIn(typed), decoded.problems)
   // Every schema of a row is one of an object with metadata.
   const value = decoded.value as AnyObject
   return { value, warnings: judged(resource, decoded.unknownFields, validation) }
@@ -110,12 +111,22 @@ export function readAs<const S extends TSchema>(schema: S, kind: string, input: 
   throw invalidObject({ kind, group: '' }, nameIn(input), decoded.problems)
 }
 
+/**
+ * The kind and the version that the body leaves out are those of the path: typed clients send none (gvkWithDefaults in
+ * staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json/json.go).
+ */
+function withTypeOf(resource: Resource, input: unknown): unknown {
+  if (!isObject(input)) return input
+  const { apiVersion = '', kind = '' } = input
+  if (apiVersion !== '' && kind !== '') return input
+  return { ...input, apiVersion: apiVersion || apiVersionOf(resource), kind: kind || resource.kind }
+}
+
 function refuseOtherKind(resource: Resource, input: unknown): void {
-  const { apiVersion, kind } = isObject(input) ? input : {}
+  if (!isObject(input)) throw new ApiError('BadRequest', `${cannotBe(resource)}: the body must be an object`)
+  const { apiVersion, kind } = input
   const wanted = apiVersionOf(resource)
   if (apiVersion === wanted && kind === resource.kind) return
-  if (kind === undefined || kind === '')
-    throw new ApiError('BadRequest', "Object 'Kind' is missing in the body of the request")
   const because = `the object is a ${clipped(String(kind))} in version ${quoted(apiVersion ?? '')}, not a ${resource.kind} in version "${wanted}"`
   throw new ApiError('BadRequest', `${cannotBe(resource)}: ${because}`)
 }
