@@ -76,3 +76,18 @@ test('only a few paths are served beside the resources', async (t) => {
   t.match(await ask('POST', '/version'), { code: 405, body: { reason: 'MethodNotAllowed' } })
   t.match(await ask('GET', '/'), { body: { paths: /./ } })
 })
+
+test('an answer is YAML for a client that accepts that first, its errors too; a watch is not', async (t) => {
+  const { ask } = await anApi(t)
+  const form = async (path: string, accept: string) => {
+    const { encoding, code } = await ask('GET', path, { accept })
+    return [code, encoding]
+  }
+  t.same(await form('/api/v1/nodes', 'application/yaml'), [200, 'yaml'])
+  t.same(await form('/version', 'application/yaml'), [200, 'yaml'])
+  t.same(await form('/api/v1/nodes', 'application/json, application/yaml'), [200, 'json'])
+  t.same(await form('/api/v1/nodes', '*/*'), [200, 'json'])
+  t.same(await form('/api/v1/nodes/pi-1', 'application/yaml'), [404, 'yaml'])
+  t.same(await form('/api/v1/nodes', 'text/html'), [406, 'json'])
+  t.same(await form('/api/v1/nodes?watch=true', 'application/yaml'), [406, 'yaml'])
+})

@@ -20,6 +20,7 @@ import type { ResourceNeeds, ResourceRequest } from './handlers/strategy.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
+import { answerEncoding } from './wire/content-negotiation.ts'
 import { errorAnswer, methodNotAllowed } from './wire/status-errors.ts'
 
 export type ApiRequest = {
@@ -70,7 +71,8 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     user = identity.user
     admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isWatch)
     await permit(identity, route, request, needs.store)
-    return { answer: await answerTo(route, identity, measured(request, admission), needs), route, user, admission }
+    const answer = encoded(await answerTo(route, identity, measured(request, admission), needs), request)
+    return { answer, route, user, admission }
   } catch (error) {
     if (!isApiError(error)) {
       const { method, path } = request
@@ -78,8 +80,15 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
       if (needs.limited === undefined) needs.log.error('Request failed', facts)
       else needs.limited.error(user, 'Request failed', facts)
     }
-    return { answer: errorAnswer(error), route, user, admission }
+    return { answer: encoded(errorAnswer(error), request), route, user, admission }
   }
+}
+
+/** The answer in the text that the client accepts. An answer with a content type of its own has no other. */
+function encoded(answer: ApiResponse, { headers }: ApiRequest): ApiResponse {
+  if (answer.kind !== 'object' || answer.contentType !== undefined) return answer
+  const encoding = answerEncoding(oneOf(headers['accept']))
+  return encoding === 'json' ? answer : { ...answer, encoding }
 }
 
 /** The request, whose body counts against its share once it is read. */

@@ -18,6 +18,7 @@ export type Got = {
   readonly body: Document
   readonly warnings: readonly string[]
   readonly retryAfterSeconds?: number | undefined
+  readonly encoding: 'json' | 'yaml'
 }
 /** The events of a watch, until `signal` aborts. */
 export type Watch = (path: string, signal: AbortSignal) => AsyncGenerator<Document>
@@ -103,8 +104,8 @@ export async function anApi(
     if (answer.kind === 'stream' || answer.kind === 'pieces') throw new Error('a stream')
     const document =
       answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
-    const { warnings = [], retryAfterSeconds } = answer.kind === 'object' ? answer : {}
-    return { code: answer.code, body: document, warnings, retryAfterSeconds }
+    const { warnings = [], retryAfterSeconds, encoding = 'json' } = answer.kind === 'object' ? answer : {}
+    return { code: answer.code, body: document, warnings, retryAfterSeconds, encoding }
   }
   const watch: Watch = async function* (target, signal) {
     const [path = '', query = ''] = target.split('?')

@@ -4,7 +4,7 @@ import { clipped } from '../../../api/problem.ts'
 import type { Resource } from '../../../api/resources.ts'
 import type { Facts } from '../../../daemon/log.ts'
 import type { AnyStored, ObjectKey } from '../../store/store.ts'
-import { answerForm } from '../wire/content-negotiation.ts'
+import { answerForm, watchForm } from '../wire/content-negotiation.ts'
 import type { Wish } from './representation.ts'
 import type { ResourceNeeds, ResourceRequest, ResourceRoute } from './strategy.ts'
 
@@ -26,10 +26,11 @@ export async function presentObject({ route }: ResourceRequest, { store }: Resou
 }
 
 /** The form of the answer that the client accepts. */
-export function wishOf({ accept, query }: ResourceRequest, { clock }: ResourceNeeds): Wish {
+export function wishOf({ route, accept, query }: ResourceRequest, { clock }: ResourceNeeds): Wish {
   const asked = query.get('includeObject')
   const includeObject = asked === 'Object' || asked === 'None' ? asked : 'Metadata'
-  return { form: answerForm(accept), includeObject, nowMs: clock.wallMs() }
+  const form = route.verb === 'watch' ? watchForm(accept) : answerForm(accept)
+  return { form, includeObject, nowMs: clock.wallMs() }
 }
 
 /** 403 for a user who has the permission in general, but not for this object. */

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { clipped } from '../../../api/problem.ts'
 import { jsonPieces } from '../../store/object-json.ts'
 import type { ApiResponse } from '../wire/answers.ts'
+import { yamlPieces } from '../wire/yaml-answer.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
 /** Longer answers are written in slices, each when the one before was taken. */
@@ -20,10 +21,14 @@ export async function writeAnswer(
   outgoing.setHeader('Cache-Control', 'no-cache, private')
   switch (answer.kind) {
     case 'object': {
-      outgoing.setHeader('Content-Type', answer.contentType ?? 'application/json')
+      outgoing.setHeader(
+        'Content-Type',
+        answer.contentType ?? (answer.encoding === 'yaml' ? 'application/yaml' : 'application/json'),
+      )
       if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
       if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
-      return writeJson(outgoing, answer.code, answer.body, headOnly, signal, slow)
+      const pieces = answer.encoding === 'yaml' ? yamlPieces(answer.body) : jsonPieces(answer.body, sliceBytes)
+      return writePieces(outgoing, answer.code, pieces, headOnly, signal, slow)
     }
     case 'text':
       outgoing.setHeader('Content-Type', answer.contentType)
@@ -44,23 +49,23 @@ export async function writeAnswer(
 }
 
 /** A long list is serialised piece by piece, each when the one before was taken: other requests have their turn in between. */
-async function writeJson(
+async function writePieces(
   outgoing: ServerResponse,
   code: number,
-  body: unknown,
+  pieces: Iterable<string>,
   headOnly: boolean,
   signal: AbortSignal,
   slow: SlowReaders,
 ): Promise<void> {
   if (headOnly) {
     let length = 1 // the end of the line
-    for (const piece of jsonPieces(body)) length += Buffer.byteLength(piece)
+    for (const piece of pieces) length += Buffer.byteLength(piece)
     outgoing.writeHead(code, { 'Content-Length': length })
     outgoing.end()
     return
   }
   let last: string | undefined
-  for (const piece of jsonPieces(body, sliceBytes)) {
+  for (const piece of pieces) {
     if (last !== undefined) {
       if (!outgoing.headersSent) outgoing.writeHead(code)
       // A server that closes finishes it: a part of a list with a regular end would look complete to HTTP.

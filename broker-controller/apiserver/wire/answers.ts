@@ -1,4 +1,5 @@
 /** What a request is answered with, before it becomes bytes. */
+import type { AnswerEncoding } from './content-negotiation.ts'
 
 export type ApiResponse =
   | {
@@ -6,6 +7,8 @@ export type ApiResponse =
       readonly code: number
       readonly body: unknown
       readonly contentType?: string
+      /** undefined: JSON. */
+      readonly encoding?: AnswerEncoding
       /** Warning headers (RFC 9110): kubectl prints each on a line. */
       readonly warnings?: readonly string[]
       /** The client may ask again then; client libraries do so by themselves. */

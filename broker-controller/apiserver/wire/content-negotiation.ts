@@ -3,19 +3,53 @@ import { ApiError } from '../../../api/api-error.ts'
 
 export type AnswerForm = 'object' | 'table' | 'metadata'
 
-/** The first form in `Accept` that we can write, which is JSON always. NotAcceptable when there is none. */
+/** In which text an answer is written. */
+export type AnswerEncoding = 'json' | 'yaml'
+
+/** The form of the first clause of `Accept` that can be written. NotAcceptable when there is none. */
 export function answerForm(accept: string | undefined): AnswerForm {
-  for (const clause of (accept ?? '*/*').split(',')) {
+  const chosen = chosenClause(accept)
+  if (chosen !== undefined) return chosen.form
+  throw notAcceptable(['application/json', 'application/yaml'])
+}
+
+/** The text of the first clause of `Accept` that can be written. Errors of clients that accept neither are JSON. */
+export function answerEncoding(accept: string | undefined): AnswerEncoding {
+  return chosenClause(accept)?.encoding ?? 'json'
+}
+
+/** As answerForm, for a watch: its events are JSON, as in Kubernetes, which has no stream of YAML documents. */
+export function watchForm(accept: string | undefined): AnswerForm {
+  const chosen = chosenClause(accept, ['json'])
+  if (chosen !== undefined) return chosen.form
+  throw notAcceptable(['application/json'])
+}
+
+function notAcceptable(types: readonly string[]): ApiError {
+  return new ApiError('NotAcceptable', `only the following media types are accepted: ${types.join(', ')}`)
+}
+
+function chosenClause(accept: string | undefined, encodings: readonly AnswerEncoding[] = ['json', 'yaml']) {
+  for (const clause of (accept || '*/*').split(',')) {
     const { type, parameters } = mediaType(clause)
-    if (!isJson(type)) continue
-    const as = parameters.get('as')
-    if (as === undefined) return 'object'
-    if (parameters.get('g') !== 'meta.k8s.io') continue
-    if (as === 'Table') return 'table'
-    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return 'metadata'
+    const encoding = encodingOf(type)
+    const form = formOf(parameters)
+    if (encoding !== undefined && encodings.includes(encoding) && form !== undefined) return { encoding, form }
   }
-  const message = 'only the following media types are accepted: application/json'
-  throw new ApiError('NotAcceptable', message)
+  return undefined
+}
+
+function encodingOf(type: string): AnswerEncoding | undefined {
+  if (isJson(type)) return 'json'
+  return type === 'application/yaml' ? 'yaml' : undefined
+}
+
+function formOf(parameters: ReadonlyMap<string, string>): AnswerForm | undefined {
+  const as = parameters.get('as')
+  if (as === undefined) return 'object'
+  if (parameters.get('g') !== 'meta.k8s.io') return undefined
+  if (as === 'Table') return 'table'
+  return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'metadata' : undefined
 }
 
 /** Does the client name JSON itself, before anything else? */
