@@ -36,12 +36,20 @@ export class ApiError extends Error {
   readonly reason: StatusReason
   readonly code: number
   readonly details: StatusDetails | undefined
+  /** With Expired: the token that continues the list with what is there now. */
+  readonly continueToken: string | undefined
 
-  constructor(reason: StatusReason, message: string, details?: StatusDetails, options?: { cause?: unknown }) {
+  constructor(
+    reason: StatusReason,
+    message: string,
+    details?: StatusDetails,
+    options: { readonly cause?: unknown; readonly continueToken?: string } = {},
+  ) {
     super(message, options)
     this.reason = reason
     this.code = reasonCodes[reason]
     this.details = details
+    this.continueToken = options.continueToken
   }
 }
 

@@ -1,6 +1,8 @@
 import { test } from 'tap'
+import { type ApiError, isApiError } from '../../../api/api-error.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { podStrategy } from '../kinds/pod.ts'
+import { statusOf } from '../wire/status-errors.ts'
 import { exactFields, pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
 
 const query = (text: string) => new URLSearchParams(text)
@@ -30,18 +32,50 @@ test('the equality requirements of a field selector are parsed before the read',
 })
 
 test('a long list comes in pages, all of them with the version of the first', async (t) => {
-  const first = pageOfList(pods, '7', pageOf(query('limit=2')), true)
+  const page = (text: string, version: string, isEverything = true) =>
+    pageOfList(pods, { resourceVersion: version, nowMs: 1000 }, pageOf(query(text), 1000), isEverything)
+  const first = page('limit=2', '7')
   t.same(names(first.items), ['a', 'b'])
   t.match(first.metadata, { resourceVersion: '7', remainingItemCount: 3 })
-  const second = pageOfList(pods, '9', pageOf(query(`limit=2&continue=${first.metadata.continue}`)), false)
+  const second = page(`limit=2&continue=${first.metadata.continue}`, '9', false)
   t.same(names(second.items), ['c', 'd'])
   t.match(second.metadata, { resourceVersion: '7', remainingItemCount: undefined })
-  const last = pageOfList(pods, '9', pageOf(query(`limit=2&continue=${second.metadata.continue}`)), true)
+  const last = page(`limit=2&continue=${second.metadata.continue}`, '9')
   t.same(names(last.items), ['e'])
   t.same(last.metadata, { resourceVersion: '7' })
-  t.throws(() => pageOf(query('continue=nonsense')), { code: 400 })
-  t.throws(() => pageOf(query('limit=-1')), { code: 400 })
+  for (const wrong of [
+    'continue=nonsense',
+    'limit=-1',
+    'continue=WzEsMl0',
+    `resourceVersion=7&continue=${first.metadata.continue}`,
+  ]) {
+    t.throws(() => pageOf(query(wrong), 1000), { code: 400 }, wrong)
+  }
 })
+
+test('a list expires after five minutes; the token of the error continues with what is there then', async (t) => {
+  const list = (text: string, version: string, nowMs: number) =>
+    pageOfList(pods, { resourceVersion: version, nowMs }, pageOf(query(text), nowMs), true)
+  const first = list('limit=2', '7', 0)
+  const second = list(`limit=1&continue=${first.metadata.continue}`, '8', 200_000)
+  const expired = errorOf(() => pageOf(query(`limit=1&continue=${second.metadata.continue}`), 300_001))
+  t.match(expired, { code: 410, reason: 'Expired', continueToken: /./ })
+  t.match(statusOf(expired), { metadata: { continue: expired?.continueToken ?? '' } })
+  const rest = list(`limit=1&continue=${expired?.continueToken}`, '9', 600_000)
+  t.same(names(rest.items), ['d'], 'after the last object that was delivered')
+  t.match(rest.metadata, { resourceVersion: '9', remainingItemCount: 1 })
+  const end = list(`limit=1&continue=${rest.metadata.continue}`, '11', 700_000)
+  t.same([names(end.items), end.metadata], [['e'], { resourceVersion: '9' }])
+})
+
+function errorOf(run: () => unknown): ApiError | undefined {
+  try {
+    run()
+  } catch (error) {
+    if (isApiError(error)) return error
+  }
+  return undefined
+}
 
 test('a watch begins at the resourceVersion of the request', async (t) => {
   const start = (text: string) => watchStart(query(text), '5')

@@ -47,26 +47,57 @@ export type Page = {
   readonly after: Continue | undefined
 }
 
-/** The last object of a page, and the version of the list when its first page was given. */
-export type Continue = { readonly version: string; readonly namespace: string; readonly name: string }
+/**
+ * The last object of a page, and the list that it is a page of: the version when the first page was given, and that
+ * time. `version` is '' after the list has expired: the next page begins a list of its own.
+ */
+export type Continue = {
+  readonly version: string
+  readonly sinceMs: number
+  readonly namespace: string
+  readonly name: string
+}
 
-export function pageOf(query: URLSearchParams): Page {
+/** After five minutes etcd compacts the versions of a Kubernetes API server, and its lists expire (--etcd-compaction-interval). */
+const longestListMs = 5 * 60_000
+
+/** Which page the query asks for. BadRequest where it cannot be understood, Expired where the first page is too old. */
+export function pageOf(query: URLSearchParams, nowMs: number): Page {
   const limit = Number(query.get('limit') || '0')
   if (!Number.isInteger(limit) || limit < 0) throw new ApiError('BadRequest', 'limit: must be a number of objects')
   const token = query.get('continue')
-  return { limit, after: token ? parseContinue(token) : undefined }
+  if (!token) return { limit, after: undefined }
+  if (query.get('resourceVersion')) {
+    throw new ApiError('BadRequest', 'specifying resource version is not allowed when using continue')
+  }
+  const after = parseContinue(token)
+  const isExpired = after.version !== '' && Math.abs(nowMs - after.sinceMs) > longestListMs
+  if (isExpired) throw expiredList({ ...after, version: '' })
+  return { limit, after }
 }
 
-function formatContinue({ version, namespace, name }: Continue): string {
-  return Buffer.from(JSON.stringify([version, namespace, name])).toString('base64url')
+function expiredList(after: Continue): ApiError {
+  const message =
+    'The provided continue parameter is too old to display a consistent list result. You can start a new list without the ' +
+    'continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with ' +
+    'the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the ' +
+    'first chunk was returned and now may show up in the list.'
+  return new ApiError('Expired', message, undefined, { continueToken: formatContinue(after) })
+}
+
+function formatContinue({ version, sinceMs, namespace, name }: Continue): string {
+  return Buffer.from(JSON.stringify([version, sinceMs, namespace, name])).toString('base64url')
 }
 
 function parseContinue(token: string): Continue {
   try {
     const parts: unknown = JSON.parse(Buffer.from(token, 'base64url').toString())
-    if (Array.isArray(parts) && parts.every((part) => typeof part === 'string')) {
-      const [version = '', namespace = '', name = ''] = parts
-      return { version, namespace, name }
+    if (Array.isArray(parts)) {
+      const [version, sinceMs, namespace, name]: unknown[] = parts
+      const isName = typeof namespace === 'string' && typeof name === 'string'
+      if (typeof version === 'string' && /^\d*$/.test(version) && Number.isFinite(sinceMs) && isName) {
+        return { version, sinceMs: Number(sinceMs), namespace, name }
+      }
     }
   } catch {
     // The error follows.
@@ -89,11 +120,12 @@ export type PagedList = {
  */
 export function pageOfList(
   items: readonly AnyStored[],
-  resourceVersion: string,
+  { resourceVersion, nowMs }: { readonly resourceVersion: string; readonly nowMs: number },
   { limit, after }: Page,
   isEverything: boolean,
 ): PagedList {
-  const version = after?.version ?? resourceVersion
+  const goesOn = after !== undefined && after.version !== ''
+  const { version, sinceMs } = goesOn ? after : { version: resourceVersion, sinceMs: nowMs }
   const rest = after === undefined ? items : items.filter((object) => byPlace(object, { metadata: after }) > 0)
   if (limit === 0 || rest.length <= limit) return { items: rest, metadata: { resourceVersion: version } }
   const page = [...rest].sort(byPlace).slice(0, limit)
@@ -102,7 +134,7 @@ export function pageOfList(
     items: page,
     metadata: {
       resourceVersion: version,
-      continue: formatContinue({ version, namespace, name }),
+      continue: formatContinue({ version, sinceMs, namespace, name }),
       // With a selector Kubernetes cannot count what is left, and leaves the field out.
       ...(isEverything && { remainingItemCount: rest.length - limit }),
     },

@@ -18,7 +18,8 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
   const { route, query } = request
   const wish = wishOf(request, needs)
   const { matches, isEverything } = selectionOf(route.resource, query)
-  const page = pageOf(query)
+  const nowMs = needs.clock.wallMs()
+  const page = pageOf(query, nowMs)
   const { items, resourceVersion } = await needs.store.list(route.resource.id, route.namespace || undefined)
   if (query.get('resourceVersionMatch') === 'Exact' && query.get('resourceVersion') !== resourceVersion) {
     throw new ApiError(
@@ -27,7 +28,7 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
     )
   }
   const selected = isEverything ? items : items.filter(matches)
-  const { items: found, metadata } = pageOfList(selected, resourceVersion, page, isEverything)
+  const { items: found, metadata } = pageOfList(selected, { resourceVersion, nowMs }, page, isEverything)
   return objectAnswer(representList(route.resource, found, metadata, wish))
 }
 

@@ -5,7 +5,7 @@ import { type ApiResponse, objectAnswer } from './answers.ts'
 export type Status = {
   readonly kind: 'Status'
   readonly apiVersion: 'v1'
-  readonly metadata: Readonly<Record<string, never>>
+  readonly metadata: { readonly continue?: string }
   readonly status: 'Success' | 'Failure'
   readonly message?: string
   readonly reason?: StatusReason
@@ -18,11 +18,11 @@ export function statusOf(error: unknown): Status & { readonly code: number } {
   if (!(error instanceof ApiError)) {
     return statusOf(new ApiError('InternalError', 'Internal error occurred: the controller could not answer'))
   }
-  const { message, reason, details, code } = error
+  const { message, reason, details, code, continueToken } = error
   return {
     kind: 'Status',
     apiVersion: 'v1',
-    metadata: {},
+    metadata: continueToken === undefined ? {} : { continue: continueToken },
     status: 'Failure',
     message,
     reason,
