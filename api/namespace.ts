@@ -25,3 +25,6 @@ export const NamespaceSchema = object({
   ),
 })
 export type Namespace = Described<typeof NamespaceSchema>
+
+/** In `spec.finalizers`: the content of the namespace, which its deletion removes. */
+export const contentFinalizer = 'kubernetes'

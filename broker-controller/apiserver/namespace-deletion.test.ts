@@ -16,6 +16,7 @@ test('a namespace is deleted after its last pod', async (t) => {
     apiVersion: 'v1',
     kind: 'Namespace',
     metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/hold'] },
+    spec: { finalizers: ['kubernetes', 'example.com/data'] },
     status: { phase: 'Terminating' },
   })
   const pod = { namespace: 'team', name: 'web' }
@@ -26,11 +27,22 @@ test('a namespace is deleted after its last pod', async (t) => {
   t.match(await store.get('pods', pod), { metadata: { deletionGracePeriodSeconds: 30 } }, 'its node ends it')
   t.equal(await store.get('configmaps', { namespace: 'team', name: 'a' }), undefined)
   t.match(await store.get('namespaces', key), { metadata: { uid: namespace.metadata.uid } }, 'still there')
+  t.match((await store.get('namespaces', key))?.status?.conditions, [
+    {},
+    {},
+    {},
+    { type: 'NamespaceContentRemaining', message: 'Some resources are remaining: pods. has 1 resource instances' },
+    { type: 'NamespaceFinalizersRemaining', status: 'False' },
+  ])
   await store.delete('pods', pod)
   await clock.advance(5000)
   const held = await store.get('namespaces', key)
   if (held === undefined) return t.fail('its finalizer did not hold it')
   await store.update('namespaces', { ...held, metadata: { ...held.metadata, finalizers: [] } })
+  await clock.advance(5000)
+  const finalized = await store.get('namespaces', key)
+  if (finalized === undefined) return t.fail('the finalizer in its spec did not hold it')
+  await store.update('namespaces', { ...finalized, spec: { finalizers: ['kubernetes'] } })
   await clock.advance(5000)
   t.equal(await store.get('namespaces', key), undefined)
   t.match(await store.get('configmaps', { namespace: 'other', name: 'a' }), {}, 'others are left alone')

@@ -1,6 +1,8 @@
-/** A namespace that shall go: first everything in it, then itself. */
+/** Deletion of a namespace: first its content, then the namespace itself. */
 import { isApiError } from '../../api/api-error.ts'
-import type { Clock } from '../../daemon/clock.ts'
+import type { AnyObject } from '../../api/meta.ts'
+import { contentFinalizer, type Namespace } from '../../api/namespace.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type Controller, runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -8,7 +10,8 @@ import { workQueue } from '../../daemon/work-queue.ts'
 import { follow } from '../store/follow.ts'
 import type { Store } from '../store/store.ts'
 import { deleteOne } from './handlers/deleting.ts'
-import type { KindRegistry } from './handlers/strategy.ts'
+import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
+import { deletionStatus, type RemainingContent } from './namespace-status.ts'
 
 export type NamespaceDeletionNeeds = {
   readonly store: Store
@@ -18,8 +21,8 @@ export type NamespaceDeletionNeeds = {
   readonly log: Log
 }
 
-/** Pods take their grace period; then it is looked again. */
-const lookAgainMs = 1000
+/** Content that is left, such as pods within their grace period, is listed again after this time. */
+const pollMs = 1000
 
 export function namespaceDeletion(needs: NamespaceDeletionNeeds): Loop {
   const { clock, log } = needs
@@ -35,38 +38,57 @@ export function namespaceDeletion(needs: NamespaceDeletionNeeds): Loop {
   }
 }
 
-function emptier({ store, kinds, clock, log }: NamespaceDeletionNeeds): Controller {
+function emptier(needs: NamespaceDeletionNeeds): Controller {
+  const { store, log } = needs
   return {
     name: 'namespace-deletion',
     async reconcile(name) {
       const key = { namespace: '', name }
       const namespace = await store.get('namespaces', key)
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
-      if (await removeContents(name, { store, kinds, clock })) return { requeueAfterMs: lookAgainMs }
-      const { uid, resourceVersion, finalizers = [] } = namespace.metadata
-      if (finalizers.length > 0) return undefined // reconciled again when the last of them is removed
-      await store.delete('namespaces', key, { uid, resourceVersion })
+      const remaining = await removeContents(name, needs)
+      const status = deletionStatus(namespace.status, remaining, rfc3339(needs.clock.wallMs()))
+      if (status !== namespace.status) await store.updateStatus('namespaces', { ...namespace, status })
+      if (remaining.length > 0) return { requeueAfterMs: pollMs }
+      if (isHeld(namespace)) return undefined // reconciled again when the last finalizer is removed
+      await store.delete('namespaces', key, { uid: namespace.metadata.uid })
       log.info('Namespace removed', { namespace: name })
       return undefined
     },
   }
 }
 
-/** True while something is left. */
-async function removeContents(
+/** By finalizers other than that of its content. */
+function isHeld({ metadata, spec }: Namespace): boolean {
+  const others = (spec?.finalizers ?? []).filter((name) => name !== contentFinalizer)
+  return others.length > 0 || (metadata.finalizers ?? []).length > 0
+}
+
+/** Deletes what is in the namespace, pods first; returns what is left after that. */
+async function removeContents(namespace: string, needs: NamespaceDeletionNeeds): Promise<readonly RemainingContent[]> {
+  const kinds = needs.kinds.all.filter(({ namespaced }) => namespaced)
+  const left: RemainingContent[] = []
+  for (const kind of [...kinds.filter(({ id }) => id === 'pods'), ...kinds.filter(({ id }) => id !== 'pods')]) {
+    const objects = await removeKind(kind, namespace, needs)
+    if (objects.length > 0) left.push({ kind, finalizers: objects.map(({ metadata }) => metadata.finalizers ?? []) })
+  }
+  return left
+}
+
+/** The objects that are left. */
+async function removeKind(
+  kind: KindStrategy,
   namespace: string,
-  needs: Pick<NamespaceDeletionNeeds, 'store' | 'kinds' | 'clock'>,
-): Promise<boolean> {
-  let left = false
-  for (const resource of needs.kinds.all.filter(({ namespaced }) => namespaced)) {
-    const { items } = await needs.store.list(resource.id, namespace)
-    for (const { metadata } of items) {
-      try {
-        const { removed } = await deleteOne(resource, { key: { namespace, name: metadata.name } }, needs)
-        left ||= !removed
-      } catch (error) {
-        if (!isApiError(error, 'NotFound')) throw error
-      }
+  { store, clock }: NamespaceDeletionNeeds,
+): Promise<readonly AnyObject[]> {
+  const left: AnyObject[] = []
+  const { items } = await store.list(kind.id, namespace)
+  for (const { metadata } of items) {
+    try {
+      const { removed, object } = await deleteOne(kind, { key: { namespace, name: metadata.name } }, { store, clock })
+      if (!removed) left.push(object)
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error
     }
   }
   return left

@@ -26,10 +26,11 @@ export function prepareForCreate(kind: KindStrategy, object: AnyObject, facts: C
 
 /** `now` as it is stored in place of `old`. Throws ApiError Invalid. */
 export function prepareForUpdate(kind: KindStrategy, old: AnyObject, now: AnyObject, subresource = ''): AnyObject {
-  const kept = kind.prepareForUpdate?.(old, now) ?? now
+  const part = subresourceOf(kind, subresource)
+  const preparer = part?.access === 'update' && part.prepareForUpdate !== undefined ? part : kind
+  const kept = preparer.prepareForUpdate?.(old, now) ?? now
   const prepared = withDefaults(kind, { ...kept, metadata: serversMetadata(old.metadata, kept.metadata) })
   refuseLarge(prepared, kind.largestBytes)
-  const part = subresourceOf(kind, subresource)
   const validator = part?.access === 'update' && part.validateUpdate !== undefined ? part : kind
   refuse(kind, prepared, [
     ...metadataProblems(kind, prepared.metadata),

@@ -113,6 +113,8 @@ export type SubresourcePart<T> = {
   /** The stored object with this part as it is wanted. `now` is RFC 3339. */
   change(stored: T, wanted: T, now: string): AnyObject
   /** undefined: as for an update of the object. */
+  prepareForUpdate?(old: T, now: T): AnyObject
+  /** undefined: as for an update of the object. */
   validateUpdate?(old: T, now: T): readonly Problem[]
 }
 

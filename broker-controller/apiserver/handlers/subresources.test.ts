@@ -74,10 +74,16 @@ test('a certificate request is created by one user and approved by another', asy
   const path = `${csrs}/node-csr-1`
   t.match(await ask('GET', path, { as: machine }), { code: 200 })
   const verdict = { type: 'Approved', status: 'True', reason: 'ByHand' }
-  const approval = { type: patchTypes.merge, body: { status: { conditions: [verdict], certificate: 'Zm9yZ2Vk' } } }
+  const approval = {
+    type: patchTypes.merge,
+    body: { metadata: { annotations: { by: 'hand' } }, status: { conditions: [verdict], certificate: 'Zm9yZ2Vk' } },
+  }
   t.match(await ask('PATCH', `${path}/approval`, { ...approval, as: machine }), { code: 403 })
   const approved = await ask('PATCH', `${path}/approval`, approval)
-  t.match(approved.body, { status: { conditions: [{ ...verdict, lastUpdateTime: /Z$/ }], certificate: undefined } })
+  t.match(approved.body, {
+    metadata: { annotations: { by: 'hand' } },
+    status: { conditions: [{ ...verdict, lastUpdateTime: /Z$/ }], certificate: undefined },
+  })
   const signed = await ask('PATCH', `${path}/status`, {
     type: patchTypes.merge,
     body: { status: { conditions: [], certificate: 'c2lnbmVk' } },
@@ -89,4 +95,25 @@ test('a certificate request is created by one user and approved by another', asy
   t.match(await changed(both.conditions), { code: 422 })
   t.match(await changed([]), { code: 422, body: { message: /may not remove a condition of type "Approved"/ } })
   t.match(await changed([{ ...verdict, status: 'False' }]), { code: 422 })
+})
+
+test('finalize writes the finalizers of a namespace, and no other request does', async (t) => {
+  const { ask } = await anApi(t)
+  const path = '/api/v1/namespaces/team'
+  const created = await ask('POST', '/api/v1/namespaces', {
+    body: { metadata: { name: 'team' }, spec: { finalizers: [] } },
+  })
+  t.match(created.body, { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } })
+  const finalizers = ['kubernetes', 'example.com/data']
+  const body = { metadata: { name: 'team' }, spec: { finalizers } }
+  t.match((await ask('PUT', path, { body })).body, { spec: { finalizers: ['kubernetes'] } })
+  t.match(await ask('PUT', `${path}/finalize`, { body }), {
+    code: 200,
+    body: { spec: { finalizers }, status: { phase: 'Active' } },
+  })
+  t.same((await ask('PUT', path, { body: { metadata: { name: 'team' } } })).body['spec'], { finalizers })
+  t.match(await ask('PUT', `${path}/finalize`, { body: { ...body, spec: { finalizers: ['data'] } } }), {
+    code: 422,
+    body: { details: { causes: [{ field: 'spec.finalizers[0]' }] } },
+  })
 })

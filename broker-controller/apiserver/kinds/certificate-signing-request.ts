@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { authenticatedGroup } from '../../../api/identity.ts'
+import type { AnyObject } from '../../../api/meta.ts'
 import { pathSegmentProblem, qualifiedNameProblem } from '../../../api/names.ts'
 import {
   duplicate,
@@ -120,12 +121,8 @@ function requestChangeProblems(old: CertificateSigningRequest, now: CertificateS
   ]
 }
 
-/** A write to `…/approval`: the verdict and nothing else, whatever else the client sends along. */
-function approvalChange(
-  present: CertificateSigningRequest,
-  wanted: CertificateSigningRequest,
-  now: string,
-): CertificateSigningRequest {
+/** A write to `…/approval`: the conditions and the metadata, whatever else the client sends along. */
+function approvalChange(present: CertificateSigningRequest, wanted: CertificateSigningRequest, now: string): AnyObject {
   const conditions = (wanted.status?.conditions ?? []).map((condition) => ({
     lastUpdateTime: now,
     lastTransitionTime: now,
@@ -136,7 +133,7 @@ function approvalChange(
     const problem = forbidden('status.conditions', 'Approved and Denied conditions are mutually exclusive')
     throw invalidObject(resources.certificatesigningrequests, present.metadata.name ?? '', [problem])
   }
-  return { ...present, status: { ...present.status, conditions } }
+  return replaceStatus(withWrittenMetadata(present, wanted), { ...present.status, conditions })
 }
 
 /** A signer can neither remove nor add the verdict of an approver. */

@@ -1,0 +1,85 @@
+/** What the status of a namespace reports of its deletion (pkg/controller/namespace/deletion/status_condition_utils.go). */
+import type { Namespace } from '../../api/namespace.ts'
+import type { Resource } from '../../api/resources.ts'
+
+/** Objects of one kind that are still in the namespace: the finalizers of each. */
+export type RemainingContent = {
+  readonly kind: Pick<Resource, 'name' | 'group'>
+  readonly finalizers: readonly (readonly string[])[]
+}
+
+type NamespaceStatus = NonNullable<Namespace['status']>
+type NamespaceCondition = NonNullable<NamespaceStatus['conditions']>[number]
+
+/** The status of a namespace that is being deleted; the same object where nothing changed. `now`: RFC 3339. */
+export function deletionStatus(
+  status: Namespace['status'],
+  remaining: readonly RemainingContent[],
+  now: string,
+): NamespaceStatus {
+  const present = status?.conditions ?? []
+  const conditions = [...deletionFailures, contentCondition(remaining), finalizersCondition(remaining)].map(
+    (condition) => {
+      const before = present.find(({ type }) => type === condition.type)
+      if (before !== undefined && isSame(before, condition)) return before
+      const lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now
+      return { ...condition, lastTransitionTime }
+    },
+  )
+  const others = present.filter(({ type }) => !conditions.some((condition) => condition.type === type))
+  const isUnchanged = status?.phase === 'Terminating' && conditions.every((condition) => present.includes(condition))
+  return isUnchanged ? status : { ...status, phase: 'Terminating', conditions: [...others, ...conditions] }
+}
+
+function isSame(a: NamespaceCondition, b: NamespaceCondition): boolean {
+  return a.status === b.status && a.reason === b.reason && a.message === b.message
+}
+
+/** They cannot occur: all kinds are known, and a failed deletion is repeated by the controller with its error logged. */
+const deletionFailures: readonly NamespaceCondition[] = [
+  {
+    type: 'NamespaceDeletionDiscoveryFailure',
+    status: 'False',
+    reason: 'ResourcesDiscovered',
+    message: 'All resources successfully discovered',
+  },
+  {
+    type: 'NamespaceDeletionGroupVersionParsingFailure',
+    status: 'False',
+    reason: 'ParsedGroupVersions',
+    message: 'All legacy kube types successfully parsed',
+  },
+  {
+    type: 'NamespaceDeletionContentFailure',
+    status: 'False',
+    reason: 'ContentDeleted',
+    message: 'All content successfully deleted, may be waiting on finalization',
+  },
+]
+
+function contentCondition(remaining: readonly RemainingContent[]): NamespaceCondition {
+  const type = 'NamespaceContentRemaining'
+  if (remaining.length === 0) {
+    return { type, status: 'False', reason: 'ContentRemoved', message: 'All content successfully removed' }
+  }
+  const counts = remaining
+    .map(({ kind: { name, group }, finalizers }) => `${name}.${group} has ${finalizers.length} resource instances`)
+    .sort()
+  const message = `Some resources are remaining: ${counts.join(', ')}`
+  return { type, status: 'True', reason: 'SomeResourcesRemain', message }
+}
+
+function finalizersCondition(remaining: readonly RemainingContent[]): NamespaceCondition {
+  const type = 'NamespaceFinalizersRemaining'
+  const counts = new Map<string, number>()
+  for (const name of remaining.flatMap(({ finalizers }) => finalizers.flat())) {
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  if (counts.size === 0) {
+    const message = 'All content-preserving finalizers finished'
+    return { type, status: 'False', reason: 'ContentHasNoFinalizers', message }
+  }
+  const held = [...counts].sort().map(([name, count]) => `${name} in ${count} resource instances`)
+  const message = `Some content in the namespace has finalizers remaining: ${held.join(', ')}`
+  return { type, status: 'True', reason: 'SomeFinalizersRemain', message }
+}
