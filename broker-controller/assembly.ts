@@ -21,7 +21,7 @@ import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
 import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
 import { nodeOutbox } from './broker/outbox/node-outbox.ts'
-import { statsCaller } from './broker/outbox/usage-requests.ts'
+import { usageRequests } from './broker/outbox/usage-requests.ts'
 import { makeBackup } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration } from './configuration.ts'
@@ -238,7 +238,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     own,
     inbox,
     outbox,
-    statsCaller({ usage, broker, clock }),
+    usageRequests({ usage, broker, clock }),
     ...controlLoops({ ...shared, random: Math.random, signer: own.signer, origin, checkpoints }, configuration),
   ]
 }

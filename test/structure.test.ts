@@ -12,7 +12,6 @@ const longToday: readonly string[] = [
   'broker-controller/broker/inbox/node-inbox.ts: nodeInbox',
   'broker-controller/broker/mqtt/mqtt-broker.ts: openMqttBroker',
   'broker-controller/broker/mqtt/mqtt-session.ts: mqttSession',
-  'broker-controller/broker/outbox/node-outbox.ts: nodeOutbox',
 ]
 const maxFolderFiles = 25
 

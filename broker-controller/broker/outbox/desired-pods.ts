@@ -1,12 +1,12 @@
-/** What a node is told of its pods: what it needs to run them, and nothing that changes because it runs them. */
+/** Pods as they are published to their node: what it needs to run them, and nothing that changes because it runs them. */
 import { isDeepStrictEqual } from 'node:util'
 import type { ObjectMeta, Stored } from '../../../api/meta.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
 
 /**
- * The pod for its node. When only its version differs from `earlier`, `earlier` itself is given, so that a status the
- * node reported does not come back to it as news.
+ * The pod for its node. When only its version differs from `earlier`, the result is `earlier` itself, so that a status the
+ * node reported is not published back to it.
  */
 export function projectPod(pod: Pod & Stored<Pod>, earlier?: Pod): Pod {
   const { apiVersion, kind, metadata, spec, status } = pod
@@ -15,18 +15,18 @@ export function projectPod(pod: Pod & Stored<Pod>, earlier?: Pod): Pod {
   return earlier !== undefined && isSame(projected, earlier) ? earlier : projected
 }
 
-/** A pod as its node was told of it, and the stored pod that was made from. */
+/** A pod as it is published to its node, and the stored pod from which it was made. */
 export type DesiredPod = { readonly source: Pod & Stored<Pod>; readonly pod: Pod }
 
-/** All pods of a node in a lasting order; `earlier` by uid, as they were last told. Only pods that changed are compared. */
+/** All pods of a node in a stable order, by uid; `earlier`: as they were published last. Only pods that changed are compared. */
 export function desiredPods(
   pods: readonly (Pod & Stored<Pod>)[],
   earlier: ReadonlyMap<string, DesiredPod>,
 ): ReadonlyMap<string, DesiredPod> {
-  const placed = pods.map((pod) => ({ pod, place: `${pod.metadata.namespace}/${pod.metadata.name}` }))
-  placed.sort((a, b) => (a.place < b.place ? -1 : 1))
+  const sorted = pods.map((pod) => ({ pod, key: `${pod.metadata.namespace}/${pod.metadata.name}` }))
+  sorted.sort((a, b) => (a.key < b.key ? -1 : 1))
   return new Map(
-    placed.map(({ pod: source }) => {
+    sorted.map(({ pod: source }) => {
       const { uid } = source.metadata
       const before = earlier.get(uid)
       return [uid, before?.source === source ? before : { source, pod: projectPod(source, before?.pod) }]
@@ -34,8 +34,8 @@ export function desiredPods(
   )
 }
 
-/** Is there nothing new to tell? */
-export function isToldAlready(
+/** Are these the very pods that were published last? */
+export function hasSamePods(
   pods: ReadonlyMap<string, DesiredPod>,
   earlier: ReadonlyMap<string, DesiredPod> | undefined,
 ): boolean {
@@ -63,13 +63,13 @@ function endOf({ phase, reason, message }: NonNullable<Pod['status']>): Pod['sta
   return { phase, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }
 }
 
-/** What others say of its readiness is theirs to write in its status, and the node's to judge by. */
+/** Other controllers write the conditions of readiness gates into the status; the node computes Ready from them. */
 function gatesOf({ spec: { readinessGates = [] }, status }: Pod): Pick<Pod, 'status'> {
   if (readinessGates.length === 0) return {}
   const gates = new Set(readinessGates.map(({ conditionType }) => conditionType))
   const conditions = (status?.conditions ?? [])
     .filter(({ type }) => gates.has(type))
-    .map(({ type, status: said }) => ({ type, status: said }))
+    .map((condition) => ({ type: condition.type, status: condition.status }))
   return { status: { conditions } }
 }
 

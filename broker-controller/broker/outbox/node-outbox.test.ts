@@ -7,10 +7,10 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { contentDigest } from '../../store/checkpoint-data.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { StoreOrigin } from '../../store/store.ts'
-import { desiredPods, isToldAlready, projectPod } from './desired-pods.ts'
+import { desiredPods, hasSamePods, projectPod } from './desired-pods.ts'
 import { nodeOutbox } from './node-outbox.ts'
 
-test('a node is told of all its pods, and of nobody else’s', async (t) => {
+test('a node receives all its pods, and no pods of other nodes', async (t) => {
   const { start, bind, desired } = await outbox(t)
   await bind({ name: 'b', nodeName: 'pi-1' })
   await bind({ name: 'a', nodeName: 'pi-1' })
@@ -31,7 +31,7 @@ test('a node is told of all its pods, and of nobody else’s', async (t) => {
   )
 })
 
-test('a node without pods is told so, but nothing is told before all pods are known', async (t) => {
+test('a node without pods receives an empty list, but nothing is published before all pods are read', async (t) => {
   const { start, bind, desired, published } = await outbox(t, 'pi-1', 'pi-empty')
   await bind({ name: 'a', nodeName: 'pi-1' })
   await start()
@@ -47,7 +47,7 @@ test('a node without pods is told so, but nothing is told before all pods are kn
   t.match(published[0], { topic: 'bramble/v1/controller', body: { state: 'online', epoch: 'epoch-1' } })
 })
 
-test('what a node reports does not come back to it; what is changed for it does', async (t) => {
+test('a status that a node reports is not published back to it; a change by others is', async (t) => {
   const { start, bind, desired, store, pass } = await outbox(t)
   const pod = await bind({ name: 'a', nodeName: 'pi-1' })
   await start()
@@ -72,7 +72,7 @@ test('what a node reports does not come back to it; what is changed for it does'
   )
 })
 
-test('a node with many large pods is told of its changes no faster than a megabyte a second', async (t) => {
+test('a node with many large pods receives its changes no faster than a megabyte a second', async (t) => {
   const { start, bind, desired, clock } = await outbox(t)
   const args = ['x'.repeat(50_000)]
   for (let number = 0; number < 40; number++) {
@@ -89,7 +89,7 @@ test('a node with many large pods is told of its changes no faster than a megaby
   t.same(
     desired('pi-1').map(({ pods }) => pods.length),
     [40, 55],
-    'and then it is told of all changes together',
+    'and then one message has all changes',
   )
 })
 
@@ -101,10 +101,10 @@ test('of the pods of a node only those that changed are looked at', async (t) =>
   t.equal(second.get('u1'), first.get('u1'))
   t.equal(second.get('u2')?.source, restarted)
   t.equal(second.get('u2')?.pod, first.get('u2')?.pod)
-  t.ok(isToldAlready(second, first))
+  t.ok(hasSamePods(second, first))
 })
 
-test('changes that come together are told together', async (t) => {
+test('changes that come together are published together', async (t) => {
   const { start, bind, desired, pass } = await outbox(t)
   await start()
   await Promise.all([1, 2, 3, 4, 5].map((i) => bind({ name: `pod-${i}`, nodeName: 'pi-1' })))
@@ -115,12 +115,12 @@ test('changes that come together are told together', async (t) => {
   )
 })
 
-test('a node is told of the ConfigMaps and Secrets that its pods name, of their changes, and of no others', async (t) => {
+test('a node receives the ConfigMaps and Secrets that its pods refer to, their changes, and no others', async (t) => {
   const { start, bind, desired, store, pass } = await outbox(t)
   const metadata = (name: string) => ({ name, namespace: 'default', labels: { some: 'label' } })
   const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata('settings'), data: { a: '1' } } as const
   const made = await store.create('configmaps', configMap)
-  await store.create('configmaps', { ...configMap, metadata: metadata('of-nobody') })
+  await store.create('configmaps', { ...configMap, metadata: metadata('of-no-pod') })
   await bind({ name: 'other', nodeName: 'pi-2' })
   await bind({
     name: 'a',
@@ -153,11 +153,11 @@ test('a node is told of the ConfigMaps and Secrets that its pods name, of their 
   if (present === undefined) return t.fail()
   await store.update('configmaps', { ...present, metadata: { ...present.metadata, labels: { other: 'label' } } })
   await pass()
-  t.equal(desired('pi-1').length, before, 'labels of a ConfigMap are no news to a node')
-  t.equal(desired('pi-2').length, 1, 'nor is anything of this to another node')
+  t.equal(desired('pi-1').length, before, 'labels of a ConfigMap are not published')
+  t.equal(desired('pi-2').length, 1, 'and another node receives nothing of this')
 })
 
-test('a node is told of the addresses its pods may have', async (t) => {
+test('a node receives the addresses its pods may have', async (t) => {
   const { start, desired, store, pass } = await outbox(t, 'pi-1')
   await start()
   t.equal(desired('pi-1').at(-1)?.podCIDR, undefined)
@@ -168,7 +168,7 @@ test('a node is told of the addresses its pods may have', async (t) => {
   t.equal(desired('pi-1').at(-1)?.podCIDR, '10.42.1.0/24')
 })
 
-test('a store that began without its nodes asks each of them before it tells it anything', async (t) => {
+test('a store that began without its nodes asks each node for its checkpoint before it publishes pods to it', async (t) => {
   const origin = { id: 'store-2', learns: true }
   const { start, bind, desired, store, pass, published, close } = await outboxOf(t, origin, 'pi-1', 'pi-3')
   await bind({ name: 'a', nodeName: 'pi-1' })
@@ -176,7 +176,7 @@ test('a store that began without its nodes asks each of them before it tells it 
   await start()
   t.match(published[0], { topic: 'bramble/v1/controller', body: { store: 'store-2' } })
   t.match(desired('pi-1'), [{ pods: [], awaitsCheckpoint: true, store: 'store-2' }])
-  t.same(desired('pi-2'), [], 'a node that has not registered yet is told when it has')
+  t.same(desired('pi-2'), [], 'a node that has not registered yet receives it afterwards')
   const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
   if (node === undefined) return t.fail()
   const annotations = { 'bramble.dev/learnt-by': 'store-2' }
@@ -210,7 +210,7 @@ test('a pod that a node claimed brings it no Secret of others; what the controll
   t.match(desired('pi-1').at(-1)?.secrets, [{ metadata: { name: 'hidden' } }])
 })
 
-test('what a node delivered comes back to it until it is changed, and what is contested to nobody else', async (t) => {
+test('a Secret that a node delivered is published to it until it is changed, and to no other node while it is contested', async (t) => {
   const { start, bind, desired, store, pass } = await outbox(t, 'pi-1', 'pi-2')
   const secret = {
     apiVersion: 'v1',
@@ -255,7 +255,7 @@ test('the retained message of a node is withdrawn when its Node is deleted, and 
 
   await store.update('secrets', { ...secret, data: { a: 'b3RoZXI=' } })
   await pass()
-  t.match(desired('pi-1').at(-1)?.secrets, [{ data: { a: 'b3RoZXI=' } }], 'an agent that is connected is told')
+  t.match(desired('pi-1').at(-1)?.secrets, [{ data: { a: 'b3RoZXI=' } }], 'an agent that is connected receives it')
   t.equal(retained.get(topic), undefined, 'but nothing is retained for a node without a Node')
 
   const before = desired('pi-1').length
@@ -278,26 +278,26 @@ test('the retained message is withdrawn also where the node was sent so much tha
   t.notOk(retained.has(topic))
 })
 
-test('nodes are told the time now and then', async (t) => {
+test('the time is published every thirty minutes', async (t) => {
   const { start, published, clock } = await outbox(t)
   await start()
   const times = () => published.filter(({ topic }) => topic === 'bramble/v1/controller').map(({ body }) => body)
-  const told = times().length
+  const before = times().length
   await clock.advance(60 * 60_000)
-  t.match(times().slice(told), [
+  t.match(times().slice(before), [
     { state: 'online', time: /:30:0\dZ$/ },
     { state: 'online', time: /:00:0\dZ$/ },
   ])
 })
 
-test('a controller that stops says so last', async (t) => {
+test('a controller that stops publishes this last', async (t) => {
   const { start, published } = await outbox(t)
   const stop = await start()
   await stop()
   t.match(published.at(-1), { topic: 'bramble/v1/controller', body: { state: 'lost', epoch: 'epoch-1' } })
 })
 
-test('a node is told of the end of a pod, and of no other status', async (t) => {
+test('a node receives the terminal phase of a pod, and no other status', async (t) => {
   const running = aPod({ phase: 'Running', status: { podIP: '10.0.0.1' } })
   t.equal(projectPod(running).status, undefined)
   const failed = aPod({ phase: 'Failed', status: { reason: 'Evicted', message: 'because', podIP: '10.0.0.1' } })
@@ -369,7 +369,7 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
   }
 }
 
-test('a node is told what others say of a pod’s readiness, and of nothing else in its status', async (t) => {
+test('a node receives the conditions of a pod’s readiness gates, and nothing else of its status', async (t) => {
   const conditions = [
     { type: 'example.com/a', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' },
     { type: 'Ready', status: 'False' },

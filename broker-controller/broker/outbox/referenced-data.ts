@@ -1,14 +1,14 @@
-/** Which ConfigMaps and Secrets does a pod name? Its node is told of those, and of no others. */
+/** Which ConfigMaps and Secrets does a pod refer to? Its node receives those, and no others. */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { keyText } from '../../store/follow.ts'
 import type { StoredObject } from '../../store/store.ts'
 
-/** Keys as `namespace/name`, in a lasting order. */
-export type NamedData = { readonly configMaps: readonly string[]; readonly secrets: readonly string[] }
+/** Keys as `namespace/name`, in a stable order. */
+export type ReferencedData = { readonly configMaps: readonly string[]; readonly secrets: readonly string[] }
 
-export function namedData(pods: Iterable<Pod>): NamedData {
+export function referencedData(pods: Iterable<Pod>): ReferencedData {
   const configMaps = new Set<string>()
   const secrets = new Set<string>()
   for (const { metadata, spec } of pods) {
@@ -43,7 +43,7 @@ function containersOf({ spec }: Pick<Pod, 'spec'>): readonly Pick<Container, 'en
   return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }
 
-/** What a node needs of it. The version tells a file's reader nothing; the node compares contents. */
+/** The fields that a node needs. Not the version: the node compares contents. */
 export function projectConfigMap({
   apiVersion,
   kind,
@@ -62,20 +62,21 @@ function nameOf({ name, namespace }: { readonly name: string; readonly namespace
   return { name, ...(namespace !== undefined && { namespace }) }
 }
 
-export interface NamedDataIndex {
-  tell(present: Pod | undefined, previous: Pod | undefined): void
-  /** The nodes with a pod that names it. */
-  nodesNaming(kind: keyof NamedData, key: string): readonly string[]
+export interface ReferencedDataIndex {
+  /** Takes in a change of a pod. */
+  update(present: Pod | undefined, previous: Pod | undefined): void
+  /** The nodes with a pod that refers to it. */
+  nodesReferencing(kind: keyof ReferencedData, key: string): readonly string[]
 }
 
-/** Kept up by what following the pods tells. */
-export function namedDataIndex(): NamedDataIndex {
-  /** By kind and key: how many pods of each node name it. */
+/** The caller passes every change of a pod to `update`. */
+export function referencedDataIndex(): ReferencedDataIndex {
+  /** By kind and key: how many pods of each node refer to it. */
   const counts = new Map<string, Map<string, number>>()
   const count = (pod: Pod | undefined, by: number) => {
     const node = pod?.spec.nodeName
     if (pod === undefined || !node) return
-    const { configMaps, secrets } = namedData([pod])
+    const { configMaps, secrets } = referencedData([pod])
     for (const id of [
       ...configMaps.map((key) => idOf('configMaps', key)),
       ...secrets.map((key) => idOf('secrets', key)),
@@ -89,14 +90,14 @@ export function namedDataIndex(): NamedDataIndex {
     }
   }
   return {
-    tell(present, previous) {
+    update(present, previous) {
       count(previous, -1)
       count(present, 1)
     },
-    nodesNaming: (kind, key) => [...(counts.get(idOf(kind, key))?.keys() ?? [])],
+    nodesReferencing: (kind, key) => [...(counts.get(idOf(kind, key))?.keys() ?? [])],
   }
 }
 
-function idOf(kind: keyof NamedData, key: string): string {
+function idOf(kind: keyof ReferencedData, key: string): string {
   return `${kind} ${key}`
 }

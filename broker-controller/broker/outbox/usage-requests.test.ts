@@ -2,15 +2,15 @@ import { test } from 'tap'
 import type { CallMessage } from '../../../api/topics.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
-import { statsCaller } from './usage-requests.ts'
+import { usageRequests } from './usage-requests.ts'
 
-test('ten thousand nodes are asked fifty at a time, and to tell seldom', async (t) => {
+test('ten thousand nodes are asked fifty at a time, to publish at long intervals', async (t) => {
   const clock = fakeClock()
   const usage = usageBoard({ clock })
   const calls: CallMessage[] = []
   const broker = { publish: async (_: unknown, body: string) => void calls.push(JSON.parse(body)) }
   const stopping = new AbortController()
-  const done = statsCaller({ usage, broker, clock }).run(stopping.signal)
+  const done = usageRequests({ usage, broker, clock }).run(stopping.signal)
   await clock.advance(1_000)
   t.equal(calls.length, 0)
   const nodes = Array.from({ length: 10_000 }, (_, i) => `pi-${i}`)

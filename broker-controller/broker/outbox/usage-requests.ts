@@ -1,4 +1,4 @@
-/** Loop: nodes that somebody looks at are asked to tell what they use, not too many at a time. */
+/** Loop: asks the nodes whose resource usage is being queried to publish it, not too many at a time. */
 import type { CallMessage } from '../../../api/topics.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -6,31 +6,31 @@ import type { Loop } from '../../../daemon/run.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { Broker } from '../broker.ts'
 
-export type StatsCallerNeeds = {
+export type UsageRequestsNeeds = {
   readonly usage: UsageBoard
   readonly broker: Pick<Broker, 'publish'>
   readonly clock: Clock
 }
 
-/** 500 calls a second. */
-const atATime = 50
+/** 500 calls a second at the most. */
+const mostAtOnce = 50
 const pauseMs = 100
 const sweepMs = 30_000
 const longestMs = 24 * 3600_000
 
-export function statsCaller({ usage, broker, clock }: StatsCallerNeeds): Loop {
+export function usageRequests({ usage, broker, clock }: UsageRequestsNeeds): Loop {
   const asked = alarm(clock)
   return {
-    name: 'stats-caller',
+    name: 'usage-requests',
     async run(signal) {
       usage.onAsk(asked.ring)
       while (!signal.aborted) {
-        const asks = usage.takeAsks(atATime)
+        const asks = usage.takeAsks(mostAtOnce)
         for (const { node, seconds, everySeconds, whole } of asks) {
           const call: CallMessage = whole ? { call: 'stats', whole } : { call: 'stats', seconds, everySeconds }
           await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
         }
-        if (asks.length === atATime) await clock.sleep(pauseMs, signal)
+        if (asks.length === mostAtOnce) await clock.sleep(pauseMs, signal)
         else await asked.sleep(usage.sweep() ? sweepMs : longestMs, signal)
       }
     },

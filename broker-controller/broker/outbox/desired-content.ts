@@ -1,0 +1,109 @@
+/** Decisions about the `desired` message of a node: its content, and whether it must be published. */
+import { isDeepStrictEqual } from 'node:util'
+import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
+import type { DesiredMessage } from '../../../api/topics.ts'
+import { isAssigned, mayHave } from '../../store/checkpoint-data.ts'
+import type { StoredObject } from '../../store/store.ts'
+import { type DesiredPod, desiredPods, hasSamePods } from './desired-pods.ts'
+import { projectConfigMap, projectSecret, referencedData } from './referenced-data.ts'
+
+/** `awaitsCheckpoint`: the node keeps its pods running and posts its checkpoint; the other fields do not count. */
+export type DesiredContent = {
+  readonly pods: ReadonlyMap<string, DesiredPod>
+  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'awaitsCheckpoint'>
+}
+
+/** The message of a node that was published last. */
+export type PublishedDesired = DesiredContent & {
+  /** The Node that the message is retained for; undefined: there is none, and nothing is retained. */
+  readonly nodeUID: string | undefined
+  /** Nothing more is published to the node before then. */
+  readonly pausedUntilMs: number
+}
+
+export type DesiredInputs = {
+  readonly node: StoredObject<'nodes'> | undefined
+  readonly pods: readonly StoredObject<'pods'>[]
+  /** By `namespace/name`. */
+  readonly configMap: (key: string) => StoredObject<'configmaps'> | undefined
+  readonly secret: (key: string) => StoredObject<'secrets'> | undefined
+  /** The store accepts checkpoints of nodes and has this identifier; undefined: it does not. */
+  readonly acceptingStoreID: string | undefined
+  readonly earlier: PublishedDesired | undefined
+}
+
+/**
+ * The content for node `name`. undefined: nothing is published, because a store that accepts checkpoints has neither the Node nor its
+ * checkpoint. A node that received the pods of such a store would stop pods that only its checkpoint has.
+ */
+export function desiredContent(name: string, inputs: DesiredInputs): DesiredContent | undefined {
+  const { node, pods, acceptingStoreID, earlier } = inputs
+  if (acceptingStoreID !== undefined && checkpointStore(node) !== acceptingStoreID) {
+    return node && { pods: new Map(), data: { awaitsCheckpoint: true } }
+  }
+  const desired = desiredPods(pods, earlier?.pods ?? new Map())
+  return { pods: desired, data: desiredData(name, desired, inputs) }
+}
+
+/**
+ * ConfigMaps and Secrets that the pods refer to and the node may have, and its addresses. A pod that a node claimed in its checkpoint
+ * gives it access to nothing that other nodes have.
+ */
+function desiredData(
+  name: string,
+  desired: ReadonlyMap<string, DesiredPod>,
+  { node, configMap, secret }: DesiredInputs,
+): DesiredContent['data'] {
+  const pods = [...desired.values()].map(({ pod }) => pod)
+  const all = referencedData(pods)
+  const assigned = pods.every(isAssigned) ? all : referencedData(pods.filter(isAssigned))
+  const allowed = <T extends StoredObject<'configmaps'> | StoredObject<'secrets'>>(
+    keys: readonly string[],
+    assignedKeys: ReadonlySet<string>,
+    get: (key: string) => T | undefined,
+  ) =>
+    keys.flatMap((key) => {
+      const found = get(key)
+      return found !== undefined && mayHave(name, found, { assigned: assignedKeys.has(key) }) ? [found] : []
+    })
+  const configMaps = allowed(all.configMaps, new Set(assigned.configMaps), configMap)
+  const secrets = allowed(all.secrets, new Set(assigned.secrets), secret)
+  const podCIDR = cidrOf(node)
+  return {
+    ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
+    ...(podCIDR && { podCIDR }),
+    ...(secrets.length > 0 && { secrets: secrets.map(projectSecret) }),
+  }
+}
+
+/** Has the node received this content already? A new Node of the name gets its message again, because that of the earlier one was withdrawn. */
+export function isPublished(
+  content: DesiredContent,
+  nodeUID: string | undefined,
+  earlier: PublishedDesired | undefined,
+): boolean {
+  return (
+    earlier !== undefined &&
+    (nodeUID === undefined || nodeUID === earlier.nodeUID) &&
+    hasSamePods(content.pods, earlier.pods) &&
+    isDeepStrictEqual(content.data, earlier.data)
+  )
+}
+
+/** Does the content of the node's message depend on what changed between these two? */
+export function isOtherNode(
+  present: StoredObject<'nodes'> | undefined,
+  previous: StoredObject<'nodes'> | undefined,
+): boolean {
+  if (present === undefined || previous === undefined) return present !== previous
+  return cidrOf(present) !== cidrOf(previous) || checkpointStore(present) !== checkpointStore(previous)
+}
+
+/** The store that accepted the node's checkpoint. */
+function checkpointStore(node: StoredObject<'nodes'> | undefined): string | undefined {
+  return node?.metadata.annotations?.[learntByAnnotation]
+}
+
+function cidrOf(node: StoredObject<'nodes'> | undefined): string | undefined {
+  return node?.spec?.podCIDR || node?.spec?.podCIDRs?.[0]
+}

@@ -1,0 +1,68 @@
+/** Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps and Secrets. */
+import type { ObjectMeta } from '../../../api/meta.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { podsByNode } from '../../store/pods-by-node.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import { isOtherNode } from './desired-content.ts'
+import { type ReferencedData, referencedDataIndex } from './referenced-data.ts'
+
+export interface DesiredSources {
+  node(name: string): StoredObject<'nodes'> | undefined
+  nodeNames(): readonly string[]
+  /** The pods bound to this node. */
+  podsOf(node: string): readonly StoredObject<'pods'>[]
+  /** `key`: `namespace/name`. */
+  configMap(key: string): StoredObject<'configmaps'> | undefined
+  secret(key: string): StoredObject<'secrets'> | undefined
+  /** Resolves when all objects have been read once, or when the loops stop before that. */
+  readonly listed: Promise<unknown>
+  readonly loops: readonly Loop[]
+}
+
+export type DesiredSourcesNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+/** `changed` is called with the name of a node whose message may be another one now, and with why. */
+export function desiredSources(
+  needs: DesiredSourcesNeeds,
+  changed: (node: string, because: 'node' | 'content') => void,
+): DesiredSources {
+  const pods = podsByNode()
+  const references = referencedDataIndex()
+  const nodeLoop = follow(needs, 'nodes', (present, previous) => {
+    const name = (present ?? previous)?.metadata.name
+    if (name !== undefined && isOtherNode(present, previous)) changed(name, 'node')
+  })
+  const podLoop = follow(needs, 'pods', (present, previous) => {
+    pods.update(present, previous)
+    references.update(present, previous)
+    for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
+      if (node) changed(node, 'content')
+    }
+  })
+  const dataChanged = (kind: keyof ReferencedData, metadata: ObjectMeta | undefined) => {
+    for (const node of references.nodesReferencing(kind, keyText(metadata ?? {}))) changed(node, 'content')
+  }
+  const configMapLoop = follow(needs, 'configmaps', (present, previous) =>
+    dataChanged('configMaps', (present ?? previous)?.metadata),
+  )
+  const secretLoop = follow(needs, 'secrets', (present, previous) =>
+    dataChanged('secrets', (present ?? previous)?.metadata),
+  )
+  return {
+    node: (name) => nodeLoop.get({ namespace: '', name }),
+    nodeNames: () => [...nodeLoop.all()].map(({ metadata }) => metadata.name),
+    podsOf: (node) => pods.of(node),
+    configMap: (key) => configMapLoop.get(keyFrom(key)),
+    secret: (key) => secretLoop.get(keyFrom(key)),
+    listed: Promise.all([nodeLoop.listed, podLoop.listed, configMapLoop.listed, secretLoop.listed]),
+    loops: [
+      { name: 'node-outbox-nodes', run: nodeLoop.run },
+      { name: 'node-outbox-pods', run: podLoop.run },
+      { name: 'node-outbox-configmaps', run: configMapLoop.run },
+      { name: 'node-outbox-secrets', run: secretLoop.run },
+    ],
+  }
+}
