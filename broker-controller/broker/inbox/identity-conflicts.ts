@@ -1,6 +1,6 @@
 /**
  * Do two machines use the certificate of one node? Each connection of the one replaces that of the other, so their boot IDs
- * alternate, or connections are replaced in quick succession. Reported to the operator, who alone knows which is the right one.
+ * alternate, or connections are replaced in quick succession. Only the operator can decide which machine is the right one.
  */
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -14,15 +14,15 @@ export type IdentityConflictNeeds = {
 }
 
 export interface IdentityConflicts {
-  /** The node's connection was made; `isReplacement`: while another one stood. */
+  /** The broker observed a new connection of the node; `isReplacement`: it replaced another one. */
   connected(node: string, address: string | undefined, isReplacement: boolean): void
-  /** The node said over its present connection when it booted. */
+  /** The node published its boot ID on its present connection. */
   booted(node: string, bootID: string): void
   /** Its object was deleted. */
   forget(node: string): void
 }
 
-/** What one connection showed. */
+/** What one connection shows. */
 export type Sighting = {
   readonly atMs: number
   readonly address: string | undefined
@@ -30,15 +30,15 @@ export type Sighting = {
   readonly isReplacement: boolean
 }
 
-/** An agent waits at most this long between two attempts, and twice so for both to come again. */
+/** Longer than the longest wait of an agent between two attempts, so that both machines connect again within it. */
 const rememberedMs = 10 * 60_000
-/** A link that blinks replaces a connection that the broker did not find dead yet: once or twice, not again and again. */
+/** An unstable link replaces a connection that the broker has not found dead yet: once or twice in this time, not more often. */
 const quickMs = 60_000
 const mostQuick = 5
 const mostRemembered = 8
 const reportEveryMs = 10 * 60_000
 
-/** The addresses of the two, where these sightings (oldest first) show that there are two. */
+/** The addresses of the two machines; undefined: these sightings (oldest first) do not show two. */
 export function conflictIn(sightings: readonly Sighting[], nowMs: number): readonly string[] | undefined {
   const recent = sightings.filter(({ atMs }) => nowMs - atMs < rememberedMs)
   const addresses = [...new Set(recent.map(({ address = 'an unknown address' }) => address))].slice(-2)
@@ -46,7 +46,7 @@ export function conflictIn(sightings: readonly Sighting[], nowMs: number): reado
   return isAlternating(recent) || quick.length >= mostQuick ? addresses : undefined
 }
 
-/** One boot ID after another one that came later: no machine goes back to an earlier boot. */
+/** A boot ID that comes back after another one: no machine returns to an earlier boot. */
 function isAlternating(sightings: readonly Sighting[]): boolean {
   const boots = sightings.flatMap(({ bootID }) => bootID ?? [])
   const changes = boots.filter((bootID, index) => bootID !== boots[index - 1])
@@ -57,7 +57,7 @@ export function identityConflicts({ events, clock, log }: IdentityConflictNeeds)
   const seen = new Map<string, readonly Sighting[]>()
   const reportedMs = new Map<string, number>()
 
-  const judge = (node: string) => {
+  const check = (node: string) => {
     const nowMs = clock.monotonicMs()
     const addresses = conflictIn(seen.get(node) ?? [], nowMs)
     const lastMs = reportedMs.get(node) ?? Number.NEGATIVE_INFINITY
@@ -75,14 +75,14 @@ export function identityConflicts({ events, clock, log }: IdentityConflictNeeds)
     connected(node, address, isReplacement) {
       const sighting = { atMs: clock.monotonicMs(), address, isReplacement }
       seen.set(node, [...(seen.get(node) ?? []), sighting].slice(-mostRemembered))
-      if (isReplacement) judge(node)
+      if (isReplacement) check(node)
     },
     booted(node, bootID) {
       const sightings = seen.get(node) ?? []
       const last = sightings.at(-1)
       if (last === undefined || last.bootID !== undefined) return
       seen.set(node, [...sightings.slice(0, -1), { ...last, bootID }])
-      judge(node)
+      check(node)
     },
     forget(node) {
       seen.delete(node)

@@ -1,37 +1,37 @@
-/** Work by key, one at a time, in which only the newest waits: whole states make the ones between worthless. */
+/** Runs work by key, one at a time. Only the latest waits: a whole state makes the earlier ones superfluous. */
 
-export interface NewestFirst {
+export interface LatestOnly {
   /**
-   * Does the work when what is under way for this key is done. Work that waited and was overtaken is never done; its
-   * promise resolves with that of the newer one. Rejects as the work does.
+   * Runs the work when the earlier work for this key has ended. Work that is replaced while it waits never runs; its promise
+   * resolves with that of the later work. Rejects as the work does.
    */
   run(key: string, work: () => Promise<void>): Promise<void>
 }
 
-export function newestFirst(): NewestFirst {
-  const underWay = new Map<string, Promise<void>>()
+export function latestOnly(): LatestOnly {
+  const running = new Map<string, Promise<void>>()
   const waiting = new Map<string, { work: () => Promise<void>; readonly done: Promise<void> }>()
 
   const start = (key: string, work: () => Promise<void>) => {
-    const done = work().finally(() => underWay.delete(key))
-    underWay.set(key, done)
+    const done = work().finally(() => running.delete(key))
+    running.set(key, done)
     return done
   }
 
   return {
     run(key, work) {
-      // Looked at first: what waited is about to start when what was under way has just ended.
+      // Checked first: when the running work has just ended, the waiting work is about to start.
       const next = waiting.get(key)
       if (next !== undefined) {
         next.work = work
         return next.done
       }
-      const now = underWay.get(key)
+      const now = running.get(key)
       if (now === undefined) return start(key, work)
       const begin = () => {
-        const newest = waiting.get(key)?.work ?? work
+        const latest = waiting.get(key)?.work ?? work
         waiting.delete(key)
-        return start(key, newest)
+        return start(key, latest)
       }
       const done = now.then(begin, begin)
       waiting.set(key, { work, done })

@@ -1,4 +1,4 @@
-/** Decodes the messages of nodes. What is not used is counted, and logged within limits. */
+/** Decodes the messages of nodes. Messages that are not used are counted, and logged within limits. */
 import { Counter, type Registry } from 'prom-client'
 import { decode } from '../../../api/decode.ts'
 import { problemText } from '../../../api/problem.ts'

@@ -1,4 +1,4 @@
-/** How much may one node publish? What is over its rate waits, and so does everything that it sends after it. */
+/** How much may one node publish? A message over its rate waits, and so do all its later messages. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Rate, tokenBuckets } from '../../../daemon/token-bucket.ts'
@@ -8,13 +8,13 @@ export type MessageLimits = {
   readonly messages: Rate
   /** Bytes of message bodies. */
   readonly bytes: Rate
-  /** Leases and connection messages, which overtake what waits. */
+  /** Leases and connection messages, which do not wait behind other messages. */
   readonly signsOfLife: Rate
 }
 
 /**
  * A node with 110 pods publishes about 120 messages of together half a megabyte when it connects, and 600 events when all
- * its pods start. At rest it publishes a lease each 10 s, and with usage sampled one more message.
+ * its pods start. When idle it publishes a lease every 10 s, and with usage sampled one more message.
  */
 export const defaultMessageLimits: MessageLimits = {
   messages: { perSecond: 50, burst: 2_000 },
@@ -25,9 +25,9 @@ export const defaultMessageLimits: MessageLimits = {
 export type MessageLimitNeeds = { readonly clock: Clock; readonly registry: Registry }
 
 /**
- * The listener behind these limits. The broker reads no more from a node until `message` has resolved, so a node that
- * publishes too fast is slowed down and loses nothing. What waits when its connection ends is dropped, as it would have
- * been on the wire. Registers its metrics: once for a registry.
+ * Passes messages to `listener` within these limits. The broker reads no more from a node until `message` has resolved, so a node
+ * that publishes too fast is slowed down and loses nothing. Messages that wait when its connection ends are dropped, as they would
+ * have been on the wire. Registers its metrics: once for a registry.
  */
 export function limitMessages(
   listener: NodeListener,
@@ -37,7 +37,7 @@ export function limitMessages(
   const messages = tokenBuckets(limits.messages, clock)
   const bytes = tokenBuckets(limits.bytes, clock)
   const signsOfLife = tokenBuckets(limits.signsOfLife, clock)
-  /** Of nodes with messages that wait: the end of the last of them, and what ends the wait. */
+  /** By node: the last message that waits, and what ends the wait. */
   const waiting = new Map<string, { readonly last: Promise<void>; readonly gone: AbortController; count: number }>()
 
   const delayed = new Counter({

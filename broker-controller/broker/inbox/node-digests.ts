@@ -1,64 +1,64 @@
-/** What each node has said of itself, as fingerprints: does it match what the node believes it said? */
+/** Fingerprints of what each node published: do they match the digest that the node computed? */
 import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 
 export interface NodeDigests {
-  /** The node disconnected, or connects again: it will publish everything. */
-  forget(node: string): void
-  /** An empty body withdraws. */
-  heard(node: string, topic: string, body: string): void
-  /** What was heard could not be used: as if it had been lost. */
+  /** The node has disconnected or connected: it will publish everything. */
+  reset(node: string): void
+  /** A message was received. An empty body withdraws the one before. */
+  received(node: string, topic: string, body: string): void
+  /** A received message could not be stored; it counts as lost. */
   lost(node: string, topic: string): void
   /**
-   * True when the node should publish everything again; the count of mismatches then starts over. Without a digest: the one that
-   * the node gave last on this connection still holds.
+   * True: the node should publish everything again; the count of mismatches then starts over. `digest` undefined: the last one on
+   * this connection is unchanged.
    */
   differs(node: string, digest: string | undefined): boolean
 }
 
-type Heard = { readonly prints: Map<string, string>; digest: string; mismatches: number }
+type Received = { readonly prints: Map<string, string>; digest: string; mismatches: number }
 
-/** Many more than a node has pods: one that makes up topics takes no memory by it. */
+/** Many more than a node has pods. Bounds the memory that a node can use by inventing topics. */
 const mostTopics = 5000
-/** Of two leases in a row, the first may have overtaken a status that is still on its way. */
+/** A lease can arrive before a status that was published earlier, so one mismatch is tolerated. */
 const tolerated = 1
 
 export function nodeDigests(): NodeDigests {
-  const nodes = new Map<string, Heard>()
-  /** What each node last gave as its digest. */
-  const given = new Map<string, string>()
+  const nodes = new Map<string, Received>()
+  /** The last digest that each node sent. */
+  const sent = new Map<string, string>()
   const of = (node: string) => {
     const found = nodes.get(node) ?? { prints: new Map(), digest: emptyDigest, mismatches: 0 }
     nodes.set(node, found)
     return found
   }
-  const fold = (heard: Heard, topic: string, print: string | undefined) => {
-    const before = heard.prints.get(topic)
-    if (before !== undefined) heard.digest = foldDigest(heard.digest, before)
-    if (print !== undefined) heard.digest = foldDigest(heard.digest, print)
-    if (print === undefined) heard.prints.delete(topic)
-    else heard.prints.set(topic, print)
+  const fold = (received: Received, topic: string, print: string | undefined) => {
+    const before = received.prints.get(topic)
+    if (before !== undefined) received.digest = foldDigest(received.digest, before)
+    if (print !== undefined) received.digest = foldDigest(received.digest, print)
+    if (print === undefined) received.prints.delete(topic)
+    else received.prints.set(topic, print)
   }
   return {
-    forget(node) {
+    reset(node) {
       nodes.delete(node)
-      given.delete(node)
+      sent.delete(node)
     },
-    heard(node, topic, body) {
-      const heard = of(node)
-      if (heard.prints.size >= mostTopics && !heard.prints.has(topic)) return
-      fold(heard, topic, body === '' ? undefined : digestText(topic, body))
+    received(node, topic, body) {
+      const received = of(node)
+      if (received.prints.size >= mostTopics && !received.prints.has(topic)) return
+      fold(received, topic, body === '' ? undefined : digestText(topic, body))
     },
     lost(node, topic) {
-      const heard = nodes.get(node)
-      if (heard !== undefined) fold(heard, topic, undefined)
+      const received = nodes.get(node)
+      if (received !== undefined) fold(received, topic, undefined)
     },
     differs(node, newest) {
-      if (newest !== undefined) given.set(node, newest)
-      const digest = given.get(node)
+      if (newest !== undefined) sent.set(node, newest)
+      const digest = sent.get(node)
       if (digest === undefined) return false
-      const heard = of(node)
-      heard.mismatches = heard.digest === digest ? 0 : heard.mismatches + 1
-      if (heard.mismatches <= tolerated) return false
+      const received = of(node)
+      received.mismatches = received.digest === digest ? 0 : received.mismatches + 1
+      if (received.mismatches <= tolerated) return false
       nodes.delete(node)
       return true
     },

@@ -10,15 +10,14 @@ import { eventRecorder } from '../../store/event-recorder.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
-import { newestFirst } from './latest-only.ts'
 import { nodeInbox } from './node-inbox.ts'
 
 const nowMs = Date.parse('2026-01-01T00:00:00Z')
 const key = { namespace: 'default', name: 'web' }
 
-test('a status reaches the node object, and pods their status', async (t) => {
-  const { store, say } = await inbox(t)
-  await say(
+test('a status is stored in the Node, and the status of a pod in the pod', async (t) => {
+  const { store, receive } = await inbox(t)
+  await receive(
     { kind: 'status', node: 'pi-1' },
     { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] },
   )
@@ -28,33 +27,33 @@ test('a status reaches the node object, and pods their status', async (t) => {
     status: 'True',
     lastHeartbeatTime: '2026-01-01T00:00:00Z',
   })
-  await say(aPodTopic, aPodMessage)
+  await receive(aPodTopic, aPodMessage)
   t.equal((await store.get('pods', key))?.status?.phase, 'Running')
 })
 
-test('what is not understood is dropped, counted, and told once', async (t) => {
-  const { log, say, dropped } = await inbox(t)
+test('a message that cannot be decoded is dropped, counted, and logged once', async (t) => {
+  const { log, receive, dropped } = await inbox(t)
   for (let i = 0; i < 3; i++)
-    await say({ kind: 'status', node: 'pi-1' }, { conditions: [{ type: 'Ready', status: 'Maybe' }] })
-  await say({ kind: 'connection', node: 'pi-1' }, 'no json {')
+    await receive({ kind: 'status', node: 'pi-1' }, { conditions: [{ type: 'Ready', status: 'Maybe' }] })
+  await receive({ kind: 'connection', node: 'pi-1' }, 'no json {')
   t.equal(await dropped('status', 'NotUnderstood'), 3)
   t.equal(await dropped('connection', 'NotUnderstood'), 1)
   t.same(log.messages('warn'), ['Message of a node dropped', 'Message of a node dropped'])
   t.match(log.lines[0]?.facts, { node: 'pi-1', problems: [/status.conditions\[0\].status|conditions\[0\].status/] })
 })
 
-test('what a node uses is known under the name it proved, and nonsense is not', async (t) => {
-  const { usage, say, dropped } = await inbox(t)
+test('usage is recorded under the authenticated node name, and an invalid message is dropped', async (t) => {
+  const { usage, receive, dropped } = await inbox(t)
   const summary = { node: { nodeName: 'somebody-else', cpu: { time: '', usageNanoCores: 5 } }, pods: [] }
-  await say({ kind: 'stats', node: 'pi-1' }, { time: '2026-01-01T00:00:00Z', windowSeconds: 1, summary })
+  await receive({ kind: 'stats', node: 'pi-1' }, { time: '2026-01-01T00:00:00Z', windowSeconds: 1, summary })
   t.match(usage.newest('pi-1'), { node: { cpu: 5 }, windowSeconds: 1 })
   t.equal(usage.newest('somebody-else'), undefined)
-  await say({ kind: 'stats', node: 'pi-1' }, { summary: { node: 7 } })
+  await receive({ kind: 'stats', node: 'pi-1' }, { summary: { node: 7 } })
   t.equal(await dropped('stats', 'NotUnderstood'), 1)
 })
 
 test('a lease that confirms the status stamps its conditions as a report would', async (t) => {
-  const { store, say, clock, published } = await inbox(t)
+  const { store, receive, clock, published } = await inbox(t)
   const lease = { kind: 'lease', node: 'pi-1' } as const
   const ofNode = async () => (await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status
   const theirs = { type: 'Theirs', status: 'True', lastHeartbeatTime: '2025-12-31T00:00:00Z' } as const
@@ -65,16 +64,16 @@ test('a lease that confirms the status stamps its conditions as a report would',
     { type: 'Ready', status: 'True' },
     { type: 'DiskPressure', status: 'False' },
   ]
-  await say({ kind: 'status', node: 'pi-1' }, { conditions, capacity: { cpu: '4' } })
+  await receive({ kind: 'status', node: 'pi-1' }, { conditions, capacity: { cpu: '4' } })
   const digest = foldDigest(
     emptyDigest,
     digestText(topicName({ kind: 'status', node: 'pi-1' }), JSON.stringify({ conditions, capacity: { cpu: '4' } })),
   )
-  await say(lease, { seq: 1, digest })
+  await receive(lease, { seq: 1, digest })
   await clock.advance(300_000)
-  await say(lease, '')
+  await receive(lease, '')
   t.match((await ofNode())?.conditions?.at(-1), { lastHeartbeatTime: '2026-01-01T00:00:00Z' }, 'alive, no more')
-  await say(lease, 's')
+  await receive(lease, 's')
   t.match(await ofNode(), {
     capacity: { cpu: '4' },
     conditions: [
@@ -91,18 +90,18 @@ test('a lease that confirms the status stamps its conditions as a report would',
   t.same(published, [])
 })
 
-test('a status that the controller has changed does not stand: the node is asked for it', async (t) => {
-  const { store, say, published } = await inbox(t)
+test('a lease cannot confirm a status that the controller has changed: the node is asked for it', async (t) => {
+  const { store, receive, published } = await inbox(t)
   const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
   if (node === undefined) return t.fail('no node')
   await store.updateStatus('nodes', { ...node, status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } })
-  await say({ kind: 'lease', node: 'pi-1' }, 's')
+  await receive({ kind: 'lease', node: 'pi-1' }, 's')
   t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report' }]])
   t.match((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.status?.conditions, [{ status: 'Unknown' }])
 })
 
 test('a node whose heartbeats are back while Ready is Unknown is asked for its status, unless it is leaving', async (t) => {
-  const { store, say, published, listener, clock } = await inbox(t)
+  const { store, receive, published, listener, clock } = await inbox(t)
   const stopping = new AbortController()
   const running = listener.run(stopping.signal)
   t.teardown(async () => {
@@ -118,44 +117,44 @@ test('a node whose heartbeats are back while Ready is Unknown is asked for its s
     await clock.settle()
   }
   await ready('Unknown')
-  await say(lease, '')
+  await receive(lease, '')
   t.same(published, [], 'a status may be on its way')
-  await say(lease, '')
+  await receive(lease, '')
   t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report', reason: 'Ready is Unknown' }]])
   await ready('True')
-  for (let i = 0; i < 3; i++) await say(lease, '')
+  for (let i = 0; i < 3; i++) await receive(lease, '')
   t.equal(published.length, 1)
   await ready('Unknown')
-  await say({ kind: 'connection', node: 'pi-1' }, { state: 'goodbye', bootID: 'b', agentVersion: 'v' })
-  for (let i = 0; i < 3; i++) await say(lease, '')
+  await receive({ kind: 'connection', node: 'pi-1' }, { state: 'goodbye', bootID: 'b', agentVersion: 'v' })
+  for (let i = 0; i < 3; i++) await receive(lease, '')
   t.equal(published.length, 1)
 })
 
-test('a pod of another node, or one that was before, is not touched', async (t) => {
-  const { store, say, dropped } = await inbox(t)
-  await say({ ...aPodTopic, node: 'pi-2' }, aPodMessage)
-  await say({ ...aPodTopic, uid: 'u0' }, { ...aPodMessage, uid: 'u0' })
+test('a report about a pod of another node, or an earlier pod of the name, changes nothing', async (t) => {
+  const { store, receive, dropped } = await inbox(t)
+  await receive({ ...aPodTopic, node: 'pi-2' }, aPodMessage)
+  await receive({ ...aPodTopic, uid: 'u0' }, { ...aPodMessage, uid: 'u0' })
   t.equal((await store.get('pods', key))?.status?.phase, 'Pending')
   t.equal((await dropped('pod', 'AnotherNode')) + (await dropped('pod', 'AnotherPod')), 2)
 })
 
-test('a pod that is being deleted goes when its node has nothing left of it, and not before', async (t) => {
-  const { store, say } = await inbox(t)
-  await say(aPodTopic, '')
+test('a pod that is being deleted is removed when its node has removed it, and not before', async (t) => {
+  const { store, receive } = await inbox(t)
+  await receive(aPodTopic, '')
   const pod = await store.get('pods', key)
-  t.ok(pod, 'it is still wanted')
+  t.ok(pod, 'it is not being deleted')
   if (pod === undefined) return
   await store.update('pods', { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z' } })
-  await say({ ...aPodTopic, node: 'pi-2' }, '')
-  t.ok(await store.get('pods', key), 'another node has no say in it')
-  await say(aPodTopic, '')
+  await receive({ ...aPodTopic, node: 'pi-2' }, '')
+  t.ok(await store.get('pods', key), 'a message of another node changes nothing')
+  await receive(aPodTopic, '')
   t.equal(await store.get('pods', key), undefined)
 })
 
-test('a status is all that a node can say of itself', async (t) => {
-  const { store, say } = await inbox(t)
+test('a node can change nothing of itself but its status', async (t) => {
+  const { store, receive } = await inbox(t)
   const before = await store.get('nodes', { namespace: '', name: 'pi-1' })
-  await say(
+  await receive(
     { kind: 'status', node: 'pi-1' },
     {
       conditions: [{ type: 'Ready', status: 'True' }],
@@ -168,62 +167,66 @@ test('a status is all that a node can say of itself', async (t) => {
   const { resourceVersion: __, ...earlier } = before?.metadata ?? {}
   t.same(metadata, earlier)
   t.equal((await store.get('nodes', { namespace: '', name: 'pi-1' }))?.spec?.taints, before?.spec?.taints)
-  await say(aPodTopic, { ...aPodMessage, metadata: { labels: { app: 'other' } }, spec: { nodeName: 'pi-2' } })
+  await receive(aPodTopic, { ...aPodMessage, metadata: { labels: { app: 'other' } }, spec: { nodeName: 'pi-2' } })
   t.match(await store.get('pods', key), { spec: { nodeName: 'pi-1' }, metadata: { labels: undefined } })
 })
 
-test('a finalizer holds a pod that its node has let go of, and nothing else does', async (t) => {
-  const { store, say } = await inbox(t)
+test('only a finalizer keeps a pod that its node has removed', async (t) => {
+  const { store, receive } = await inbox(t)
   const pod = await store.get('pods', key)
   if (pod === undefined) return t.fail('no pod')
   const leaving = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 30 }
   await store.update('pods', { ...pod, metadata: { ...pod.metadata, ...leaving, finalizers: ['example.com/hold'] } })
-  await say(aPodTopic, '')
+  await receive(aPodTopic, '')
   const held = await store.get('pods', key)
   t.match(held?.metadata, { deletionGracePeriodSeconds: 0, finalizers: ['example.com/hold'] })
-  await say(aPodTopic, '')
-  t.equal((await store.get('pods', key))?.metadata.resourceVersion, held?.metadata.resourceVersion, 'said once')
+  await receive(aPodTopic, '')
+  t.equal(
+    (await store.get('pods', key))?.metadata.resourceVersion,
+    held?.metadata.resourceVersion,
+    'a second message changes nothing',
+  )
 })
 
 test('the digest of a node is forgotten when its connection ends', async (t) => {
-  const { listener, say, published } = await inbox(t)
+  const { listener, receive, published } = await inbox(t)
   const lease = { kind: 'lease', node: 'pi-1' } as const
   const other = foldDigest(emptyDigest, digestText('other', '{}'))
   listener.connected('pi-1', {})
-  await say(lease, { seq: 1, digest: other })
+  await receive(lease, { seq: 1, digest: other })
   listener.disconnected('pi-1')
-  await say(lease, '')
-  t.same(published, [], 'nothing is left that a heartbeat could differ from')
+  await receive(lease, '')
+  t.same(published, [], 'there is no digest to compare with')
 })
 
-test('behind a broker that does not see connections, a node that comes online begins a new digest', async (t) => {
-  const { say, published } = await inbox(t)
+test('with a broker that does not observe connections, a node that comes online begins a new digest', async (t) => {
+  const { receive, published } = await inbox(t)
   const lease = { kind: 'lease', node: 'pi-1' } as const
   const other = foldDigest(emptyDigest, digestText('other', '{}'))
-  await say(lease, { seq: 1, digest: other })
-  await say({ kind: 'connection', node: 'pi-1' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
-  await say(lease, '')
+  await receive(lease, { seq: 1, digest: other })
+  await receive({ kind: 'connection', node: 'pi-1' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
+  await receive(lease, '')
   t.same(published, [])
 })
 
 test('heartbeats and the end of the connection are stored in the order in which they came', async (t) => {
-  const { store, listener, say } = await inbox(t)
+  const { store, listener, receive } = await inbox(t)
   listener.connected('pi-1', { address: '10.0.0.5' })
-  const beats = [1, 2, 3].map((seq) => say({ kind: 'lease', node: 'pi-1' }, { seq, digest: emptyDigest }))
+  const beats = [1, 2, 3].map((seq) => receive({ kind: 'lease', node: 'pi-1' }, { seq, digest: emptyDigest }))
   listener.disconnected('pi-1')
   await Promise.all(beats)
-  await say({ kind: 'stats', node: 'pi-1' }, {})
+  await receive({ kind: 'stats', node: 'pi-1' }, {})
   const lease = await store.get('leases', { namespace: 'kube-node-lease', name: 'pi-1' })
   t.match(lease?.metadata.annotations, { 'bramble.dev/connection': 'lost', 'bramble.dev/address': '10.0.0.5' })
   t.equal(lease?.spec?.renewTime, '2026-01-01T00:00:00.000000Z')
 })
 
-test('after a restart of the controller a node that had reported has a lease, not renewed until it is heard', async (t) => {
-  const { store, listener, clock, say } = await inbox(t)
+test('after a restart of the controller a node that had reported has a lease, not renewed before its first message', async (t) => {
+  const { store, listener, clock, receive } = await inbox(t)
   const conditions = [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }] as const
   const creationTimestamp = '2025-06-01T00:00:00Z'
-  const known = unstamped(aNode({ name: 'pi-2', status: { conditions } }))
-  await store.create('nodes', { ...known, metadata: { ...known.metadata, creationTimestamp } })
+  const registered = unstamped(aNode({ name: 'pi-2', status: { conditions } }))
+  await store.create('nodes', { ...registered, metadata: { ...registered.metadata, creationTimestamp } })
   await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'by-hand' } })
   const stop = new AbortController()
   const ended = listener.run(stop.signal)
@@ -235,7 +238,7 @@ test('after a restart of the controller a node that had reported has a lease, no
   })
   t.equal(await lease('by-hand'), undefined, 'a node that never reported has none')
   listener.connected('pi-2', { address: '10.0.0.2' })
-  await say({ kind: 'lease', node: 'pi-2' }, { seq: 1, digest: emptyDigest })
+  await receive({ kind: 'lease', node: 'pi-2' }, { seq: 1, digest: emptyDigest })
   t.match(await lease('pi-2'), {
     metadata: {
       creationTimestamp,
@@ -248,13 +251,13 @@ test('after a restart of the controller a node that had reported has a lease, no
 })
 
 test('a lease belongs to its Node: there is none before it, and none after it', async (t) => {
-  const { store, listener, clock, say } = await inbox(t)
+  const { store, listener, clock, receive } = await inbox(t)
   const stop = new AbortController()
   const ended = listener.run(stop.signal)
   const lease = () => store.get('leases', { namespace: 'kube-node-lease', name: 'pi-9' })
-  const beat = () => say({ kind: 'lease', node: 'pi-9' }, { seq: 1, digest: emptyDigest })
+  const beat = () => receive({ kind: 'lease', node: 'pi-9' }, { seq: 1, digest: emptyDigest })
   listener.connected('pi-9', { address: '10.0.0.9' })
-  await say({ kind: 'connection', node: 'pi-9' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
+  await receive({ kind: 'connection', node: 'pi-9' }, { state: 'online', bootID: 'boot-1', agentVersion: '1' })
   await beat()
   t.equal(await lease(), undefined)
   const { metadata } = await store.create('nodes', unstamped(aNode({ name: 'pi-9' })))
@@ -274,30 +277,30 @@ test('a lease belongs to its Node: there is none before it, and none after it', 
 })
 
 test('a node whose digest differs twice in a row is asked for its whole state', async (t) => {
-  const { say, published } = await inbox(t)
+  const { receive, published } = await inbox(t)
   const status = { conditions: [{ type: 'Ready', status: 'True' }] }
-  await say({ kind: 'status', node: 'pi-1' }, status)
+  await receive({ kind: 'status', node: 'pi-1' }, status)
   const name = topicName({ kind: 'status', node: 'pi-1' })
   const right = foldDigest(emptyDigest, digestText(name, JSON.stringify(status)))
-  const beat = (digest: string) => say({ kind: 'lease', node: 'pi-1' }, { seq: 1, digest })
+  const beat = (digest: string) => receive({ kind: 'lease', node: 'pi-1' }, { seq: 1, digest })
   await beat(right)
   await beat(emptyDigest)
   await beat(right)
   await beat(emptyDigest)
-  t.same(published, [], 'one may have overtaken the other')
+  t.same(published, [], 'a lease may arrive before the status')
   await beat(emptyDigest)
   t.match(published, [['bramble/v1/nodes/pi-1/calls', { call: 'report' }]])
-  await say({ kind: 'status', node: 'pi-1' }, status)
+  await receive({ kind: 'status', node: 'pi-1' }, status)
   await beat(right)
   await beat(right)
-  t.equal(published.length, 1, 'it said everything, and all is well')
+  t.equal(published.length, 1, 'it published everything')
 })
 
-test('a node that speaks before it is registered is asked to say it again once it is', async (t) => {
-  const { store, listener, clock, say, published, dropped } = await inbox(t)
+test('a node that reports before it is registered is asked for its state when it is registered', async (t) => {
+  const { store, listener, clock, receive, published, dropped } = await inbox(t)
   const stop = new AbortController()
   const ended = listener.run(stop.signal)
-  await say({ kind: 'status', node: 'pi-9' }, {})
+  await receive({ kind: 'status', node: 'pi-9' }, {})
   t.equal(await dropped('status', 'NoSuchNode'), 1)
   await clock.settle()
   t.same(published, [])
@@ -308,8 +311,8 @@ test('a node that speaks before it is registered is asked to say it again once i
   await ended
 })
 
-test('events are stored with the controller’s time, counted, and only about the sender’s own', async (t) => {
-  const { store, say, dropped } = await inbox(t)
+test('events are stored with the controller’s time, counted, and only accepted about the sender and its pods', async (t) => {
+  const { store, receive, dropped } = await inbox(t)
   const event = {
     apiVersion: 'v1',
     kind: 'Event',
@@ -321,9 +324,9 @@ test('events are stored with the controller’s time, counted, and only about th
     source: { component: 'kubelet', host: 'pi-1' },
     firstTimestamp: '1970-01-01T00:00:00Z',
   }
-  await say({ kind: 'events', node: 'pi-1' }, event)
-  await say({ kind: 'events', node: 'pi-1' }, event)
-  await say({ kind: 'events', node: 'pi-2' }, event)
+  await receive({ kind: 'events', node: 'pi-1' }, event)
+  await receive({ kind: 'events', node: 'pi-1' }, event)
+  await receive({ kind: 'events', node: 'pi-2' }, event)
   const { items } = await store.list('events')
   t.match(items, [{ count: 2, firstTimestamp: '2026-01-01T00:00:00Z', source: { component: 'kubelet', host: 'pi-1' } }])
   t.equal(items.length, 1)
@@ -331,7 +334,7 @@ test('events are stored with the controller’s time, counted, and only about th
 })
 
 test('a node that reports events without end gets in a bounded number; others are not affected', async (t) => {
-  const { store, say, dropped } = await inbox(t)
+  const { store, receive, dropped } = await inbox(t)
   const event = (node: string, number: number) => ({
     apiVersion: 'v1',
     kind: 'Event',
@@ -340,73 +343,30 @@ test('a node that reports events without end gets in a bounded number; others ar
     reason: 'Made',
     message: `${number}`,
   })
-  for (let number = 0; number < 1500; number++) await say({ kind: 'events', node: 'pi-1' }, event('pi-1', number))
+  for (let number = 0; number < 1500; number++) await receive({ kind: 'events', node: 'pi-1' }, event('pi-1', number))
   t.equal((await store.list('events')).items.length, 1000)
   t.equal(await dropped('events', 'TooManyEvents'), 500)
-  await say({ kind: 'events', node: 'pi-2' }, event('pi-2', 0))
+  await receive({ kind: 'events', node: 'pi-2' }, event('pi-2', 0))
   t.equal((await store.list('events')).items.length, 1001)
 })
 
 test('a report that is too large is cut, counted and stored', async (t) => {
-  const { store, say, log } = await inbox(t)
+  const { store, receive, log } = await inbox(t)
   const made = Array.from({ length: 1000 }, (_, number) => ({ type: `Made${number}`, status: 'True' }))
-  await say({ kind: 'status', node: 'pi-1' }, { conditions: [...made, { type: 'Ready', status: 'True' }] })
+  await receive({ kind: 'status', node: 'pi-1' }, { conditions: [...made, { type: 'Ready', status: 'True' }] })
   const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
   t.equal(node?.status?.conditions?.length, 64)
   t.equal(node?.status?.conditions?.[0]?.type, 'Ready')
   t.same(log.messages('warn'), ['Report of a node shortened'])
 })
 
-test('what the store does not take is told of, and asked for again', async (t) => {
-  const { store, say, published, log, listener } = await inbox(t)
+test('a message that the store rejects is logged, and requested again', async (t) => {
+  const { store, receive, published, log, listener } = await inbox(t)
   await store.close()
-  await say(aPodTopic, aPodMessage)
+  await receive(aPodTopic, aPodMessage)
   t.same(log.messages('warn'), ['Message of a node not stored'])
   listener.disconnected('pi-1')
   t.same(published, [])
-})
-
-test('of work that waits only the newest is done, one at a time', async (t) => {
-  const queue = newestFirst()
-  const done: string[] = []
-  let release = () => {}
-  const first = queue.run('key', async () => {
-    await new Promise<void>((resolve) => {
-      release = resolve
-    })
-    done.push('first')
-  })
-  const waiting = ['second', 'third', 'fourth'].map((name) => queue.run('key', async () => void done.push(name)))
-  await queue.run('other', async () => void done.push('other'))
-  release()
-  await Promise.all([first, ...waiting])
-  t.same(done, ['other', 'first', 'fourth'])
-  await t.rejects(
-    queue.run('key', () => Promise.reject(new Error('failed'))),
-    { message: 'failed' },
-  )
-  await queue.run('key', async () => void done.push('again'))
-  t.equal(done.at(-1), 'again')
-})
-
-test('work that comes just as other work ends does not overtake what waited', async (t) => {
-  const queue = newestFirst()
-  const done: string[] = []
-  const late: Promise<void>[] = []
-  const endsLater = async (name: string) => {
-    await Promise.resolve()
-    done.push(name)
-  }
-  const first = queue.run('key', async () => {
-    // A few turns on the first is over, and what waits has not begun.
-    void Promise.resolve()
-      .then(() => undefined)
-      .then(() => late.push(queue.run('key', () => endsLater('newest'))))
-  })
-  const waiting = queue.run('key', () => endsLater('waited'))
-  await Promise.all([first, waiting])
-  await Promise.all(late)
-  t.equal(done.at(-1), 'newest')
 })
 
 const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
@@ -442,9 +402,9 @@ async function inbox(t: Test) {
     const found = await registry.getSingleMetric('bramble_inbox_dropped_total')?.get()
     return found?.values.find(({ labels }) => labels['kind'] === kind && labels['reason'] === reason)?.value ?? 0
   }
-  const say = (topic: NodeTopic, body: unknown) =>
+  const receive = (topic: NodeTopic, body: unknown) =>
     listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })
-  return { store: store as Store, usage, clock, log, listener, published, dropped, say }
+  return { store: store as Store, usage, clock, log, listener, published, dropped, receive }
 }
 
 function unstamped(node: StoredObject<'nodes'>) {

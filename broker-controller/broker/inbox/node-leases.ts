@@ -1,63 +1,66 @@
-/** Each node's lease: made for its Node, renewed by what the node says, gone with its Node. */
+/** The lease of each node: created for its Node, renewed by the node's messages, deleted with its Node. */
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { removeIfThere, rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { Peer } from '../broker.ts'
-import { hasReported, isOwnedBy, type LeaseNews, leaseAfter, renewedLease, restoredLease } from './node-report.ts'
+import { hasReported, isOwnedBy, type LeaseInput, leaseAfter, renewedLease, restoredLease } from './node-lease.ts'
 
-/** Everything about one lease is done in the order it is asked for. Rejects with the store's error. */
+/** Calls for one lease are executed in their order. Each rejects with the store's error. */
 export interface NodeLeases {
-  /** A node without a Node object gets no lease; its greeting is kept for it. */
-  tell(node: string, news: LeaseNews, peer: Peer): Promise<void>
-  /** A node that reported to an earlier process of the controller has a lease again, without a renewal. */
-  nodeCame(node: StoredObject<'nodes'>, isNew: boolean): Promise<void>
+  /** A node without a Node object gets no lease; its last `connection` message is kept until the Node exists. */
+  record(node: string, input: LeaseInput, peer: Peer): Promise<void>
   /**
-   * Renews the lease of a node that is online, where nothing else of it changes and nothing is under way for it. `peer` must
-   * be the very object that was given before. undefined: none of that is known, `tell` does it.
+   * Renews the lease of an online node if nothing else in it changes and no other call for it is in progress. `peer` must be the
+   * object of the call before. undefined: call `record` instead.
    */
   renew(node: string, peer: Peer): Promise<void> | undefined
-  nodeWent(node: StoredObject<'nodes'>): Promise<void>
+  /** A Node was created or changed. One that reported to an earlier process of the controller gets a lease, without a renewal. */
+  nodeChanged(node: StoredObject<'nodes'>, isNew: boolean): Promise<void>
+  nodeDeleted(node: StoredObject<'nodes'>): Promise<void>
 }
 
-export function nodeLeases({ store, clock }: { readonly store: Store; readonly clock: Clock }): NodeLeases {
-  const last = new Map<string, Promise<void>>()
-  /** Leases as they were last written here, and for which connection. */
-  const known = new Map<string, { readonly lease: StoredObject<'leases'>; readonly peer: Peer }>()
-  const greetings = new Map<string, { readonly news: LeaseNews; readonly peer: Peer }>()
+type Recorded = { readonly input: LeaseInput; readonly peer: Peer }
 
-  const inTurn = (node: string, work: () => Promise<void>) => {
-    const before = last.get(node)?.catch(() => undefined) ?? Promise.resolve()
-    return underWay(node, before.then(work))
+export function nodeLeases({ store, clock }: { readonly store: Store; readonly clock: Clock }): NodeLeases {
+  const inProgress = new Map<string, Promise<void>>()
+  /** Leases as they were last written here, and for which connection. */
+  const written = new Map<string, { readonly lease: StoredObject<'leases'>; readonly peer: Peer }>()
+  /** `connection` messages of nodes without a Node object. */
+  const awaitingNode = new Map<string, Recorded>()
+
+  const inOrder = (node: string, work: () => Promise<void>) => {
+    const before = inProgress.get(node)?.catch(() => undefined) ?? Promise.resolve()
+    return track(node, before.then(work))
   }
 
-  const underWay = (node: string, done: Promise<void>) => {
-    last.set(node, done)
-    const isOver = () => void (last.get(node) === done && last.delete(node))
-    done.then(isOver, isOver)
+  const track = (node: string, done: Promise<void>) => {
+    inProgress.set(node, done)
+    const end = () => void (inProgress.get(node) === done && inProgress.delete(node))
+    done.then(end, end)
     return done
   }
 
   const remember = (node: string, lease: StoredObject<'leases'> | undefined, peer: Peer) => {
-    if (lease === undefined) known.delete(node)
-    else known.set(node, { lease, peer })
+    if (lease === undefined) written.delete(node)
+    else written.set(node, { lease, peer })
   }
 
-  const write = async (node: string, news: LeaseNews, peer: Peer) => {
+  const write = async (node: string, input: LeaseInput, peer: Peer) => {
     const key = { namespace: nodeLeaseNamespace, name: node }
     const owner = await store.get('nodes', { namespace: '', name: node })
     const facts = () => ({ nowMs: clock.wallMs(), ...peer, nodeUID: owner?.metadata.uid })
     if ((await store.get('leases', key)) !== undefined) {
-      const change = (present: StoredObject<'leases'>) => leaseAfter(node, present, news, facts())
+      const change = (present: StoredObject<'leases'>) => leaseAfter(node, present, input, facts())
       remember(node, await rewrite({ store, clock }, 'leases', { key, change }), peer)
       return
     }
     if (owner === undefined) {
-      if (news.news === 'connection') greetings.set(node, { news, peer })
-      if (news.news === 'disconnected') greetings.delete(node)
+      if (input.kind === 'connection') awaitingNode.set(node, { input, peer })
+      if (input.kind === 'disconnected') awaitingNode.delete(node)
       return
     }
-    const first = leaseAfter(node, undefined, news, facts())
+    const first = leaseAfter(node, undefined, input, facts())
     if (first !== undefined) remember(node, await store.create('leases', first), peer)
   }
 
@@ -67,29 +70,29 @@ export function nodeLeases({ store, clock }: { readonly store: Store; readonly c
   }
 
   return {
-    tell: (node, news, peer) => inTurn(node, () => write(node, news, peer)),
+    record: (node, input, peer) => inOrder(node, () => write(node, input, peer)),
     renew(node, peer) {
-      const before = known.get(node)
-      if (before === undefined || before.peer !== peer || last.has(node)) return undefined
+      const before = written.get(node)
+      if (before === undefined || before.peer !== peer || inProgress.has(node)) return undefined
       const renewed = renewedLease(before.lease, clock.wallMs())
       if (renewed === undefined) return undefined
-      // Its version is that of the last write: somebody else's change is a conflict, and then it is read again.
-      const written = store.update('leases', renewed).then(
+      // Its version is that of the last write: a change by another client is a conflict, and then it is read again.
+      const updated = store.update('leases', renewed).then(
         (lease) => remember(node, lease, peer),
-        () => write(node, { news: 'heartbeat' }, peer),
+        () => write(node, { kind: 'heartbeat' }, peer),
       )
-      return underWay(node, written)
+      return track(node, updated)
     },
-    async nodeCame(node, isNew) {
+    async nodeChanged(node, isNew) {
       const { name } = node.metadata
-      const greeting = greetings.get(name)
-      greetings.delete(name)
-      if (greeting !== undefined) await inTurn(name, () => write(name, greeting.news, greeting.peer))
-      else if (isNew && hasReported(node)) await inTurn(name, () => restore(node))
+      const awaiting = awaitingNode.get(name)
+      awaitingNode.delete(name)
+      if (awaiting !== undefined) await inOrder(name, () => write(name, awaiting.input, awaiting.peer))
+      else if (isNew && hasReported(node)) await inOrder(name, () => restore(node))
     },
-    nodeWent: ({ metadata: { name, uid } }) =>
-      inTurn(name, async () => {
-        known.delete(name)
+    nodeDeleted: ({ metadata: { name, uid } }) =>
+      inOrder(name, async () => {
+        written.delete(name)
         const lease = await store.get('leases', { namespace: nodeLeaseNamespace, name })
         if (lease !== undefined && isOwnedBy(lease, uid)) await removeIfThere(store, 'leases', lease)
       }),

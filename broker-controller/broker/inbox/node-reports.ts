@@ -5,16 +5,18 @@ import { PodMessageSchema, StatsMessageSchema, topicName } from '../../../api/to
 import { tokenBuckets } from '../../../daemon/token-bucket.ts'
 import { removeIfThere, rewrite } from '../../store/rewrite.ts'
 import type { NodeMessage } from '../broker.ts'
+import { involvedObjectOf } from './event-object.ts'
 import type { MessageBodies } from './message-bodies.ts'
 import type { NodeDigests } from './node-digests.ts'
 import type { NodeInboxNeeds } from './node-inbox.ts'
-import { emptiedPod, isStanding, nodeStatusAfter, podStatusAfter, subjectOf } from './node-report.ts'
+import { isUnchangedStatus, nodeStatusAfter } from './node-status-report.ts'
+import { podStatusAfter, removedPod } from './pod-status-report.ts'
 import { boundedNodeStatus, boundedPodStatus } from './report-bounds.ts'
 
 export type NodeReportsNeeds = Omit<NodeInboxNeeds, 'broker' | 'log' | 'registry'> & {
   readonly bodies: MessageBodies
   readonly digests: Pick<NodeDigests, 'lost'>
-  /** Called for a node whose status has no Node object to go to. */
+  /** Called for a node that reported its status and has no Node object. */
   readonly unregistered: (node: string) => void
 }
 
@@ -25,10 +27,10 @@ export interface NodeReports {
   stats(message: NodeMessage): void
 }
 
-/** The events of 110 pods that start at one time, and more than a node needs afterwards. */
+/** Enough for 110 pods that start at one time, and more than a node needs afterwards. */
 const eventsOfNode = { perSecond: 5, burst: 1000 }
 
-/** Each rejects if the store does. Of a message whose body is not valid nothing is written. */
+/** Each rejects if the store does. A message with an invalid body is dropped. */
 export function nodeReports(needs: NodeReportsNeeds): NodeReports {
   const { store, usage, events, podsOf, clock, bodies, digests, unregistered } = needs
   const eventRate = tokenBuckets(eventsOfNode, clock)
@@ -38,25 +40,25 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
     if (given === undefined) return
     const { status: report, cut } = boundedNodeStatus(given)
     bodies.recordCut(message, cut)
-    let isKnown = false
+    let isUnchanged = false
     const written = await rewrite({ store, clock }, 'nodes', {
       key: { namespace: '', name: message.node },
       part: 'status',
       change(node) {
         const nowMs = clock.wallMs()
         const after = nodeStatusAfter(node.status, report, nowMs)
-        isKnown = isStanding(node.status, after, nowMs)
-        return isKnown ? undefined : { ...node, status: after }
+        isUnchanged = isUnchangedStatus(node.status, after, nowMs)
+        return isUnchanged ? undefined : { ...node, status: after }
       },
     })
-    if (written !== undefined || isKnown) return
+    if (written !== undefined || isUnchanged) return
     bodies.count(message, 'NoSuchNode')
     unregistered(message.node)
     digests.lost(message.node, topicName(message.topic))
   }
 
   const pod = async (message: NodeMessage, uid: string) => {
-    if (message.body === '') return podGone(message.node, uid)
+    if (message.body === '') return podRemoved(message.node, uid)
     const given = bodies.decoded(PodMessageSchema, message)
     if (given === undefined) return
     const { status, cut } = boundedPodStatus(given.status)
@@ -64,41 +66,41 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
     const report = { ...given, status }
     const key = { namespace: report.namespace, name: report.name }
     const answer = podStatusAfter(message.node, uid, report, await store.get('pods', key))
-    if (!answer.take) return bodies.drop(message, answer.because)
+    if (!answer.isAccepted) return bodies.drop(message, answer.because)
     await rewrite({ store, clock }, 'pods', {
       key,
       uid,
       part: 'status',
       change(present) {
         const again = podStatusAfter(message.node, uid, report, present)
-        return again.take ? { ...present, status: again.status } : undefined
+        return again.isAccepted ? { ...present, status: again.status } : undefined
       },
     })
   }
 
-  const podGone = async (node: string, uid: string) => {
-    const known = podsOf(node).find(({ metadata }) => metadata.uid === uid)
-    if (known === undefined) return
-    const { namespace = '', name } = known.metadata
+  const podRemoved = async (node: string, uid: string) => {
+    const present = podsOf(node).find(({ metadata }) => metadata.uid === uid)
+    if (present === undefined) return
+    const { namespace = '', name } = present.metadata
     const key = { namespace, name }
     let remove = false
     await rewrite({ store, clock }, 'pods', {
       key,
       uid,
-      change(present) {
-        const plan = emptiedPod(present, clock.wallMs())
+      change(pod) {
+        const plan = removedPod(pod, clock.wallMs())
         remove = plan?.remove === true
-        return plan === undefined || plan.remove || plan.pod === present ? undefined : plan.pod
+        return plan === undefined || plan.remove || plan.pod === pod ? undefined : plan.pod
       },
     })
-    if (remove) await removeIfThere(store, 'pods', known)
+    if (remove) await removeIfThere(store, 'pods', present)
   }
 
   const event = async (message: NodeMessage) => {
     if (eventRate.take(message.node) > 0) return bodies.drop(message, 'TooManyEvents')
     const report = bodies.decoded(EventSchema, message)
     if (report === undefined) return
-    const object = subjectOf(message.node, report, podsOf(message.node))
+    const object = involvedObjectOf(message.node, report, podsOf(message.node))
     if (object === undefined) return bodies.drop(message, 'NotItsObject')
     await events.record({
       object,

@@ -17,7 +17,7 @@ const most = {
   addressesOfPod: 16,
 } as const
 
-/** Characters; the first two as in Kubernetes' metav1.Condition, whose message may be longer. */
+/** Characters; `type` and `reason` as in metav1.Condition of Kubernetes, whose message may be longer. */
 const longest = { type: 316, reason: 1024, message: 4096, name: 1024 } as const
 
 export function boundedNodeStatus(report: NodeStatus): Bounded<NodeStatus> {
@@ -59,7 +59,7 @@ export function boundedPodStatus(report: PodStatus): Bounded<PodStatus> {
   return { status, cut: cuts.made() }
 }
 
-/** Those that the fleet judges a node by are not the ones to be cut. */
+/** The conditions of the API come first, so that only others are cut. */
 function ownFirst(conditions: readonly NodeCondition[]): readonly NodeCondition[] {
   if (conditions.length <= most.conditions) return conditions
   const isOwn = ({ type }: NodeCondition) => (nodeConditionTypes as readonly string[]).includes(type)
@@ -105,7 +105,7 @@ function cutter() {
   }
 }
 
-/** The list itself where `change` gives every item back: almost no report is cut, and a copy would be garbage. */
+/** The list itself if `change` returns every item unchanged: almost no report is cut, so this avoids most copies. */
 function mapChanged<T>(items: readonly T[], change: (item: T) => T): readonly T[] {
   const changed = items.map(change)
   return changed.every((item, i) => item === items[i]) ? items : changed

@@ -1,0 +1,70 @@
+/**
+ * Connections of nodes: from their `connection` messages, and from what the broker observes. A broker that observes nothing never
+ * calls `connected` and `disconnected`.
+ */
+import { ConnectionMessageSchema } from '../../../api/topics.ts'
+import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { NodeMessage, Peer } from '../broker.ts'
+import type { IdentityConflicts } from './identity-conflicts.ts'
+import type { MessageBodies } from './message-bodies.ts'
+import type { NodeDigests } from './node-digests.ts'
+import type { NodeLeases } from './node-leases.ts'
+
+export type NodeConnectionsNeeds = {
+  readonly bodies: Pick<MessageBodies, 'decoded'>
+  readonly leases: Pick<NodeLeases, 'record'>
+  readonly digests: Pick<NodeDigests, 'reset'>
+  readonly conflicts: Pick<IdentityConflicts, 'connected' | 'booted'>
+  readonly log: LimitedLog
+}
+
+export interface NodeConnections {
+  /** The same object as long as the connection lasts. */
+  peerOf(node: string): Peer
+  /** Has the node published a goodbye on its present connection? */
+  isLeaving(node: string): boolean
+  /** Takes in a `connection` message. Rejects if the store does. */
+  receive(message: NodeMessage): Promise<void>
+  connected(node: string, peer: Peer): void
+  /** Rejects if the store does. */
+  disconnected(node: string): Promise<void>
+}
+
+export function nodeConnections({ bodies, leases, digests, conflicts, log }: NodeConnectionsNeeds): NodeConnections {
+  const peers = new Map<string, Peer>()
+  const leaving = new Set<string>()
+  const peerOf = (node: string) => peers.get(node) ?? unobserved
+
+  return {
+    peerOf,
+    isLeaving: (node) => leaving.has(node),
+    async receive(message) {
+      const { node } = message
+      const connection = bodies.decoded(ConnectionMessageSchema, message)
+      if (connection === undefined) return
+      const { state, reason, expectedBackSeconds } = connection
+      if (state === 'online') {
+        // On each connection this message is the first; after it the node publishes everything.
+        if (!peers.has(node)) digests.reset(node)
+        conflicts.booted(node, connection.bootID)
+      }
+      if (state === 'goodbye') leaving.add(node)
+      else leaving.delete(node)
+      log.info(`${node}/connection`, 'Node connection', { node, state, reason, expectedBackSeconds })
+      await leases.record(node, { kind: 'connection', message: connection }, peerOf(node))
+    },
+    connected(node, peer) {
+      conflicts.connected(node, peer.address, peers.has(node))
+      digests.reset(node)
+      peers.set(node, peer)
+    },
+    disconnected(node) {
+      peers.delete(node)
+      leaving.delete(node)
+      digests.reset(node)
+      return leases.record(node, { kind: 'disconnected' }, unobserved)
+    },
+  }
+}
+
+const unobserved: Peer = {}

@@ -1,0 +1,77 @@
+import { test } from 'tap'
+import { leaseAfter, renewedLease } from './node-lease.ts'
+
+const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
+const connection = (state: 'online' | 'lost' | 'goodbye', more = {}) =>
+  ({ kind: 'connection', message: { state, bootID: 'boot-1', agentVersion: '1', ...more } }) as const
+
+test('a heartbeat renews the lease by the controller’s clock and keeps the other fields', async (t) => {
+  const first = leaseAfter('pi-1', undefined, { kind: 'heartbeat' }, { nowMs, address: '10.0.0.5' })
+  t.match(first, {
+    metadata: {
+      name: 'pi-1',
+      namespace: 'kube-node-lease',
+      annotations: { 'bramble.dev/connection': 'online', 'bramble.dev/address': '10.0.0.5' },
+    },
+    spec: { holderIdentity: 'pi-1', leaseDurationSeconds: 40, renewTime: '2026-01-01T00:10:00.500000Z' },
+  })
+  const longer = { ...first, metadata: { ...first?.metadata, labels: { a: 'b' } }, spec: { leaseDurationSeconds: 90 } }
+  const second = leaseAfter('pi-1', longer as typeof first, { kind: 'heartbeat' }, { nowMs })
+  t.match(second, { metadata: { labels: { a: 'b' } }, spec: { leaseDurationSeconds: 90 } })
+})
+
+test('annotations of the lease show the state of the connection', async (t) => {
+  const state = (lease: ReturnType<typeof leaseAfter>) => lease?.metadata.annotations
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  t.same(state(online), { 'bramble.dev/connection': 'online', 'bramble.dev/boot-id': 'boot-1' })
+  const lost = leaseAfter('pi-1', online, connection('lost'), { nowMs: nowMs + 5000 })
+  t.equal(state(lost)?.['bramble.dev/connection'], 'lost')
+  t.equal(lost?.spec?.renewTime, online?.spec?.renewTime, 'a last will does not renew the lease')
+  const goodbye = leaseAfter('pi-1', online, connection('goodbye', { reason: 'reboot', expectedBackSeconds: 90 }), {
+    nowMs,
+  })
+  t.match(state(goodbye), { 'bramble.dev/connection-reason': 'reboot', 'bramble.dev/expected-back-seconds': '90' })
+  t.same(
+    state(leaseAfter('pi-1', goodbye, connection('online'), { nowMs })),
+    state(online),
+    'the reasons are removed when it is back',
+  )
+})
+
+test('a node announces the duration of its lease, within limits', async (t) => {
+  const announced = (leaseDurationSeconds: number) =>
+    leaseAfter('pi-1', undefined, connection('online', { leaseDurationSeconds }), { nowMs })
+  t.equal(announced(240)?.spec?.leaseDurationSeconds, 240)
+  t.equal(leaseAfter('pi-1', announced(240), { kind: 'heartbeat' }, { nowMs })?.spec?.leaseDurationSeconds, 240)
+  for (const odd of [-1, 0, 1e9]) t.equal(announced(odd)?.spec?.leaseDurationSeconds, 40)
+})
+
+test('a connection that ends is lost, unless the node published a goodbye', async (t) => {
+  const after = (state: 'online' | 'goodbye') => {
+    const before = leaseAfter('pi-1', undefined, connection(state), { nowMs })
+    return leaseAfter('pi-1', before, { kind: 'disconnected' }, { nowMs })?.metadata.annotations
+  }
+  t.match(after('online'), { 'bramble.dev/connection': 'lost', 'bramble.dev/connection-reason': 'connection-closed' })
+  t.equal(after('goodbye'), undefined)
+  t.equal(leaseAfter('pi-1', undefined, { kind: 'disconnected' }, { nowMs }), undefined)
+})
+
+test('a last will after a goodbye does not make the node lost, until it is back', async (t) => {
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  const goodbye = leaseAfter('pi-1', online, connection('goodbye', { reason: 'reboot' }), { nowMs })
+  t.equal(leaseAfter('pi-1', goodbye, connection('lost'), { nowMs }), undefined)
+  const back = leaseAfter('pi-1', goodbye, connection('online'), { nowMs })
+  const lost = leaseAfter('pi-1', back, connection('lost'), { nowMs })
+  t.match(lost?.metadata.annotations, { 'bramble.dev/connection': 'lost' })
+})
+
+test('only the lease of a node that is online is renewed by its time alone', async (t) => {
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  if (online === undefined) return t.fail('no lease')
+  t.same(renewedLease(online, nowMs + 10_000), {
+    ...online,
+    spec: { ...online.spec, renewTime: '2026-01-01T00:10:10.500000Z' },
+  })
+  const lost = leaseAfter('pi-1', online, connection('lost'), { nowMs })
+  t.equal(lost && renewedLease(lost, nowMs), undefined)
+})

@@ -1,0 +1,85 @@
+import { test } from 'tap'
+import type { NodeStatus } from '../../../api/node.ts'
+import { isUnchangedStatus, nodeStatusAfter } from './node-status-report.ts'
+
+const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
+const now = '2026-01-01T00:10:00Z'
+
+test('heartbeat times are the controller’s, and transition times change with the status', async (t) => {
+  const before: NodeStatus = {
+    conditions: [
+      { type: 'NetworkUnavailable', status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z' },
+      { type: 'MemoryPressure', status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z' },
+      { type: 'Ready', status: 'Unknown', lastTransitionTime: '2026-01-01T00:05:00Z' },
+    ],
+  }
+  const report: NodeStatus = {
+    capacity: { pods: '110' },
+    conditions: [
+      { type: 'MemoryPressure', status: 'False', lastTransitionTime: '1970-01-01T00:00:07Z', reason: 'r' },
+      { type: 'Ready', status: 'True', lastHeartbeatTime: '1970-01-01T00:00:07Z' },
+    ],
+  }
+  t.same(nodeStatusAfter(before, report, nowMs), {
+    capacity: { pods: '110' },
+    conditions: [
+      before.conditions?.[0],
+      {
+        type: 'MemoryPressure',
+        status: 'False',
+        reason: 'r',
+        lastHeartbeatTime: now,
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+      { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now },
+    ],
+  })
+})
+
+test('a report of a node replaces the one before; conditions that others wrote stay, in bounded number', async (t) => {
+  const made = (letter: string, count: number): NodeStatus => ({
+    conditions: [
+      ...Array.from({ length: count }, (_, i) => ({ type: `${letter}${i}`, status: 'True' }) as const),
+      { type: 'Ready', status: 'True' },
+    ],
+  })
+  const foreign = Array.from({ length: 100 }, (_, i) => ({ type: `Foreign${i}`, status: 'True' }) as const)
+  const first = nodeStatusAfter({ conditions: foreign }, made('A', 50), nowMs)
+  t.equal(first.conditions?.length, 32 + 51)
+  const second = nodeStatusAfter(first, made('B', 50), nowMs + 1000)
+  t.equal(second.conditions?.length, 32 + 51)
+  t.notOk(second.conditions?.some(({ type }) => type.startsWith('A')))
+  const third = nodeStatusAfter(second, { conditions: [{ type: 'Ready', status: 'True' }] }, nowMs + 2000)
+  t.same(
+    third.conditions?.map(({ type }) => type),
+    [...foreign.slice(0, 32).map(({ type }) => type), 'Ready'],
+  )
+})
+
+test('a health condition that a machine no longer has is removed', async (t) => {
+  const status: NodeStatus = { conditions: [{ type: 'UnderVoltage', status: 'True' }] }
+  const after = nodeStatusAfter(status, { conditions: [{ type: 'Ready', status: 'True' }] }, nowMs)
+  t.same(
+    after.conditions?.map(({ type }) => type),
+    ['Ready'],
+  )
+})
+
+test('a status that is reported again is unchanged, until its heartbeat times are old or something differs', async (t) => {
+  const report: NodeStatus = {
+    capacity: { cpu: '4' },
+    conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady' }],
+    images: [{ names: ['a'], sizeBytes: 1 }],
+  }
+  const before = nodeStatusAfter(undefined, report, nowMs)
+  const again = (changed: NodeStatus, laterMs: number) =>
+    isUnchangedStatus(before, nodeStatusAfter(before, changed, nowMs + laterMs), nowMs + laterMs)
+  t.equal(again(report, 1_000), true)
+  t.equal(again(report, 239_000), true)
+  t.equal(again(report, 241_000), false)
+  t.equal(again(report, -10_000), false, 'the controller’s date was set back')
+  t.equal(again({ ...report, images: [{ names: ['b'], sizeBytes: 1 }] }, 1_000), false)
+  t.equal(again({ ...report, conditions: [{ type: 'Ready', status: 'False', reason: 'KubeletReady' }] }, 1_000), false)
+  t.equal(again({ ...report, conditions: [{ type: 'Ready', status: 'True', reason: 'Other' }] }, 1_000), false)
+  t.equal(isUnchangedStatus(undefined, before, nowMs), false)
+})
