@@ -29,7 +29,7 @@ test('Docker under systemd', async (t) => {
   const asking = runtimeHealth({ runtime, clock: hurried, log, writes: board }).run(stopping.signal)
   await eventually('Docker answers', () => health.info() !== undefined, { withinMs: 60_000 })
   const services = systemdUnits({ root: machine.path('/') })
-  t.equal(services.isHere(), true)
+  t.equal(services.isAvailable(), true)
   t.same(await services.state('docker.service'), { load: 'loaded', active: 'active' })
   t.same(await services.state('no-such.service'), { load: 'not-found', active: 'inactive' })
 

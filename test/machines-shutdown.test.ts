@@ -61,7 +61,7 @@ test('a machine goes down on purpose', async (t) => {
     const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
     await eventually(
       'the condition reports it',
-      async () => (await readiness()) === `logind waits up to 5 s for us; ${shares}`,
+      async () => (await readiness()) === `logind waits up to 5 s for the agent; ${shares}`,
     )
     t.match(await locks(), /bramble-agent +0 +root +\d+ +\S+ +shutdown +Pods are stopped in order +delay/)
   })
@@ -90,7 +90,7 @@ test('a machine goes down on purpose', async (t) => {
       await pi.run('systemctl kill -s HUP systemd-logind; shutdown -r +10; systemctl restart bramble-agent')
       t.equal(await lastLeave(), 'reason=agent-restart expectedBackSeconds=60')
       await eventually('the condition reports it', async () =>
-        (await readiness()).startsWith('logind waits up to 22 s for us'),
+        (await readiness()).startsWith('logind waits up to 22 s for the agent'),
       )
       const manager = 'org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager'
       t.equal((await pi.run(`busctl get-property ${manager} InhibitDelayMaxUSec`)).trim(), 't 22000000')
@@ -201,7 +201,7 @@ test('a machine goes down on purpose', async (t) => {
     )
     await eventually('somebody holds a lock', async () => (await locks()).includes('somebody'))
     await pi.run('systemctl reboot; sleep 1; systemctl restart systemd-logind; systemctl stop somebody')
-    await eventually('it is noticed', async () => (await agentJournal()).includes('Machine does not go down after all'))
+    await eventually('it is noticed', async () => (await agentJournal()).includes('Shutdown cancelled'))
     await eventually('all run again', () => allRun(...everybody))
     await eventually('the lock is held', async () => (await locks()).includes('bramble-agent'))
     t.equal(pi.starts, starts)
@@ -219,7 +219,7 @@ test('a machine goes down on purpose', async (t) => {
       // A container that ends with its engine and exit code 0 is complete: not the one that is run on failure.
       await eventually('the others run again', () => allRun('deaf', 'middle', 'top'))
       await eventually('the condition reports it', async () =>
-        (await readiness()).startsWith('logind waits up to 22 s for us'),
+        (await readiness()).startsWith('logind waits up to 22 s for the agent'),
       )
       await pi.powerOff()
       t.match(await phases(), /top Failed Terminated/)

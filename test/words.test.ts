@@ -35,9 +35,11 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Folders without retired words. Add a folder once it is clean. */
 const cleanFolders = [
   'agent/doctor',
+  'agent/eviction',
   'agent/health',
   'agent/join',
   'agent/sessions',
+  'agent/shutdown',
   'agent/testing',
   'api',
   'bench',

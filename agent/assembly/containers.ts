@@ -37,7 +37,7 @@ export function assembleContainers(parts: ContainerParts): Containers {
   const kills = oomWatch({ kernel, event, clock, log })
   const roster = containerRoster({ list: () => engine.listContainers(), clock })
   return {
-    runtime: kills.knowing(roster.overhearing(engine)),
+    runtime: kills.withOomKills(roster.overhearing(engine)),
     roster,
     usage: podUsage({ root, roster, volumes, clock }),
     signals: hostSignals({ root, dataDirectory: volumes.dataDirectory, imageDirectory }),

@@ -1,7 +1,7 @@
-/** What eviction needs of whoever runs the pods. */
+/** What eviction needs of the pod manager. */
 import type { Pod } from '../../api/pod.ts'
 
-/** As the kubelet, for a hard threshold and for a broken limit. */
+/** As the kubelet, for a hard threshold and for an exceeded limit (eviction_manager.go, immediateEvictionGracePeriodSeconds). */
 export const immediatelySeconds = 1
 
 /** A decision that a pod is over: an eviction, a shutdown. */
@@ -10,7 +10,7 @@ export type Ending = {
   readonly message: string
   /** In place of the pod's own. */
   readonly gracePeriodSeconds?: number
-  /** Told in an event of the pod, too. */
+  /** Type of an Event of the pod; undefined: no Event. */
   readonly event?: 'Normal' | 'Warning'
   /** Not by its own doing: the message of its condition DisruptionTarget. */
   readonly disruption?: string

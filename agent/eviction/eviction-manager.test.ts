@@ -128,7 +128,7 @@ function machine(
 
 const uidOf = (name: string) => `uid-of-${name}`
 
-test('a machine with enough of everything is under no pressure, and says so after the first look', async (t) => {
+test('a machine with enough of everything is under no pressure, and reports it after the first reading', async (t) => {
   const { clock, pressures, world } = machine(t)
   t.equal(pressures(), undefined)
   await clock.advance(60_000)
@@ -152,16 +152,16 @@ test('memory that runs short shows at the next look and stays shown for five min
   t.same(log.messages('info'), ['Pressure is gone'])
 })
 
-test('a disk that cannot be read is told once, and hides no shortage of memory', async (t) => {
+test('a disk that cannot be read is logged once, and hides no shortage of memory', async (t) => {
   const { clock, host, pressures, log } = machine(t)
   host.hide('nodefs.available', 'EIO: i/o error')
   host.leave('memory.available', 1)
   await clock.advance(60_000)
   t.same(pressures(), ['MemoryPressure'])
-  t.same(log.messages('warn').toSorted(), ['Node is under pressure', 'Some of the machine cannot be read'])
+  t.same(log.messages('warn').toSorted(), ['Node is under pressure', 'Some signals cannot be read'])
 })
 
-test('the greediest pod goes at once, and nobody else when that was enough', async (t) => {
+test('the pod with the largest excess is evicted at once, and no other if that was enough', async (t) => {
   const { clock, ended, leave, events } = machine(t, {
     running: [
       { pod: aPod({ name: 'modest', requests: { memory: '64Mi' } }), memory: 60 * mib },
@@ -185,7 +185,7 @@ test('the greediest pod goes at once, and nobody else when that was enough', asy
   t.same(events, ['EvictionThresholdMet: Attempting to reclaim memory'])
 })
 
-test('while a victim takes its time nobody else is chosen; after thirty seconds the next one goes', async (t) => {
+test('while a pod stops no other is chosen; after thirty seconds the next one is evicted', async (t) => {
   const { clock, ended, leave, log } = machine(t, {
     running: [
       { pod: aPod({ name: 'stuck' }), memory: 400 * mib, endsAfterMs: 100_000 },
@@ -349,7 +349,7 @@ test('memory that falls fast is looked at every second', async (t) => {
   t.same(pressures(), ['MemoryPressure'])
 })
 
-test('a stall warns where that is asked for, and nobody goes for it', async (t) => {
+test('a stall sets pressure where configured, and evicts no pod', async (t) => {
   const { clock, host, pressures, ended } = machine(t, {
     stallWarnings: new Map([['memory.full', 20]]),
     running: [{ pod: aPod({ name: 'a' }), memory: 400 * mib }],
@@ -365,7 +365,7 @@ test('a stall warns where that is asked for, and nobody goes for it', async (t) 
   t.equal(ended.size, 0)
 })
 
-test('that trying goes on is told once a minute', async (t) => {
+test('continued attempts are recorded once a minute', async (t) => {
   const { clock, leave, events } = machine(t)
   await clock.settle()
   leave(1)
@@ -545,11 +545,11 @@ test('unreadable signals are logged when they change, and when they can be read 
   await clock.advance(20_000)
   host.hide('imagefs.available', 'ENOENT')
   await clock.advance(20_000)
-  t.equal(warned(log, 'Some of the machine cannot be read'), 2)
+  t.equal(warned(log, 'Some signals cannot be read'), 2)
   t.same(log.messages('info'), [])
   host.show()
   await clock.advance(20_000)
-  t.same(log.messages('info'), ['All of the machine can be read again'])
+  t.same(log.messages('info'), ['All signals can be read again'])
 })
 
 test('a pressure is logged once with the signals that belong to it, however long it lasts', async (t) => {
@@ -600,7 +600,7 @@ test('log lines name the pod, the threshold, the pressure and the signals they a
   t.same(factsOf('Evicted pod does not end'), { podUID: uidOf('stuck') })
   t.match(factsOf('Node is under pressure'), { stalls: [{ signal: 'io.full', percent: 7 }] })
   t.same(factsOf('Pressure is gone'), { pressure: 'MemoryPressure' })
-  t.same(factsOf('Some of the machine cannot be read'), {
+  t.same(factsOf('Some signals cannot be read'), {
     unread: [{ signal: 'imagefs.available', because: 'ENOENT' }],
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Loop: observe → decide what the node is short of → free what nobody needs → at most one pod a pass. It needs neither
- * the network nor the controller: a machine that starves cannot wait for them.
+ * Loop: observe → decide which resource is short → free unused images and containers → evict at most one pod per pass. It needs
+ * neither the network nor the controller.
  */
 
 import type { PressureType } from '../../api/node.ts'
@@ -15,7 +15,7 @@ import type { EvictablePods } from './evictable-pods.ts'
 import type { NodeReclaim } from './node-reclaim.ts'
 import type { Observations, SignalSource, StallSignal } from './observations.ts'
 import { podEvictor } from './pod-evictor.ts'
-import { calm, isNear, nextSituation, type Situation } from './pressure.ts'
+import { isNear, nextSituation, noPressure, type Situation } from './pressure.ts'
 import { pressureLog } from './pressure-log.ts'
 import { pressureOf, resourceOf, type Threshold, thresholdsMet } from './thresholds.ts'
 
@@ -39,14 +39,14 @@ export type EvictionSettings = {
   /** Hard and soft. */
   readonly thresholds: readonly Threshold[]
   readonly transitionMs: number
-  /** The longest a pod may take that goes for a soft threshold. */
+  /** The longest grace period of a pod that is evicted for a soft threshold. */
   readonly maxPodGraceSeconds: number
-  /** From so many percent on, a stall shows as pressure; nobody goes for it. */
+  /** From this percentage on, a stall sets a pressure condition. It evicts no pod. */
   readonly stallWarnings: ReadonlyMap<StallSignal, number>
 }
 
 const periodMs = 10_000 // as the kubelet
-/** Where a threshold is near, ten seconds are long. */
+/** While a threshold is near. */
 const nearPeriodMs = 1_000
 const reclaimMs = 60_000
 /** Interval of log messages and Events while a condition lasts. */
@@ -69,7 +69,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     const before = situation
     const nowMs = clock.monotonicMs()
     situation = nextSituation(
-      before ?? calm,
+      before ?? noPressure,
       observations.observed,
       settings,
       nowMs,
@@ -80,7 +80,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     return observations
   }
 
-  /** The pod that had to go, if one had. */
+  /** The UID of the evicted pod, if one was evicted. */
   const act = async (observations: Observations, signal: AbortSignal): Promise<string | undefined> => {
     const inForce = situation?.inForce ?? []
     const threshold = inForce.find((one) => canAct(one, observations))
@@ -170,8 +170,8 @@ async function freeDisk(
 }
 
 /**
- * What frees a disk, and which pod fills it, depends on what else is on it. The kubelet, too, evicts nothing before it
- * knows whether images have a filesystem of their own (eviction_manager.go, synchronize).
+ * What frees a disk, and which pod fills it, depends on whether images are on it. The kubelet, too, evicts nothing before this is
+ * determined (eviction_manager.go, synchronize).
  */
 function canAct({ signal }: Threshold, { imagesApart }: Observations): boolean {
   return pressureOf(signal) !== 'DiskPressure' || imagesApart !== undefined
@@ -180,7 +180,7 @@ function canAct({ signal }: Threshold, { imagesApart }: Observations): boolean {
 const filesystemsUnknown =
   'Nothing is removed from the full disk until it is known whether images are on it: Docker has not reported its directory, or that directory cannot be read'
 
-/** Of disks only. Where images have a disk of their own nothing of ours is dead weight on the other one. */
+/** For disks only. If images have a disk of their own, neither they nor container layers use space on the other one. */
 function reclaimsFor(
   { signal }: Threshold,
   imagesApart: boolean | undefined,

@@ -9,7 +9,7 @@ const below: Threshold = { signal: 'memory.available', value: { quantity: 100 * 
 const observed = [{ signal: 'memory.available', available: 90 * mib, capacity: 512 * mib }] as const
 const of = (name: string, bytes: number) => ({ name, memoryWorkingSetBytes: bytes })
 
-test('the message says what ran short, by how much, and who of the pod used more than it asked for', async (t) => {
+test('the message names the resource, the shortage, and the containers that exceed their requests', async (t) => {
   const container = (name: string, memory?: string) => ({
     name,
     image: 'busybox',
@@ -25,7 +25,7 @@ test('the message says what ran short, by how much, and who of the pod used more
   )
 })
 
-test('on a full disk layer and log are told together', async (t) => {
+test('on a full disk layer and log are added up', async (t) => {
   const threshold: Threshold = { signal: 'nodefs.available', value: { percentage: 10 } }
   const filled = (usedBytes: number) => ({ usedBytes, inodesUsed: 1 })
   const disk = { uid, containers: [{ name: 'main', rootfs: filled(3 * mib), logs: filled(mib) }], volumes: [] }
@@ -38,7 +38,7 @@ test('on a full disk layer and log are told together', async (t) => {
 })
 
 test('inodes and processes are counted, and no container is named', async (t) => {
-  const say = (signal: 'nodefs.inodesFree' | 'pid.available', quantity: number) =>
+  const messageOf = (signal: 'nodefs.inodesFree' | 'pid.available', quantity: number) =>
     evictionMessage({
       pod: aPod(),
       threshold: { signal, value: { quantity, family: 'decimal' } },
@@ -47,11 +47,11 @@ test('inodes and processes are counted, and no container is named', async (t) =>
       disk: undefined,
     })
   t.equal(
-    say('nodefs.inodesFree', 50_000),
+    messageOf('nodefs.inodesFree', 50_000),
     'The node was low on resource: inodes. Threshold quantity: 50k, available: 12k. ',
   )
   t.equal(
-    say('pid.available', 12_500),
+    messageOf('pid.available', 12_500),
     'The node was low on resource: pids. Threshold quantity: 12500, available: 12k. ',
   )
 })

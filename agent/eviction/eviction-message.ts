@@ -1,4 +1,4 @@
-/** The sentences that say why a pod had to go, as Kubernetes writes them: each ends in a blank. */
+/** The message of an eviction in Kubernetes' wording (eviction/helpers.go, evictionMessage): each sentence ends in a space. */
 import type { Pod } from '../../api/pod.ts'
 import { compareQuantities, formatQuantity, quantityOf } from '../../api/quantity.ts'
 import type { PodDiskReading, PodUse } from '../usage/usage.ts'

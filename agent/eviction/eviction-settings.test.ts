@@ -17,7 +17,7 @@ test('a soft threshold has its grace period, and its minimum reclaim', async (t)
   t.match(evictionHard, [{ graceMs: undefined, minimumReclaim: { percentage: 5 } }])
 })
 
-test('everything that is wrong is told at once', async (t) => {
+test('all problems are reported at once', async (t) => {
   const problems: string[] = []
   evictionThresholds(
     {

@@ -1,4 +1,4 @@
-/** The kubelet's fields on eviction → thresholds, hard and soft, and everything that is wrong with the fields. */
+/** The kubelet's eviction fields → hard and soft thresholds, and all problems with the fields. */
 import { parseDuration } from '../../daemon/duration.ts'
 import { type StallSignal, stallSignals } from './observations.ts'
 import {
@@ -28,18 +28,18 @@ export type EvictionThresholds = {
 
 /** Pushes a sentence to `problems` for each value that is not valid. */
 export function evictionThresholds(file: EvictionFields, problems: string[]): EvictionThresholds {
-  const tell = (field: string) => (problem: ThresholdProblem) =>
+  const addProblem = (field: string) => (problem: ThresholdProblem) =>
     void problems.push(`${field}[${problem.signal}]: ${JSON.stringify(problem.value)} ${problem.because}`)
   const hard = parseThresholds(file.evictionHard ?? defaultEvictionHard)
-  hard.problems.forEach(tell('evictionHard'))
+  hard.problems.forEach(addProblem('evictionHard'))
   const soft = parseThresholds(file.evictionSoft ?? {})
-  soft.problems.forEach(tell('evictionSoft'))
+  soft.problems.forEach(addProblem('evictionSoft'))
   const graces = parseGraces(file.evictionSoftGracePeriod ?? {})
-  graces.problems.forEach(tell('evictionSoftGracePeriod'))
+  graces.problems.forEach(addProblem('evictionSoftGracePeriod'))
   const { reclaims, problems: unclaimed } = parseReclaims(file.evictionMinimumReclaim ?? {})
-  unclaimed.forEach(tell('evictionMinimumReclaim'))
+  unclaimed.forEach(addProblem('evictionMinimumReclaim'))
   const stalls = parseStalls(file.pressureStallWarning ?? {})
-  stalls.problems.forEach(tell('pressureStallWarning'))
+  stalls.problems.forEach(addProblem('pressureStallWarning'))
 
   const reclaiming = (threshold: Threshold): Threshold => {
     const minimumReclaim = reclaims.get(threshold.signal)
@@ -60,15 +60,15 @@ function parseGraces(written: Written) {
   const problems: ThresholdProblem[] = []
   for (const [signal, value] of Object.entries(written)) {
     const ms = parseDuration(value)
-    if (!isSignal(signal)) problems.push({ signal, value, because: 'is for no signal that is known' })
+    if (!isSignal(signal)) problems.push({ signal, value, because: 'is not for a known signal' })
     else if (ms === undefined || ms < 0)
-      problems.push({ signal, value, because: 'must be a span of time (like 90s or 5m)' })
+      problems.push({ signal, value, because: 'must be a duration (like 90s or 5m)' })
     else spans.set(signal, ms)
   }
   return { spans, problems }
 }
 
-/** The processor has no condition of the node to show. */
+/** CPU has no pressure condition in Kubernetes. */
 const warnable = stallSignals.filter((signal) => signal !== 'cpu.some')
 
 function parseStalls(written: Written) {
@@ -78,7 +78,7 @@ function parseStalls(written: Written) {
     const signal = warnable.find((one) => one === name)
     const percent = /^\d+(\.\d+)?%$/.test(value) ? Number.parseFloat(value) : Number.NaN
     if (signal === undefined) {
-      problems.push({ signal: name, value, because: `is for no stall; known are ${warnable.join(', ')}` })
+      problems.push({ signal: name, value, because: `is not for a known stall; known are ${warnable.join(', ')}` })
     } else if (!(percent > 0 && percent <= 100)) {
       problems.push({ signal: name, value, because: 'must be a percentage above 0% and up to 100%' })
     } else limits.push([signal, percent])

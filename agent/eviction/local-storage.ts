@@ -1,4 +1,4 @@
-/** A pod's own limits of local storage: which of them does it break? Nothing of this depends on how full the disk is. */
+/** Which of its own limits of local storage does a pod exceed? Independent of how full the disk is. */
 import type { Pod } from '../../api/pod.ts'
 import {
   addQuantities,
@@ -12,20 +12,20 @@ import {
 import type { PodDiskReading } from '../usage/usage.ts'
 import { filledBy } from './ranking.ts'
 
-/** Whether there is anything to measure for. */
+/** Whether the disk usage of the pod needs to be measured. */
 export function hasStorageLimits({ spec }: Pod): boolean {
   const limited = containersOf({ spec }).some(({ resources }) => isSome(resources?.limits?.['ephemeral-storage']))
   return limited || (spec.volumes ?? []).some(({ emptyDir }) => isSome(emptyDir?.sizeLimit))
 }
 
-/** The first limit that is strictly exceeded, as Kubernetes says it; undefined when all are kept. */
+/** A message, in Kubernetes' wording, about the first limit that is strictly exceeded; undefined when none is. */
 export function brokenStorageLimit(pod: Pod, use: PodDiskReading, imagesApart: boolean): string | undefined {
   return (
     brokenVolumeLimit(pod, use) ?? brokenPodLimit(pod, use, imagesApart) ?? brokenContainerLimit(pod, use, imagesApart)
   )
 }
 
-/** What of it could not be counted, and why; undefined when all was. */
+/** A part that could not be counted, and why; undefined when all parts were. */
 export function incompleteCount({ containers, volumes }: PodDiskReading): string | undefined {
   const parts = [
     ...volumes.map(({ name, incomplete }) => ({ part: `volume ${name}`, incomplete })),

@@ -1,4 +1,4 @@
-/** What the machine has left, as told by whoever can read it. */
+/** What is available on the machine: the signals of eviction, and the interface that reads them. */
 
 export const signals = [
   'memory.available',
@@ -23,16 +23,16 @@ export type Observations = {
   readonly observed: readonly Observation[]
   /** What could not be read, and why. A signal that was not observed never means pressure. */
   readonly unread: readonly { readonly signal: Signal; readonly because: string }[]
-  /** Empty where the kernel does not tell. */
+  /** Empty where the kernel does not report stalls. */
   readonly stalls: readonly Stall[]
   /**
-   * Images and containers' layers are on another filesystem than our data. Undefined until that is known: Docker has not
+   * Images and containers' layers are on another filesystem than the agent's data. Undefined until that is known: Docker has not
    * reported its directory, or the filesystem of that directory does not answer.
    */
   readonly imagesApart: boolean | undefined
 }
 
-/** What we need to be told about the machine. Cheap enough to ask every second; starts no process. */
+/** Reads the signals. Cheap enough for every second; starts no process. */
 export interface SignalSource {
   observe(): Promise<Observations>
 }

@@ -10,7 +10,7 @@ const id = 'cf716009675b8ffdb58e497a9bf6d4053f0d8687a9d1f3a56783a8553bf873f1'
 const line = (scope: string, group = `/docker/${id}`, task = 'python3') =>
   `oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,${scope},task_memcg=${group},task=${task},pid=4711,uid=0`
 
-test('the kernel tells whom it killed, and for whose limit', async (t) => {
+test('a line of the kernel names the victim and the limit', async (t) => {
   t.same(parseOomKill(line('oom_memcg=/lab/pi1')), {
     victim: 'python3',
     pid: 4711,
@@ -26,54 +26,54 @@ test('the kernel tells whom it killed, and for whose limit', async (t) => {
 function machine(t: Test) {
   const clock = fakeClock()
   const events: string[] = []
-  let tell: (line: KernelLine) => void = () => undefined
+  let emit: (line: KernelLine) => void = () => undefined
   const unread: KernelLine[] = []
   const log = quietLog(t)
   const watch = oomWatch({
     kernel: {
       subscribe: (listener) => {
-        tell = listener
+        emit = listener
       },
       readable: () => true,
-      look: () => unread.splice(0).forEach(tell),
+      look: () => unread.splice(0).forEach(emit),
     },
     event: ({ type, reason, message }) => events.push(`${type} ${reason}: ${message}`),
     clock,
     log,
   })
   const write = (text: string, more: Partial<KernelLine> = {}) => unread.push({ text, ageMs: 0, ...more })
-  return { clock, events, watch, write, tell: () => unread.splice(0).forEach(tell) }
+  return { clock, events, watch, write, flush: () => unread.splice(0).forEach(emit) }
 }
 
-test('a machine out of memory is told with the victim; a limit that was reached is not the machine', async (t) => {
-  const { clock, events, write, tell } = machine(t)
+test('a machine out of memory is an Event with the victim; a limit that was reached is not', async (t) => {
+  const { clock, events, write, flush } = machine(t)
   await clock.advance(1_000)
   write(line('global_oom'))
   write(line('oom_memcg=/docker/x'))
-  tell()
+  flush()
   t.same(events, ['Warning SystemOOM: System OOM encountered, victim process: python3, pid: 4711'])
 })
 
-test('what happened before we were there is not told', async (t) => {
-  const { clock, events, write, tell } = machine(t)
+test('a kill before the start is not reported', async (t) => {
+  const { clock, events, write, flush } = machine(t)
   await clock.advance(1_000)
   write(line('global_oom'), { ageMs: 1_001 })
-  tell()
+  flush()
   t.same(events, [])
 })
 
-test('a container killed for a limit outside of it was killed for memory, whatever the engine says', async (t) => {
+test('a container killed by a limit outside of it is OOM killed, whatever the engine reports', async (t) => {
   const { clock, watch, write } = machine(t)
   const runtime = fakeRuntime(clock)
   const container = (state: 'exited' | 'running', exitCode: number, of = id) => ({
     ...runtime,
     listContainers: async () => [aContainer({ id: of, state, exitCode })],
   })
-  const told = async (engine: ReturnType<typeof container>) =>
-    (await watch.knowing(engine).listContainers()).map(({ oomKilled }) => oomKilled)
+  const oomKills = async (engine: ReturnType<typeof container>) =>
+    (await watch.withOomKills(engine).listContainers()).map(({ oomKilled }) => oomKilled)
   write(line('oom_memcg=/lab', `/lab/${id}`))
-  t.same(await told(container('exited', 137)), [true], 'the line is read when it is asked')
-  t.same(await told(container('exited', 1)), [false], 'it ended by itself after a child was killed')
-  t.same(await told(container('running', 0)), [false])
-  t.same(await told(container('exited', 137, 'e'.repeat(64))), [false])
+  t.same(await oomKills(container('exited', 137)), [true], 'the line is read when it is asked')
+  t.same(await oomKills(container('exited', 1)), [false], 'it ended by itself after a child was killed')
+  t.same(await oomKills(container('running', 0)), [false])
+  t.same(await oomKills(container('exited', 137, 'e'.repeat(64))), [false])
 })

@@ -1,4 +1,4 @@
-/** The kernel killed somebody for want of memory: whom, and was it the machine's memory or a limit's? */
+/** Kills of the kernel's OOM killer: the victim, and whether the machine or a control group was out of memory. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
@@ -8,13 +8,13 @@ import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
 export type OomKill = {
   readonly victim: string
   readonly pid: number
-  /** Whose limit was reached; undefined: there was no memory left on the machine. */
+  /** The control group whose limit was reached; undefined: the machine was out of memory. */
   readonly limitOf: string | undefined
   /** The control group the victim was in. */
   readonly group: string
 }
 
-/** Of the one line that tells all; undefined when it is another. */
+/** Parses the summary line of a kill (mm/oom_kill.c, dump_oom_victim); undefined for other lines. */
 export function parseOomKill(text: string): OomKill | undefined {
   const found =
     /^oom-kill:constraint=.*,(?:global_oom|oom_memcg=(?<limitOf>[^,]*)),task_memcg=(?<group>[^,]*),task=(?<victim>.*),pid=(?<pid>\d+),uid=\d+$/.exec(
@@ -33,8 +33,8 @@ export type OomWatchNeeds = {
 }
 
 export interface OomWatch {
-  /** The engine, with what only the kernel knows: it does not see a kill for a limit outside of its container. */
-  knowing(runtime: ContainerRuntime): ContainerRuntime
+  /** The runtime, with `oomKilled` also for kills by a limit outside of the container: the engine does not detect those. */
+  withOomKills(runtime: ContainerRuntime): ContainerRuntime
 }
 
 /** The kernel's log holds fewer lines than that. */
@@ -52,16 +52,16 @@ export function oomWatch({ kernel, event, clock, log }: OomWatchNeeds): OomWatch
     if (id !== undefined) containers.add(id)
     const [oldest] = containers
     if (containers.size > mostRemembered && oldest !== undefined) containers.delete(oldest)
-    // What happened before we were there was told by who was.
+    // Kills before this start were reported by the agent that ran then.
     if (ageMs > clock.monotonicMs() - startedMs) return
-    log.warn('Killed for want of memory', { ...kill })
+    log.warn('Process killed: out of memory', { ...kill })
     if (kill.limitOf !== undefined) return
     const message = `System OOM encountered, victim process: ${kill.victim}, pid: ${kill.pid}`
     event({ type: 'Warning', reason: 'SystemOOM', message })
   })
 
   return {
-    knowing: (runtime) => ({
+    withOomKills: (runtime) => ({
       ...runtime,
       async listContainers(podUID) {
         const found = await runtime.listContainers(podUID)

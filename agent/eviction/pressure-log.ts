@@ -14,8 +14,8 @@ export function pressureLog(log: Log): PressureLog {
   return {
     unread(observations) {
       const now = observations.unread.map(({ signal, because }) => `${signal}: ${because}`).join('; ')
-      if (now !== unread && now !== '') log.warn('Some of the machine cannot be read', { unread: observations.unread })
-      if (now !== unread && now === '') log.info('All of the machine can be read again')
+      if (now !== unread && now !== '') log.warn('Some signals cannot be read', { unread: observations.unread })
+      if (now !== unread && now === '') log.info('All signals can be read again')
       unread = now
     },
     pressures(before, after, { observed, stalls }) {

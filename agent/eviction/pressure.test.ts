@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Observation } from './observations.ts'
-import { calm, isNear, nextSituation, observePressure } from './pressure.ts'
+import { isNear, nextSituation, noPressure, observePressure } from './pressure.ts'
 import type { Threshold } from './thresholds.ts'
 
 test('a node that hovers at its threshold does not flap', async (t) => {
@@ -11,7 +11,7 @@ test('a node that hovers at its threshold does not flap', async (t) => {
   t.equal(observePressure(later, [], 300, 300).size, 0, 'cleared after staying away')
 })
 
-test('every bad reading starts the waiting anew', async (t) => {
+test('every bad reading restarts the transition period', async (t) => {
   const first = observePressure(new Map(), ['DiskPressure'], 0, 300)
   const again = observePressure(first, ['DiskPressure'], 200, 300)
   t.same([...observePressure(again, [], 499, 300).keys()], ['DiskPressure'])
@@ -34,7 +34,7 @@ const below = (signal: Threshold['signal'], quantity: number, more: Partial<Thre
 test('a hard threshold is in force at once, a soft one after its grace period', async (t) => {
   const [hard, soft] = [below('memory.available', 100), below('memory.available', 300, { graceMs: 90 })]
   const settings = { thresholds: [soft, hard], transitionMs: 300 }
-  const first = nextSituation(calm, [memory(200)], settings, 0)
+  const first = nextSituation(noPressure, [memory(200)], settings, 0)
   t.same(first.inForce, [])
   t.ok(first.lastMet.has('MemoryPressure'), 'but it shows at once')
   const later = nextSituation(first, [memory(200)], settings, 90)
@@ -42,9 +42,9 @@ test('a hard threshold is in force at once, a soft one after its grace period', 
   t.same(nextSituation(later, [memory(50)], settings, 91).inForce, [hard, soft], 'the hard one first')
 })
 
-test('one good reading starts a grace period anew', async (t) => {
+test('one good reading restarts a grace period', async (t) => {
   const settings = { thresholds: [below('memory.available', 300, { graceMs: 90 })], transitionMs: 300 }
-  const first = nextSituation(calm, [memory(200)], settings, 0)
+  const first = nextSituation(noPressure, [memory(200)], settings, 0)
   const good = nextSituation(first, [memory(400)], settings, 50)
   const bad = nextSituation(good, [memory(200)], settings, 60)
   t.same(nextSituation(bad, [memory(200)], settings, 149).inForce, [])
@@ -54,7 +54,7 @@ test('one good reading starts a grace period anew', async (t) => {
 test('a threshold stays in force until its minimum reclaim is there', async (t) => {
   const threshold = below('memory.available', 100, { minimumReclaim: { quantity: 50, family: 'decimal' } })
   const settings = { thresholds: [threshold], transitionMs: 300 }
-  const met = nextSituation(calm, [memory(99)], settings, 0)
+  const met = nextSituation(noPressure, [memory(99)], settings, 0)
   const half = nextSituation(met, [memory(120)], settings, 10)
   t.same(half.inForce, [threshold])
   t.same(nextSituation(half, [memory(150)], settings, 20).inForce, [])
@@ -62,7 +62,7 @@ test('a threshold stays in force until its minimum reclaim is there', async (t) 
 
 test('memory comes before all others', async (t) => {
   const settings = { thresholds: [below('nodefs.available', 100), below('memory.available', 100)], transitionMs: 300 }
-  const { inForce } = nextSituation(calm, [disk(1), memory(1)], settings, 0)
+  const { inForce } = nextSituation(noPressure, [disk(1), memory(1)], settings, 0)
   t.same(
     inForce.map(({ signal }) => signal),
     ['memory.available', 'nodefs.available'],
@@ -70,7 +70,7 @@ test('memory comes before all others', async (t) => {
 })
 
 test('a warning shows as pressure, and is no reason to act', async (t) => {
-  const { inForce, lastMet } = nextSituation(calm, [], { thresholds: [], transitionMs: 300 }, 0, ['DiskPressure'])
+  const { inForce, lastMet } = nextSituation(noPressure, [], { thresholds: [], transitionMs: 300 }, 0, ['DiskPressure'])
   t.same([inForce, [...lastMet.keys()]], [[], ['DiskPressure']])
 })
 
@@ -81,5 +81,5 @@ test('a threshold is near when a tenth of it is left above it, or when what is t
   t.equal(isNear(thresholds, [], [memory(111)], spans), false)
   t.equal(isNear(thresholds, [memory(800)], [memory(450)], spans), true, '350 in ten seconds, and 350 are left')
   t.equal(isNear(thresholds, [memory(800)], [memory(460)], spans), false)
-  t.equal(isNear(thresholds, [], [], spans), false, 'what nobody can read is not near')
+  t.equal(isNear(thresholds, [], [], spans), false, 'a signal that cannot be read is not near')
 })

@@ -1,4 +1,4 @@
-/** Thresholds met over time → pressure that does not flap, and the thresholds that someone must go for. */
+/** Thresholds met over time → pressure that does not flap, and the thresholds for which a pod is evicted. */
 import type { PressureType } from '../../api/node.ts'
 import type { Observation } from './observations.ts'
 import { amountOf, pressureOf, type Threshold, thresholdsMet } from './thresholds.ts'
@@ -26,7 +26,7 @@ export type Situation = {
   readonly inForce: readonly Threshold[]
 }
 
-export const calm: Situation = { lastMet: new Map(), firstMet: new Map(), inForce: [] }
+export const noPressure: Situation = { lastMet: new Map(), firstMet: new Map(), inForce: [] }
 
 export type PressureSettings = { readonly thresholds: readonly Threshold[]; readonly transitionMs: number }
 

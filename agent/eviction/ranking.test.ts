@@ -71,7 +71,7 @@ test('a pod of which nothing is known goes before all others', async (t) => {
   t.same(rank('pid.available'), ['known', 'unknown'], 'but where only processes are short priority comes first')
 })
 
-test('processes are counted, and nobody can ask for them', async (t) => {
+test('processes are counted; they have no requests', async (t) => {
   const rank = world(['few', { pids: 3 }], ['many', { pids: 300 }], ['important', { pids: 3000 }, { priority: 1 }])
   t.same(rank('pid.available'), ['many', 'few', 'important'])
 })

@@ -1,4 +1,4 @@
-/** Which pod goes first. */
+/** The order in which pods are evicted. */
 import type { Pod } from '../../api/pod.ts'
 import { quantityToNumber } from '../../api/quantity.ts'
 import type { PodDiskReading, PodUse } from '../usage/usage.ts'
@@ -11,8 +11,8 @@ export type RankingFacts = {
 }
 
 /**
- * First goes first. For memory and disk: who uses more than it asked for, then the lower priority, then who uses most
- * beyond what it asked for; for processes and inodes nobody can ask. A pod of which nothing is known goes before all.
+ * The first is evicted first. For memory and disk: pods that exceed their requests, then the lower priority, then the larger excess.
+ * Processes and inodes have no requests. A pod without usage figures comes before all others (eviction/helpers.go, rankMemoryPressure).
  */
 export function rankForEviction<P extends Pod>(signal: Signal, pods: readonly P[], facts: RankingFacts): readonly P[] {
   const ranked = pods.map((pod) => ({ pod, priority: priorityOf(pod), ...excessOf(signal, pod, facts) }))
@@ -28,7 +28,7 @@ export function rankForEviction<P extends Pod>(signal: Signal, pods: readonly P[
 }
 
 type Ranked = Excess & { readonly priority: number }
-/** undefined: nothing is known of it. */
+/** undefined: its usage could not be read. */
 type Excess = { readonly excess: number | undefined; readonly isAbove: boolean }
 
 function excessOf(signal: Signal, pod: Pod, { use, disk, imagesApart }: RankingFacts): Excess {

@@ -1,4 +1,4 @@
-/** Loop: who has more on disk than its own limits allow must go, however empty the disk is. */
+/** Loop: evicts pods that exceed their own limits of local storage, whatever space is left on the disk. */
 import type { Pod } from '../../api/pod.ts'
 import type { Reader } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -24,7 +24,7 @@ const periodMs = 10_000 // as the kubelet
 const restPerWork = 50
 
 export function storageLimits({ pods, usage, reads, clock, log }: StorageLimitsNeeds): Loop {
-  /** By pod: what was logged about a count that is not whole. */
+  /** By pod: what was logged about an incomplete count. */
   let logged: ReadonlyMap<string, string> = new Map()
 
   /**
@@ -72,7 +72,7 @@ export function storageLimits({ pods, usage, reads, clock, log }: StorageLimitsN
           if (limited.length > 0) await check(limited)
           failing = false
         } catch (error) {
-          if (!failing) log.warn('Cannot tell what pods have on disk', { error })
+          if (!failing) log.warn('Cannot measure the disk usage of pods', { error })
           failing = true
         }
         const tookMs = clock.monotonicMs() - begunMs

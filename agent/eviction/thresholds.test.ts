@@ -34,7 +34,7 @@ test('a percentage is of the capacity', async (t) => {
   t.equal(thresholdsMet(thresholds, [memory(64 * mib - 1)]).length, 1)
 })
 
-test('a signal nobody could read is never met', async (t) => {
+test('a signal that could not be read is never met', async (t) => {
   t.same(thresholdsMet(parseThresholds(defaultEvictionHard).thresholds, []), [])
 })
 
@@ -48,7 +48,7 @@ test('0% and 100% switch a threshold off', async (t) => {
   t.same([thresholds, problems], [[], []])
 })
 
-test('every mistake is told at once', async (t) => {
+test('all mistakes are reported at once', async (t) => {
   const { problems } = parseThresholds({
     'memory.avialable': '100Mi',
     'memory.available': '0',
@@ -88,7 +88,7 @@ test('a threshold with a minimum reclaim is over only when so much more is left'
   const minimumReclaim = parseReclaims({ 'memory.available': '50Mi' }).reclaims.get('memory.available')
   if (threshold === undefined || minimumReclaim === undefined) return t.fail('must be understood')
   const both = [{ ...threshold, minimumReclaim }]
-  t.equal(thresholdsMet(both, [memory(120 * mib)]).length, 0, 'not met anew')
+  t.equal(thresholdsMet(both, [memory(120 * mib)]).length, 0, 'not met again')
   t.equal(thresholdsMet(both, [memory(150 * mib - 1)], true).length, 1, 'not over yet')
   t.equal(thresholdsMet(both, [memory(150 * mib)], true).length, 0)
 })

@@ -11,7 +11,7 @@ export type Amount =
 export type Threshold = {
   readonly signal: Signal
   readonly value: Amount
-  /** Soft: it must be met for so long without a break before anyone must go. undefined: at once. */
+  /** Soft: it must be met this long without a break before a pod is evicted. undefined: at once. */
   readonly graceMs?: number
   /** Once in force it stays so until this much more than its value is available. */
   readonly minimumReclaim?: Amount
@@ -40,7 +40,7 @@ export function parseThresholds(evictionHard: Written): {
   return { thresholds: values.map(([signal, value]) => ({ signal, value })), problems }
 }
 
-/** What must be available beyond a threshold before it is over: nothing is a good answer here. */
+/** What must be available beyond a threshold before it is over. 0 is valid. */
 export function parseReclaims(evictionMinimumReclaim: Written): {
   readonly reclaims: ReadonlyMap<Signal, Amount>
   readonly problems: readonly ThresholdProblem[]
@@ -119,7 +119,7 @@ export function writtenAmount(amount: Amount, capacity: number): string {
   return formatQuantity(quantityOf(Math.floor(amountOf(amount, capacity)), 'binary'))
 }
 
-/** What no pod may use, so that the thresholds of memory and of our own disk are not reached. The others reserve nothing. */
+/** What is not allocatable, so that the thresholds of memory and of the agent's own disk are not reached. The others reserve nothing. */
 export function reservedBelow(
   thresholds: readonly Threshold[],
   capacity: { readonly memoryBytes: number; readonly ephemeralStorageBytes: number },

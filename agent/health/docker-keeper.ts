@@ -56,7 +56,7 @@ export function dockerKeeper({ silence, services, clock, log, recordEvent }: Doc
 
   return {
     async run(signal) {
-      if (!services.isHere()) return aborted(signal)
+      if (!services.isAvailable()) return aborted(signal)
       while (!signal.aborted) {
         try {
           await pass()

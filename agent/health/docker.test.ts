@@ -96,7 +96,7 @@ function keeper(t: Test) {
         ? undefined
         : { kind: world.kind, sinceMs: clock.monotonicMs() - world.silentSinceMs },
     services: {
-      isHere: () => true,
+      isAvailable: () => true,
       state: async () => world.unit,
       async restart() {
         if (world.fails) throw new Error('Access denied')

@@ -10,7 +10,7 @@ export type UnitState = {
 /** Every call ends within its deadline, or throws. */
 export interface UnitController {
   /** False: this machine is not run by systemd, or does not let us speak with it. */
-  isHere(): boolean
+  isAvailable(): boolean
   state(unit: string): Promise<UnitState>
   /** Hands the work over; it may take longer than the call. */
   restart(unit: string): Promise<void>

@@ -8,9 +8,9 @@ import type { Log } from '../../daemon/log.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { ownMs, type Share, type StopGroup, stopGroups, totalMs } from './shutdown-groups.ts'
 
-/** Of whoever runs the pods. */
+/** What a shutdown needs of the pod manager. */
 export interface StoppablePods {
-  /** Those that are not over: they run, or are to run. */
+  /** Pods that have not ended: they run, or are to run. */
   active(): readonly Pod[]
   /** Containers of the pod may run. */
   holds(uid: string): boolean
@@ -30,7 +30,7 @@ export interface StoppablePods {
 }
 
 export type GoingDown = {
-  /** logind's word for what comes after: `reboot`, `poweroff`; undefined where it does not say. */
+  /** logind's term for what follows: `reboot`, `poweroff`; undefined where it does not report it. */
   readonly action: string | undefined
   /** Of the time for the pods. */
   readonly leftMs: number
@@ -61,25 +61,25 @@ export type DepartureNeeds = {
 }
 
 export interface Departure {
-  /** Nothing, when it goes down already. */
+  /** Does nothing while a shutdown is under way. */
   begin(action: string | undefined, shares: readonly Share[]): void
-  /** It stays after all. */
-  callOff(): void
-  /** We end, and wait for no pod any longer. */
+  /** The shutdown is cancelled: pods run again. */
+  cancel(): void
+  /** The agent stops: no pod is waited for any longer. */
   abandon(): Promise<void>
 }
 
 /** A container that is killed at the end of its time is gone a moment later. */
 const killMs = 500
-/** A link may be slow. No machine stays on for one that is dead. */
-const lastWordsMs = { least: 500, most: 3_000 }
+/** Time for the last reports: a link may be slow, and a dead one must not delay the shutdown. */
+const lastReportMs = { least: 500, most: 3_000 }
 
-/** `mayGo`: all is done that could be done in the time there was. */
-export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
+/** `release` is called when the pods have stopped or their time is over. */
+export function departure(needs: DepartureNeeds, release: () => void): Departure {
   const { pods, clock, log, writes } = needs
   const { goingDown } = writes
-  /** Of the departure that is under way. */
-  let off: AbortController | undefined
+  /** Cancels the departure that is under way. */
+  let underway: AbortController | undefined
   let stopping: Promise<void> = Promise.resolve()
   let reported: Promise<void> = Promise.resolve()
 
@@ -120,14 +120,14 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
     log.info('Pods stopped for the shutdown', { left, tookMs: Math.round(endedMs - startMs), pods: active.length })
     await reported
     const leftMs = endMs + ownMs - clock.monotonicMs()
-    await needs.reported(Math.min(lastWordsMs.most, Math.max(lastWordsMs.least, leftMs)))
+    await needs.reported(Math.min(lastReportMs.most, Math.max(lastReportMs.least, leftMs)))
   }
 
   return {
     begin(action, shares) {
-      if (off !== undefined) return
-      off = new AbortController()
-      const { signal } = off
+      if (underway !== undefined) return
+      underway = new AbortController()
+      const { signal } = underway
       goingDown.set({ action, untilMs: clock.monotonicMs() + totalMs(shares) })
       log.info('Machine goes down', { action, forMs: totalMs(shares) })
       // Not waited for: a slow link takes no time from the pods.
@@ -135,22 +135,22 @@ export function departure(needs: DepartureNeeds, mayGo: () => void): Departure {
       stopping = stopAll(shares, signal)
         .catch((error) => log.error('Pods not stopped for the shutdown', { error }))
         .then(() => {
-          if (!signal.aborted) mayGo()
+          if (!signal.aborted) release()
         })
     },
-    callOff() {
-      if (off === undefined) return
-      log.info('Machine does not go down after all', { action: goingDown.get()?.action })
-      off.abort()
-      off = undefined
+    cancel() {
+      if (underway === undefined) return
+      log.info('Shutdown cancelled', { action: goingDown.get()?.action })
+      underway.abort()
+      underway = undefined
       goingDown.set(undefined)
       pods.resume()
       reportLeaving()
-      const message = 'The shutdown was called off: pods run again'
+      const message = 'The shutdown was cancelled: pods run again'
       needs.recordEvent({ type: 'Normal', reason: 'ShutdownCancelled', message })
     },
     async abandon() {
-      off?.abort()
+      underway?.abort()
       await stopping
     },
   }

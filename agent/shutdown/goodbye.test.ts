@@ -12,12 +12,12 @@ test('a reboot is over after twice the boot that was measured, and what the pods
   t.same(goodbyeFor(job('reboot.target')), { reason: 'reboot', expectedBackSeconds: 120 })
 })
 
-test('a machine that is switched off is given the time to be moved to another shelf', async (t) => {
+test('a machine that is powered off has time to be moved to another place', async (t) => {
   t.same(goodbyeFor(down('poweroff', 0)), { reason: 'power-off', expectedBackSeconds: 600 })
   t.same(goodbyeFor(job('halt.target')), { reason: 'power-off', expectedBackSeconds: 600 })
 })
 
-test('where logind does not say what comes after, the job that systemd has does', async (t) => {
+test('without an action from logind, the job of systemd decides', async (t) => {
   t.same(goodbyeFor(down(undefined)), { reason: 'shutdown', expectedBackSeconds: 620 })
   const jobs = [
     { unit: 'bramble-agent.service', type: 'stop' },
@@ -30,12 +30,12 @@ test('where logind does not say what comes after, the job that systemd has does'
   )
 })
 
-test('an agent that is restarted, replaced or stopped says so', async (t) => {
+test('an agent that is restarted, replaced or stopped gives that as the reason', async (t) => {
   t.same(goodbyeFor(job('bramble-agent.service', 'restart')), { reason: 'agent-restart', expectedBackSeconds: 60 })
   t.same(goodbyeFor({ ...job('bramble-agent.service', 'restart'), isUpgrading: true }), {
     reason: 'agent-upgrade',
     expectedBackSeconds: 180,
   })
-  t.same(goodbyeFor(job('bramble-agent.service', 'stop')), { reason: 'agent-stopped' }, 'nobody knows until when')
+  t.same(goodbyeFor(job('bramble-agent.service', 'stop')), { reason: 'agent-stopped' }, 'its end is unknown')
   t.same(goodbyeFor(idle), { reason: 'agent-stopped' })
 })

@@ -1,21 +1,21 @@
-/** Why do we go, and when are we back? In the words of the goodbye. */
+/** The reason for which the agent or the machine stops, and when it is expected back: the goodbye of docs/mqtt.md. */
 import type { GoingDown } from './departure.ts'
 
 export type Goodbye = {
   readonly reason: 'reboot' | 'power-off' | 'shutdown' | 'agent-restart' | 'agent-upgrade' | 'agent-stopped'
-  /** Left out: nobody knows. */
+  /** Left out: unknown. */
   readonly expectedBackSeconds?: number
 }
 
-/** A job systemd has to do: `reboot.target` `start`. */
+/** A job in systemd's queue: `reboot.target` `start`. */
 export type SystemJob = { readonly unit: string; readonly type: string }
 
 export type GoodbyeFacts = {
-  /** What systemd is about; none when it could not be asked. */
+  /** systemd's queue; empty if it could not be read. */
   readonly jobs: readonly SystemJob[]
   /** The machine goes down. */
   readonly goingDown: GoingDown | undefined
-  /** Our package is being replaced. */
+  /** The agent's package is being replaced. */
   readonly isUpgrading: boolean
   /** How long the machine took, last time, from power on to a connection to the controller. */
   readonly bootMs: number | undefined
@@ -30,24 +30,24 @@ const offActions = ['poweroff', 'halt']
 
 /** A small board with a slow card, before it was measured. */
 const defaultBootMs = 120_000
-/** To stop what is left, and for the firmware before the kernel's clock starts. */
+/** Time to stop the remaining services, and for the firmware before the kernel's clock starts. */
 const aroundBootMs = 60_000
-/** Somebody moves it to another shelf. Who is longer off is missed as any other. */
+/** Enough to move a board to another place. A node that stays away longer is treated as unreachable. */
 const powerOffMs = 10 * 60_000
-/** A start on a slow board takes seconds; with systemd's back-off in it. */
+/** A start on a slow board takes seconds; this includes systemd's restart delay. */
 const restartMs = 60_000
 const upgradeMs = 3 * 60_000
 
 export function goodbyeFor({ jobs, goingDown, isUpgrading, bootMs = defaultBootMs }: GoodbyeFacts): Goodbye {
   const leftMs = goingDown?.leftMs ?? 0
   const starts = (units: readonly string[]) => jobs.some(({ unit, type }) => type === 'start' && units.includes(unit))
-  const says = (actions: readonly string[]) => actions.includes(goingDown?.action ?? '')
+  const isAction = (actions: readonly string[]) => actions.includes(goingDown?.action ?? '')
   const backMs = leftMs + 2 * bootMs + aroundBootMs
   if (starts(rebootTargets)) return back('reboot', backMs)
   if (starts(offTargets)) return back('power-off', leftMs + powerOffMs)
-  if (says(rebootActions)) return back('reboot', backMs)
-  if (says(offActions)) return back('power-off', leftMs + powerOffMs)
-  // Which of both it will be, some systemds say only when our lock is gone.
+  if (isAction(rebootActions)) return back('reboot', backMs)
+  if (isAction(offActions)) return back('power-off', leftMs + powerOffMs)
+  // Some versions of systemd report which of the two follows only after the delay lock is released.
   if (goingDown !== undefined) return back('shutdown', Math.max(backMs, leftMs + powerOffMs))
   if (isUpgrading) return back('agent-upgrade', upgradeMs)
   if (jobs.some(({ unit, type }) => unit === ownUnit && type.includes('restart')))

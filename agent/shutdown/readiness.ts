@@ -1,15 +1,15 @@
-/** GracefulShutdownReady: would the pods of this machine be stopped in order, had it to go down now? */
+/** GracefulShutdownReady: would a shutdown now stop the pods of this machine in order? */
 import { rfc3339 } from '../../daemon/clock.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
 import type { OtherLock, ScheduledShutdown } from './inhibitor.ts'
 import type { Share } from './shutdown-groups.ts'
 
 export type Readiness = {
-  /** undefined while it is not held; then `trouble` says why. */
+  /** undefined while it is not held; then `trouble` has the reason. */
   readonly held: { readonly delayMs: number; readonly how: 'descriptor' | 'process' } | undefined
   readonly trouble: string | undefined
   readonly shares: readonly Share[]
-  /** What was configured where it was not granted, and why, where that is known. */
+  /** The configured time if it was not granted, and the reason if that can be determined. */
   readonly denied: { readonly wantedMs: number; readonly because: string | undefined } | undefined
   readonly others: readonly OtherLock[]
   readonly scheduled: ScheduledShutdown | undefined
@@ -23,7 +23,7 @@ export function shutdownReadiness({ held, trouble, shares, denied, others, sched
   }
   const parts = shares.map(({ priority, graceMs }) => `${secondsText(graceMs)} from priority ${priority}`).join(', ')
   const message = [
-    `logind waits up to ${secondsText(held.delayMs)} for us; pods have ${parts}`,
+    `logind waits up to ${secondsText(held.delayMs)} for the agent; pods have ${parts}`,
     ...(denied === undefined
       ? []
       : [`${secondsText(denied.wantedMs)} were configured, and ${denied.because ?? 'not granted'}`]),

@@ -1,9 +1,9 @@
-/** Who stops when, and for how long? By priority, the lowest first, as the kubelet does. */
+/** The order and the time in which pods stop: by priority, the lowest first (kubelet, nodeshutdown_manager.go). */
 import { systemCriticalPriority } from '../../api/pod/critical-pod.ts'
 import type { Pod } from '../../api/pod.ts'
 
 export type ShutdownSettings = {
-  /** For all pods together; 0: they are not stopped by us; undefined: all that logind grants. */
+  /** For all pods together; 0: the agent does not stop them; undefined: all that logind grants. */
   readonly graceMs: number | undefined
   /** The part of it that is for critical pods; undefined: a third. */
   readonly criticalMs: number | undefined
@@ -22,10 +22,10 @@ export type StopGroup = {
 /** The kubelet's own example: 10 s of 30 are for critical pods. */
 const criticalPart = 1 / 3
 
-/** Of what logind grants this is for us: to see that all have ended, to say it, and to take leave. */
+/** Part of the granted time for the agent itself: to see all containers end, to report it and to disconnect. */
 export const ownMs = 1_000
 
-/** For the pods. Never nothing of a short delay: also 2 s are worth to be shared. */
+/** Part of the granted time for the pods: at least half, so that pods get a part of a short delay too. */
 export function usableMs(grantedMs: number): number {
   return Math.max(grantedMs / 2, grantedMs - ownMs)
 }
@@ -34,12 +34,12 @@ export function isShutdownOff({ graceMs, byPriority }: ShutdownSettings): boolea
   return byPriority.length > 0 ? totalMs(byPriority) === 0 : graceMs === 0
 }
 
-/** What was configured, whatever logind grants; undefined: nothing was. */
+/** The configured time, whatever logind grants; undefined: none is configured. */
 export function wantedMs({ graceMs, byPriority }: ShutdownSettings): number | undefined {
   return byPriority.length > 0 ? totalMs(byPriority) : graceMs
 }
 
-/** The lowest first. What is configured for longer than `haveMs` is shortened alike, in whole seconds. */
+/** The lowest priority first. If more than `haveMs` is configured, all shares are shortened by the same factor, to whole seconds. */
 export function sharesOf(settings: ShutdownSettings, haveMs: number): readonly Share[] {
   const wanted = wantedShares(settings, haveMs)
   const sum = totalMs(wanted)
@@ -57,7 +57,7 @@ function wantedShares({ graceMs, criticalMs, byPriority }: ShutdownSettings, hav
   ]
 }
 
-/** In order. A pod below the lowest share is of the lowest; groups of nobody are left out. */
+/** In order. A pod below the lowest share belongs to the lowest; groups without pods are left out. */
 export function stopGroups(shares: readonly Share[], pods: readonly Pod[]): readonly StopGroup[] {
   const shareFor = ({ spec }: Pod) => shares.findLast(({ priority }) => priority <= (spec.priority ?? 0)) ?? shares[0]
   return shares.flatMap((share) => {

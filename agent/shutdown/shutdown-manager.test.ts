@@ -66,15 +66,15 @@ test('the lock is taken at the start, and looked after', async (t) => {
   t.match(condition(), { type: 'GracefulShutdownReady', status: 'True', reason: 'DelayLockHeld' })
   t.match(
     condition()?.message,
-    'logind waits up to 5 s for us; pods have 3 s from priority 0, 1 s from priority 2000000000',
+    'logind waits up to 5 s for the agent; pods have 3 s from priority 0, 1 s from priority 2000000000',
   )
   logind.others.push({ who: 'unattended-upgrades', why: 'Stop ongoing upgrades', mode: 'delay' })
   logind.forget()
   await clock.advance(10)
-  t.equal(logind.locks.held, 1, 'another logind that does not know it gets it anew')
+  t.equal(logind.locks.held, 1, 'it is taken again from a restarted logind')
   t.match(condition()?.message, /also held by unattended-upgrades \(delay: Stop ongoing upgrades\)/)
   await stop()
-  t.equal(logind.locks.held, 0, 'an agent that ended holds up nobody')
+  t.equal(logind.locks.held, 0, 'an agent that ended delays no shutdown')
 })
 
 test('pods stop in order, each group within its share, and then the machine may go', async (t) => {
@@ -85,7 +85,11 @@ test('pods stop in order, each group within its share, and then the machine may 
   t.same(actions, ['uid-of-web Terminated 3', 'uid-of-deaf Terminated 3', 'leave reboot 4000'])
   t.equal(logind.locks.held, 1)
   await clock.advance(3_600)
-  t.equal((asked.get('uid-of-top') ?? 0) - (asked.get('uid-of-deaf') ?? 0), 3_500, 'who is deaf has no more')
+  t.equal(
+    (asked.get('uid-of-top') ?? 0) - (asked.get('uid-of-deaf') ?? 0),
+    3_500,
+    'a pod that ignores the signal gets no more',
+  )
   t.equal(actions.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 0)
   t.equal(goingDown()?.leftMs, 0, 'of their time, when they have stopped')
@@ -93,7 +97,7 @@ test('pods stop in order, each group within its share, and then the machine may 
   t.equal(logind.locks.held, 0, 'and it is not taken again while the machine goes')
 })
 
-test('a shutdown that is called off gives the pods back and keeps the lock, or takes it again', async (t) => {
+test('a cancelled shutdown gives the pods back and keeps the lock, or takes it again', async (t) => {
   const { clock, logind, actions, goingDown } = await aMachine(t)
   for (const { afterMs, taken } of [
     { afterMs: 1_000, taken: 1 },
@@ -110,7 +114,7 @@ test('a shutdown that is called off gives the pods back and keeps the lock, or t
   }
 })
 
-test('a link that is slow takes no time from the pods, and the last word on it is the right one', async (t) => {
+test('a link that is slow takes no time from the pods, and the last report on it is the right one', async (t) => {
   const { clock, logind, actions, gone } = await aMachine(t, { reportingMs: 2_500 })
   gone.add('uid-of-deaf')
   logind.prepare(true, 'poweroff')
@@ -130,7 +134,7 @@ test('a link that is slow takes no time from the pods, and the last word on it i
   t.equal(logind.locks.held, 1)
 })
 
-test('what is scheduled is what comes, where the signal does not say', async (t) => {
+test('the scheduled action is used if the signal names none', async (t) => {
   const logind = fakeInhibitor()
   logind.scheduled = { action: 'reboot', atWallMs: Date.parse('2026-01-01T00:10:00Z') }
   const { clock, actions, condition } = await aMachine(t, { logind })
@@ -141,7 +145,7 @@ test('what is scheduled is what comes, where the signal does not say', async (t)
   t.equal(actions.at(-1), 'leave reboot 4000')
 })
 
-test('what was scheduled, and called off since for something else, is not what comes', async (t) => {
+test('an action that was replaced since the last poll is not used', async (t) => {
   const logind = fakeInhibitor()
   logind.scheduled = { action: 'reboot', atWallMs: Date.parse('2026-01-01T00:10:00Z') }
   const { clock, actions } = await aMachine(t, { logind })
@@ -163,13 +167,13 @@ test('a bus that comes after the agent is found', async (t) => {
   t.match(condition(), { status: 'True' })
 })
 
-test('an agent that is stopped while the machine goes down waits for nobody', async (t) => {
+test('an agent that is stopped while the machine goes down waits for no pod', async (t) => {
   const { clock, logind, asked, goingDown, stop } = await aMachine(t)
   logind.prepare(true, 'reboot')
   await clock.advance(1_000)
   await stop()
   t.equal(logind.locks.held, 0)
-  t.equal(asked.size, 2, 'whose turn had not come runs on')
+  t.equal(asked.size, 2, 'pods of later groups keep running')
   t.match(goingDown(), { action: 'reboot' }, 'for the goodbye')
 })
 
@@ -212,10 +216,10 @@ test('a bus that ends while the machine goes down keeps no pod from its time', a
   await clock.advance(10_000)
   t.equal(actions.at(-1), 'uid-of-top Terminated 1')
   t.equal(logind.locks.held, 0)
-  t.match(condition(), { status: 'True' }, 'nobody is actions that pods would not be waited for: they were')
+  t.match(condition(), { status: 'True' }, 'the condition does not report a failure: pods were waited for')
 })
 
-test('what is configured and not granted is actions with the file that grants less', async (t) => {
+test('what is configured and not granted is reported with the file that grants less', async (t) => {
   const { logind, clock, condition } = await aMachine(t, {
     settings: { graceMs: 30_000, criticalMs: 10_000, byPriority: [] },
   })
@@ -241,7 +245,7 @@ test('a bus that went away is found again, and what was missed meanwhile is read
   t.ok(actions.includes('leave undefined 4000'))
 })
 
-test('who gives pods no time holds up nobody', async (t) => {
+test('without time for pods no lock is taken', async (t) => {
   const { logind, condition } = await aMachine(t, { settings: { ...asGranted, graceMs: 0 } })
   t.equal(logind.locks.held, 0)
   t.equal(condition(), undefined)

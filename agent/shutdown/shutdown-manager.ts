@@ -1,4 +1,4 @@
-/** Loop: hold logind's delay lock until the pods of a machine that goes down have stopped; take it again if that is called off. */
+/** Loop: holds logind's delay lock until the pods of a machine that shuts down have stopped; takes it again after a cancellation. */
 
 import { aborted } from '../../daemon/aborted.ts'
 import { type Alarm, alarm } from '../../daemon/alarm.ts'
@@ -24,9 +24,9 @@ export type ShutdownNeeds = DepartureNeeds & {
 /** Also how soon a bus that hangs is noticed. */
 const lookMs = 30_000
 const retry = { firstMs: 1_000, maxMs: 30_000 }
-/** Nobody waits for us, but something is always left of a machine's last seconds. */
+/** Without a delay lock: logind does not wait, but stopping the other services leaves some seconds. */
 const unheldMs = 2_000
-const nothingKnown: Readiness = {
+const initialReadiness: Readiness = {
   held: undefined,
   trouble: undefined,
   shares: [],
@@ -39,9 +39,9 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   const { inhibitor, clock, random, log, writes } = needs
   const wake = alarm(clock)
   let lock: ShutdownLock | undefined
-  let readiness: Readiness = nothingKnown
+  let readiness: Readiness = initialReadiness
   let shown = ''
-  /** What comes after, as the signal said it. */
+  /** The action that logind's signal named. */
   let hint: string | undefined
 
   const show = (next: Readiness) => {
@@ -56,33 +56,33 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     writes.shutdownConditions.set([condition])
   }
 
-  const letGo = () => {
+  const releaseLock = () => {
     lock?.release()
     lock = undefined
   }
-  const leave = departure(needs, letGo)
+  const leave = departure(needs, releaseLock)
 
   const begin = async (session: ShutdownSession) => {
-    // Asked now: what was scheduled at the last look may have been called off since, for something else.
+    // Read now: what was scheduled at the last poll may have been cancelled and replaced since.
     const action = hint ?? (await session.action().catch(() => undefined))
-    // A lock that was taken at a look that failed then is one whose delay nobody knows.
+    // If the poll failed after it took the lock, the granted delay is unknown.
     const isKnown = lock !== undefined && readiness.shares.length > 0
     leave.begin(action, isKnown ? readiness.shares : sharesOf(settings, unheldMs))
   }
 
   const look = async (session: ShutdownSession) => {
-    // A signal may be anybody's; what logind itself says is not.
-    if (!(await session.isPreparing())) leave.callOff()
+    // A signal may come from any process; a reply comes from logind.
+    if (!(await session.isPreparing())) leave.cancel()
     else if (writes.goingDown.get() === undefined) await begin(session)
     hint = undefined
     if (writes.goingDown.get() !== undefined) return
     const { grantedMs, shares, denied } = await settleDelay(session, settings)
     let { isHeld, others } = await session.locks(lock)
     if (lock === undefined || !isHeld) {
-      letGo()
+      releaseLock()
       lock = await session.takeLock()
       ;({ isHeld, others } = await session.locks(lock))
-      if (!isHeld) throw new Error('logind does not know the lock it gave')
+      if (!isHeld) throw new Error('logind does not list the lock that it granted')
     }
     const scheduled = await session.scheduled()
     show({ held: { delayMs: grantedMs, how: lock.how }, trouble: undefined, shares, denied, others, scheduled })
@@ -107,8 +107,8 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
     name: 'shutdown',
     async run(signal) {
       if (isShutdownOff(settings)) return aborted(signal)
-      // A bus may come later than we do.
-      while (!signal.aborted && !inhibitor.isHere()) await clock.sleep(lookMs, signal)
+      // The bus may start after the agent.
+      while (!signal.aborted && !inhibitor.isAvailable()) await clock.sleep(lookMs, signal)
       for (let failures = 0; !signal.aborted; ) {
         const openedMs = clock.monotonicMs()
         try {
@@ -124,7 +124,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
         }
       }
       await leave.abandon()
-      letGo()
+      releaseLock()
     },
   }
 }
@@ -132,7 +132,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
 /** The configured delay is requested; the granted one is shared among the groups of pods. */
 async function settleDelay(session: ShutdownSession, settings: ShutdownSettings) {
   const wanted = wantedMs(settings)
-  const { grantedMs, because } = await session.askDelay(wanted === undefined ? undefined : wanted + ownMs)
+  const { grantedMs, because } = await session.configureDelay(wanted === undefined ? undefined : wanted + ownMs)
   const shares = sharesOf(settings, usableMs(grantedMs))
   const isDenied = wanted !== undefined && grantedMs < wanted + ownMs
   return { grantedMs, shares, denied: isDenied ? { wantedMs: wanted, because } : undefined }

@@ -44,7 +44,7 @@ export function fakeInhibitor(): FakeInhibitor {
     action: undefined,
     hasBus: true,
     isAway: false,
-    isHere: () => fake.hasBus,
+    isAvailable: () => fake.hasBus,
     prepare(next, action) {
       isPreparing = next
       listener?.preparing(next, action)
@@ -71,7 +71,7 @@ export function fakeInhibitor(): FakeInhibitor {
           answer()
           return { isHeld: known && own !== undefined, others: fake.others }
         },
-        async askDelay(ms) {
+        async configureDelay(ms) {
           answer()
           fake.delayMs = Math.min(Math.max(fake.delayMs, ms ?? 0), fake.mostDelayMs)
           return {

@@ -37,7 +37,7 @@ test('a lock is an open file: known to logind, kept from children, and let go wh
   skip: noDBus,
 }, async (t) => {
   const { double, inhibitor, open } = await aLogind(t)
-  t.equal(inhibitor.isHere(), true)
+  t.equal(inhibitor.isAvailable(), true)
   const session = await open()
   t.same(await session.locks(undefined), { isHeld: false, others: [] })
   const lock = await session.takeLock()
@@ -115,25 +115,25 @@ test('a longer delay is asked for by a file that wins, once, and the file goes w
   skip: noDBus,
 }, async (t) => {
   const { double, open } = await aLogind(t)
-  const { askDelay } = await open()
+  const { configureDelay } = await open()
   const folder = 'etc/systemd/logind.conf.d'
   const own = join(double.root, folder, 'zzz-bramble.conf')
   const write = (path: string, seconds: number) =>
     writeFile(join(double.root, path), `[Login]\nInhibitDelayMaxSec=${seconds}\n`)
-  t.same(await askDelay(undefined), { grantedMs: 5_000, because: undefined }, 'what it grants anyway')
-  t.same(await askDelay(4_000), { grantedMs: 5_000, because: undefined })
+  t.same(await configureDelay(undefined), { grantedMs: 5_000, because: undefined }, 'what it grants anyway')
+  t.same(await configureDelay(4_000), { grantedMs: 5_000, because: undefined })
   t.notOk(existsSync(own), 'nothing is written for less')
   await mkdir(join(double.root, 'usr/lib/systemd/logind.conf.d'), { recursive: true })
   await write('usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf', 30)
-  t.same(await askDelay(61_000), { grantedMs: 61_000, because: undefined })
-  t.same(await askDelay(61_000), { grantedMs: 61_000, because: undefined })
+  t.same(await configureDelay(61_000), { grantedMs: 61_000, because: undefined })
+  t.same(await configureDelay(61_000), { grantedMs: 61_000, because: undefined })
   t.equal(double.reloads, 1)
   await write(`${folder}/zzzz.conf`, 10)
   const less = { grantedMs: 10_000, because: `/${folder}/zzzz.conf grants less` }
-  t.same(await askDelay(45_000), less)
-  t.same(await askDelay(45_000), less)
+  t.same(await configureDelay(45_000), less)
+  t.same(await configureDelay(45_000), less)
   t.equal(double.reloads, 2, 'what was refused is not asked for again')
-  t.match(await askDelay(undefined), { grantedMs: 10_000 })
+  t.match(await configureDelay(undefined), { grantedMs: 10_000 })
   t.notOk(existsSync(own))
 })
 
@@ -141,7 +141,7 @@ test('where the file cannot be written that is why, and the lock is there to be 
   const { double, open } = await aLogind(t)
   await writeFile(join(double.root, 'etc'), 'no folder')
   const because = '/etc/systemd/logind.conf.d/zzz-bramble.conf cannot be written'
-  t.same(await (await open()).askDelay(61_000), { grantedMs: 5_000, because })
+  t.same(await (await open()).configureDelay(61_000), { grantedMs: 5_000, because })
 })
 
 test('a reboot that logind announces is one in the goodbye', { skip: noDBus }, async (t) => {

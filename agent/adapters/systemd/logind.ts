@@ -27,7 +27,7 @@ export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings)
   const socketPath = systemBusPath(root)
   return {
     // And a logind that is installed: on a machine without one the bus cannot start it.
-    isHere: () => isSystemdHere(root) && logindUnits.some((unit) => existsSync(join(root, unit))),
+    isAvailable: () => isSystemdHere(root) && logindUnits.some((unit) => existsSync(join(root, unit))),
     async open(listener) {
       const bus = await openSystemBus({ socketPath, deadlineMs })
       try {
@@ -77,7 +77,7 @@ function sessionOn(
       const [rows] = await bus.call({ ...logindManager, member: 'ListInhibitors' })
       return locksIn(rows, own?.pid)
     },
-    askDelay: logindDelay({ root, bus, delayMs }).ask,
+    configureDelay: logindDelay({ root, bus, delayMs }).ask,
     takeLock: () => takeDelayLock({ socketPath, deadlineMs }),
     ended: bus.ended,
     close: bus.close,

@@ -12,7 +12,7 @@ test("a service is asked after and restarted through systemd's own interface", {
   const systemd = await systemdDouble()
   t.teardown(() => systemd.remove())
   const services = systemdUnits({ root: systemd.root })
-  t.equal(services.isHere(), true)
+  t.equal(services.isAvailable(), true)
   t.same(await services.state('docker.service'), { load: 'loaded', active: 'active' })
   systemd.unit = { load: 'masked', active: 'inactive' }
   t.same(await services.state('docker.service'), { load: 'masked', active: 'inactive' })
@@ -34,7 +34,7 @@ test('without a bus, or with one that is silent, there is an error in time', asy
   // Not in the test's own folder: a socket's name has room for a hundred letters only.
   const folder = await mkdtemp(join(tmpdir(), 'bramble-bus-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  t.equal(systemdUnits({ root: folder }).isHere(), false)
+  t.equal(systemdUnits({ root: folder }).isAvailable(), false)
   await t.rejects(openSystemBus({ socketPath: join(folder, 'none') }), { name: 'BusError', message: /none/ })
   const socketPath = join(folder, 's')
   const mute = createServer((socket) => socket.on('error', () => undefined).resume())

@@ -14,7 +14,7 @@ export type SystemdSettings = Pick<BusSettings, 'deadlineMs'> & {
 export function systemdUnits({ root, ...more }: SystemdSettings): UnitController {
   const settings = { socketPath: systemBusPath(root), ...more }
   return {
-    isHere: () => isSystemdHere(root),
+    isAvailable: () => isSystemdHere(root),
     state: (unit) =>
       onSystemBus(settings, async (bus) => {
         const read = await unitProperties(bus, unit)
