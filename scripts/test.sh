@@ -4,13 +4,14 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-Usage: scripts/test.sh [--quick] [FILE…]
+Usage: scripts/test.sh [--quick] [--real | FILE…]
 
 Installs what the tests need (Debian packages and npm), then checks format, lint and types, builds, and runs all tests:
 the unit tests and those on real parts (dockerd, mosquitto, openssl, kubectl), side by side. Ends with the runner's totals and
 a line "N passed, N failed"; its status is not 0 when anything failed. Installs without asking; needs root or sudo for that.
 
   --quick    install nothing
+  --real     run only the tests that start other programs; npm run unit runs the rest
   --help
   FILE…      run only these compiled tests, for example dist/api/quantity.test.js
 
@@ -18,10 +19,11 @@ The whole output of the runner is kept in dist/test-results.tap.
 TXT
 }
 
-quick='' files=()
+quick='' real='' files=()
 for argument in "$@"; do
   case $argument in
     --quick) quick=yes ;;
+    --real) real=yes ;;
     --help) usage && exit 0 ;;
     -*) echo "test.sh: unknown option $argument; see --help" >&2 && exit 64 ;;
     *) files+=("$argument") ;;
@@ -111,6 +113,7 @@ shell_scripts() {
 
 run_tests() {
   local status=0 passed failed
+  [ -z "$real" ] || mapfile -t files < <(node dist/scripts/unit-tests.js --list-real)
   print_progress &
   # With CI set the runner does not redraw the screen.
   CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$results" "${files[@]}" </dev/null |

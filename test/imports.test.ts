@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
+import { importsOf } from '../scripts/test-division.ts'
 
 /**
  * From a file whose path matches `from`, imports that match `to` point the wrong way. `typesMay`: `import type` is allowed.
@@ -216,19 +217,8 @@ test('an import in the wrong direction is found', async (t) => {
   ])
 })
 
-function arrowsOf(from: string, text: string): Arrow[] {
-  const statements = text.matchAll(
-    /^(?:import|export(?=\s(?:type\s)?[{*]))\s(type\s)?(?:[^'"=]*?\sfrom\s)?'([^'\n]+)'|\bimport\('([^']+)'\)/gm,
-  )
-  return [...statements].map(([, types, named = '', lazy]) => ({
-    from,
-    to: targetOf(from, lazy ?? named),
-    typesOnly: types !== undefined,
-  }))
-}
-
-function targetOf(from: string, name: string): string {
-  return name.startsWith('.') ? normalize(join(dirname(from), name)) : name
+function arrowsOf(from: string, text: string): readonly Arrow[] {
+  return importsOf(from, text).map((one) => ({ from, ...one }))
 }
 
 function problemsOf({ from, to, typesOnly }: Arrow): string[] {
