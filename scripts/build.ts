@@ -1,13 +1,13 @@
 /**
  * Bundles each program into one file under dist/bundle/, so that a Pi reads one file at start instead of three thousand,
  * and prints how large each is and what weighs most in it. Types are tsc's business; this only needs esbuild. Arguments
- * name the programs to bundle; without any: all. `--out=DIR` and `--version=V` are for packages.
+ * name the programs to bundle; without any: all. `--out=DIR` and `--version=V` are for packages. `--watch` bundles again after each change.
  */
 import { chmod, copyFile, mkdir, readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, type Metafile, type Plugin } from 'esbuild'
+import { type BuildOptions, build, context, type Metafile, type Plugin } from 'esbuild'
 
 type Program = {
   readonly name: string
@@ -96,15 +96,29 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
 const out = option('out') ?? join(root, 'dist/bundle')
 const release = option('version')
+const watches = process.argv.includes('--watch')
 
 await mkdir(out, { recursive: true })
 for (const program of programs.filter(({ name }) => asked.length === 0 || asked.includes(name))) {
-  report(program.name, await bundle(program))
+  if (watches) await bundleOnChange(program)
+  else report(program.name, (await build(optionsOf(program))).metafile)
   if (program.launcher !== undefined) await place(join(root, program.launcher), join(out, program.name))
 }
 
-async function bundle({ name, entry, alias = {} }: Program): Promise<Metafile> {
-  const { metafile } = await build({
+async function bundleOnChange(program: Program): Promise<void> {
+  const { name } = program
+  const onEnd: Plugin = {
+    name: 'on-end',
+    setup: ({ onEnd }) =>
+      onEnd(({ errors }) => console.log(`${name}: ${errors.length === 0 ? 'bundled' : 'not bundled'}`)),
+  }
+  const options = optionsOf(program)
+  const watched = await context({ ...options, plugins: [...options.plugins, onEnd] })
+  await watched.watch()
+}
+
+function optionsOf({ name, entry, alias = {} }: Program) {
+  return {
     absWorkingDir: root,
     entryPoints: [entry],
     outfile: join(out, `${name}.mjs`),
@@ -121,8 +135,7 @@ async function bundle({ name, entry, alias = {} }: Program): Promise<Metafile> {
     plugins: [leaveOut, builtinsByRequire, ...(release === undefined ? [] : [calledVersion(release)])],
     metafile: true,
     logLevel: 'warning',
-  })
-  return metafile
+  } satisfies BuildOptions
 }
 
 /** In place of the value in `daemon/process/version.ts`. */
