@@ -54,11 +54,16 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
         { securityContext: { seccompProfile: { type: 'Localhost', localhostProfile: 'none.json' } } },
       ),
       pod('sysctl', 'cat /proc/sys/net/ipv4/ip_unprivileged_port_start', {
-        securityContext: { sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '80' }] },
+        securityContext: {
+          sysctls: [{ name: 'net/ipv4/ip_unprivileged_port_start', value: '80' }],
+          seLinuxOptions: { level: 's0:c1,c2' },
+        },
       }),
+      pod('unsafe', 'true', { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '1' }] } }),
     )
     await shows('uid-user', '1000 1001 1001 2000 3000\n2000\nread only\nCapBnd:0000000000000000\nNoNewPrivs:1\n')
     await shows('uid-sysctl', '80\n')
+    await eventually(() => node.status('unsafe')?.reason === 'SysctlForbidden')
     const waiting = (name: string) => node.status(name)?.containerStatuses?.[0]?.state?.waiting
     await eventually(() => waiting('root')?.reason === 'CreateContainerConfigError')
     t.match(waiting('root')?.message, /^container has runAsNonRoot and image will run as root \(pod: "root_default/)

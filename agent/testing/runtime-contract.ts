@@ -205,6 +205,7 @@ function options({ image }: World, sandboxID: string, { command, attempt = 0 }: 
       mayGainPrivileges: true,
       seccomp: { kind: 'standard' },
       appArmor: { kind: 'standard' },
+      seLinux: {},
     },
   }
 }

@@ -10,8 +10,18 @@ test('rights are asked for in words that mean something', async (t) => {
     containerSecurityProblems('c', { name: 'main', securityContext }).map(problemText)
   t.same(ofPod({ runAsUser: 1000, fsGroup: 1, sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] }), [])
   t.match(ofPod({ runAsUser: -1 }), [/^spec\.securityContext\.runAsUser: Invalid/])
-  t.match(ofPod({ sysctls: [{ name: 'kernel.msgmax', value: '1' }] }), [/sysctls\[0\]\.name: Unsupported/])
+  const named = (...names: string[]) => ofPod({ sysctls: names.map((name) => ({ name, value: '1' })) })
+  t.same(named('kernel.msgmax', 'net/ipv4/conf/eth0.1/forwarding'), [], 'the node decides whether it allows them')
+  t.match(named('foo-', 'a.b.'), [
+    /sysctls\[0\]\.name: Invalid value: "foo-": must have at most 253 characters and match regex \^/,
+    /sysctls\[1\]\.name: Invalid value: "a\.b\."/,
+  ])
+  t.match(named('', 'kernel.msgmax', 'kernel/msgmax'), [
+    /name: Required/,
+    /sysctls\[2\]\.name: Duplicate value: "kernel\/msgmax"/,
+  ])
   t.match(ofPod({ sysctls: [{ name: 'net.ipv4.tcp_rmem', value: '1' }] }, { hostNetwork: true }), [/hostNetwork/])
+  t.match(ofPod({ sysctls: [{ name: 'fs.mqueue.msg_max', value: '1' }] }, { hostIPC: true }), [/hostIPC/])
   t.match(own({ seccompProfile: { type: 'Localhost', localhostProfile: '../x' } }), [
     /seccompProfile\.localhostProfile: /,
   ])

@@ -1,18 +1,12 @@
 /** What is wrong with the rights a pod asks for, and with its names on the network? */
 
 import { dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
+import { sysctlName, sysctlNameProblem } from '../pod/sysctls.ts'
 import type { Container, PodSpec, SecurityContext } from '../pod.ts'
-import { forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
+import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { isIPAddress } from '../text/ip-address.ts'
 import { problemsWith } from './metadata-validation.ts'
-
-/** Kubernetes' list: what they change stays within the pod. */
-const safeSysctls = [
-  ...['kernel.shm_rmid_forced', 'net.ipv4.ip_local_port_range', 'net.ipv4.tcp_syncookies'],
-  ...['net.ipv4.ping_group_range', 'net.ipv4.ip_unprivileged_port_start', 'net.ipv4.ip_local_reserved_ports'],
-  ...['net.ipv4.tcp_keepalive_time', 'net.ipv4.tcp_fin_timeout', 'net.ipv4.tcp_keepalive_intvl'],
-  ...['net.ipv4.tcp_keepalive_probes', 'net.ipv4.tcp_rmem', 'net.ipv4.tcp_wmem'],
-]
+import { repeatedPlaces } from './repeated.ts'
 
 export function podSecurityProblems(
   specAt: string,
@@ -29,16 +23,31 @@ export function podSecurityProblems(
     ...oneOf(`${at}.fsGroupChangePolicy`, fsGroupChangePolicy, ['OnRootMismatch', 'Always']),
     ...profileProblems(`${at}.seccompProfile`, seccompProfile, true),
     ...profileProblems(`${at}.appArmorProfile`, appArmorProfile, false),
-    ...sysctls.flatMap(({ name }, index) => {
-      const field = `${at}.sysctls[${index}].name`
-      if (!safeSysctls.includes(name)) return [notSupported(field, name, safeSysctls)]
-      if (hostNetwork && name.startsWith('net.'))
-        return [invalid(field, name, "may not be specified when 'hostNetwork' is true")]
-      return hostIPC && name.startsWith('kernel.shm')
-        ? [invalid(field, name, "may not be specified when 'hostIPC' is true")]
-        : []
-    }),
+    ...sysctlProblems(`${at}.sysctls`, sysctls, { hostNetwork, hostIPC }),
   ]
+}
+
+/** Whether the node allows them is for the node to decide. */
+function sysctlProblems(
+  at: string,
+  sysctls: readonly { readonly name: string }[],
+  { hostNetwork, hostIPC }: Pick<PodSpec, 'hostNetwork' | 'hostIPC'>,
+): readonly Problem[] {
+  const names = sysctls.map(({ name }) => sysctlName(name))
+  const repeated = repeatedPlaces(names)
+  return names.flatMap((name, index) => {
+    const field = `${at}[${index}].name`
+    const given = sysctls[index]?.name ?? ''
+    if (given === '') return [required(field)]
+    const problem = sysctlNameProblem(given)
+    if (problem !== undefined) return [invalid(field, given, problem)]
+    if (repeated.has(index)) return [duplicate(field, given)]
+    if (hostNetwork && name.startsWith('net.'))
+      return [invalid(field, given, "may not be specified when 'hostNetwork' is true")]
+    return hostIPC && /^(kernel\.(shm|msg|sem)|fs\.mqueue\.)/.test(name)
+      ? [invalid(field, given, "may not be specified when 'hostIPC' is true")]
+      : []
+  })
 }
 
 export function containerSecurityProblems(field: string, { securityContext }: Container): readonly Problem[] {

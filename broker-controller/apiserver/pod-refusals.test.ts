@@ -72,7 +72,7 @@ test('unsupported fields are rejected by name', async (t) => {
     {
       volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }],
       hostUsers: false,
-      securityContext: { seLinuxOptions: { level: 's0' } },
+      securityContext: { windowsOptions: { runAsUserName: 'a' } },
       os: { name: 'windows' },
     },
     {
@@ -85,7 +85,7 @@ test('unsupported fields are rejected by name', async (t) => {
     [
       'spec.volumes[0].nfs',
       'spec.hostUsers',
-      'spec.securityContext.seLinuxOptions',
+      'spec.securityContext.windowsOptions',
       'spec.os.name',
       'spec.containers[0].volumeMounts[0].recursiveReadOnly',
       'spec.containers[0].securityContext.procMount',

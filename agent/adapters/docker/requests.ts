@@ -119,6 +119,7 @@ function rights(security: ContainerSecurity, seccompProfile: string | undefined)
       ...(seccomp.kind === 'own' && seccompProfile !== undefined ? [`seccomp=${seccompProfile}`] : []),
       ...(appArmor.kind === 'none' ? ['apparmor=unconfined'] : []),
       ...(appArmor.kind === 'own' ? [`apparmor=${appArmor.name}`] : []),
+      ...Object.entries(security.seLinux).map(([part, value]) => `label=${part}:${value}`),
     ],
   }
 }

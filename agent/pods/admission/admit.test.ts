@@ -49,6 +49,20 @@ test('of extended resources only devices are counted here: others may be on the 
   t.match(admit(asks('bramble.dev/camera'), [], { ...node, 'bramble.dev/camera': '1' }), { admit: true })
 })
 
+test('a pod with a sysctl that is not safe is refused', async (t) => {
+  const sets = (name: string) => {
+    const pod = aPod()
+    return { ...pod, spec: { ...pod.spec, securityContext: { sysctls: [{ name, value: '1' }] } } }
+  }
+  t.same(admit(sets('kernel.msgmax'), [], node), {
+    admit: false,
+    reason: 'SysctlForbidden',
+    message: 'forbidden sysctl: "kernel.msgmax" not allowlisted',
+  })
+  for (const name of ['kernel.shm_rmid_forced', 'kernel/shm_rmid_forced'])
+    t.match(admit(sets(name), [], node), { admit: true })
+})
+
 test('a node short of memory takes no pod that asked for none, unless it can bear it', async (t) => {
   const memory = ['MemoryPressure'] as const
   t.same(admit(aPod(), [], node, memory), {

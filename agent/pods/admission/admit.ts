@@ -4,6 +4,7 @@ import { shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { PressureType } from '../../../api/node.ts'
 import { isCriticalPod } from '../../../api/pod/critical-pod.ts'
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
+import { isSafeSysctl } from '../../../api/pod/sysctls.ts'
 import { untolerated } from '../../../api/pod/tolerations.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
@@ -37,6 +38,11 @@ export function admit(
     return { admit: false, reason: 'Evicted', message: `The node had condition: [${pressures.join(' ')}]. ` }
   }
   if (isShuttingDown) return { admit: false, ...shutdownRefusal }
+  const unsafe = (pod.spec.securityContext?.sysctls ?? []).find(({ name }) => !isSafeSysctl(name))
+  if (unsafe !== undefined) {
+    // Admit in pkg/kubelet/sysctl/allowlist.go
+    return { admit: false, reason: 'SysctlForbidden', message: `forbidden sysctl: "${unsafe.name}" not allowlisted` }
+  }
   const [first, ...more] = insufficient(pod, others, allocatable)
   if (first !== undefined && !critical) return outOf(first)
   const taken = others.flatMap(hostPorts)

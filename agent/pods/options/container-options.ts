@@ -1,4 +1,6 @@
 /** PodSpec → what to make: the sandbox, and one container. */
+
+import { sysctlName } from '../../../api/pod/sysctls.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
 import { isSidecar } from '../record/pod-containers.ts'
@@ -32,7 +34,9 @@ export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {
     hostIPC: pod.spec.hostIPC === true,
     resolver: podResolver(pod.spec, node.resolver),
     hosts: (pod.spec.hostAliases ?? []).flatMap(({ ip, hostnames = [] }) => hostnames.map((name) => ({ ip, name }))),
-    sysctls: Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value])),
+    sysctls: Object.fromEntries(
+      (pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [sysctlName(name), value]),
+    ),
     ports: hostNetwork ? [] : hostPorts(pod),
   }
 }

@@ -29,6 +29,13 @@ test('the container’s word comes before the pod’s', async (t) => {
   )
 })
 
+test('the SELinux options of the container replace those of the pod', async (t) => {
+  t.match(secured({}, { seLinuxOptions: { level: 's0:c1' } }), { seLinux: { level: 's0:c1' } })
+  t.match(secured({ seLinuxOptions: { type: 'a_t', user: '' } }, { seLinuxOptions: { level: 's0:c1' } }), {
+    seLinux: { type: 'a_t', level: undefined, user: undefined },
+  })
+})
+
 test('who must not be root is not, or does not start', async (t) => {
   const nonRoot = { runAsNonRoot: true }
   const where = '(pod: "web_default(u)", container: main)'

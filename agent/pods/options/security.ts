@@ -33,12 +33,16 @@ export function containerSecurity(pod: Pod, container: Container, imageUser = ''
       mayGainPrivileges: context.allowPrivilegeEscalation !== false,
       seccomp: profileOf(context.seccompProfile),
       appArmor: profileOf(context.appArmorProfile),
+      seLinux: Object.fromEntries(
+        Object.entries(context.seLinuxOptions ?? {}).flatMap(([part, value]) => (value ? [[part, value]] : [])),
+      ),
     },
   }
 }
 
 function merged({ spec }: Pod, { securityContext = {} }: Container) {
-  const { runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile } = spec.securityContext ?? {}
+  const { runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile, seLinuxOptions } =
+    spec.securityContext ?? {}
   return {
     ...securityContext,
     runAsUser: securityContext.runAsUser ?? runAsUser,
@@ -46,6 +50,7 @@ function merged({ spec }: Pod, { securityContext = {} }: Container) {
     runAsNonRoot: securityContext.runAsNonRoot ?? runAsNonRoot,
     seccompProfile: securityContext.seccompProfile ?? seccompProfile,
     appArmorProfile: securityContext.appArmorProfile ?? appArmorProfile,
+    seLinuxOptions: securityContext.seLinuxOptions ?? seLinuxOptions,
   }
 }
 

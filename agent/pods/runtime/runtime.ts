@@ -123,6 +123,8 @@ export type ContainerSecurity = {
   readonly mayGainPrivileges: boolean
   readonly seccomp: GuardProfile
   readonly appArmor: GuardProfile
+  /** Parts of the SELinux label, such as `level`; an engine without SELinux ignores them. */
+  readonly seLinux: { readonly [part: string]: string }
 }
 
 /** What the kernel can be asked to hold a container to, as the engine sees it. */
