@@ -59,11 +59,11 @@ export function absenceText({ reason, expectedBack }: Absence): string {
 /** The node with this goodbye written on it, or with none. Undefined: it is so. */
 export function withAbsence<N extends Node>(node: N, absence: Absence | undefined): N | undefined {
   const { [expectedBackTime]: time, [goodbyeReason]: reason, ...others } = node.metadata.annotations ?? {}
-  if (time === absence?.expectedBack?.time && reason === absence?.reason) return undefined
   const noted = absence?.expectedBack && {
     [expectedBackTime]: absence.expectedBack.time,
     [goodbyeReason]: absence.reason,
   }
+  if (time === noted?.[expectedBackTime] && reason === noted?.[goodbyeReason]) return undefined
   return { ...node, metadata: { ...node.metadata, annotations: { ...others, ...noted } } }
 }
 
