@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aLease, aNode } from '../../../api/testing/builders.ts'
-import { judgeLink, linkOf, type Suspicion, withSuspectedLink } from './link-suspicion.ts'
+import { judgeLink, linkOf, type Suspicion, suspicionText, withSuspectedLink } from './link-suspicion.ts'
 
 const settings = {
   linkSuspicionPatienceMs: 900_000,
@@ -13,10 +13,15 @@ const names = (count: number) => Array.from({ length: count }, (_, i) => `pi-${i
 
 type Situation = { total: number; lost: { readonly [name: string]: number }; outOfService?: readonly string[] }
 
-function judged(before: readonly Suspicion[], { total, lost, outOfService = [] }: Situation, nowMs: number) {
+function judged(
+  before: readonly Suspicion[],
+  { total, lost, outOfService = [] }: Situation,
+  nowMs: number,
+  by = settings,
+) {
   const nodes = new Set(names(total))
   const facts = { nodes, lost: new Map(Object.entries(lost)), outOfService: new Set(outOfService) }
-  return judgeLink('attic', before, facts, nowMs, settings)
+  return judgeLink('attic', before, facts, nowMs, by)
 }
 const members = (suspicions: readonly Suspicion[]) => suspicions.map(({ members }) => [...members.keys()].join())
 
@@ -81,5 +86,62 @@ test('the label names the link, else the address, else what was noted before a r
   const noted = withSuspectedLink(aNode(), 'attic')
   t.equal(noted && linkOf(noted, undefined), 'attic')
   t.equal(noted && withSuspectedLink(noted, 'attic'), undefined)
-  t.same(noted && withSuspectedLink(noted, undefined)?.metadata.annotations, {})
+  t.strictSame(noted && withSuspectedLink(noted, undefined)?.metadata.annotations, {})
+  const unlabelled = { ...aNode(), metadata: { name: 'pi-01' } }
+  t.equal(linkOf(unlabelled, aLease()), undefined)
+  t.equal(withSuspectedLink(unlabelled, undefined), undefined)
+})
+
+test('no link is suspected where that is switched off', async (t) => {
+  const off = { ...settings, linkSuspicionPatienceMs: 0 }
+  t.same(judged([], { total: 2, lost: { 'pi-1': 0, 'pi-2': 0 } }, 0, off), [])
+})
+
+test('nodes that were lost within the window before the first or after the last are late-comers', async (t) => {
+  const first = { 'pi-1': 30_000, 'pi-2': 45_000, 'pi-3': 45_000 }
+  const begun = judged([], { total: 6, lost: first }, 45_000)
+  const cases = [
+    { ms: 9_999, joins: false },
+    { ms: 10_000, joins: true },
+    { ms: 40_000, joins: true },
+    { ms: 65_000, joins: true },
+    { ms: 65_001, joins: false },
+  ]
+  for (const { ms, joins } of cases) {
+    const later = judged(begun, { total: 6, lost: { ...first, 'pi-4': ms } }, 70_000)
+    t.same(members(later), [joins ? 'pi-1,pi-2,pi-3,pi-4' : 'pi-1,pi-2,pi-3'], `lost at ${ms} ms`)
+  }
+})
+
+test('late-comers begin no suspicion of their own, however many', async (t) => {
+  const lost = Object.fromEntries(names(6).map((name, i) => [name, i < 3 ? 0 : 15_000]))
+  const begun = judged([], { total: 6, lost: { 'pi-1': 0, 'pi-2': 0, 'pi-3': 0 } }, 0)
+  t.same(members(judged(begun, { total: 6, lost }, 15_000)), ['pi-1,pi-2,pi-3,pi-4,pi-5,pi-6'])
+})
+
+test('no node joins a suspicion that has ended', async (t) => {
+  const lost = { 'pi-1': 0, 'pi-2': 0, 'pi-3': 0 }
+  const begun = judged([], { total: 6, lost }, 0)
+  const given = judged(begun, { total: 6, lost, outOfService: ['pi-1'] }, 10_000)
+  t.equal(given[0]?.untilMs, 10_000)
+  for (const nowMs of [10_000, 15_000]) {
+    t.same(members(judged(given, { total: 6, lost: { ...lost, 'pi-4': nowMs } }, nowMs)), ['pi-1,pi-2,pi-3'])
+  }
+})
+
+test('a node belongs to one suspicion, also when another one comes near it in time', async (t) => {
+  const lost = { 'pi-1': 0, 'pi-2': 0, 'pi-3': 0, 'pi-4': 15_000 }
+  const second = { ...lost, 'pi-5': 30_000, 'pi-6': 30_000, 'pi-7': 30_000 }
+  const begun = judged([], { total: 6, lost: { 'pi-1': 0, 'pi-2': 0, 'pi-3': 0 } }, 0)
+  const both = judged(begun, { total: 6, lost: second }, 30_000)
+  t.same(members(both), ['pi-1,pi-2,pi-3,pi-4', 'pi-5,pi-6,pi-7'])
+  t.same(members(judged(both, { total: 6, lost: second }, 31_000)), ['pi-1,pi-2,pi-3,pi-4', 'pi-5,pi-6,pi-7'])
+})
+
+test('the suspicion is described by its counts and the name of the link', async (t) => {
+  const [suspicion] = judged([], { total: 4, lost: { 'pi-1': 0, 'pi-2': 0, 'pi-3': 0 } }, 0)
+  t.equal(
+    suspicion && suspicionText(suspicion),
+    '3 of the 4 nodes of link attic were lost together: the network is suspected',
+  )
 })

@@ -231,3 +231,34 @@ test('an absence ends with the next renewal, and not with the loss of the old co
   const back = renewed(away, beat(30), 1_000)
   t.same([back.absence, back.lostMs, back.lastSeenMs], [undefined, undefined, 1_000])
 })
+
+test('a node that never reported changed last when its object was made, and gets no time to reconnect', async (t) => {
+  const short = { ...settings, nodeMonitorGracePeriodMs: 10_000 }
+  const { status: _, ...neverReported } = aNode()
+  for (const node of [neverReported, { ...neverReported, status: {} }, aNode({ conditions: [] })]) {
+    const health = firstSight(node, undefined, at(5_000), short)
+    t.match(health, { ready: undefined, readyChangedMs: -3_595_000, lastSeenMs: -3_595_000 })
+  }
+})
+
+test('a first condition is a sign of life although it carries no time', async (t) => {
+  const health = sight(aNode({ conditions: [] }), undefined, at(0))
+  t.equal(reported(health, aNode({ conditions: [{ type: 'Ready', status: 'True' }] }), 5).lastSeenMs, 5)
+})
+
+test('a report about a long lease counts from then on, beside what the Lease announces', async (t) => {
+  const health = sight(aNode(), beat(1), at(0))
+  t.equal(silentAtMs(reported(health, metered(1_200), 0), settings), 1_500_000)
+  const lease = { ...beat(2), spec: { ...beat(2).spec, leaseDurationSeconds: 1_200 } }
+  t.equal(silentAtMs(reported(renewed(health, lease, 0), aNode(), 0), settings), 1_500_000)
+})
+
+test('a Lease that was never renewed is no heartbeat, and none to be late with', async (t) => {
+  const { spec: _, ...empty } = beat(1)
+  const { renewTime: _renewTime, ...unrenewed } = { ...beat(1).spec }
+  const before = sight(aNode(), beat(1), at(0))
+  for (const lease of [empty, { ...empty, spec: unrenewed }]) {
+    t.match(renewed(before, lease, 5), { lastSeenMs: 0, renewTime: before.renewTime })
+    t.equal(lateAtMs(sight(aNode(), lease, at(0)), settings), undefined)
+  }
+})
