@@ -83,3 +83,26 @@ test('a threshold is near when a tenth of it is left above it, or when what is t
   t.equal(isNear(thresholds, [memory(800)], [memory(460)], spans), false)
   t.equal(isNear(thresholds, [], [], spans), false, 'a signal that cannot be read is not near')
 })
+
+test('without thresholds or warnings nothing is under pressure', async (t) => {
+  t.equal(nextSituation(noPressure, [memory(0)], { thresholds: [], transitionMs: 300 }, 0).lastMet.size, 0)
+})
+
+test('any signal near its threshold is enough, and each is compared with its own reading', async (t) => {
+  const thresholds = [below('memory.available', 100), below('nodefs.available', 100)]
+  const spans = { sinceMs: 1_024, withinMs: 1_024 }
+  t.equal(isNear(thresholds, [], [memory(900), disk(105)], spans), true, 'the disk alone')
+  t.equal(isNear(thresholds, [], [disk(900), memory(105)], spans), true, 'memory alone')
+  t.equal(isNear([thresholds[1] ?? below('pid.available', 1)], [], [memory(105), disk(900)], spans), false)
+  const before = [disk(900), memory(612)]
+  t.equal(isNear(thresholds, before, [disk(900), memory(356)], spans), true, '256 in 1,024 ms, and 256 are left')
+  t.equal(isNear(thresholds, before, [disk(900), memory(357)], spans), false)
+})
+
+test('what rises, stands or was read in the same instant is not falling', async (t) => {
+  const thresholds = [below('memory.available', 100)]
+  const spans = { sinceMs: 10_000, withinMs: 10_000 }
+  t.equal(isNear(thresholds, [memory(200)], [memory(800)], spans), false)
+  t.equal(isNear(thresholds, [memory(200)], [memory(200)], spans), false)
+  t.equal(isNear(thresholds, [memory(800)], [memory(200)], { ...spans, sinceMs: 0 }), false)
+})

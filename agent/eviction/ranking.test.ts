@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { aPod, type PodOverrides } from '../../api/testing/builders.ts'
 import type { PodDiskReading } from '../usage/usage.ts'
 import type { Signal } from './observations.ts'
-import { rankForEviction, requestOf } from './ranking.ts'
+import { filledBy, rankForEviction, requestOf } from './ranking.ts'
 
 const mib = 2 ** 20
 
@@ -100,4 +100,63 @@ test('an init container asks for its turn, a sidecar for all the time', async (t
     spec: { initContainers: [asks('5Mi', { restartPolicy: 'Always' }), asks('20Mi')] },
   })
   t.equal(requestOf(pod, 'memory'), 20 * mib)
+})
+
+test('of pods over their requests that matter alike, the one furthest over goes first, whatever it uses', async (t) => {
+  const rank = world(
+    ['large', { memory: 200 * mib }, { requests: { memory: '150Mi' } }],
+    ['small', { memory: 100 * mib }, { requests: { memory: '10Mi' } }],
+  )
+  t.same(rank('memory.available'), ['small', 'large'])
+})
+
+test('of pods of which nothing is known the lower priority goes first, on every resource', async (t) => {
+  const rank = world(
+    ['known', { memory: mib, volume: mib }],
+    ['high', undefined, { priority: 10 }],
+    ['low', undefined, { priority: 1 }],
+  )
+  t.same(rank('memory.available'), ['low', 'high', 'known'])
+  t.same(rank('nodefs.available'), ['low', 'high', 'known'])
+  t.same(rank('imagefs.inodesFree'), ['low', 'high', 'known'])
+})
+
+test('inodes and bytes of one disk count layers and volumes together', async (t) => {
+  const rank = world(['volumes', { volume: 20 }], ['layers', { layer: 15, volume: 10 }])
+  for (const signal of ['nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree'] as const) {
+    t.same(rank(signal), ['layers', 'volumes'], signal)
+  }
+})
+
+test('what a pod fills is the sum of its parts on that disk; parts that were not read count nothing', async (t) => {
+  const reading: PodDiskReading = {
+    uid: 'u',
+    containers: [
+      { name: 'main', rootfs: { usedBytes: 1, inodesUsed: 10 }, logs: { usedBytes: 2, inodesUsed: 20 } },
+      { name: 'new' },
+    ],
+    volumes: [
+      { name: 'scratch', inMemory: false, usedBytes: 4, inodesUsed: 40 },
+      { name: 'secret', inMemory: true, usedBytes: 8, inodesUsed: 80 },
+    ],
+  }
+  const filled = (rootfs: boolean, logsAndVolumes: boolean) =>
+    (['usedBytes', 'inodesUsed'] as const).map((what) => filledBy(reading, { rootfs, logsAndVolumes }, what))
+  t.same(filled(true, true), [7, 70])
+  t.same(filled(true, false), [1, 10])
+  t.same(filled(false, true), [6, 60])
+  t.same(filled(false, false), [0, 0])
+  t.equal(filledBy(undefined, { rootfs: true, logsAndVolumes: true }, 'usedBytes'), undefined)
+})
+
+test('sidecars ask beside the containers, and a pod that asks for nothing asks for 0', async (t) => {
+  const asks = (memory: string, more = {}) => ({ name: 'c', image: 'i', resources: { requests: { memory } }, ...more })
+  const sidecar = { restartPolicy: 'Always' }
+  const request = (initContainers: readonly ReturnType<typeof asks>[]) =>
+    requestOf(aPod({ containers: [asks('10Mi')], spec: { initContainers } }), 'memory')
+  t.equal(request([asks('5Mi', sidecar), asks('12Mi')]), 15 * mib)
+  t.equal(request([asks('5Mi', sidecar), asks('6Mi', sidecar)]), 21 * mib)
+  t.equal(request([asks('5Mi'), asks('6Mi')]), 10 * mib)
+  t.equal(requestOf(aPod(), 'memory'), 0)
+  t.equal(requestOf(aPod({ limits: { memory: '1Gi' } }), 'memory'), 0, 'limits alone, before the API defaults requests')
 })

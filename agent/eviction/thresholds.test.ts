@@ -114,4 +114,17 @@ test('what runs short has a name in messages', async (t) => {
   t.equal(resourceOf('imagefs.available'), 'ephemeral-storage')
   t.equal(resourceOf('nodefs.inodesFree'), 'inodes')
   t.equal(resourceOf('pid.available'), 'pids')
+  t.equal(resourceOf('memory.available'), 'memory')
+})
+
+test('a percentage is a plain number and nothing else', async (t) => {
+  const value = (text: string) => parseThresholds({ 'nodefs.available': text }).thresholds[0]?.value
+  t.same(value('12.25%'), { percentage: 12.25 })
+  for (const wrong of ['x5%', '5%%', '5 %', '.5%', '+5%', '1e1%']) t.equal(value(wrong), undefined, wrong)
+})
+
+test('a threshold without a minimum reclaim is over when its value is available again', async (t) => {
+  const { thresholds } = parseThresholds({ 'memory.available': '100Mi' })
+  t.equal(thresholdsMet(thresholds, [memory(100 * mib - 1)], true).length, 1)
+  t.equal(thresholdsMet(thresholds, [memory(100 * mib)], true).length, 0)
 })

@@ -66,7 +66,7 @@ function parseEach(written: Written, parse: (text: string) => Parsed<Amount>) {
 
 function parseValue(text: string): Parsed<Amount> {
   const { value, because } = parseAmount(text)
-  if (value === undefined) return because === undefined ? {} : { because }
+  if (value === undefined) return { because }
   if ('quantity' in value) return value.quantity > 0 ? { value } : { because: 'must be more than zero' }
   return value.percentage === 0 || value.percentage === 100 ? {} : { value }
 }
@@ -79,7 +79,7 @@ function parseAmount(text: string): Parsed<Amount> {
     return { value: { quantity: quantityToNumber(quantity), family: quantity.family } }
   }
   const percentage = /^\d+(\.\d+)?%$/.test(text) ? Number.parseFloat(text) : Number.NaN
-  if (!(percentage >= 0 && percentage <= 100)) return { because: 'must be a percentage from 0% to 100%' }
+  if (!(percentage <= 100)) return { because: 'must be a percentage from 0% to 100%' }
   return { value: { percentage } }
 }
 
