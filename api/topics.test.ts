@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { decode } from './decode.ts'
-import { parseTopic, type Topic, topicName, topicRules } from './topics.ts'
+import { isBelowNode, namedTopic, parseTopic, shortLeaseTopic, type Topic, topicName, topicRules } from './topics.ts'
 
 const time = '2026-01-01T00:00:00Z'
 const pod = {
@@ -61,4 +61,56 @@ test('a topic of a pod ends with a UID, and not with a text of any length', asyn
 test('the broker keeps the last state of each topic that is a state, and no single event, call or heartbeat', async (t) => {
   const retained = Object.entries(topicRules).filter(([, { retain }]) => retain)
   t.same(retained.map(([kind]) => kind).sort(), ['connection', 'controller', 'desired', 'pod', 'status'])
+})
+
+test('a name that is almost one of ours is none', async (t) => {
+  const names = [
+    'bramble/v1',
+    'bramble/v1/',
+    'bramble/v1/controller/',
+    'bramble/v1/controller/pi-1',
+    'bramble/v1/controllers',
+    'bramble/v1/other/pi-1/lease',
+    'bramble/v1/other',
+    'bramble/v1/nodes',
+    'bramble/v1/nodes/pi-1',
+    'bramble/v1/nodes/pi-1/',
+    'bramble/v1/nodes//lease',
+    'bramble/v1/nodes/pi-1/lease/u',
+    'bramble/v1/nodes/pi-1/pods',
+    'bramble/v1/nodes/pi-1/pods/',
+    'x/bramble/v1/controller',
+  ]
+  for (const name of names) t.equal(parseTopic(name), undefined, name)
+})
+
+test('only the short lease topic has another name, that of the node’s own lease', async (t) => {
+  t.equal(namedTopic(shortLeaseTopic, 'pi-1'), 'bramble/v1/nodes/pi-1/lease')
+  t.equal(namedTopic('bramble/v1/nodes/pi-2/status', 'pi-1'), 'bramble/v1/nodes/pi-2/status')
+})
+
+test('the topics of a node are below its name, not below a name that begins alike', async (t) => {
+  t.equal(isBelowNode('bramble/v1/nodes/pi-1/pods/u', 'pi-1'), true)
+  for (const other of ['bramble/v1/nodes/pi-10/lease', 'bramble/v1/nodes/pi-1', 'x/bramble/v1/nodes/pi-1/']) {
+    t.equal(isBelowNode(other, 'pi-1'), false, other)
+  }
+})
+
+test('a message that lacks what its receiver needs is rejected', async (t) => {
+  const needed: { readonly [Kind in Topic['kind']]?: readonly string[] } = {
+    connection: ['state', 'bootID', 'agentVersion'],
+    lease: ['seq', 'digest'],
+    pod: ['namespace', 'name', 'uid', 'observedResourceVersion', 'status'],
+    stats: ['time', 'summary'],
+    desired: ['epoch', 'version', 'pods'],
+    calls: ['call'],
+    controller: ['state', 'epoch', 'time'],
+  }
+  for (const [kind, names] of Object.entries(needed)) {
+    const { schema } = topicRules[kind as Topic['kind']]
+    for (const name of names) {
+      const { [name]: _, ...rest } = { ...otherVersion[kind as Topic['kind']] } as { readonly [name: string]: unknown }
+      t.match(decode(schema, rest), { ok: false, problems: [{ field: name }] }, `${kind} without ${name}`)
+    }
+  }
 })
