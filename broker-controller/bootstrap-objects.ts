@@ -46,8 +46,8 @@ export type ClusterInfo = {
 }
 
 /**
- * ConfigMap kube-public/cluster-info: what a machine that joins is told, before it is anybody. Gives the authority's hash
- * that stood there before, if any.
+ * ConfigMap kube-public/cluster-info: the addresses and authorities for machines that join, readable without authentication.
+ * Resolves with the authority's hash that it had before, if any.
  */
 export async function ensureClusterInfo(
   { store, clock }: { readonly store: Store; readonly clock: Clock },

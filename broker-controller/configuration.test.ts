@@ -52,7 +52,7 @@ test('nodes get addresses for pods from the range that is configured, or none', 
   t.match(error.problems, [/^clusterCIDR: "fd00::\/64" must be/])
 })
 
-test('everything that is wrong is told at once, each with its place', async (t) => {
+test('all problems are reported at once, each with its field', async (t) => {
   const flags = ['--bind-address', 'here', '--host', 'no_name']
   const file = 'apiPort: 70000\nnodeMonitorPeriod: soon\nunhealthyZoneThreshold: 2\n'
   const error = t.throws(() => configured(flags, file)) as { problems?: readonly string[] }

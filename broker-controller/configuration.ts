@@ -1,4 +1,4 @@
-/** ControllerConfiguration: flags before file before defaults, decoded once, every problem told at once. */
+/** ControllerConfiguration: flags before file before defaults, decoded once, all problems reported at once. */
 import { isIP } from 'node:net'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'

@@ -91,8 +91,7 @@ export function currentCluster(config: Kubeconfig) {
 function currentContext(config: Kubeconfig) {
   const name = config['current-context']
   const found = config.contexts.find((one) => one.name === name)
-  if (found === undefined)
-    throw new Error(`it has no context ${JSON.stringify(name)}, which it says is the current one`)
+  if (found === undefined) throw new Error(`its current-context ${JSON.stringify(name)} does not exist`)
   return found.context
 }
 
@@ -105,7 +104,7 @@ async function accessFrom(config: Kubeconfig, folder: string): Promise<ApiAccess
     return file === undefined ? undefined : readFile(resolve(folder, file), 'utf8')
   }
   const ca = await pem(cluster['certificate-authority-data'], cluster['certificate-authority'])
-  if (ca === undefined) throw new Error('it does not say which authority to trust')
+  if (ca === undefined) throw new Error('its cluster has no certificate-authority')
   const certificate = await pem(user['client-certificate-data'], user['client-certificate'])
   const key = await pem(user['client-key-data'], user['client-key'])
   return {

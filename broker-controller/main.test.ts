@@ -8,7 +8,7 @@ import { readKubeconfig } from './kubeconfig.ts'
 
 const program = fileURLToPath(new URL('./main.js', import.meta.url))
 
-test('a controller starts in an empty folder, is one of its kind there, and stops when told to', async (t) => {
+test('a controller starts in an empty folder, is the only one there, and stops on SIGTERM', async (t) => {
   const dataDir = t.testdir()
   const first = started(t, dataDir)
   const { api, mqtt, kubeconfig, caHash } = await first.ready()
@@ -76,7 +76,7 @@ test('the kubeconfig has the advertised address for other machines, and a local 
   })
 })
 
-test('a fleet whose authority was lost is told what that means', async (t) => {
+test('a lost authority is logged with its consequence', async (t) => {
   const dataDir = t.testdir()
   const first = started(t, dataDir)
   const { caHash } = await first.ready()
@@ -93,7 +93,7 @@ test('a fleet whose authority was lost is told what that means', async (t) => {
   t.match(JSON.parse(line ?? '{}'), { level: 'warn', trusted: caHash, remedy: /every machine join again/ })
 })
 
-test('a configuration that is wrong ends with status 78, every mistake told; --check only looks', async (t) => {
+test('a configuration that is wrong ends with status 78, all mistakes reported; --check starts nothing', async (t) => {
   const dataDir = t.testdir()
   const config = join(dataDir, 'config.yaml')
   writeFileSync(
@@ -119,12 +119,12 @@ function started(t: Test, dataDir: string, ...more: readonly string[]) {
   const child: ChildProcess = spawn(process.execPath, [program, 'run', '--data-dir', dataDir, ...ports, ...more])
   let output = ''
   let wake = () => {}
-  const heard = (part: Buffer) => {
+  const collect = (part: Buffer) => {
     output += part.toString()
     wake()
   }
-  child.stdout?.on('data', heard)
-  child.stderr?.on('data', heard)
+  child.stdout?.on('data', collect)
+  child.stderr?.on('data', collect)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   void ended.then(() => wake())
   t.teardown(async () => {

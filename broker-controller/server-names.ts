@@ -1,15 +1,15 @@
-/** Under which names and addresses is this controller reached? */
+/** The names and addresses at which this controller is reached. */
 import { isIP } from 'node:net'
 import type { NetworkInterfaceInfo } from 'node:os'
 
 export type HostAddresses = {
   readonly hostname: string
-  /** As `os.networkInterfaces()` tells. */
+  /** From `os.networkInterfaces()`. */
   readonly interfaces: { readonly [name: string]: readonly NetworkInterfaceInfo[] | undefined }
 }
 
 export type ServerAddresses = {
-  /** What was configured for other machines to use. */
+  /** The configured address for other machines. */
   readonly advertiseAddress: string | undefined
   /** The only address that is listened on; undefined: all. */
   readonly bindAddress?: string | undefined
@@ -19,7 +19,7 @@ export type ServerAddresses = {
 export type ServerNames = {
   /** For the server certificate. */
   readonly all: readonly string[]
-  /** What other machines are told to use, as it stands in a URL. */
+  /** The address for other machines, as a host in a URL. */
   readonly advertised: string
 }
 
@@ -44,13 +44,13 @@ export function serverNames(
   }
 }
 
-/** How this machine reaches a server that listens there, as it stands in a URL: of all addresses the loopback one. */
+/** The host of a URL with which this machine reaches a server that listens on `address`; the loopback address for all addresses. */
 export function urlHost(address: string): string {
   if (isAny(address)) return '127.0.0.1'
   return isIP(address) === 6 ? `[${address}]` : address
 }
 
-/** The address that stands for all: '::' takes IPv4 too, but not every machine has IPv6. */
+/** The unspecified address: '::' accepts IPv4 too, but not every machine has IPv6. */
 export function anyAddress({ interfaces }: Pick<HostAddresses, 'interfaces'>): string {
   const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
   return addresses.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0'
@@ -60,7 +60,7 @@ function isAny(address: string): boolean {
   return address === '0.0.0.0' || address === '::'
 }
 
-/** An address that means something on one cable only. */
+/** A link-local address. */
 function isLinkLocal(address: string): boolean {
   return /^fe[89ab][0-9a-f]:/i.test(address) || address.startsWith('169.254.')
 }

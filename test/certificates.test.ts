@@ -110,7 +110,7 @@ test('certificates are taken back, and go over to another authority', {
     t.match(await command('revoke', 'pi-2', '--reason', 'Stolen'), { code: 0 })
     const trouble = await second.logged('Cannot connect to the control plane, trying until it works', 60_000)
     t.match(trouble['remedy'], /Join again/)
-    t.match((await command()).output, /revoked: system:node:pi-2, what is from before .* \(Stolen\)/)
+    t.match((await command()).output, /revoked: system:node:pi-2, certificates issued before .* \(Stolen\)/)
     t.notOk(
       first.lines.some(({ message }) => message === 'Connection to the control plane lost, trying until it is back'),
     )

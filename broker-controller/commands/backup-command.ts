@@ -37,13 +37,13 @@ async function backup(wanted: string, dataDir: string, { nowMs, version, signal 
   const now = rfc3339(nowMs)
   const isFolder = (await stat(wanted).catch(() => undefined))?.isDirectory() ?? false
   const target = isFolder ? join(wanted, `bramble-controller-${now.replaceAll(':', '')}.backup`) : wanted
-  if (await isThere(target)) throw new Error(`${target} is there already: give another name, or remove it`)
+  if (await isThere(target)) throw new Error(`${target} exists: give another name, or remove it`)
   const running = await requestBackup(adminSocketPath(dataDir), signal)
   if (running !== undefined) return summary(await keepBackup(running, target), target)
 
   const store = join(dataDir, storeFileName)
   if (!(await isThere(store)))
-    throw new Error(`There is no controller's state in ${dataDir}: say where with --data-dir`)
+    throw new Error(`There is no state of a controller in ${dataDir}: name its directory with --data-dir`)
   const made = await makeBackup(
     { dataDir, backUp: (path, contents) => backUpIdleStore(store, path, contents), now, version },
     `idle-${process.pid}`,
@@ -61,10 +61,10 @@ async function restoreBackup(file: string, dataDir: string, replace: boolean, { 
     throw new Error(`A controller uses ${dataDir}: stop it first (systemctl stop bramble-controller)`)
   }
   const { backup: restored, aside, revocations, otherAuthority } = await restore(file, dataDir, replace, rfc3339(nowMs))
-  const before = aside === undefined ? '' : `What was there before is in ${aside}.\n`
+  const before = aside === undefined ? '' : `The previous state is in ${aside}.\n`
   return `Restored ${basename(file)}, made ${restored.made}: ${contents(restored)}.
-${before}Start the controller: it asks every node that connects what it runs, so pods made since are learnt back, and nothing is ended
-before its node was asked. Pods deleted since come back: delete them again. Tokens deleted since are good again until they
+${before}Start the controller: each node that connects reports what it runs, so pods created since the backup come back, and no pod is
+stopped before its node reported. Pods deleted since come back: delete them again. Tokens deleted since are valid again until they
 expire: 'bramble-controller token list' shows them.
 ${revocationsText(revocations)}
 ${otherAuthority ? otherAuthorityText(dataDir, aside ?? dataDir) : ''}`
@@ -72,19 +72,19 @@ ${otherAuthority ? otherAuthorityText(dataDir, aside ?? dataDir) : ''}`
 
 function otherAuthorityText(dataDir: string, aside: string): string {
   const [kept, restored] = [aside, dataDir].map((folder) => join(folder, authorityFolderName))
-  return `The authority that was here is another one than the backup's. Where the fleet went over to it since, nodes do not know that of
-the backup: put ${kept} in the place of ${restored} before the start.
+  return `The authority that was here is not that of the backup. If the fleet changed over to it since the backup, nodes do not trust that of
+the backup: replace ${restored} with ${kept} before the start.
 `
 }
 
 function revocationsText(revocations: Restored['revocations']): string {
   if (revocations === 'kept')
-    return 'What the store before had revoked stays revoked: nodes that were deleted since are not let in.'
+    return 'Revocations of the previous store stay in force: nodes that were deleted since the backup are rejected.'
   const unread =
     revocations === undefined
       ? ''
-      : `The list of revoked certificates was not taken over from ${revocations.unreadable}\n`
-  return `${unread}Nodes that were revoked or deleted since are let in again: revoke and delete them again.`
+      : `The list of revoked certificates could not be read from ${revocations.unreadable}\n`
+  return `${unread}Nodes that were revoked or deleted since the backup are admitted again: revoke and delete them again.`
 }
 
 function summary(backup: Backup, target: string): string {

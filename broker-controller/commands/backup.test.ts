@@ -56,7 +56,7 @@ test('a restored store is another one that learns, and gives no version twice', 
   t.ok(Number(resourceVersion) > Number(lost.metadata.resourceVersion))
 })
 
-test('a clock that is behind the backup says nothing of when the restored store began', async (t) => {
+test('a clock behind the backup sets no begin of the restored store', async (t) => {
   const { target, take, folder } = await controller(t)
   const sinceMs = async (made: string) => {
     await take(made)
@@ -71,7 +71,7 @@ test('a clock that is behind the backup says nothing of when the restored store 
   t.equal(await sinceMs('2999-01-01T00:00:00Z'), undefined)
 })
 
-test('what is there is only moved aside when that is said, and nothing of it is lost', async (t) => {
+test('present state is moved aside only with --replace, and none of it is lost', async (t) => {
   const { target, take, folder } = await controller(t)
   await take()
   const other = join(folder, 'other')
@@ -82,7 +82,7 @@ test('what is there is only moved aside when that is said, and nothing of it is 
   t.equal(await readFile(join(aside ?? '', 'store.db'), 'utf8'), 'precious')
   t.equal(await unfinishedRestore(other), undefined)
   await mkdir(join(other, 'restoring'))
-  t.match(await unfinishedRestore(other), /broken off: run it again/)
+  t.match(await unfinishedRestore(other), /interrupted: run it again/)
   await restore(target, other, true, '2026-03-01T12:00:01Z')
   t.equal(await unfinishedRestore(other), undefined)
 })
@@ -108,7 +108,7 @@ test('a controller that never had a node is replaced without a warning, and with
   t.match(await restore(target, fresh, true, now), { otherAuthority: true, revocations: 'kept' })
 })
 
-test('what was revoked since the backup stays revoked, also when the restore was broken off, and what cannot be read is told', async (t) => {
+test('what was revoked since the backup stays revoked, also when the restore was broken off, and an unreadable list is reported', async (t) => {
   const { store, target, take, dataDir, folder } = await controller(t)
   await revoke({ store, clock }, 'system:node:before', 'Stolen')
   await take()
@@ -194,7 +194,7 @@ test('a backup with one bit turned, or half of one, is refused with what is wron
   )
 })
 
-test('an authority that is not the one of the backup is told of, with what to do', async (t) => {
+test('an authority other than that of the backup is reported, with what to do', async (t) => {
   const { target, take, folder } = await controller(t)
   await take()
   const [same, other] = [join(folder, 'same'), join(folder, 'other')]
@@ -205,30 +205,30 @@ test('an authority that is not the one of the backup is told of, with what to do
     await mkdir(join(dir, 'authority'), { recursive: true })
     await writeFile(join(dir, 'authority', 'ca.crt'), text)
   }
-  t.notMatch((await restoring(target, '--data-dir', same, '--replace')).said, /another one/)
-  const { code, said } = await restoring(target, '--data-dir', other, '--replace')
+  t.notMatch((await restoring(target, '--data-dir', same, '--replace')).printed, /not that of the backup/)
+  const { code, printed } = await restoring(target, '--data-dir', other, '--replace')
   t.equal(code, 0)
-  t.match(said, /another one than the backup's.*\n.*put .*replaced-.*authority in the place of .*other\/authority/)
+  t.match(printed, /not that of the backup.*\n.*replace .*other\/authority with .*replaced-.*authority/)
 })
 
 test('a backup that is not there is named', async (t) => {
-  const { code, said } = await restoring('/nowhere.backup', '--data-dir', join(await temporaryFolder(t), 'fresh'))
+  const { code, printed } = await restoring('/nowhere.backup', '--data-dir', join(await temporaryFolder(t), 'fresh'))
   t.equal(code, 1)
-  t.match(said, /no such file.*\/nowhere\.backup/)
+  t.match(printed, /no such file.*\/nowhere\.backup/)
 })
 
 test('a store in use is not restored over', async (t) => {
   const { target, take, folder } = await controller(t)
   await take()
-  const { code, said } = await restoring(target, '--data-dir', join(folder, 'data'), '--replace')
+  const { code, printed } = await restoring(target, '--data-dir', join(folder, 'data'), '--replace')
   t.equal(code, 1)
-  t.match(said, /A controller uses .*: stop it first/)
+  t.match(printed, /A controller uses .*: stop it first/)
 })
 
 test('a backup that cannot be written where it shall be leaves nothing behind', async (t) => {
   const { target, take } = await controller(t)
   await writeFile(target, 'older')
-  await t.rejects(take(), { message: `${target} is there already: give another name, or remove it` })
+  await t.rejects(take(), { message: `${target} exists: give another name, or remove it` })
   t.equal(await readFile(target, 'utf8'), 'older')
   await t.rejects(open(`${target}.part`), { code: 'ENOENT' })
 })
@@ -268,26 +268,26 @@ test('an admin socket that nothing serves is no error; a failure of the controll
   await running
 })
 
-test('what was mistyped is told in a sentence', async (t) => {
-  const { code, said } = await restoring('file', '--replase')
+test('a mistyped option is reported in a sentence', async (t) => {
+  const { code, printed } = await restoring('file', '--replase')
   t.equal(code, 64)
-  t.match(said, /^Unknown option '--replase'\.\nTry 'bramble-controller restore --help'\.\n$/)
+  t.match(printed, /^Unknown option '--replase'\.\nTry 'bramble-controller restore --help'\.\n$/)
 })
 
-/** What the command said, to whichever side. */
+/** What the command printed to stdout and stderr. */
 async function restoring(...argv: readonly string[]) {
-  let said = ''
-  const say = (text: string) => {
-    said += text
+  let printed = ''
+  const print = (text: string) => {
+    printed += text
   }
   const code = await restoreCommand(argv, {
-    stdout: say,
-    stderr: say,
+    stdout: print,
+    stderr: print,
     signal: new AbortController().signal,
     nowMs: Date.parse(now),
     version: '1.2.3',
   })
-  return { code, said }
+  return { code, printed }
 }
 
 async function controller(t: Test) {

@@ -36,7 +36,7 @@ export type BackupSource = {
   readonly version: string
 }
 
-/** A sealed backup in a file of the data directory, for its owner only; whoever asked for it removes it. */
+/** A sealed backup in a file of the data directory, for its owner only. The caller removes it. */
 export async function makeBackup({ dataDir, backUp, now, version }: BackupSource, name: string): Promise<string> {
   const path = join(dataDir, `backup-${name}.${process.pid}.new`) // with the authority's key in it: removed at the next start
   await rm(path, { force: true })
@@ -44,7 +44,7 @@ export async function makeBackup({ dataDir, backUp, now, version }: BackupSource
   return path
 }
 
-/** Read until two looks agree: a rollover that is under way moves one file after the other. */
+/** Read until two passes agree: a rollover that is under way moves one file after the other. */
 async function authorityFiles(folder: string): Promise<AuthorityFiles> {
   const look = async (): Promise<AuthorityFiles> => {
     const entries = await readdir(folder, { withFileTypes: true })
@@ -57,13 +57,13 @@ async function authorityFiles(folder: string): Promise<AuthorityFiles> {
     if (isDeepStrictEqual(now, before)) return now
     before = now
   }
-  throw new Error(`The files in ${folder} change all the time`)
+  throw new Error(`The files in ${folder} keep changing`)
 }
 
 /** Why no controller may start on this directory now; undefined when it may. */
 export async function unfinishedRestore(dataDir: string): Promise<string | undefined> {
   if (!(await isThere(join(dataDir, restoringName)))) return undefined
-  return `A restore into ${dataDir} was broken off: run it again ('bramble-controller restore FILE --replace')`
+  return `A restore into ${dataDir} was interrupted: run it again ('bramble-controller restore FILE --replace')`
 }
 
 export type Restored = {
@@ -71,7 +71,7 @@ export type Restored = {
   /** Where what was there before is now. */
   readonly aside?: string
   /**
-   * Of the store that was there before: whether what it had revoked is revoked still, or why that is not known. Undefined
+   * Of the store that was there before: whether its revocations are still in force, or why they could not be read. Undefined
    * where there was none, or one that had no node yet.
    */
   readonly revocations?: 'kept' | { readonly unreadable: string }
@@ -84,7 +84,7 @@ export type Restored = {
  * moment it can be run again. Throws when the backup is not whole, or when something is there and `replace` is not set.
  */
 export async function restore(file: string, dataDir: string, replace: boolean, now: string): Promise<Restored> {
-  await access(file, constants.R_OK) // SQLite does not say which file it cannot open
+  await access(file, constants.R_OK) // SQLite's error does not name the file
   const backup = readBackup(file)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const brokenOff = await isThere(join(dataDir, restoringName))
@@ -94,7 +94,7 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   const present = (await readdir(dataDir)).filter((name) => name !== restoringName && !name.startsWith('replaced-'))
   if (present.length > 0 && !replace) {
     throw new Error(
-      `There is a controller's state in ${dataDir} already (${present.slice(0, 5).join(', ')}): give --replace to move it aside, or another --data-dir`,
+      `There is the state of a controller in ${dataDir} already (${present.slice(0, 5).join(', ')}): give --replace to move it aside, or another --data-dir`,
     )
   }
   const restoring = join(dataDir, restoringName)
@@ -132,7 +132,7 @@ type RevocationsBefore = {
   readonly isUnused: boolean
 }
 
-/** A backup knows nothing of what was revoked since; the store it takes the place of does. Read before names are looked at. */
+/** Revocations since the backup: only the store that it replaces has them. Read before the names of the files. */
 async function revocationsBefore(dataDir: string, brokenOff: boolean): Promise<RevocationsBefore> {
   // A restore that was broken off may have moved that store aside already.
   const asides = brokenOff ? (await readdir(dataDir)).filter((name) => name.startsWith('replaced-')) : []
@@ -166,7 +166,7 @@ export async function keepBackup(content: AsyncIterable<Uint8Array>, target: str
       await file.close()
     }
     const backup = readBackup(part)
-    if (await isThere(target)) throw new Error(`${target} is there already: give another name, or remove it`)
+    if (await isThere(target)) throw new Error(`${target} exists: give another name, or remove it`)
     await rename(part, target)
     await flush(dirname(target))
     return backup

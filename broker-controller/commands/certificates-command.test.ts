@@ -9,31 +9,31 @@ import { adminSocket, adminSocketPath } from '../admin-socket.ts'
 import { certificatesCommand } from './certificates-command.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
-const notTaken = /No controller took this over: it does when it is started/
+const notLoaded = /No running controller loaded this change: it takes effect at the next start/
 
-test('a step of a rollover that was broken off before the controller heard of it is taken over when it is run again', async (t) => {
-  const { folder, run, reloads, openDoor } = await aFleet(t)
+test('a step of a rollover that was interrupted before the reload is loaded when it is run again', async (t) => {
+  const { folder, run, reloads, openSocket } = await aFleet(t)
   await beginRollover(folder, nowMs)
   await changeOver(folder)
   const { hash } = await rolloverIn(folder)
-  t.match(await run('change-over'), { code: 0, out: notTaken })
-  await openDoor()
-  t.same(await run('change-over'), { code: 0, out: `It has gone over to ${hash} already.\n`, error: '' })
+  t.match(await run('change-over'), { code: 0, out: notLoaded })
+  await openSocket()
+  t.same(await run('change-over'), { code: 0, out: `The authority is already ${hash}.\n`, error: '' })
   t.equal(reloads(), 1)
 })
 
 test('that only one authority is trusted reaches the controller also when nothing is left to do', async (t) => {
-  const { folder, run, reloads, openDoor } = await aFleet(t)
-  await openDoor()
+  const { folder, run, reloads, openSocket } = await aFleet(t)
+  await openSocket()
   const { hash } = await rolloverIn(folder)
   t.same(await run('finish'), { code: 0, out: `Only ${hash} is trusted.\n`, error: '' })
   t.equal(reloads(), 1)
 })
 
-test('what no controller has taken over is said', async (t) => {
-  const { run, openDoor } = await aFleet(t)
-  t.match(await run('begin'), { code: 0, out: notTaken })
-  await openDoor()
+test('a change that no controller loaded is reported', async (t) => {
+  const { run, openSocket } = await aFleet(t)
+  t.match(await run('begin'), { code: 0, out: notLoaded })
+  await openSocket()
   const { out } = await run('begin')
   t.match(out, /copy .*kubeconfig again before that\.\n$/)
 })
@@ -47,7 +47,7 @@ async function aFleet(t: Test) {
   return {
     folder,
     reloads: () => reloads,
-    async openDoor() {
+    async openSocket() {
       const reload = async () => void reloads++
       const backup = () => Promise.reject(new Error('not asked for'))
       const socket = adminSocket({ path: adminSocketPath(dataDir), backup, reload, log: quietLog(t) })

@@ -1,4 +1,4 @@
-/** `bramble-controller certificates`: what there is and until when, taking it back, and going over to another authority. */
+/** `bramble-controller certificates`: lists certificates, revokes them, and replaces the authority. */
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -62,7 +62,7 @@ async function list(place: Place, { nowMs, signal }: CertificatesCommandNeeds): 
     ]),
   ]
   const out = [...revocationsIn(revoked).values()].map(
-    ({ user, beforeMs, reason }) => `revoked: ${user}, what is from before ${iso(beforeMs)} (${reason})\n`,
+    ({ user, beforeMs, reason }) => `revoked: ${user}, certificates issued before ${iso(beforeMs)} (${reason})\n`,
   )
   return `${textTable([['CERTIFICATE', 'UNTIL', 'LEFT', 'KEY, OF NODES: SIGNED BY'], ...rows])}${out.join('')}`
 }
@@ -93,7 +93,7 @@ type NodeCertificate = {
   readonly name: string
   readonly until: string | undefined
   readonly authority: string | undefined
-  /** Hashes of the authorities it trusts, as it says itself. */
+  /** Hashes of the authorities that it reports to trust. */
   readonly trusts: readonly string[]
 }
 
@@ -102,21 +102,21 @@ async function nodesOf(client: ApiClient, signal: AbortSignal): Promise<readonly
     itemsOf<Node>(client, '/api/v1/nodes', signal),
     itemsOf<Lease>(client, `/apis/coordination.k8s.io/v1/namespaces/${nodeLeaseNamespace}/leases`, signal),
   ])
-  const said = new Map(leases.map(({ metadata }) => [metadata.name, metadata.annotations ?? {}]))
+  const reported = new Map(leases.map(({ metadata }) => [metadata.name, metadata.annotations ?? {}]))
   return nodes.map(({ metadata: { name = '', annotations = {} } }) => ({
     name,
-    until: said.get(name)?.['bramble.dev/certificate-until'],
-    authority: said.get(name)?.['bramble.dev/certificate-authority'],
+    until: reported.get(name)?.['bramble.dev/certificate-until'],
+    authority: reported.get(name)?.['bramble.dev/certificate-authority'],
     trusts: (annotations[trustedAuthoritiesAnnotation] ?? '').split(',').filter((hash) => hash !== ''),
   }))
 }
 
-/** What was revoked is named once more: everything that was issued since is then revoked, too. */
+/** A user that is revoked already is revoked again, with all certificates issued since. */
 async function revoke(subject: string, reason: string, place: Place, { nowMs, signal }: CertificatesCommandNeeds) {
   if (/\s/.test(reason)) throw new Error(`--reason must be one word, as Stolen, not ${JSON.stringify(reason)}`)
   const { client } = await access(place)
-  const isOurselves = subject === administrator.user
-  const user = isOurselves || subject.includes(':') ? subject : nodeIdentity(subject).user
+  const isOwnUser = subject === administrator.user
+  const user = isOwnUser || subject.includes(':') ? subject : nodeIdentity(subject).user
   const present = await revocations(client, signal)
   const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationsKey } }
   const wanted = withRevoked(present ?? none, user, reason, nowMs)
@@ -131,24 +131,24 @@ async function revoke(subject: string, reason: string, place: Place, { nowMs, si
           signal,
         )
   const refused = `Cannot revoke the certificates of ${user}`
-  if (isOurselves) {
-    const answer = await answering.catch(() => undefined) // our own connection is cut, too
+  if (isOwnUser) {
+    const answer = await answering.catch(() => undefined) // the connection of this command is closed, too
     if (answer !== undefined) expectSuccess(refused, answer)
     await untilRevoked(user, revocationsIn(wanted).get(user)?.beforeMs ?? nowMs, place, signal)
-    return `All kubeconfigs of administrators that were made until now are good no more: the new one is ${place.kubeconfig.path}.\n`
+    return `All kubeconfigs of administrators issued until now are revoked: the new one is ${place.kubeconfig.path}.\n`
   }
   expectSuccess(refused, await answering)
-  return `All certificates that ${user} was issued until now are revoked; its connections are cut. To let it in again, let it join again with a token, and approve its request ('kubectl certificate approve').\n`
+  return `All certificates that ${user} was issued until now are revoked; its connections are closed. To admit it again, let it join again with a token, and approve its request ('kubectl certificate approve').\n`
 }
 
-/** The controller writes another kubeconfig, which shows that it was done. */
+/** The controller writes a new kubeconfig after the revocation. */
 async function untilRevoked(user: string, beforeMs: number, place: Place, signal: AbortSignal): Promise<void> {
   for (let tries = 100; ; tries--) {
     try {
       const { client } = await access(place)
       if ((revocationsIn(await revocations(client, signal)).get(user)?.beforeMs ?? 0) >= beforeMs) return
     } catch (cause) {
-      if (tries === 0) throw new Error(`Revoked or not, ${place.kubeconfig.path} is good no more`, { cause })
+      if (tries === 0) throw new Error(`Cannot use ${place.kubeconfig.path} after the revocation`, { cause })
     }
     if (tries === 0) throw new Error(`Cannot revoke the certificates of ${user}`)
     await systemClock.sleep(200, signal)
@@ -158,40 +158,39 @@ async function untilRevoked(user: string, beforeMs: number, place: Place, signal
 
 async function begin({ dataDir }: Place, { nowMs, signal }: CertificatesCommandNeeds): Promise<string> {
   const { next = '' } = await beginRollover(join(dataDir, authorityFolderName), nowMs)
-  const taken = await takeOver(dataDir, signal)
+  const note = await reload(dataDir, signal)
   return `The next authority is ${next}. Nodes that are connected trust it within a minute, others when they are back.
-When 'bramble-controller certificates rollover change-over' finds that all do, it goes over to it. Kubeconfigs that were copied
-before do not know it: copy ${join(dataDir, 'kubeconfig')} again before that.
-${taken}`
+'bramble-controller certificates rollover change-over' checks that all do, and then signs with it. Kubeconfigs that were copied
+before do not contain it: copy ${join(dataDir, 'kubeconfig')} again before that.
+${note}`
 }
 
 async function changeAuthority(place: Place, force: boolean, { signal }: CertificatesCommandNeeds): Promise<string> {
   const folder = join(place.dataDir, authorityFolderName)
   const { next, hash: present, stage }: Rollover = await rolloverIn(folder)
-  // Broken off after that, the controller has not heard of it.
-  if (stage === 'changed-over')
-    return `It has gone over to ${present} already.\n${await takeOver(place.dataDir, signal)}`
+  // After an interrupted change-over the controller has not loaded it yet.
+  if (stage === 'changed-over') return `The authority is already ${present}.\n${await reload(place.dataDir, signal)}`
   const { client } = await access(place)
   const late = (await nodesOf(client, signal)).filter(({ trusts }) => next === undefined || !trusts.includes(next))
   if (next !== undefined) refuseLate(late, force, 'do not trust the next authority yet; they would have to join again')
   const { hash } = await changeOver(folder)
-  const taken = await takeOver(place.dataDir, signal)
-  return `The authority is now ${hash}: join lines made from here on name it. Nodes get certificates of it within minutes.
+  const note = await reload(place.dataDir, signal)
+  return `The authority is now ${hash}: new join commands contain it. Nodes get certificates of it within minutes.
 The previous one is trusted until 'bramble-controller certificates rollover finish'.
-${taken}`
+${note}`
 }
 
 async function finish(place: Place, force: boolean, { signal }: CertificatesCommandNeeds): Promise<string> {
   const folder = join(place.dataDir, authorityFolderName)
   const { hash, stage } = await rolloverIn(folder)
-  if (stage === 'none') return `Only ${hash} is trusted.\n${await takeOver(place.dataDir, signal)}`
+  if (stage === 'none') return `Only ${hash} is trusted.\n${await reload(place.dataDir, signal)}`
   const { client } = await access(place)
   const late = (await nodesOf(client, signal)).filter(({ authority }) => authority !== hash)
   if (stage === 'changed-over')
     refuseLate(late, force, 'have no certificate of the present authority yet; they would have to join again')
   await finishRollover(folder)
-  const taken = await takeOver(place.dataDir, signal)
-  return `Only ${hash} is trusted now. Kubeconfigs made before are good no more: the new one is ${place.kubeconfig.path}.\n${taken}`
+  const note = await reload(place.dataDir, signal)
+  return `Only ${hash} is trusted now. Earlier kubeconfigs are no longer valid: the new one is ${place.kubeconfig.path}.\n${note}`
 }
 
 function refuseLate(late: readonly NodeCertificate[], force: boolean, what: string): void {
@@ -201,13 +200,13 @@ function refuseLate(late: readonly NodeCertificate[], force: boolean, what: stri
   throw new Error(`Nodes ${shown} ${what}. Wait for them, delete those that are gone for good, or give --force`)
 }
 
-/** What else is to be said: a controller that does not hear of it goes on as it was. */
-async function takeOver(dataDir: string, signal: AbortSignal): Promise<string> {
+/** Makes a running controller load the authority. Returns a note for the output if none did. */
+async function reload(dataDir: string, signal: AbortSignal): Promise<string> {
   await giveToOwner(dataDir)
-  const isTaken = await requestReload(adminSocketPath(dataDir), signal)
-  return isTaken
+  const isLoaded = await requestReload(adminSocketPath(dataDir), signal)
+  return isLoaded
     ? ''
-    : 'No controller took this over: it does when it is started (systemctl restart bramble-controller).\n'
+    : 'No running controller loaded this change: it takes effect at the next start (systemctl restart bramble-controller).\n'
 }
 
 async function access({ kubeconfig }: Place): Promise<{ readonly client: ApiClient; readonly found: ApiAccess }> {

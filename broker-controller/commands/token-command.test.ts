@@ -96,7 +96,7 @@ test('what was typed wrongly is named', async (t) => {
   t.match(await type('--help'), { code: 0, stdout: /Usage: bramble-controller token create/ })
 })
 
-test('what the API or the kubeconfig does not allow is told once, with the reason', async (t) => {
+test('what the API or the kubeconfig does not allow is reported once, with the reason', async (t) => {
   const { type, door, dataDir } = await aFleet(t)
   const at = (name: string) => join(dataDir, name)
   t.match(await type('list', '--data-dir', at('none')), {
@@ -109,7 +109,7 @@ test('what the API or the kubeconfig does not allow is told once, with the reaso
     stderr: 'Cannot create the token: Unauthorized (status 401)\n',
   })
   await writeFile(at('wrong'), 'clusters: []\ncurrent-context: x\ncontexts: []\n')
-  t.match(await type('list', '--kubeconfig', at('wrong')), { stderr: /it has no context "x"/ })
+  t.match(await type('list', '--kubeconfig', at('wrong')), { stderr: /current-context "x" does not exist/ })
   await writeFile(at('empty'), '')
   t.match(await type('list', '--kubeconfig', at('empty')), { code: 1, stderr: /Cannot use kubeconfig/ })
   await writeFile(at('gone'), door.kubeconfig.replace(/127.0.0.1:\d+/, '127.0.0.1:1'))

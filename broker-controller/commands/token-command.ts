@@ -66,7 +66,7 @@ type Create = {
 async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeeds): Promise<string> {
   const client = apiClient(access)
   const info = await client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', needs.signal)
-  const nowMs = Date.parse(info.dateHeader ?? '') // by the clock that will judge it
+  const nowMs = Date.parse(info.dateHeader ?? '') // of the clock that decides about expiry
   if (Number.isNaN(nowMs)) throw new Error(`The server at ${access.url} sends no Date header`)
   const server = wanted.printJoinCommand ? publicServer(info) : ''
   const token: BootstrapToken = {
@@ -81,7 +81,7 @@ async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeed
   return `bramble-agent join ${server} --token ${formatToken(token)} --ca-hash ${caHash(access.ca)}`
 }
 
-/** Where machines find the API: not where this command happens to find it. */
+/** The address of the API for other machines, which may differ from that of this command. */
 function publicServer(info: ApiAnswer): string {
   expectSuccess('Cannot read ConfigMap kube-public/cluster-info', info)
   const decoded = decode(ConfigMapSchema, info.body)
@@ -103,7 +103,7 @@ async function tokensTable(client: ApiClient, signal: AbortSignal): Promise<stri
   return textTable([['TOKEN', 'TTL', 'EXPIRES', 'USAGES', 'DESCRIPTION'], ...rows])
 }
 
-/** Items of a list need not say what they are. */
+/** Items of a list may lack apiVersion and kind. */
 function withKinds(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || !('items' in body) || !Array.isArray(body.items)) return body
   return { items: body.items.map((item: object) => ({ apiVersion: 'v1', kind: 'Secret', ...item })) }

@@ -13,7 +13,7 @@ import { openOwnCertificates } from './own-certificates.ts'
 
 const dayMs = 24 * 3600_000
 
-test('certificates are renewed in time, and who uses them is told', async (t) => {
+test('certificates are renewed in time, and listeners are notified', async (t) => {
   const { clock, open } = aController(t)
   const own = await open()
   const first = sinceMs(own.tls().certificate)
@@ -25,7 +25,7 @@ test('certificates are renewed in time, and who uses them is told', async (t) =>
   t.ok((await own.administratorSinceMs()) > first + 7 * dayMs)
 })
 
-test('a controller that starts in 1970 goes on with what it has, and makes everything anew when its clock is set', async (t) => {
+test('a controller that starts in 1970 keeps its certificates, and issues new ones when its clock is set', async (t) => {
   const { clock, open, log } = aController(
     t,
     'Clock is wrong: the server uses its last certificate until the clock is set',
@@ -45,7 +45,7 @@ test('a controller that starts in 1970 goes on with what it has, and makes every
   t.equal(log.messages('warn').length, 1)
 })
 
-test('what was made by a clock that was ahead is made anew a minute after that is set back', async (t) => {
+test('a certificate of a clock that was ahead is replaced a minute after the clock is set back', async (t) => {
   const { clock, open } = aController(t)
   const rightMs = clock.wallMs()
   await open()
@@ -67,7 +67,7 @@ test('what comes at one moment is done one after the other, and leaves files tha
   t.equal(await own.administratorSinceMs(), clock.wallMs())
 })
 
-test('what is trusted now is told also where no kubeconfig can be written, and that follows when it can', async (t) => {
+test('listeners are notified even if no kubeconfig can be written, and it is written later', async (t) => {
   const { dataDir, clock, open } = aController(t)
   const own = await open()
   const kubeconfig = join(dataDir, 'kubeconfig')
@@ -80,7 +80,7 @@ test('what is trusted now is told also where no kubeconfig can be written, and t
   await t.resolves(own.administratorSinceMs())
 })
 
-test('a key and a certificate that a power cut left unlike are not gone on with', async (t) => {
+test('a key and a certificate that do not belong together after a power cut are not used', async (t) => {
   const { dataDir, clock, open } = aController(t)
   const own = await open()
   const first = own.tls().key
@@ -100,7 +100,7 @@ test('an administrator whose certificate was revoked finds another one', async (
   t.equal(await own.administratorSinceMs(), clock.wallMs())
 })
 
-test('a node’s certificate tells by its serial number whether it is older than the store', async (t) => {
+test('the serial number of a node certificate shows whether it is older than the store', async (t) => {
   const { open } = aController(t)
   const own = await open()
   const pem = createCSR({ commonName: 'system:node:pi-1', organization: 'system:nodes', key: newKey() })
@@ -135,13 +135,13 @@ function aController(t: Test, ...expected: readonly string[]) {
       log,
     })
     let changes = 0
-    let tell = () => {}
+    let notify = () => {}
     const changed = new Promise<void>((resolve) => {
-      tell = resolve
+      notify = resolve
     })
     own.onChange(() => {
       changes++
-      tell()
+      notify()
     })
     await own.writeKubeconfig({ server: 'https://localhost:6443' })
     const stop = new AbortController()

@@ -50,7 +50,7 @@ test('events recorded at one moment are all counted', async (t) => {
   t.equal((await store.list('events')).items[0]?.count, 4)
 })
 
-test('an event that has expired begins anew', async (t) => {
+test('an event that has expired starts at one again', async (t) => {
   const store = memoryStore({ clock: systemClock })
   const recorder = eventRecorder({ store, clock: systemClock })
   await recorder.record(notReady)

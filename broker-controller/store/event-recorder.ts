@@ -1,4 +1,4 @@
-/** Events: what happened to an object, for whoever runs `kubectl describe`. Equal ones are counted, not repeated. */
+/** Records Events, which `kubectl describe` shows. Equal ones are counted, not repeated (client-go, tools/record). */
 import { isApiError } from '../../api/api-error.ts'
 import { type Event, eventMessage, eventReason } from '../../api/event.ts'
 import type { ObjectReference } from '../../api/meta.ts'
@@ -11,7 +11,7 @@ export type Occurrence = {
   /** One CamelCase word. */
   readonly reason: string
   readonly message: string
-  /** Who says so: `node-lifecycle-controller`. */
+  /** The reporter: `node-lifecycle-controller`. */
   readonly component: string
   readonly host?: string
 }
@@ -21,7 +21,7 @@ export interface EventRecorder {
   record(occurrence: Occurrence): Promise<void>
 }
 
-/** So many kinds of events are remembered to be counted: as Kubernetes' recorder. */
+/** Different events that are remembered for counting (client-go, events_cache.go, maxLruCacheEntries). */
 const mostRemembered = 4096
 
 export function eventRecorder({ store, clock }: { readonly store: Store; readonly clock: Clock }): EventRecorder {
@@ -52,7 +52,7 @@ export function eventRecorder({ store, clock }: { readonly store: Store; readonl
   }
 }
 
-/** Of any length in, within the limits of an Event out. */
+/** Cut to the limits of an Event. */
 function shortened(occurrence: Occurrence): Occurrence {
   const { object, reason, message, component, host } = occurrence
   const short = Object.entries(object).map(([field, text]) => [field, text?.slice(0, longestReference)] as const)
@@ -70,7 +70,7 @@ const longestName = 253
 /** A field path may be longer than a name. */
 const longestReference = 512
 
-/** False when the event is there no more. */
+/** False when the event no longer exists. */
 async function countAgain(store: Store, { object }: Occurrence, name: string, now: string): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     const before = await store.get('events', { namespace: namespaceOf(object), name })

@@ -4,24 +4,24 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { follow } from './follow.ts'
 import { memoryStore } from './memory-store.ts'
 
-test('who follows a kind hears of what is there, then of each change, until told to stop', async (t) => {
+test('an informer passes on all objects, then each change, until it is stopped', async (t) => {
   const [clock, stop] = [fakeClock(), new AbortController()]
   const store = memoryStore({ clock })
   const aMap = (name: string, value: string) =>
     ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: { value } }) as const
   await store.create('configmaps', aMap('old', '1'))
-  const told: string[] = []
+  const changes: string[] = []
   const maps = follow({ store, clock, log: quietLog(t) }, 'configmaps', (present, previous) => {
-    told.push(`${(present ?? previous)?.metadata.name} ${previous?.data?.['value']} ${present?.data?.['value']}`)
+    changes.push(`${(present ?? previous)?.metadata.name} ${previous?.data?.['value']} ${present?.data?.['value']}`)
   })
   const ended = maps.run(stop.signal)
   await maps.listed
-  t.same(told, ['old undefined 1'])
+  t.same(changes, ['old undefined 1'])
   await store.create('configmaps', aMap('new', '2'))
   await store.update('configmaps', aMap('old', '3'))
   await store.delete('configmaps', { namespace: 'default', name: 'new' })
   await clock.settle()
-  t.same(told.slice(1), ['new undefined 2', 'old 1 3', 'new 2 undefined'])
+  t.same(changes.slice(1), ['new undefined 2', 'old 1 3', 'new 2 undefined'])
   t.same([...maps.all()].length, 1)
   stop.abort()
   await ended

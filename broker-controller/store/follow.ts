@@ -1,4 +1,4 @@
-/** A kind, followed: every object there is, then every change, each told once and in order, whatever the watch goes through. */
+/** An informer, as in client-go: all objects of a kind, then each change once and in order, also after the watch was interrupted. */
 import { isApiError } from '../../api/api-error.ts'
 import type { ResourceName } from '../../api/resources.ts'
 import { aborted } from '../../daemon/aborted.ts'
@@ -9,8 +9,8 @@ import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
 import { sharedTexts } from './shared-texts.ts'
 import type { ObjectKey, Store, StoredObject } from './store.ts'
 
-/** `present` undefined: it is gone. `previous` undefined: it is new to us. */
-export type Told<R extends ResourceName> = (
+/** `present` undefined: deleted. `previous` undefined: new. */
+export type ChangeListener<R extends ResourceName> = (
   present: StoredObject<R> | undefined,
   previous: StoredObject<R> | undefined,
 ) => void
@@ -18,7 +18,7 @@ export type Told<R extends ResourceName> = (
 export interface Followed<R extends ResourceName> {
   get(key: ObjectKey): StoredObject<R> | undefined
   all(): Iterable<StoredObject<R>>
-  /** Resolves when everything that was there at the start has been told, or when the following is called off before. */
+  /** Resolves when the listener was called for all objects of the first list, or when `signal` of `run` aborts before. */
   readonly listed: Promise<void>
   /** Lists, then watches, until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
@@ -28,13 +28,13 @@ export type FollowNeeds = { readonly store: Store; readonly clock: Clock; readon
 const retry = { firstMs: 200, maxMs: 30_000 }
 
 /**
- * Follows `resource` and tells `told` of each change. A watch that fell too far behind is made good by listing again:
- * what happened in between is then told as one change per object. Errors of the store that are no answers end `run`.
+ * Calls `listener` for each change of `resource`. A watch that fell too far behind is replaced by a new list: the changes in
+ * between are then one change for each object. Errors of the store other than ApiError end `run`.
  */
 export function follow<R extends ResourceName>(
   { store, clock, log }: FollowNeeds,
   resource: R,
-  told: Told<R>,
+  listener: ChangeListener<R>,
 ): Followed<R> {
   const objects = new Map<string, StoredObject<R>>()
   let ready: () => void = () => undefined
@@ -47,14 +47,14 @@ export function follow<R extends ResourceName>(
     const previous = objects.get(key)
     if (previous !== undefined && previous.metadata.resourceVersion === present.metadata.resourceVersion) return
     objects.set(key, present)
-    told(present, previous)
+    listener(present, previous)
   }
 
   const drop = (key: string) => {
     const previous = objects.get(key)
     if (previous === undefined) return
     objects.delete(key)
-    told(undefined, previous)
+    listener(undefined, previous)
   }
 
   const listAgain = async () => {

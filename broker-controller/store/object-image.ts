@@ -1,4 +1,4 @@
-/** The objects in memory, and the changes of late: what get, list and watch are answered from. */
+/** The objects in memory and their latest changes: get, list and watch read them. */
 import type { ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type BoundPods, boundPods } from './bound-pods.ts'
@@ -12,9 +12,9 @@ export interface ObjectImage {
   list(resource: ResourceName, namespace?: string): readonly KeptObject[]
   /** The pods that are bound to this node, in no order. */
   podsOf: BoundPods['of']
-  /** Puts in an object of before; nobody is told. */
+  /** Adds an object that was stored before; watches do not see it. */
   load(resource: ResourceName, object: KeptObject): void
-  /** Makes a change so, and wakes who watches. */
+  /** Applies a change and notifies the watches. */
   apply(resource: ResourceName, change: Change): void
   /** The changes of one kind after the version `from`. */
   changes(resource: ResourceName, from: number): ChangeCursor<Change>

@@ -6,7 +6,7 @@ import { openRevocationList, revocationsIn, revocationsKey, revoke, withAllOf } 
 
 const user = 'system:node:pi-3'
 
-test('what is revoked is what was issued before, and whoever follows the list hears at once', async (t) => {
+test('certificates issued before are revoked, and listeners of the list are notified at once', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   const list = await openRevocationList({ store, clock, log: quietLog(t) })
@@ -43,11 +43,11 @@ test('of two lines about one user the later date counts, wherever it stands', as
   }
 })
 
-test('a list that somebody spoiled by hand stays as it was, and is told of', async (t) => {
+test('a list that is invalid after a manual edit is logged, and the previous one stays in force', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   await revoke({ store, clock }, user, 'Stolen')
-  const log = quietLog(t, 'List of revoked certificates is not understood; the one before stays in force')
+  const log = quietLog(t, 'List of revoked certificates cannot be decoded; the previous one stays in force')
   const list = await openRevocationList({ store, clock, log })
   const stop = new AbortController()
   const running = list.run(stop.signal)
@@ -62,7 +62,7 @@ test('a list that somebody spoiled by hand stays as it was, and is told of', asy
   await running
 })
 
-test('a list that is spoiled at the start lets nobody in', async (t) => {
+test('a list that is invalid at the start admits no client', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   await store.create('configmaps', {

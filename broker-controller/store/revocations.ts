@@ -1,6 +1,6 @@
 /**
- * Certificates that are good no more, whatever their dates: all of a user's that were issued before a moment. One
- * ConfigMap, a line each, so that it can be read and mended with kubectl.
+ * Revoked certificates: for each user, all that were issued before a time. One ConfigMap with a line for each user, so that it can
+ * be read and repaired with kubectl.
  */
 import { isApiError } from '../../api/api-error.ts'
 import type { ConfigMap } from '../../api/config-map.ts'
@@ -24,13 +24,13 @@ export type Revocation = {
   readonly reason: string
 }
 
-/** By user. Throws with the line that cannot be understood: half a list would let in who shall stay out. */
+/** By user. Throws with the line that cannot be understood: an incomplete list would admit revoked users. */
 export function revocationsIn(map: ConfigMap | undefined): ReadonlyMap<string, Revocation> {
   const lines = (map?.data?.['revoked'] ?? '').split('\n').filter((line) => line.trim() !== '')
   return latest(lines.map(revocationIn))
 }
 
-/** Whoever adds a line by hand takes none of the others back. */
+/** The latest entry for each user: a line that was added by hand revokes no earlier one. */
 function latest(revocations: Iterable<Revocation>): ReadonlyMap<string, Revocation> {
   const found = new Map<string, Revocation>()
   for (const one of revocations) {
@@ -58,24 +58,24 @@ function textOf(revocations: ReadonlyMap<string, Revocation>): string {
     .join('')
 }
 
-/** The sentence for whoever shows such a certificate; undefined when it is not revoked. */
+/** The reason to reject this certificate; undefined when it is not revoked. */
 function revokedBecause(
   revocations: ReadonlyMap<string, Revocation>,
   { user, sinceMs }: { readonly user: string; readonly sinceMs: number },
 ): string | undefined {
   const found = revocations.get(user)
-  // A certificate of no date is not known to be younger.
+  // A certificate without a date may be older.
   if (found === undefined || sinceMs >= found.beforeMs) return undefined
   const why = found.reason === '' ? '' : ` (${found.reason})`
-  return `the certificate of ${user} was revoked${why}: certificates from before ${rfc3339(found.beforeMs)} are good no more`
+  return `the certificate of ${user} was revoked${why}: certificates from before ${rfc3339(found.beforeMs)} are no longer valid`
 }
 
 /** The list with everything revoked that this user was issued so far. */
 export function withRevoked(map: ConfigMap, user: string, reason: string, nowMs: number): ConfigMap {
-  const known = revocationsIn(map)
+  const before = revocationsIn(map)
   // Whole seconds, as a certificate's dates are. One issued since the last time may date from this very second.
-  const beforeMs = Math.max(Math.floor(nowMs / 1000) * 1000, (known.get(user)?.beforeMs ?? 0) + 1000)
-  const kept = [...known].filter(([, old]) => beforeMs - old.beforeMs < keptMs)
+  const beforeMs = Math.max(Math.floor(nowMs / 1000) * 1000, (before.get(user)?.beforeMs ?? 0) + 1000)
+  const kept = [...before].filter(([, old]) => beforeMs - old.beforeMs < keptMs)
   const revoked = textOf(new Map([...kept, [user, { user, beforeMs, reason }]]))
   return { ...map, data: { ...map.data, revoked } }
 }
@@ -83,7 +83,7 @@ export function withRevoked(map: ConfigMap, user: string, reason: string, nowMs:
 /** No certificate is issued for so long; one that is revoked longer has ended by itself, and its renewal too. */
 const keptMs = 2 * 366 * 24 * 3600_000
 
-/** Durable when it resolves; whoever follows the list acts on it at once. */
+/** Durable when it resolves. Watches of the list receive it at once. */
 export async function revoke(
   needs: { readonly store: Store; readonly clock: Clock },
   user: string,
@@ -102,7 +102,7 @@ export async function revoke(
   await rewrite(needs, 'configmaps', { key: revocationsKey, change })
 }
 
-/** Before it goes: a node that is gone and could still get in would be worse than one that is there and cannot. */
+/** Revoke before the delete: a deleted node that is still admitted is worse than a node that is rejected. */
 export async function revokeIfNode(
   needs: { readonly store: Store; readonly clock: Clock },
   resource: ResourceName,
@@ -112,36 +112,36 @@ export async function revokeIfNode(
 }
 
 export interface RevocationList extends Loop {
-  /** Why this certificate, good since then, is good no more; undefined when it is. */
+  /** Why a certificate that is valid since then is revoked; undefined when it is not. */
   because(user: string, sinceMs: number): string | undefined
   /** The user's certificates whose life began before this are revoked; undefined: none is. */
   before(user: string): number | undefined
-  /** Told whenever the list changed: those who are in must be looked at again. */
-  onChange(told: () => void): void
+  /** Called after each change of the list: open connections must be checked again. */
+  onChange(listener: () => void): void
 }
 
 export type RevocationNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 
-/** Resolves with the list as it is now, before anybody is let in; its loop follows it from there. */
+/** Resolves with the present list, before any client is admitted; its loop keeps it up to date. */
 export async function openRevocationList(needs: RevocationNeeds): Promise<RevocationList> {
   const { store, log } = needs
-  let known = revocationsIn(await store.get('configmaps', revocationsKey))
+  let current = revocationsIn(await store.get('configmaps', revocationsKey))
   const listeners: (() => void)[] = []
   const key = keyText(revocationsKey)
   const maps = follow(needs, 'configmaps', (present, previous) => {
     if (keyText((present ?? previous)?.metadata ?? {}) !== key) return
     try {
-      known = revocationsIn(present)
+      current = revocationsIn(present)
     } catch (error) {
-      return log.error('List of revoked certificates is not understood; the one before stays in force', { error })
+      return log.error('List of revoked certificates cannot be decoded; the previous one stays in force', { error })
     }
-    for (const tell of listeners) tell()
+    for (const listener of listeners) listener()
   })
   return {
     name: 'revocations',
-    because: (user, sinceMs) => revokedBecause(known, { user, sinceMs }),
-    before: (user) => known.get(user)?.beforeMs,
-    onChange: (told) => void listeners.push(told),
+    because: (user, sinceMs) => revokedBecause(current, { user, sinceMs }),
+    before: (user) => current.get(user)?.beforeMs,
+    onChange: (listener) => void listeners.push(listener),
     run: maps.run,
   }
 }

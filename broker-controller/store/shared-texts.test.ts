@@ -8,7 +8,7 @@ const collectGarbage = runInNewContext('gc') as () => void
 
 const other = 'z'.repeat(490)
 
-/** Equal texts cannot be told apart, so their memory is measured: of `count` texts of about 500 characters. */
+/** Equal texts are indistinguishable in JavaScript, so their memory is measured: of `count` texts of about 500 characters. */
 function heapOf(count: number, keep: (text: string) => string, textOf = (_: number) => 'x'.repeat(490)): number {
   collectGarbage()
   const before = process.memoryUsage().heapUsed

@@ -1,6 +1,6 @@
 /**
- * The mark of a store in the serial numbers of the certificates that it issues. Signed by the authority, it tells for good,
- * and whatever any clock showed, which certificates are older than the store.
+ * The mark of a store in the serial numbers of the certificates that it issues. It is signed by the authority, and shows which
+ * certificates are older than the store, independent of clocks.
  */
 import { createHash } from 'node:crypto'
 

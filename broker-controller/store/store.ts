@@ -88,7 +88,7 @@ export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
 }
 
-/** A later version of the program wrote the store. The message says what to do; trying again does not help. */
+/** A later version of the program wrote the store. The message has a remedy; a retry does not help. */
 export class LaterStoreError extends Error {
   override readonly name = 'LaterStoreError'
 }
@@ -96,7 +96,7 @@ export class LaterStoreError extends Error {
 /**
  * Guarantees of every store:
  * - One counter rises with every change of any kind. It is each object's `resourceVersion` and never runs backwards, also
- *   after a crash. Compare versions as integers. The store gives a version when it writes: nobody sees one before.
+ *   after a crash. Compare versions as integers. The store assigns a version when it writes; it is visible only then.
  * - `create` sets uid, creationTimestamp, resourceVersion (and generation 1 if the kind counts it); a given uid or
  *   creationTimestamp stays. Throws ApiError AlreadyExists.
  * - `update` replaces the whole object. With `metadata.resourceVersion` it throws Conflict if that is not the present

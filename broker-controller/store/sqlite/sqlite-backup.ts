@@ -34,7 +34,7 @@ export async function backUpIdleStore(path: string, target: string, contents: Ba
   sealBackup(target, contents.made, contents.version, await contents.authority())
 }
 
-/** Has no controller this store open? */
+/** True when no controller has this store open. */
 export function isIdle(path: string): boolean {
   const database = new Database(path, { readonly: true, fileMustExist: true, timeout: 200 })
   try {
@@ -68,7 +68,7 @@ export function sealBackup(path: string, made: string, version: string, authorit
   chmodSync(path, 0o600)
 }
 
-/** What the file holds, every bit of it looked at. Throws when it is no backup, damaged, or of a newer program. */
+/** The verified content of the file. Throws when it is not a backup, damaged, or of a newer version. */
 export function readBackup(path: string): Backup {
   const database = new Database(path, { readonly: true, fileMustExist: true })
   try {
@@ -80,7 +80,7 @@ export function readBackup(path: string): Backup {
   }
 }
 
-/** Versions given since the backup was made must not be given again: clients would take old for new. */
+/** Versions assigned since the backup must not be assigned again: clients would take old objects for new ones. */
 const versionLeap = 1_000_000_000
 
 /** The list of revoked certificates in a store that no controller has open: one, or none. Throws when it cannot be read. */
@@ -145,7 +145,7 @@ export function unsealBackup(path: string, revocations: readonly ConfigMap[] = [
   }
 }
 
-/** A clock that is behind the backup would have all that nodes tell be later than this store. */
+/** With a clock that is behind the backup, all that nodes report would count as later than this store. */
 const forgetsWrongDate =
   "DELETE FROM counters WHERE name = 'learnsSince' AND value < (SELECT unixepoch(made) FROM backup);"
 

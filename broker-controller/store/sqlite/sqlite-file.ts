@@ -15,7 +15,7 @@ export type Row = {
 export interface SqliteFile {
   readonly origin: StoreOrigin
   rows(): Iterable<{ readonly resource: string; readonly body: string }>
-  /** Every version up to this one may have been given. */
+  /** Every version up to this one may have been assigned. */
   reserved(): number
   /** Durable when it returns. */
   reserve(version: number): void
@@ -42,17 +42,17 @@ const migrations: readonly string[] = [
    INSERT INTO origin VALUES (lower(hex(randomblob(16))), 0);`,
 ]
 
-/** From here on it is a store that asks its nodes what they run. Dates of objects are whole seconds, and so is this one. */
+/** From here on it is a store that accepts checkpoints of its nodes. Dates of objects are whole seconds, and so is this one. */
 export const beginsToLearn = `UPDATE origin SET id = lower(hex(randomblob(16))), learns = 1;
    INSERT OR REPLACE INTO counters VALUES ('learnsSince', unixepoch());`
 
-/** Of the files written here; a file with a higher one is of a newer program. */
+/** The format of files written by this version; a higher one is of a newer version. */
 export const storeFormat = migrations.length
 
 /**
- * Opens or makes the file, readable by its owner only. Held alone: while it is open nobody else can open it, and the
- * lock goes with the process. Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `learnsIfNew`: what is made
- * now begins without what the fleet knows.
+ * Opens or creates the file, readable by its owner only. An exclusive lock keeps other processes out; it ends with the process.
+ * Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `learnsIfNew`: a new file begins without the objects of
+ * a running fleet.
  */
 export function openSqliteFile(path: string, { learnsIfNew = false } = {}): SqliteFile {
   closeSync(openSync(path, 'a', 0o600))
@@ -87,7 +87,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
   })
 
   const origin = database.prepare<[], { id: string; learns: number }>('SELECT id, learns FROM origin').get()
-  if (origin === undefined) throw new Error(`${path} does not say which store it is`)
+  if (origin === undefined) throw new Error(`${path} has no row in its table origin`)
   const since = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'learnsSince'").get()
 
   return {

@@ -127,7 +127,7 @@ test('specifications written in one tick share a transaction; a status waits for
   t.equal((await store.get('pods', { namespace: 'default', name: 'web-0' }))?.status?.phase, 'Running')
 })
 
-test('who meets a change that is still being written can read it when told of the conflict', async (t) => {
+test('a change that is still being written can be read when its conflict is reported', async (t) => {
   const { store } = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
   t.teardown(() => store.close())
   const pod = await store.create('pods', aPod('web'))
@@ -175,7 +175,7 @@ test('a write the disk has no room for is refused, is not seen, and is not there
   const lines = await linesUntilKilled(limited, 60_000)
   const refused = lines.filter((line) => line.startsWith('refused')).map((line) => line.split(' '))
   t.ok(refused.length > 0, 'a write was refused')
-  t.match(refused[0]?.slice(3).join(' '), /Cannot write to \S+: \w+/, 'and it is said why')
+  t.match(refused[0]?.slice(3).join(' '), /Cannot write to \S+: \w+/, 'with the reason')
   for (const [, seen, round] of refused)
     t.equal(Number(seen), Number(round) - 1, 'readers see what was answered before')
   const { store } = await openSqliteStore({ path, clock, log })
@@ -221,11 +221,11 @@ function limitFileSize(bytes: number | 'unlimited'): void {
   execFileSync('prlimit', ['--pid', `${process.pid}`, `--fsize=${bytes}:`])
 }
 
-test('a damaged store says what to do, and lets go of its file', async (t) => {
-  const said = /is damaged: restore a backup .* or move it away: .* learns from the nodes/
+test('the error of a damaged store has a remedy, and its file is closed', async (t) => {
+  const message = /is damaged: restore a backup .* or move it away: .* learns from the nodes/
   const [junk, spoiled] = [aPath(), aPath()]
   writeFileSync(junk, 'no database at all'.repeat(300))
-  await t.rejects(openSqliteStore({ path: junk, clock, log }), { message: said })
+  await t.rejects(openSqliteStore({ path: junk, clock, log }), { message })
   const { store } = await openSqliteStore({ path: spoiled, clock, log })
   await store.create('pods', aPod('web'))
   await store.close()
@@ -233,7 +233,7 @@ test('a damaged store says what to do, and lets go of its file', async (t) => {
   database.exec('UPDATE objects SET body = substr(body, 1, 40)')
   database.close()
   for (const _ of [1, 2]) {
-    await t.rejects(openSqliteStore({ path: spoiled, clock, log }), { message: said })
+    await t.rejects(openSqliteStore({ path: spoiled, clock, log }), { message })
   }
 })
 
