@@ -2,6 +2,17 @@
  * Kinds as rows of data: what a path, a discovery document and a store key call them, and the schema of their objects.
  * What the API does with the objects of a kind is its strategy (broker-controller/apiserver/kinds).
  */
+import {
+  type ClusterRole,
+  type ClusterRoleBinding,
+  ClusterRoleBindingSchema,
+  ClusterRoleSchema,
+  type Role,
+  type RoleBinding,
+  RoleBindingSchema,
+  RoleSchema,
+  rbacGroup,
+} from './access/rbac.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
@@ -27,6 +38,10 @@ export type BuiltInTypes = {
   readonly certificatesigningrequests: CertificateSigningRequest
   readonly priorityclasses: PriorityClass
   readonly poddisruptionbudgets: PodDisruptionBudget
+  readonly clusterrolebindings: ClusterRoleBinding
+  readonly clusterroles: ClusterRole
+  readonly rolebindings: RoleBinding
+  readonly roles: Role
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -116,6 +131,10 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     shortNames: ['pdb'],
     counted: true,
   }),
+  clusterrolebindings: row('clusterrolebindings', 'ClusterRoleBinding', rbacGroup, ClusterRoleBindingSchema, {}),
+  clusterroles: row('clusterroles', 'ClusterRole', rbacGroup, ClusterRoleSchema, {}),
+  rolebindings: row('rolebindings', 'RoleBinding', rbacGroup, RoleBindingSchema, { namespaced: true }),
+  roles: row('roles', 'Role', rbacGroup, RoleSchema, { namespaced: true }),
 }
 
 export const builtInResources: ResourceRegistry = resourceRegistry(Object.values<Resource>(resources))

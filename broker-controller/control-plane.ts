@@ -12,9 +12,14 @@ import { nodeStrategy } from './apiserver/kinds/node.ts'
 import { podStrategy } from './apiserver/kinds/pod.ts'
 import { podDisruptionBudgetStrategy } from './apiserver/kinds/pod-disruption-budget.ts'
 import { priorityClassStrategy } from './apiserver/kinds/priority-class.ts'
+import { clusterRoleStrategy } from './apiserver/kinds/rbac/cluster-role.ts'
+import { clusterRoleBindingStrategy } from './apiserver/kinds/rbac/cluster-role-binding.ts'
+import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
+import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
 import { secretStrategy } from './apiserver/kinds/secret.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import type { ControllerConfiguration } from './configuration.ts'
+import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
@@ -39,6 +44,10 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   certificatesigningrequests: certificateSigningRequestStrategy,
   priorityclasses: priorityClassStrategy,
   poddisruptionbudgets: podDisruptionBudgetStrategy,
+  clusterrolebindings: clusterRoleBindingStrategy,
+  clusterroles: clusterRoleStrategy,
+  rolebindings: roleBindingStrategy,
+  roles: roleStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))
@@ -59,6 +68,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     garbageCollector({ ...needs, resources: needs.kinds }),
     ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs)] : []),
     namespaceDeletion(needs),
+    roleAggregationController(needs),
     rebootController(needs),
     scheduler(needs),
     certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),

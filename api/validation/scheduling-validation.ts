@@ -192,7 +192,7 @@ function namesOf(selector: LabelSelector | undefined): readonly string[] {
 }
 
 /** A selector as objects carry it; absent, it is fine. */
-function selectorProblems(field: string, selector: LabelSelector | undefined): readonly Problem[] {
+export function selectorProblems(field: string, selector: LabelSelector | undefined): readonly Problem[] {
   return [
     ...labelProblems(`${field}.matchLabels`, selector?.matchLabels),
     ...(selector?.matchExpressions ?? []).flatMap((one, index) =>

@@ -1,0 +1,22 @@
+/** rbac.authorization.k8s.io/v1 ClusterRole (pkg/registry/rbac/clusterrole/strategy.go). */
+import type { ClusterRole } from '../../../../api/access/rbac.ts'
+import { pathSegmentProblem } from '../../../../api/names.ts'
+import type { Problem } from '../../../../api/problem.ts'
+import { resources } from '../../../../api/resources.ts'
+import { aggregationProblems, roleProblems } from '../../../../api/validation/rbac-validation.ts'
+import type { KindStrategy } from '../../handlers/strategy.ts'
+import { roleTable } from './rbac-tables.ts'
+
+export const clusterRoleStrategy: KindStrategy<ClusterRole> = {
+  ...resources.clusterroles,
+  table: roleTable,
+  selectableFields: [],
+  subresources: {},
+  nameProblem: pathSegmentProblem,
+  validateCreate: clusterRoleProblems,
+  validateUpdate: (_, now) => clusterRoleProblems(now),
+}
+
+function clusterRoleProblems(role: ClusterRole): readonly Problem[] {
+  return [...roleProblems(role.rules, false), ...aggregationProblems(role)]
+}

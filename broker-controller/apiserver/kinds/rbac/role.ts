@@ -1,0 +1,17 @@
+/** rbac.authorization.k8s.io/v1 Role (pkg/registry/rbac/role/strategy.go). */
+import type { Role } from '../../../../api/access/rbac.ts'
+import { pathSegmentProblem } from '../../../../api/names.ts'
+import { resources } from '../../../../api/resources.ts'
+import { roleProblems } from '../../../../api/validation/rbac-validation.ts'
+import type { KindStrategy } from '../../handlers/strategy.ts'
+import { roleTable } from './rbac-tables.ts'
+
+export const roleStrategy: KindStrategy<Role> = {
+  ...resources.roles,
+  table: roleTable,
+  selectableFields: [],
+  subresources: {},
+  nameProblem: pathSegmentProblem,
+  validateCreate: ({ rules }) => roleProblems(rules, true),
+  validateUpdate: (_, { rules }) => roleProblems(rules, true),
+}
