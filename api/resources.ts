@@ -2,17 +2,10 @@
  * Kinds as rows of data: what a path, a discovery document and a store key call them, and the schema of their objects.
  * What the API does with the objects of a kind is its strategy (broker-controller/apiserver/kinds).
  */
-import {
-  type ClusterRole,
-  type ClusterRoleBinding,
-  ClusterRoleBindingSchema,
-  ClusterRoleSchema,
-  type Role,
-  type RoleBinding,
-  RoleBindingSchema,
-  RoleSchema,
-  rbacGroup,
-} from './access/rbac.ts'
+import { type ClusterRole, ClusterRoleSchema } from './access/cluster-role.ts'
+import { type ClusterRoleBinding, ClusterRoleBindingSchema } from './access/cluster-role-binding.ts'
+import { type Role, RoleSchema, rbacGroup } from './access/role.ts'
+import { type RoleBinding, RoleBindingSchema } from './access/role-binding.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'

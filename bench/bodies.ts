@@ -4,6 +4,7 @@
  * numbers of keys in place of 2,000 and 5,000.
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
+import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../broker-controller/control-plane.ts'
@@ -19,17 +20,19 @@ const enoughMs = 2_000 // what takes as long is not run again
 const administrator: Identity = { user: 'admin', groups: [mastersGroup] }
 const clock = fakeClock()
 const store = memoryStore({ clock })
+const log = openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) })
 const needs = {
   store,
   events: eventRecorder({ store, clock }),
   usage: usageBoard({ clock }),
   clock,
-  log: openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) }),
+  log,
   random: Math.random,
   parseYaml: parseYamlBody,
   commonNameOf: commonNameOfCSR,
   version: '0',
   kinds: builtInKinds,
+  access: await openAuthorizer({ store, clock, log }),
   metrics: async () => ({ text: '', contentType: 'text/plain' }),
   readiness: [],
 }

@@ -5,6 +5,7 @@
  * the values in a body, and a part of the names of the cases to run.
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
+import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
 import type { KindStrategy } from '../broker-controller/apiserver/handlers/strategy.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { mostValues } from '../broker-controller/apiserver/wire/body-limits.ts'
@@ -122,17 +123,19 @@ function pathOf({ group, version, name, namespaced }: KindStrategy): string {
 async function anApi() {
   const store = memoryStore({ clock })
   await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } })
+  const log = openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line.slice(0, 2000)) })
   const needs = {
     store,
     events: eventRecorder({ store, clock }),
     usage: usageBoard({ clock }),
     clock,
-    log: openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line.slice(0, 2000)) }),
+    log,
     random: Math.random,
     parseYaml: parseYamlBody,
     commonNameOf: commonNameOfCSR,
     version: '0',
     kinds: builtInKinds,
+    access: await openAuthorizer({ store, clock, log }),
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness: [],
   }

@@ -14,7 +14,9 @@ import { type Log, storyOf } from '../daemon/log.ts'
 import { version } from '../daemon/process/version.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { notifierLoop, type SystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
+import { ensureDefaultRoles } from './access/reconcile-roles.ts'
 import { adminSocket, adminSocketPath } from './admin-socket.ts'
+import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
@@ -97,6 +99,9 @@ async function openParts(
   })
   await ensureNamespaces(store)
   await ensurePriorityClasses(store)
+  await ensureDefaultRoles({ store, clock })
+  const access = await openAuthorizer({ store, clock, log })
+  closing.add(() => access.run(AbortSignal.abort()))
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const stopMeter = meterEventLoop({ registry, clock, log })
@@ -106,6 +111,7 @@ async function openParts(
   return {
     shared,
     origin,
+    access,
     names,
     host: listen.bindAddress ?? anyAddress(machine),
     revocations,
@@ -121,9 +127,10 @@ type Parts = Awaited<ReturnType<typeof openParts>>
 /** The Kubernetes API and the MQTT broker, with the parts behind the broker. Rejects if a port cannot be opened. */
 async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
   const { listen, certificates, nodeLifecycle } = configuration
-  const { shared, origin, host, revocations, own, registry, checkpoints, usage } = parts
+  const { shared, origin, access, host, revocations, own, registry, checkpoints, usage } = parts
   const api = apiServer({
     ...shared,
+    access,
     usage,
     registry,
     tls: own.tls(),
@@ -223,7 +230,7 @@ async function openAdminSocket({ flags, log }: BrokerControllerNeeds, { own }: P
 }
 
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
-  const { shared, origin, own, revocations, checkpoints, usage } = parts
+  const { shared, origin, access, own, revocations, checkpoints, usage } = parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
   const view = {
     ready: () => true,
@@ -233,6 +240,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     { name: 'api', run: api.run },
+    access,
     revocations,
     checkpoints,
     own,

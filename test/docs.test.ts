@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { parse } from 'yaml'
@@ -140,9 +140,18 @@ test('the lists of CONTRIBUTING name few source files, and those of a kind are t
     const file = name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase()
     const own = kind.map((path = '') => path.replace('KIND', file))
     t.same(
-      own.filter((path) => !existsSync(join(root, path))),
+      own.filter((path) => !isThereOrInFolder(path)),
       [],
       name,
     )
   }
 })
+
+/** The file, or one of its name in a folder beside it. */
+function isThereOrInFolder(path: string): boolean {
+  const folder = join(root, dirname(path))
+  const folders = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return [folder, ...folders.map(({ name }) => join(folder, name))].some((place) =>
+    existsSync(join(place, basename(path))),
+  )
+}

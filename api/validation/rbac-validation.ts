@@ -1,13 +1,8 @@
 /** Roles and role bindings: their defaults, and what is wrong with them (pkg/apis/rbac/v1/defaults.go, validation/validation.go). */
-import {
-  type ClusterRole,
-  type ClusterRoleBinding,
-  type PolicyRule,
-  type RoleBinding,
-  type RoleRef,
-  rbacGroup,
-  type Subject,
-} from '../access/rbac.ts'
+import type { ClusterRole } from '../access/cluster-role.ts'
+import type { ClusterRoleBinding } from '../access/cluster-role-binding.ts'
+import { type PolicyRule, rbacGroup } from '../access/role.ts'
+import type { RoleBinding, RoleRef, Subject } from '../access/role-binding.ts'
 import { dnsSubdomainProblem, pathSegmentProblem } from '../names.ts'
 import { invalid, notSupported, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
@@ -82,7 +77,7 @@ export function bindingProblems({ kind, roleRef, subjects = [] }: Binding): read
   ]
 }
 
-/** A binding is for one role: whoever may change its subjects must not reach another role by it. */
+/** A binding is for one role: a user who may change its subjects must not give them another role. */
 export function bindingChangeProblems(old: Binding, now: Binding): readonly Problem[] {
   return equalRoleRefs(old.roleRef, now.roleRef) ? [] : [invalid('roleRef', now.roleRef, 'cannot change roleRef')]
 }

@@ -1,5 +1,9 @@
 import { test } from 'tap'
+import { systemClock } from '../../daemon/clock.ts'
+import { runLoops } from '../../daemon/run.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { ensureDefaultRoles } from '../access/reconcile-roles.ts'
+import { roleAggregationController } from '../controllers/access/role-aggregation-controller.ts'
 import { startApi } from '../testing/api-under-test.ts'
 import { whyNoKubectl } from '../testing/kubectl.ts'
 
@@ -75,5 +79,107 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: eve}]
     }
     t.match(await ok('get', 'clusterrole', 'deployer', '-o', 'jsonpath={.rules}'), '"delete"')
     t.match(await ok('get', 'clusterrolebinding', 'deployers', '-o', 'jsonpath={.subjects[*].name}'), 'eve')
+  })
+})
+
+test('kubectl does what the roles of its user allow', { skip: whyNoKubectl() }, async (t) => {
+  const log = quietLog(t)
+  const api = await startApi({ log })
+  const { kubectl, store } = api
+  await ensureDefaultRoles({ store, clock: systemClock })
+  const stopping = new AbortController()
+  const aggregating = runLoops([roleAggregationController({ store, clock: systemClock, log })], stopping.signal, log)
+  t.teardown(async () => {
+    stopping.abort()
+    await aggregating
+    await api.stop()
+  })
+  const kubeconfig = await api.kubeconfigFor('eve', api.issueFor({ user: 'eve', groups: ['team'] }))
+  const admin = async (...args: readonly string[]) => {
+    const ran = await kubectl(args)
+    t.equal(ran.code, 0, `kubectl ${args.join(' ')} ${ran.stderr}`)
+  }
+  const eve = async (...args: readonly string[]) => kubectl(args, { kubeconfig })
+  const allowed = async (...args: readonly string[]) => {
+    const ran = await eve(...args)
+    t.equal(ran.code, 0, `eve: kubectl ${args.join(' ')} ${ran.stderr}`)
+    return ran.stdout
+  }
+  const refused = async (...args: readonly string[]) => {
+    const ran = await eve(...args)
+    t.equal(ran.code, 1, `eve: kubectl ${args.join(' ')}`)
+    return ran.stderr
+  }
+
+  await t.test('every user reads discovery and the version, and nothing else', async (t) => {
+    t.match(await allowed('api-resources'), 'rolebindings')
+    t.match(await allowed('version'), 'Server Version: v1.32')
+    t.equal(
+      await refused('get', 'pods'),
+      'Error from server (Forbidden): pods is forbidden: User "eve" cannot list resource "pods" in API group "" in the namespace "default"\n',
+    )
+    t.match(
+      await refused('get', 'nodes'),
+      'nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope',
+    )
+    t.match(await refused('get', '--raw', '/metrics'), 'forbidden: User "eve" cannot get path "/metrics"')
+    t.match(
+      await refused('get', 'ns', 'default'),
+      'namespaces "default" is forbidden: User "eve" cannot get resource "namespaces" in API group "" in the namespace "default"',
+    )
+  })
+
+  await t.test('a binding to view opens one namespace for reading, without its secrets', async (t) => {
+    await admin('create', 'rolebinding', 'viewers', '--clusterrole=view', '--group=team')
+    t.match(await allowed('get', 'pods', '-o', 'name'), '')
+    t.match(await allowed('get', 'ns', 'default', '-o', 'name'), 'namespace/default')
+    t.match(await refused('get', 'pods', '-A'), 'at the cluster scope')
+    t.match(await refused('get', 'pods', '-n', 'kube-system'), 'in the namespace "kube-system"')
+    t.match(await refused('get', 'secrets'), 'cannot list resource "secrets"')
+    t.match(await refused('create', 'configmap', 'x'), 'cannot create resource "configmaps"')
+  })
+
+  await t.test('an admin of a namespace grants what it may do itself, and no more', async (t) => {
+    await admin('create', 'rolebinding', 'admins', '--clusterrole=admin', '--user=eve')
+    await allowed('create', 'role', 'reader', '--verb=get', '--resource=pods')
+    await allowed('create', 'rolebinding', 'readers', '--role=reader', '--user=adam')
+    await allowed('create', 'rolebinding', 'editors', '--clusterrole=edit', '--user=adam')
+    t.equal(
+      await refused('create', 'role', 'more', '--verb=get,delete', '--resource=nodes'),
+      'Error from server (Forbidden): roles.rbac.authorization.k8s.io "more" is forbidden: user "eve" ' +
+        '(groups=["team" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n' +
+        '{APIGroups:[""], Resources:["nodes"], Verbs:["get" "delete"]}\n',
+    )
+    t.match(
+      await refused('create', 'rolebinding', 'roots', '--clusterrole=cluster-admin', '--user=eve'),
+      /rolebindings.rbac.authorization.k8s.io "roots" is forbidden: user "eve" .*not currently held:\n\{APIGroups:\["\*"\]/s,
+    )
+    t.match(
+      await refused('create', 'rolebinding', 'none', '--clusterrole=nothing', '--user=eve'),
+      'clusterroles.rbac.authorization.k8s.io "nothing" not found',
+    )
+    const patch = '{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}'
+    t.match(
+      await refused('patch', 'role', 'reader', '-p', patch),
+      'roles.rbac.authorization.k8s.io "reader" is forbidden',
+    )
+    t.match(
+      await refused('create', 'clusterrole', 'x', '--verb=get', '--resource=pods'),
+      'cannot create resource "clusterroles"',
+    )
+  })
+
+  await t.test('the verbs bind and escalate allow to grant more', async () => {
+    const rules = ['--verb=bind', '--resource=clusterroles.rbac.authorization.k8s.io', '--resource-name=cluster-admin']
+    await admin('create', 'clusterrole', 'binder', ...rules)
+    await admin('create', 'rolebinding', 'binders', '--clusterrole=binder', '--user=eve')
+    await allowed('create', 'rolebinding', 'roots', '--clusterrole=cluster-admin', '--user=eve')
+    await admin('delete', 'rolebinding', 'roots')
+    await admin('create', 'role', 'escalator', '--verb=escalate', '--resource=roles.rbac.authorization.k8s.io')
+    await admin('create', 'rolebinding', 'escalators', '--role=escalator', '--user=eve')
+    await allowed('create', 'role', 'more', '--verb=get', '--resource=nodes', '--dry-run=server')
+    // The right must be there for the very name when a role is changed.
+    const patch = '{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}'
+    await allowed('patch', 'role', 'reader', '-p', patch)
   })
 })

@@ -1,16 +1,15 @@
 /** One request from its credentials to its answer: authentication, routing, authorization, handler. */
-import { ApiError, isApiError } from '../../api/api-error.ts'
-import { type Identity, nodeOf } from '../../api/identity.ts'
+import { isApiError } from '../../api/api-error.ts'
+import type { Identity } from '../../api/identity.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
 import type { RevocationList } from '../store/revocations.ts'
-import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { authenticate, type ClientCertificate, refuseImpersonation } from './access/authentication.ts'
-import { type Attributes, authorize, dependsOnPods, forbiddenMessage } from './access/authorization.ts'
+import { permit } from './access/authorizer.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
-import { boundPodsFor, isObjectAllowed } from './access/object-permission.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
+import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
 import { createObject } from './handlers/creating.ts'
 import { deleteCollection, deleteObject } from './handlers/deleting.ts'
@@ -70,7 +69,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     })
     user = identity.user
     admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isWatch)
-    await permit(identity, route, request, needs.store)
+    await permit(needs.access, identity, attributesOf(route, request))
     const answer = encoded(await answerTo(route, identity, measured(request, admission), needs), request)
     return { answer, route, user, admission }
   } catch (error) {
@@ -123,18 +122,6 @@ async function identify(
   return identity
 }
 
-async function permit(identity: Identity, route: ApiRoute, request: ApiRequest, store: Store): Promise<void> {
-  const attributes = attributesOf(route, request)
-  const node = nodeOf(identity)
-  const boundPods =
-    node !== undefined && dependsOnPods(identity, attributes) ? await boundPodsFor(node, attributes, store) : []
-  const decision = authorize(identity, attributes, boundPods)
-  if (decision.allowed && (await isObjectAllowed(identity, attributes, boundPods, store))) return
-  const { kind } = attributes
-  const details = kind === 'path' ? {} : { name: attributes.name, group: attributes.group, kind: attributes.resource }
-  throw new ApiError('Forbidden', forbiddenMessage(identity, attributes), details)
-}
-
 function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attributes {
   if (route.kind === 'usage') return { ...route, kind: 'resource', fields: new Map<string, string>() }
   if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
@@ -142,13 +129,15 @@ function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attribute
   const fields = route.name === '' ? exactFields(resource, query) : new Map<string, string>()
   const isSearch = verb === 'list' || verb === 'watch' || verb === 'deletecollection'
   const name = isSearch ? (fields.get('metadata.name') ?? '') : route.name
+  // What is done with a namespace is done in it: a RoleBinding there may allow it (RequestInfoFactory.NewRequestInfo).
+  const isNamespace = resource.id === 'namespaces' && !isSearch
   return {
     kind: 'resource',
     verb,
     group: resource.group,
     resource: resource.name,
     subresource,
-    namespace,
+    namespace: isNamespace ? name : namespace,
     name,
     fields,
   }

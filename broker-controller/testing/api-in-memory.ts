@@ -3,6 +3,7 @@ import { type Identity, mastersGroup } from '../../api/identity.ts'
 import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import type { KindRegistry } from '../apiserver/handlers/strategy.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
@@ -64,9 +65,11 @@ export async function anApi(
     await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   }
   const usage = usageBoard({ clock })
+  const access = await openAuthorizer({ store, clock, log: quietLog(t) })
   const needs = {
     store,
     kinds,
+    access,
     events: eventRecorder({ store, clock }),
     usage,
     clock,

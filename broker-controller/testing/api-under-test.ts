@@ -14,6 +14,7 @@ import { kubeconfigText } from '../../certs/kubeconfig.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { runLoops } from '../../daemon/run.ts'
+import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
 import { builtInKinds } from '../control-plane.ts'
@@ -70,10 +71,12 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name }, status: { phase: 'Active' } } as const
     await store.create('namespaces', namespace)
   }
+  const access = await openAuthorizer({ store, clock: systemClock, log })
   const registry = new Registry()
   const api = apiServer({
     store,
     kinds: builtInKinds,
+    access,
     events: eventRecorder({ store, clock }),
     usage: usageBoard({ clock }),
     clock,
@@ -91,7 +94,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     throw error
   })
   const stopping = new AbortController()
-  const loops = [{ name: 'api', run: api.run }, namespaceDeletion({ store, kinds: builtInKinds, clock, log })]
+  const loops = [access, { name: 'api', run: api.run }, namespaceDeletion({ store, kinds: builtInKinds, clock, log })]
   const running = runLoops(loops, stopping.signal, log)
   const url = `https://127.0.0.1:${port}`
 

@@ -2,7 +2,8 @@ import { test } from 'tap'
 import { administrator, anonymous, type Identity, nodeIdentity } from '../../../api/identity.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { aPod } from '../../../api/testing/builders.ts'
-import { type Attributes, authorize, dependsOnPods } from './authorization.ts'
+import type { Attributes } from '../handlers/authorizer.ts'
+import { dependsOnPods, forbiddenMessage, isAllowedToSystem } from './authorization.ts'
 
 type Asked = Partial<Attributes & { kind: 'resource' }>
 
@@ -18,7 +19,7 @@ const about = (more: Asked): Attributes => ({
   ...more,
 })
 const path = (path: string, verb = 'get'): Attributes => ({ kind: 'path', verb, path })
-const may = (identity: Identity, attributes: Attributes) => authorize(identity, attributes, [boundPod]).allowed
+const may = (identity: Identity, attributes: Attributes) => isAllowedToSystem(identity, attributes, [boundPod])
 
 const node = nodeIdentity('pi-01')
 const bootstrapper: Identity = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
@@ -140,10 +141,7 @@ test('the group without a node’s name, or the name without the group, opens no
 })
 
 test('a denial names the user, the verb and the resource', async (t) => {
-  const denialOf = (attributes: Attributes) => {
-    const decision = authorize(stranger, attributes)
-    return decision.allowed ? '' : decision.message
-  }
+  const denialOf = (attributes: Attributes) => (may(stranger, attributes) ? '' : forbiddenMessage(stranger, attributes))
   t.equal(
     denialOf(about({ verb: 'list' })),
     'nodes is forbidden: User "eve" cannot list resource "nodes" in API group "" at the cluster scope',

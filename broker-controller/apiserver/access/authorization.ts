@@ -1,29 +1,15 @@
-/** Which identity may do what: the fixed rules of administrators, joining machines and nodes. */
+/**
+ * Which identity may do what: the fixed rules of administrators, joining machines and nodes. They stand in front of the roles
+ * (`rbac/`), as the node authorizer of Kubernetes does.
+ */
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
-import type { Verb } from '../handlers/strategy.ts'
+import type { Attributes } from '../handlers/authorizer.ts'
 
-/** The attributes of a request that authorization depends on. */
-export type Attributes =
-  | {
-      readonly kind: 'resource'
-      readonly verb: Verb
-      readonly group: string
-      readonly resource: string
-      readonly subresource: string
-      readonly namespace: string
-      /** Also when it comes from the field selector `metadata.name=NAME`. */
-      readonly name: string
-      /** What the field selector asks to be equal. */
-      readonly fields: ReadonlyMap<string, string>
-    }
-  | { readonly kind: 'path'; readonly verb: string; readonly path: string }
 type ResourceAttributes = Attributes & { readonly kind: 'resource' }
-
-export type AuthorizationDecision = { readonly allowed: true } | { readonly allowed: false; readonly message: string }
 
 /** Paths that anonymous users may read: liveness and version. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
@@ -34,20 +20,8 @@ export function dependsOnPods(identity: Identity, attributes: Attributes): boole
   return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
 }
 
-/** `boundPods`: the pods bound to the identity's node that matter for the request; needed where `dependsOnPods`. */
-export function authorize(
-  identity: Identity,
-  attributes: Attributes,
-  boundPods: readonly Pod[] = [],
-): AuthorizationDecision {
-  return isAllowed(identity, attributes, boundPods)
-    ? { allowed: true }
-    : { allowed: false, message: forbiddenMessage(identity, attributes) }
-}
-
 /** The message of a 403, as Kubernetes writes it. */
-export function forbiddenMessage(identity: Identity, attributes: Attributes): string {
-  const { user } = identity
+export function forbiddenMessage({ user }: Identity, attributes: Attributes): string {
   if (attributes.kind === 'path') return `forbidden: User "${user}" cannot ${attributes.verb} path "${attributes.path}"`
   const { group, resource, subresource, namespace, name, verb } = attributes
   const what = group === '' ? resource : `${resource}.${group}`
@@ -57,7 +31,8 @@ export function forbiddenMessage(identity: Identity, attributes: Attributes): st
   return `${subject} is forbidden: User "${user}" cannot ${verb} resource "${full}" in API group "${group}" ${where}`
 }
 
-function isAllowed(identity: Identity, attributes: Attributes, boundPods: readonly Pod[]): boolean {
+/** `boundPods`: the pods bound to the identity's node that matter for the request; needed where `dependsOnPods`. */
+export function isAllowedToSystem(identity: Identity, attributes: Attributes, boundPods: readonly Pod[] = []): boolean {
   if (identity.groups.includes(mastersGroup)) return true
   if (attributes.kind === 'path') return pathAllowed(identity, attributes.verb, attributes.path)
   // The rules below name resources of the built-in groups: `pods` of another group is another kind.
@@ -131,11 +106,11 @@ function podAllowed(node: string, attributes: ResourceAttributes, boundPods: rea
   return subresource === '' && (verb === 'get' || verb === 'delete')
 }
 
-function isRead(verb: Verb): boolean {
+function isRead(verb: string): boolean {
   return verb === 'get' || verb === 'list' || verb === 'watch'
 }
 
-function isWrite(verb: Verb): boolean {
+function isWrite(verb: string): boolean {
   return verb === 'update' || verb === 'patch'
 }
 

@@ -3,7 +3,7 @@ import { aPod } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
-import type { Attributes } from './authorization.ts'
+import type { Attributes } from '../handlers/authorizer.ts'
 import { boundPodsFor } from './object-permission.ts'
 
 test('a request of a node reads the pods that decide about it, not all of the fleet', async (t) => {

@@ -3,7 +3,8 @@ import { type Identity, nodeOf } from '../../../api/identity.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { isAssigned, isContested, mayHave } from '../../store/checkpoint-data.ts'
 import type { Store } from '../../store/store.ts'
-import { type Attributes, needsForPod } from './authorization.ts'
+import type { Attributes } from '../handlers/authorizer.ts'
+import { needsForPod } from './authorization.ts'
 import { isOwnRequest, seesOwnRequestsOnly } from './certificate-requests.ts'
 
 /**

@@ -40,7 +40,11 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
     refuseOther(request, value, present)
     const next = changed(request, present, inNamespace(value, route.namespace), needs.clock.wallMs())
     try {
-      await route.resource.admitUpdate?.(next, needs)
+      await route.resource.admitUpdate?.(next, needs, {
+        old: present,
+        requester: request.identity,
+        subresource: route.subresource,
+      })
       const result = dryRun ? next : await written(request, present, next, needs)
       return objectAnswer(represent(route.resource, result, wish), 200, warnings)
     } catch (error) {

@@ -14,6 +14,7 @@ import type { CheckpointWindow } from '../../store/checkpoint-window.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import type { Store, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
+import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
 
 /**
@@ -45,8 +46,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
 
   /** Reads what decides about a new object. Throws the ApiError of a refusal; so do the functions it gives. */
   admitCreate?(object: T, identity: Identity, needs: ResourceNeeds): Promise<CreateAdmission<T>>
-  /** Throws the ApiError of a refusal. */
-  admitUpdate?(object: T, needs: ResourceNeeds): Promise<void>
+  /** Judges the object that replaces `old`. Throws the ApiError of a refusal. */
+  admitUpdate?(object: T, needs: ResourceNeeds, facts: UpdateFacts<T>): Promise<void>
   /** What the certificate of a node may write (plugin/pkg/admission/noderestriction/admission.go); undefined: anything. */
   readonly nodeRestriction?: NodeRestriction<T>
 
@@ -69,6 +70,8 @@ export type CreateFacts = {
   /** It existed in the store before a restore: what happened to it in its life is kept. */
   readonly restored?: true
 }
+
+export type UpdateFacts<T> = { readonly old: T; readonly requester: Identity; readonly subresource: string }
 
 export type CreateAdmission<T> = {
   /** Before defaults and validation, once it has its name. */
@@ -146,6 +149,8 @@ export type ResourceRequest = {
 
 export type ResourceNeeds = {
   readonly store: Store
+  /** Who may do what: also for what a handler does on behalf of the requester. */
+  readonly access: Authorizer
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log

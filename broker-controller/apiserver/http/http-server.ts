@@ -26,6 +26,7 @@ export type ApiServerNeeds = Pick<
   RequestNeeds,
   | 'store'
   | 'kinds'
+  | 'access'
   | 'events'
   | 'usage'
   | 'clock'
@@ -111,10 +112,11 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 /** What a request needs to be answered, the same for all of them. */
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
-  const { kinds, events, usage, log, version, commonNameOf, origin, checkpoints, revocations } = needs
+  const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, revocations } = needs
   return {
     store,
     kinds,
+    access,
     events,
     usage,
     clock,

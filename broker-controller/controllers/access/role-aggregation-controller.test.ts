@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { ClusterRole } from '../../../api/access/rbac.ts'
+import type { ClusterRole } from '../../../api/access/cluster-role.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { runLoops } from '../../../daemon/run.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'

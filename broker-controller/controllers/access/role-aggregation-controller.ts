@@ -3,7 +3,8 @@
  * (pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go).
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { ClusterRole, PolicyRule } from '../../../api/access/rbac.ts'
+import type { ClusterRole } from '../../../api/access/cluster-role.ts'
+import type { PolicyRule } from '../../../api/access/role.ts'
 import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'

@@ -1,5 +1,8 @@
 /** What `kubectl get` prints of roles and their bindings (pkg/printers/internalversion/printers.go). */
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject } from '../../../../api/access/rbac.ts'
+import type { ClusterRole } from '../../../../api/access/cluster-role.ts'
+import type { ClusterRoleBinding } from '../../../../api/access/cluster-role-binding.ts'
+import type { Role } from '../../../../api/access/role.ts'
+import type { RoleBinding, Subject } from '../../../../api/access/role-binding.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 
 /** Kubernetes has no printer of its own for these: the name, and when it was created. */

@@ -1,5 +1,8 @@
 import { test } from 'tap'
-import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from '../../../../api/access/rbac.ts'
+import type { ClusterRole } from '../../../../api/access/cluster-role.ts'
+import type { ClusterRoleBinding } from '../../../../api/access/cluster-role-binding.ts'
+import type { Role } from '../../../../api/access/role.ts'
+import type { RoleBinding } from '../../../../api/access/role-binding.ts'
 import { isApiError } from '../../../../api/api-error.ts'
 import { create, update } from '../../../testing/admitting.ts'
 

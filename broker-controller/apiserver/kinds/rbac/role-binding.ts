@@ -1,5 +1,5 @@
 /** rbac.authorization.k8s.io/v1 RoleBinding (pkg/registry/rbac/rolebinding/strategy.go). */
-import type { RoleBinding } from '../../../../api/access/rbac.ts'
+import type { RoleBinding } from '../../../../api/access/role-binding.ts'
 import { pathSegmentProblem } from '../../../../api/names.ts'
 import { resources } from '../../../../api/resources.ts'
 import {
@@ -8,6 +8,7 @@ import {
   withBindingDefaults,
 } from '../../../../api/validation/rbac-validation.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
+import { refuseBinding } from './grants.ts'
 import { bindingTable } from './rbac-tables.ts'
 
 export const roleBindingStrategy: KindStrategy<RoleBinding> = {
@@ -19,4 +20,9 @@ export const roleBindingStrategy: KindStrategy<RoleBinding> = {
   withDefaults: withBindingDefaults,
   validateCreate: bindingProblems,
   validateUpdate: (old, now) => [...bindingProblems(now), ...bindingChangeProblems(old, now)],
+  async admitCreate(binding, requester, needs) {
+    await refuseBinding(binding, { requester }, needs)
+    return {}
+  },
+  admitUpdate: (binding, needs, facts) => refuseBinding(binding, facts, needs),
 }

@@ -1,0 +1,23 @@
+/** The user and groups that a service account is (staging/src/k8s.io/apiserver/pkg/authentication/serviceaccount/util.go). */
+import { dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
+
+const userPrefix = 'system:serviceaccount:'
+export const serviceAccountsGroup = 'system:serviceaccounts'
+
+export function serviceAccountUser(namespace: string, name: string): string {
+  return `${userPrefix}${namespace}:${name}`
+}
+
+/** Without `system:authenticated`, which every authenticated user has. */
+export function serviceAccountGroups(namespace: string): readonly string[] {
+  return [serviceAccountsGroup, `${serviceAccountsGroup}:${namespace}`]
+}
+
+/** The service account that a user name stands for; undefined when it stands for none. */
+export function serviceAccountOf(user: string): { readonly namespace: string; readonly name: string } | undefined {
+  if (!user.startsWith(userPrefix)) return undefined
+  const [namespace = '', name = '', ...more] = user.slice(userPrefix.length).split(':')
+  const isNamed =
+    more.length === 0 && dnsLabelProblem(namespace) === undefined && dnsSubdomainProblem(name) === undefined
+  return isNamed ? { namespace, name } : undefined
+}

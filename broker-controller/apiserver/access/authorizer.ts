@@ -1,0 +1,81 @@
+/** May this identity do that? The fixed rules of the system first, then the roles that are bound to it. */
+import { ApiError } from '../../../api/api-error.ts'
+import { type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { runLoops } from '../../../daemon/run.ts'
+import { follow } from '../../store/follow.ts'
+import type { Store } from '../../store/store.ts'
+import type { AccessDecision, Attributes, Authorizer } from '../handlers/authorizer.ts'
+import { dependsOnPods, forbiddenMessage, isAllowedToSystem } from './authorization.ts'
+import { boundPodsFor, isObjectAllowed } from './object-permission.ts'
+import { type RoleIndex, roleIndex } from './rbac/role-index.ts'
+
+export type AuthorizerNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+/** Its loop keeps the roles; the returned authorizer has those of now when the promise resolves. */
+export async function openAuthorizer(needs: AuthorizerNeeds): Promise<Authorizer & Loop> {
+  const { store, log } = needs
+  const index = roleIndex()
+  const kinds = [
+    follow(needs, 'clusterroles', index.updateRole),
+    follow(needs, 'roles', index.updateRole),
+    follow(needs, 'clusterrolebindings', index.updateBinding),
+    follow(needs, 'rolebindings', index.updateBinding),
+  ]
+  const stopping = new AbortController()
+  const loops = kinds.map(({ run }, at) => ({ name: `access-${at}`, run }))
+  const running = runLoops(loops, stopping.signal, log)
+  running.catch(() => undefined) // the loop of the authorizer, which starts later, ends with it
+  await Promise.race([Promise.all(kinds.map(({ listed }) => listed)), running])
+  return {
+    name: 'authorizer',
+    rulesOf: index.rulesOf,
+    rulesOfRole: index.rulesOfRole,
+    decide: (identity, attributes) => decide(identity, attributes, index, store),
+    async run(signal) {
+      const stop = () => stopping.abort()
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop, { once: true })
+      try {
+        await running
+      } finally {
+        signal.removeEventListener('abort', stop)
+      }
+    },
+  }
+}
+
+async function decide(
+  identity: Identity,
+  attributes: Attributes,
+  index: RoleIndex,
+  store: Store,
+): Promise<AccessDecision> {
+  if (identity.groups.includes(mastersGroup)) return { allowed: true, reason: '' }
+  if (await isSystemsOwn(identity, attributes, store)) return { allowed: true, reason: '' }
+  // Until it has a new certificate, no role gives such a node any right.
+  if (identity.groups.includes(lapsedNodesGroup)) return { allowed: false, reason: '' }
+  return index.decide(identity, attributes)
+}
+
+async function isSystemsOwn(identity: Identity, attributes: Attributes, store: Store): Promise<boolean> {
+  const node = nodeOf(identity)
+  const boundPods =
+    node !== undefined && dependsOnPods(identity, attributes) ? await boundPodsFor(node, attributes, store) : []
+  return (
+    isAllowedToSystem(identity, attributes, boundPods) &&
+    (await isObjectAllowed(identity, attributes, boundPods, store))
+  )
+}
+
+/** Throws Forbidden, in Kubernetes' words, unless the identity may. */
+export async function permit(authorizer: Authorizer, identity: Identity, attributes: Attributes): Promise<void> {
+  const { allowed, reason } = await authorizer.decide(identity, attributes)
+  if (allowed) return
+  const { kind } = attributes
+  const details = kind === 'path' ? {} : { name: attributes.name, group: attributes.group, kind: attributes.resource }
+  const message = forbiddenMessage(identity, attributes)
+  throw new ApiError('Forbidden', reason === '' ? message : `${message}: ${reason}`, details)
+}

@@ -1,0 +1,60 @@
+import { test } from 'tap'
+import type { PolicyRule } from '../../../../api/access/role.ts'
+import { escalationProblem, missingRules, mostRights } from './escalation.ts'
+
+const eve = { user: 'eve', groups: ['team', 'system:authenticated'] }
+const on = (verbs: string, resources: string, more: Partial<PolicyRule> = {}): PolicyRule => ({
+  verbs: verbs.split(' '),
+  apiGroups: [''],
+  resources: resources.split(' '),
+  ...more,
+})
+const everything: PolicyRule = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] }
+
+test('rights that one has may be granted, together or in parts', async (t) => {
+  const may = (own: readonly PolicyRule[], ...wanted: readonly PolicyRule[]) =>
+    escalationProblem(eve, own, wanted) === undefined
+  t.ok(may([on('get list', 'pods'), on('get', 'nodes')], on('get', 'pods nodes')))
+  t.ok(may([everything], on('*', '*')))
+  t.notOk(may([on('get list', 'pods')], on('*', 'pods')), 'all verbs are more than each of today')
+  t.notOk(may([on('*', 'pods')], on('get', '*')))
+  t.ok(may([on('*', 'pods')], on('get', 'pods', { resourceNames: ['web'] })))
+  t.notOk(may([on('get', 'pods', { resourceNames: ['web'] })], on('get', 'pods')))
+  t.ok(may([on('get', 'pods', { resourceNames: ['web', 'db'] })], on('get', 'pods', { resourceNames: ['web'] })))
+  t.ok(may([on('get', '*/status')], on('get', 'pods/status')))
+  t.notOk(may([on('get', '*/status')], on('get', 'pods')))
+  t.ok(may([{ verbs: ['get'], nonResourceURLs: ['/a/*'] }], { verbs: ['get'], nonResourceURLs: ['/a/b', '/a/*'] }))
+  t.notOk(may([everything], { verbs: ['get'], nonResourceURLs: ['/a'] }))
+  t.ok(may([], { verbs: [], apiGroups: [''], resources: ['pods'] }), 'no right at all')
+})
+
+test('a refusal names the missing rights in Kubernetes’ words', async (t) => {
+  t.equal(
+    escalationProblem(
+      eve,
+      [on('get', 'pods')],
+      [on('get delete create', 'pods'), on('get', 'secrets', { resourceNames: ['x'] })],
+    ),
+    'user "eve" (groups=["team" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n' +
+      '{APIGroups:[""], Resources:["pods"], Verbs:["delete" "create"]}\n' +
+      '{APIGroups:[""], Resources:["secrets"], ResourceNames:["x"], Verbs:["get"]}',
+  )
+  t.match(
+    escalationProblem(eve, [], [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }]),
+    '{NonResourceURLs:["/metrics"], Verbs:["get"]}',
+  )
+})
+
+test('a role of more rights than can be compared in time is refused', async (t) => {
+  const many = Array.from({ length: 8000 }, (_, index) => `r${index}`)
+  const rule = { verbs: many, apiGroups: [''], resources: many }
+  t.match(escalationProblem(eve, [], [rule]), `more than the ${mostRights} that can be compared`)
+  const startMs = performance.now()
+  t.match(escalationProblem(eve, [], [{ verbs: many, apiGroups: [''], resources: ['a', 'b'] }]), 'not currently held')
+  t.ok(performance.now() - startMs < 1000, 'even where no right is held')
+})
+
+test('the rules that another set lacks', async (t) => {
+  t.same(missingRules([on('get', 'pods')], [on('get', 'pods'), on('list', 'pods')]), [on('list', 'pods')])
+  t.same(missingRules([everything], [on('list', 'pods')]), [])
+})
