@@ -44,6 +44,7 @@ const cleanFolders = [
   'api',
   'bench',
   'broker-controller/apiserver',
+  'broker-controller/broker',
   'broker-controller/commands',
   'broker-controller/controllers',
   'broker-controller/own-certificates',

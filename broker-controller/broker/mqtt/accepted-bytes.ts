@@ -1,10 +1,10 @@
-/** How far has the kernel taken what is sent on a TLS connection? */
+/** How much of the data of a TLS connection has the kernel accepted? */
 import type { TLSSocket } from 'node:tls'
 
 /**
  * Bytes that the kernel has accepted, with those of TLS. `writableLength` of a TLS socket falls only when a message is accepted whole, which
- * takes minutes for a large one on a slow link. Node.js has no public name for what waits below; its own timeouts of sockets look
- * at the same property (`_onTimeout` in lib/net.js). Without it: whole messages.
+ * takes minutes for a large one on a slow link. Node.js has no public name for what waits below; its own socket timeouts
+ * read the same property (`_onTimeout` in lib/net.js). Without it the result counts whole messages.
  */
 export function acceptedBytes(socket: TLSSocket): number {
   const handle = property(property(socket, '_parent'), '_handle')

@@ -5,7 +5,7 @@ import { mayPublish, maySubscribe } from './authorization.ts'
 const mine = 'bramble/v1/nodes/pi-1'
 const its = 'bramble/v1/nodes/pi-2'
 
-test('a node says what nodes say, on its own topics', async (t) => {
+test('a node publishes the messages of nodes on its own topics', async (t) => {
   for (const [kind, { from, qos, retain }] of Object.entries(topicRules)) {
     if (kind === 'controller') continue
     const topic = kind === 'pod' ? `${mine}/pods/uid-1` : `${mine}/${kind}`
@@ -17,7 +17,7 @@ test('a node says what nodes say, on its own topics', async (t) => {
   })
 })
 
-test('a node says nothing on topics of another node, of the controller, or of nobody', async (t) => {
+test('a node cannot publish on topics of another node, of the controller, or outside the protocol', async (t) => {
   const code = (topic: string) => {
     const answer = mayPublish('pi-1', { topic, qos: 0, retain: topic.endsWith('status') })
     return answer.allowed ? 'allowed' : answer.code
@@ -44,7 +44,7 @@ test('a node says nothing on topics of another node, of the controller, or of no
   t.equal(code(`/${mine}/lease`), 'UnknownTopic')
 })
 
-test('what is said has the QoS and the retention of its kind', async (t) => {
+test('a message needs the QoS and the retention of its kind', async (t) => {
   t.match(mayPublish('pi-1', { topic: `${mine}/stats`, qos: 1, retain: false }), { code: 'WrongQoS' })
   t.match(mayPublish('pi-1', { topic: `${mine}/lease`, qos: 0, retain: true }), { code: 'WrongRetain' })
   t.match(mayPublish('pi-1', { topic: `${mine}/status`, qos: 1, retain: false }), { code: 'WrongRetain' })

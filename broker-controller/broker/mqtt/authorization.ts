@@ -1,9 +1,9 @@
-/** May this node say that there, or listen there? The certificate says which node it is; the table of topics the rest. */
+/** May this node publish or subscribe to a topic? Its certificate identifies the node; the table of topics has the rules. */
 import { parseTopic, type Topic, topicRules } from '../../../api/topics.ts'
 
 export type Publication = { readonly topic: string; readonly qos: number; readonly retain: boolean }
 
-/** `code` is for counting, `reason` for people. */
+/** `code` is the label of the metric, `reason` the text of the log line. */
 export type Refusal = { readonly allowed: false; readonly code: RefusalCode; readonly reason: string }
 export type Permission<T extends Topic> = { readonly allowed: true; readonly topic: T } | Refusal
 
@@ -26,10 +26,10 @@ export function mayPublish(
   { topic: name, qos, retain }: Publication,
 ): Permission<Exclude<Topic, { kind: 'controller' }>> {
   const topic = parseTopic(name)
-  if (topic === undefined) return refusal('UnknownTopic', `${name} is no topic of ours`)
+  if (topic === undefined) return refusal('UnknownTopic', `${name} is not a topic of this protocol`)
   const rule = topicRules[topic.kind]
   if (topic.kind === 'controller' || rule.from === 'controller') {
-    return refusal('ControllerTopic', `only the controller speaks on ${name}`)
+    return refusal('ControllerTopic', `only the controller publishes on ${name}`)
   }
   if (topic.node !== node) return refusal('ForeignTopic', `${name} belongs to node ${topic.node}`)
   if (qos > rule.qos) return refusal('WrongQoS', `${topic.kind} messages have QoS ${rule.qos}, this one has ${qos}`)
@@ -39,15 +39,15 @@ export function mayPublish(
   return { allowed: true, topic }
 }
 
-/** A filter names one topic: with wildcards it is none of ours. */
+/** A filter names one topic; wildcards are not allowed. */
 export function maySubscribe(node: string, filter: string): Permission<Topic> {
   if (/[+#]/.test(filter))
     return refusal('UnknownTopic', `${filter} has wildcards, and a node reads single topics only`)
   const topic = parseTopic(filter)
-  if (topic === undefined) return refusal('UnknownTopic', `${filter} is no topic of ours`)
+  if (topic === undefined) return refusal('UnknownTopic', `${filter} is not a topic of this protocol`)
   if (topic.kind === 'controller') return { allowed: true, topic }
   if (topic.node !== node) return refusal('ForeignTopic', `${filter} belongs to node ${topic.node}`)
-  if (topicRules[topic.kind].from === 'node') return refusal('NodeTopic', `nobody but the controller reads ${filter}`)
+  if (topicRules[topic.kind].from === 'node') return refusal('NodeTopic', `only the controller reads ${filter}`)
   return { allowed: true, topic }
 }
 

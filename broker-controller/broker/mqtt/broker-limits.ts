@@ -1,21 +1,21 @@
-/** What the broker takes from its clients at most. */
+/** The limits that the broker sets its clients. */
 
 export type BrokerLimits = {
-  /** A reader that takes nothing for so long is cut off. The kernel takes more in steps, as its buffer empties: 1.4 MB on a loopback. */
+  /** A reader that accepts nothing for this time is disconnected. The kernel accepts data in steps, as its buffer empties: 1.4 MB on a loopback. */
   readonly drainTimeoutMs: number
   /** From the beginning of the handshake to an accepted CONNECT. */
   readonly connectTimeoutMs: number
   /** The largest packet a node may send. A NodeStatus with its fifty largest images is about 20 KB. */
   readonly maxPacketBytes: number
-  /** The longest keep alive a node may ask for; it must ask for one. One and a half heartbeats of a lease of an hour. */
+  /** The longest keep alive; a node must set one. One and a half heartbeats of a lease of an hour. */
   readonly keepAliveSeconds: number
-  /** All connections, those that wait for their handshake among them. */
+  /** All connections, including those that wait for their handshake. */
   readonly maxConnections: number
-  /** Handshakes under way at a time. One takes about a millisecond of CPU, so 256 keep the event loop free for others. */
+  /** Handshakes in progress at a time. One takes about a millisecond of CPU, so 256 keep the event loop free for others. */
   readonly handshakes: number
   /** The same from one address (IPv6: one /64). */
   readonly handshakesPerAddress: number
-  /** Connections that are not yet a node's. */
+  /** Connections before an accepted CONNECT. */
   readonly pendingConnections: number
   /** The same from one address: a site of a thousand nodes may be behind one. */
   readonly pendingPerAddress: number

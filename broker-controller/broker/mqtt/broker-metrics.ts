@@ -1,11 +1,16 @@
-/** What the broker counts. */
+/** The metrics of the broker. */
 import { Counter, Gauge, type Registry } from 'prom-client'
 
-/** Registers the broker's metrics; the gauges are read when they are asked for. */
+export type BrokerMetrics = {
+  readonly refusals: Counter<'reason'>
+  readonly messages: Counter<'kind'>
+}
+
+/** Registers the broker's metrics; the gauges are read at each scrape. */
 export function brokerMetrics(
   registry: Registry,
   gauges: { readonly connections: () => number; readonly pending: () => number },
-) {
+): BrokerMetrics {
   const registers = [registry]
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({

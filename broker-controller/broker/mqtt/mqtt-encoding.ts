@@ -9,11 +9,11 @@ export type OutgoingPublish = {
   readonly messageId: number
 }
 
-/** 3.2.2.3; the last is ours, for a keep alive that is missing or too long: agents then ask for a usual one. */
+/** 3.2.2.3; the last is not in the standard, for a keep alive that is missing or too long: agents then request the usual one. */
 export const connackCode = { accepted: 0, badProtocolVersion: 1, notAuthorized: 5, keepAliveRefused: 6 } as const
 export type ConnackCode = (typeof connackCode)[keyof typeof connackCode]
 
-/** 3.2: never with a session present, for none is kept. */
+/** 3.2: never with a session present, because none is kept. */
 export function connackPacket(returnCode: number): Buffer {
   return Buffer.from([0x20, 2, 0, returnCode])
 }
@@ -64,7 +64,7 @@ function lengthBytes(length: number): number {
   return length < 128 ? 1 : length < 16_384 ? 2 : length < 2_097_152 ? 3 : 4
 }
 
-/** Gives where the body begins. */
+/** Returns the offset of the body. */
 function writeLength(packet: Buffer, length: number): number {
   let at = 1
   for (let rest = length; ; at++) {

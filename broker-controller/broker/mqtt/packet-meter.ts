@@ -1,8 +1,8 @@
-/** How large is the MQTT packet that is arriving? Told by its header, before the rest of it is waited for. */
+/** The size of the arriving MQTT packet, from its header, before the rest of it is received. */
 
 /**
- * Takes what arrives, in pieces of any length. How many bytes of this piece belong to packets that end in it; undefined
- * once a packet is announced that is larger than allowed.
+ * Takes pieces of any length in. The result is the number of bytes of this piece that belong to packets which end in it;
+ * undefined: a packet is larger than allowed.
  */
 export type PacketMeter = (piece: Uint8Array) => number | undefined
 

@@ -1,4 +1,4 @@
-/** What a client's certificate says, read once for each connection. TLS has verified it. */
+/** The identity in a client's certificate, read once for each connection. TLS has verified it. */
 import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { identityOfSubject, nodeOf } from '../../../api/identity.ts'
@@ -7,15 +7,15 @@ import type { Peer } from '../broker.ts'
 
 /** The authorities that the fleet trusts now. */
 export type FleetAuthorities = {
-  /** The hash of the only one; undefined where there are several. */
+  /** The hash of the only authority; undefined: there are several. */
   readonly only: () => string | undefined
-  /** The hash of the one that signed this certificate, whose signature TLS has verified; undefined: none of them. */
+  /** The hash of the authority that signed this certificate, which TLS has verified; undefined: none of them. */
   readonly of: (certificate: X509Certificate) => string | undefined
 }
 
 export type PeerCertificate = {
   readonly user: string | undefined
-  /** The node it names. */
+  /** The node that it identifies; undefined: its subject is not a node's. */
   readonly node: string | undefined
   readonly notBeforeMs: number
   readonly peer: Peer
@@ -23,7 +23,7 @@ export type PeerCertificate = {
 
 /**
  * Reads it with `getPeerCertificate`: the first `getPeerX509Certificate` of a connection takes three times as long (147 and 53 µs).
- * So the authority is looked up in the certificate only where more than one is trusted.
+ * So the authority is read from the certificate only if more than one is trusted.
  */
 export function readPeerCertificate(socket: TLSSocket, authorities: FleetAuthorities | undefined): PeerCertificate {
   const address = addressOf(socket)
@@ -41,7 +41,7 @@ export function readPeerCertificate(socket: TLSSocket, authorities: FleetAuthori
   }
 }
 
-/** The hash of the authority that signed the certificate of this connection. TLS verified it with those that are trusted now. */
+/** The hash of the authority that signed the certificate of this connection. TLS verified it with the authorities that are trusted now. */
 function authorityOf(socket: TLSSocket, authorities: FleetAuthorities | undefined): string | undefined {
   const only = authorities?.only()
   if (only !== undefined) return only
@@ -49,7 +49,7 @@ function authorityOf(socket: TLSSocket, authorities: FleetAuthorities | undefine
   return certificate && authorities?.of(certificate)
 }
 
-/** IPv4 without the prefix that a listener for both kinds of addresses puts before it. */
+/** The address of the client; IPv4 without the prefix `::ffff:` of a dual-stack listener. */
 export function addressOf({ remoteAddress }: { readonly remoteAddress?: string | undefined }): string | undefined {
   return remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '')
 }

@@ -1,16 +1,16 @@
 /**
- * Connections that are not yet a node's: which of them may begin their handshake? A handshake costs about 75 kB of memory
- * and a millisecond of CPU, so few are under way at a time; the others wait as plain sockets, and addresses take turns.
+ * Connections before an accepted CONNECT: which of them may begin their handshake? A handshake costs about 75 kB of memory
+ * and a millisecond of CPU, so few run at a time; the others wait as plain sockets, and addresses take turns.
  */
 
 export type PendingLimits = {
-  /** Handshakes under way, each until its CONNECT is accepted. */
+  /** Handshakes in progress, each until its CONNECT is accepted. */
   readonly handshakes: number
   readonly handshakesPerAddress: number
-  /** Connections that wait or are under way. */
+  /** Connections that wait or are in their handshake. */
   readonly pending: number
   readonly pendingPerAddress: number
-  /** How long one may wait for its turn. */
+  /** How long a connection may wait for its turn. */
   readonly waitMs: number
   /** From the beginning of the handshake to an accepted CONNECT. */
   readonly handshakeMs: number
@@ -19,9 +19,9 @@ export type PendingLimits = {
 export interface PendingConnections<T> {
   /** False: there are too many, close it. `start` may be called before this returns. */
   add(connection: T, address: string, nowMs: number): boolean
-  /** It is a node's now, or it is closed. */
+  /** Its CONNECT was accepted, or it is closed. */
   remove(connection: T, nowMs: number): void
-  /** Those that waited or shook hands for too long, to be closed. */
+  /** The connections that waited or were in their handshake for too long, to be closed. */
   overdue(nowMs: number): readonly T[]
   readonly size: number
 }

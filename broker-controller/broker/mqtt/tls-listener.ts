@@ -1,4 +1,4 @@
-/** The port: TCP connections wait their turn, then shake hands, and those with a good certificate are handed on. */
+/** The port: TCP connections wait for their turn, then for their handshake; those with a valid certificate are passed on. */
 import { constants } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
@@ -17,22 +17,22 @@ export type TlsListenerNeeds = {
   readonly clock: Clock
   readonly log: LimitedLog
   readonly refused: (reason: 'Handshake' | 'HandshakeTimeout' | 'TooManyConnections') => void
-  /** `settled` is to be called once the connection is a node's; until then its time runs. */
-  readonly onSecure: (socket: TLSSocket, settled: () => void) => void
+  /** Call `accepted` when the CONNECT of the connection has been accepted; until then its time limit applies. */
+  readonly onSecure: (socket: TLSSocket, accepted: () => void) => void
 }
 
 export interface TlsListener {
-  /** Opens the port (0: any) and gives its number. Rejects when it cannot be opened, with Node.js' own error. */
+  /** Opens the port (0: any) and returns its number. Rejects when it cannot be opened, with Node.js' own error. */
   listen(port: number, host: string | undefined): Promise<number>
-  /** For handshakes that begin from now on. Those under way are closed when they are done: other authorities verified them. */
+  /** For handshakes that begin from now on. Those in progress are closed at their end, because other authorities verified them. */
   renew(tls: BrokerTls): void
   /** Closes connections whose handshake or CONNECT is overdue. */
   checkTimes(): void
-  /** Connections that are not yet a node's. */
+  /** Connections before an accepted CONNECT. */
   readonly pending: number
-  /** Takes no further connection. */
+  /** Accepts no further connection. */
   close(): void
-  /** Closes the connections that are left. */
+  /** Closes the remaining connections. */
   destroy(): void
 }
 
@@ -129,18 +129,18 @@ export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsL
   }
 }
 
-/** Connections that the kernel keeps until they are accepted: a fleet that returns comes within seconds. */
+/** Connections that the kernel keeps until they are accepted: a fleet reconnects within seconds. */
 const backlog = 4096
 
 function secureContext({ ca, certificate, key }: BrokerTls) {
-  // A resumed session would not show its certificate again, and could stay beyond its end.
+  // A client that resumes a session does not send its certificate again, and could stay connected after it expires.
   const secureOptions = constants.SSL_OP_NO_TICKET
   return { ca, cert: certificate, key, minVersion: 'TLSv1.2', secureOptions } as const
 }
 
 type Ends = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
 
-/** A TLS socket does not give the socket below it, so it is found by the ends of the connection. */
+/** Node.js does not expose the socket below a TLS socket, so it is found by the addresses of the connection. */
 function connectionName({ remoteAddress, remotePort, localAddress, localPort }: Ends): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }

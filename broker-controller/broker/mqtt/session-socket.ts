@@ -1,0 +1,87 @@
+/** Reading from and writing to the socket of one session, with bounded memory. */
+import type { TLSSocket } from 'node:tls'
+import { type Packet, parser } from 'mqtt-packet'
+import { wholePackets } from './packet-meter.ts'
+
+/** Answers that wait because the client does not read. */
+const mostUnread = 4096
+
+export interface SessionWriter {
+  send(packet: Buffer): void
+  /** False: the connection was closed, because the client does not read, and the answers would fill the memory. */
+  answer(packet: Buffer, weight?: number): boolean
+}
+
+/** `close` is called with the reason if too many answers wait. */
+export function sessionWriter(socket: TLSSocket, close: (error: Error) => void): SessionWriter {
+  let unread = 0
+  const send = (packet: Buffer) => {
+    if (socket.writable) socket.write(packet)
+  }
+  return {
+    send,
+    answer(packet, weight = 1) {
+      unread = socket.writableNeedDrain ? unread + weight : 0
+      if (unread <= mostUnread) send(packet)
+      else close(new Error('It does not read the answers to what it sends'))
+      return unread <= mostUnread
+    },
+  }
+}
+
+export interface ReadingPause {
+  /** Nothing is read from the socket until all work that was given has resolved. */
+  until(work: Promise<void>): void
+  readonly isPaused: boolean
+}
+
+/** `resumed` is called when reading resumes. */
+export function readingPause(socket: TLSSocket, resumed: () => void): ReadingPause {
+  let pending = 0
+  return {
+    until(work) {
+      pending += 1
+      if (pending === 1) socket.pause()
+      void work.then(() => {
+        pending -= 1
+        if (pending > 0) return
+        resumed()
+        socket.resume()
+      })
+    },
+    get isPaused() {
+      return pending > 0
+    },
+  }
+}
+
+/** Passes on the packets that arrive. `failed`: with an error for what is not MQTT, with undefined for a packet that is too large. */
+export function readPackets(
+  socket: TLSSocket,
+  maxPacketBytes: number,
+  receive: (packet: Packet) => void,
+  failed: (error: Error | undefined) => void,
+): void {
+  const parse = parser()
+  const readPiece = wholePackets(maxPacketBytes, (packets) => void parse.parse(packets))
+  parse.on('packet', receive)
+  parse.on('error', failed)
+  socket.on('data', (piece: Buffer) => {
+    if (socket.destroyed) return
+    // The answers to these packets are sent in one TLS record, with one system call.
+    socket.cork()
+    const isWithinSize = readPiece(piece)
+    socket.uncork()
+    if (!isWithinSize) failed(undefined)
+  })
+}
+
+/** Closes the socket when everything has been sent; resolves when it is closed. */
+export function endSocket(socket: TLSSocket): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    if (socket.destroyed) resolve()
+    socket.once('close', () => resolve())
+  })
+  socket.end()
+  return closed
+}

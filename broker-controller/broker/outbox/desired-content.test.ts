@@ -1,0 +1,54 @@
+import { test } from 'tap'
+import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { type DesiredInputs, desiredContent, isOtherNode, isPublished } from './desired-content.ts'
+
+const pod = aPod({ name: 'web', uid: 'u1', nodeName: 'pi-1' })
+
+function inputs(over: Partial<DesiredInputs> = {}): DesiredInputs {
+  return {
+    node: aNode({ name: 'pi-1' }),
+    pods: [pod],
+    configMap: () => undefined,
+    secret: () => undefined,
+    acceptingStoreID: undefined,
+    earlier: undefined,
+    ...over,
+  }
+}
+
+function accepted(store: string) {
+  const node = aNode({ name: 'pi-1' })
+  return { ...node, metadata: { ...node.metadata, annotations: { 'bramble.dev/learnt-by': store } } }
+}
+
+test('while checkpoints are accepted, a node gets its pods after the store has its checkpoint', async (t) => {
+  const acceptingStoreID = 'store-2'
+  t.same(desiredContent('pi-1', inputs({ acceptingStoreID, node: undefined })), undefined, 'not registered')
+  t.same(desiredContent('pi-1', inputs({ acceptingStoreID }))?.data, { awaitsCheckpoint: true })
+  t.same(desiredContent('pi-1', inputs({ acceptingStoreID, node: accepted('store-1') }))?.pods.size, 0)
+  t.same(desiredContent('pi-1', inputs({ acceptingStoreID, node: accepted('store-2') }))?.pods.size, 1)
+  t.same(desiredContent('pi-1', inputs({ node: undefined }))?.pods.size, 1, 'none are accepted: at once')
+})
+
+test('a content is published once for each Node', async (t) => {
+  const content = desiredContent('pi-1', inputs())
+  if (content === undefined) return t.fail('no content')
+  const earlier = { ...content, nodeUID: 'n1', pausedUntilMs: 0 }
+  const again = desiredContent('pi-1', inputs({ earlier })) ?? content
+  t.equal(isPublished(again, 'n1', undefined), false)
+  t.equal(isPublished(again, 'n1', earlier), true)
+  t.equal(isPublished(again, undefined, earlier), true, 'the Node is deleted, the agent has the message')
+  t.equal(isPublished(again, 'n2', earlier), false, 'another Node of the name')
+  t.equal(isPublished({ ...again, data: { podCIDR: '10.42.1.0/24' } }, 'n1', earlier), false)
+  const less = desiredContent('pi-1', inputs({ earlier, pods: [] })) ?? content
+  t.equal(isPublished(less, 'n1', earlier), false)
+})
+
+test('a change of a Node matters if it is created, deleted, or gets addresses or its checkpoint', async (t) => {
+  const node = aNode({ name: 'pi-1' })
+  t.equal(isOtherNode(node, undefined), true)
+  t.equal(isOtherNode(undefined, node), true)
+  t.equal(isOtherNode({ ...node, status: { phase: 'Running' } }, node), false)
+  t.equal(isOtherNode({ ...node, spec: { podCIDR: '10.42.1.0/24' } }, node), true)
+  t.equal(isOtherNode(accepted('store-2'), node), true)
+})
