@@ -84,6 +84,14 @@ test('it is a program too', async (t) => {
   })
 })
 
+test('help, version and completion come from the table of commands', async (t) => {
+  const help = await type('issue', '--help')
+  t.match(help, { code: 0, stdout: /--days N +lifetime in days \(1 to 99999; default: a year; for a server five\)/ })
+  t.match(await type('help'), { code: 0, stdout: /^Usage: bramble-certs COMMAND.*\n {2}show +show subject/s })
+  t.match(await type('--version'), { code: 0, stdout: /^bramble-certs \d/ })
+  t.match(await type('completion', 'bash'), { code: 0, stdout: /complete -o default -F _bramble_certs bramble-certs/ })
+})
+
 test('a failure is reported with its cause', async (t) => {
   const folder = t.testdir({
     'empty.crt': '',
@@ -91,16 +99,23 @@ test('a failure is reported with its cause', async (t) => {
   })
   const to = ['--authority', join(folder, 'none'), '--out', join(folder, 'out')]
   for (const [argv, code, expected] of [
-    [[], 64, /A command is missing/],
-    [['frobnicate'], 64, /Unknown command: frobnicate/],
-    [['show'], 64, /The form is: bramble-certs show FILE\|FOLDER/],
+    [[], 64, /Missing argument: use show, hash, authority, issue, completion/],
+    [['frobnicate'], 64, /Unexpected "frobnicate"/],
+    [['show'], 64, /Missing argument: use FILE\|FOLDER.\nTry 'bramble-certs show --help'/],
+    [['show', 'a', 'b'], 64, /Unexpected "a b"/],
     [['show', '--colour', 'x'], 64, /--colour/],
-    [['issue', 'server', 'x'], 64, /Give --authority FOLDER and --out FOLDER/],
-    [['issue', 'king', ...to], 64, /server, admin or node/],
-    [['issue', 'server', ...to], 64, /Give the names/],
-    [['issue', 'node', 'No_good', ...to], 64, /Not a name that a node can have: "No_good"/],
-    [['issue', 'node', ...to], 64, /Not a name/],
-    [['issue', 'server', 'x', '--days', '0', ...to], 64, /--days must be/],
+    [['issue', 'server', 'x'], 64, /--authority FOLDER and --out FOLDER are required/],
+    [['issue', 'king', ...to], 64, /server NAME..., admin, node NAME/],
+    [['issue', 'server', ...to], 64, /Unexpected "server": use server NAME\.\.\./],
+    [['issue', 'node', 'No_good', ...to], 64, /Invalid node name "No_good"/],
+    [['issue', 'node', ...to], 64, /use node NAME/],
+    [['issue', 'node', 'pi-1', 'pi-2', ...to], 64, /Unexpected "node pi-1 pi-2"/],
+    [['issue', 'admin', 'anna', ...to], 64, /Unexpected "admin anna"/],
+    [
+      ['issue', 'server', 'x', '--days', '0', ...to],
+      64,
+      /Invalid value "0" for --days: use a whole number from 1 to 99999/,
+    ],
     [['issue', 'server', 'x', ...to], 1, /There is no authority in .*none: 'bramble-certs authority FOLDER' makes one/],
     [['show', join(folder, 'empty.crt')], 1, /There is no certificate in .*empty.crt/],
     [['show', join(folder, 'bad.crt')], 1, /A certificate in bad.crt cannot be read/],

@@ -4,11 +4,22 @@ import { realpathSync } from 'node:fs'
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { nodeIdentity, nodeNameOf } from '../api/identity.ts'
 import { certificatesIn } from '../api/text/pem.ts'
+import {
+  type Command,
+  type PrintText,
+  printText,
+  readArguments,
+  refuse,
+  type Values,
+} from '../daemon/process/command-line.ts'
+import { bashCompletion } from '../daemon/process/completion.ts'
+import { exitCode } from '../daemon/process/exit-code.ts'
+import { version } from '../daemon/process/version.ts'
 import { type Authority, dayMs, openAuthority } from './authority.ts'
 import { caHash } from './ca-hash.ts'
+import { certsCommands, certsProgram } from './command-table.ts'
 import { describeCertificate } from './describe.ts'
 import { createOnce, readIfThere, replaceWhole } from './files.ts'
 import { type Issued, issueAdmin, issueNode, issueServer } from './issue.ts'
@@ -20,65 +31,55 @@ export type CertsCommandNeeds = {
   readonly nowMs: () => number
 }
 
-/** What was typed cannot be done as it stands. */
-class UsageError extends Error {}
-const usageError = 64 // EX_USAGE of sysexits.h
-
 /** The exit code. Never rejects for what was typed or for what the files hold. */
 export async function certsCommand(argv: readonly string[], needs: CertsCommandNeeds): Promise<number> {
   try {
-    needs.stdout(await answer(argv, needs))
-    return 0
+    const result = await answer(argv, needs)
+    if (typeof result !== 'string') return printText(result, needs)
+    needs.stdout(result)
+    return exitCode.fine
   } catch (error) {
-    const mistyped = error instanceof UsageError
-    needs.stderr(`${storyOf(error)}\n${mistyped ? "Try 'bramble-certs --help'.\n" : ''}`)
-    return mistyped ? usageError : 1
+    needs.stderr(`${storyOf(error)}\n`)
+    return exitCode.failed
   }
 }
 
-async function answer(argv: readonly string[], needs: CertsCommandNeeds): Promise<string> {
-  const { values, positionals } = read(argv)
-  if (values.help) return help
-  const [verb, ...subjects] = positionals
-  switch (verb) {
+async function answer(argv: readonly string[], needs: CertsCommandNeeds): Promise<string | PrintText> {
+  const [first, ...rest] = argv
+  switch (first) {
     case 'show':
-      return show(only(subjects, 'show FILE|FOLDER'), needs.nowMs())
+      return withPath(certsCommands.show, rest, (path) => show(path, needs.nowMs()))
     case 'hash':
-      return hash(only(subjects, 'hash FILE|FOLDER'))
+      return withPath(certsCommands.hash, rest, hash)
     case 'authority':
-      return authority(only(subjects, 'authority FOLDER'), needs)
-    case 'issue':
-      return issueByHand(subjects, values, needs)
-    default:
-      throw new UsageError(
-        verb === undefined ? 'A command is missing: show, hash, authority or issue' : `Unknown command: ${verb}`,
-      )
+      return withPath(certsCommands.authority, rest, (folder) => authority(folder, needs))
+    case 'issue': {
+      const read = readArguments(certsCommands.issue, rest)
+      return read.want === 'act' ? issueByHand(read.form, read.args, read.values, needs) : read
+    }
+    case 'completion': {
+      const read = readArguments<Command['options'], Command['forms']>(certsCommands.completion, rest)
+      return read.want === 'act' ? bashCompletion(certsProgram) : read
+    }
+    default: {
+      const read = readArguments(certsProgram, first === 'help' ? ['--help'] : argv)
+      if (read.want !== 'act') return read
+      if (read.values.version) return `bramble-certs ${version}\n`
+      return refuse(certsProgram, `Missing argument: use ${Object.keys(certsCommands).join(', ')}`)
+    }
   }
 }
 
-function read(argv: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        authority: { type: 'string' },
-        out: { type: 'string' },
-        server: { type: 'string' },
-        days: { type: 'string' },
-        force: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    })
-  } catch (cause) {
-    throw new UsageError(storyOf(cause))
-  }
-}
-
-function only(subjects: readonly string[], form: string): string {
-  const [subject, ...more] = subjects
-  if (subject === undefined || more.length > 0) throw new UsageError(`The form is: bramble-certs ${form}`)
-  return subject
+async function withPath(
+  row: Command,
+  argv: readonly string[],
+  act: (path: string) => Promise<string>,
+): Promise<string | PrintText> {
+  const read = readArguments(row, argv)
+  if (read.want !== 'act') return read
+  const [path, ...more] = read.args
+  if (path === undefined || more.length > 0) return refuse(row, 'Missing argument: use one FILE or FOLDER')
+  return act(path)
 }
 
 async function show(path: string, nowMs: number): Promise<string> {
@@ -106,39 +107,36 @@ async function authority(folder: string, { nowMs, stderr }: CertsCommandNeeds): 
   return `${what} ${folder}\n${await show(join(folder, 'ca.crt'), nowMs())}`
 }
 
-type IssueOptions = ReturnType<typeof read>['values']
+type IssueForm = keyof typeof certsCommands.issue.forms
+type IssueOptions = Values<typeof certsCommands.issue.options>
 
 async function issueByHand(
-  [kind, ...names]: readonly string[],
+  form: IssueForm,
+  names: readonly string[],
   options: IssueOptions,
   { nowMs }: CertsCommandNeeds,
-): Promise<string> {
+): Promise<string | PrintText> {
   const { out, server, days, force } = options
-  if (out === undefined || options.authority === undefined)
-    throw new UsageError('Give --authority FOLDER and --out FOLDER')
-  const life = days === undefined ? {} : { lifeMs: lifeOf(days) }
-  const terms = { nowMs: nowMs(), ...life }
-  if (kind !== 'server' && kind !== 'admin' && kind !== 'node')
-    throw new UsageError('Issue what? server, admin or node')
-  if (kind === 'server' && names.length === 0) throw new UsageError('Give the names and addresses of the server')
-  if (kind === 'node' && nodeNameOf(nodeIdentity(names[0] ?? '').user) === undefined) {
-    throw new UsageError(`Not a name that a node can have: ${JSON.stringify(names[0] ?? '')}`)
+  if (out === undefined || options.authority === undefined) {
+    return refuse(certsCommands.issue, 'Missing option: --authority FOLDER and --out FOLDER are required')
   }
-  if ((kind === 'node' && names.length > 1) || (kind === 'admin' && names.length > 0)) {
-    throw new UsageError(`Not understood: ${names.slice(kind === 'node' ? 1 : 0).join(' ')}`)
+  const terms = { nowMs: nowMs(), ...(days === undefined ? {} : { lifeMs: days * dayMs }) }
+  const [name = ''] = names
+  if (form === 'node NAME' && nodeNameOf(nodeIdentity(name).user) === undefined) {
+    return refuse(certsCommands.issue, `Invalid node name ${JSON.stringify(name)}`)
   }
   if ((await readIfThere(join(options.authority, 'ca.crt'))) === undefined) {
     throw new Error(`There is no authority in ${options.authority}: 'bramble-certs authority FOLDER' makes one`)
   }
   const ca = await openAuthority(options.authority, terms.nowMs)
-  switch (kind) {
-    case 'server': {
+  switch (form) {
+    case 'server NAME...': {
       const issued = issueServer(ca, { names, ...terms })
       // A server shows its authority too: that is how a joining machine checks the hash.
       return place(out, 'server', { ...issued, certificate: issued.certificate + ca.certificate }, ca, force)
     }
-    case 'node':
-      return place(out, names[0] ?? '', issueNode(ca, { nodeName: names[0] ?? '', ...terms }), ca, force)
+    case 'node NAME':
+      return place(out, name, issueNode(ca, { nodeName: name, ...terms }), ca, force)
     case 'admin': {
       const issued = issueAdmin(ca, terms)
       const placed = await place(out, 'admin', issued, ca, force)
@@ -148,11 +146,6 @@ async function issueByHand(
       return `${placed}${path}\n`
     }
   }
-}
-
-function lifeOf(days: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(days)) throw new UsageError(`--days must be a whole number from 1 on, not ${days}`)
-  return Number(days) * dayMs
 }
 
 /** Writes the pair and the authority's certificate; the paths it wrote, a line each. */
@@ -204,26 +197,6 @@ function storyOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.cause === undefined ? error.message : `${error.message}: ${storyOf(error.cause)}`
 }
-
-const help = `Usage: bramble-certs show FILE|FOLDER
-       bramble-certs hash FILE|FOLDER
-       bramble-certs authority FOLDER
-       bramble-certs issue server NAME... --authority FOLDER --out FOLDER
-       bramble-certs issue admin [--server URL] --authority FOLDER --out FOLDER
-       bramble-certs issue node NAME --authority FOLDER --out FOLDER
-
-  show        subject, issuer, names, dates, days left and hash of every certificate found
-  hash        the hash of the authority, for --ca-hash of a joining machine
-  authority   opens the authority in the folder, or makes one there
-  issue       a certificate and its key: NAME.crt, NAME.key (0600) and ca.crt; with --server a kubeconfig too
-
-  --authority FOLDER   where ca.crt and ca.key are
-  --out FOLDER         where to write
-  --server URL         the API's address, for the kubeconfig
-  --days N             how long it is good for (a year; servers five)
-  --force              replace files that are there
-  --help               this text
-`
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   process.exitCode = await certsCommand(process.argv.slice(2), {

@@ -223,6 +223,7 @@ bramble_controller() {
   program bramble-controller 'control plane of a fleet'
   completion bramble-controller
   program bramble-certs 'shows and issues the certificates of a fleet'
+  completion bramble-certs
   install -m 644 systemd/bramble-controller.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"
   install -D -m 644 --target-directory="$documents/examples" systemd/examples/bramble-backup.service systemd/examples/bramble-backup.timer
