@@ -11,14 +11,16 @@ import { openAuthority } from '../certs/authority.ts'
 import { issueNode } from '../certs/issue.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
-import { readOptions } from '../daemon/process/options.ts'
+import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
 import type { Answer, LoadSettings, Order } from './fleet/load.ts'
 import { nodeName, podName, podUID } from './fleet/node.ts'
 import { type RunningServer, startServer } from './fleet/server.ts'
 
-const help = `Usage: node dist/bench/fleet.js [options]
-
-Starts a controller, connects a fleet to it over mutual TLS, one connection a node, each with a status of about 11 kB, and
+const whole = [1, 1_000_000] as const
+const row = {
+  name: 'node dist/bench/fleet.js',
+  about: 'what a connected fleet costs the controller',
+  text: `Starts a controller, connects a fleet to it over mutual TLS, one connection a node, each with a status of about 11 kB, and
 prints what that costs the controller. CPU and disk are those of the controller's process in /proc; the load runs in
 processes of its own. Certificates are made before anything is measured.
 
@@ -26,41 +28,44 @@ Nodes send heartbeats all the time, as agents do. A phase (connect, reconnect, r
 the CPU use of the controller no longer falls, for at most two minutes after the work. Then ten seconds with nothing but the
 usual heartbeats are measured. Two things are subtracted from the CPU time of a phase: after the work, the CPU use of those
 ten seconds; during the work, for each heartbeat that was sent, the CPU time of one among many others, which the heartbeat
-phase measures. The CPU time without any subtraction is printed, too.
-
-  --nodes N          how many nodes (1000)
-  --pods N           pods of each (3)
-  --heartbeats S     for so many seconds each node sends further heartbeats (20)
-  --beat-every S     one of them in so many seconds (10); each node sends one every 10 s all the time
-  --processes N      processes of the load (1 for each 5000 nodes)
-  --at-once N        nodes that connect at a time, in each process (64)
-  --one-address      all nodes connect from one address, as behind one router
-  --controller FILE  main.js of another build, to compare with
-  --node-option OPT  an option of Node.js or V8 for the controller, as --max-semi-space-size=4; can be given several times
-  --cpu-prof DIR     write profiles of the controller there (each phase that ends with SIGTERM)
-`
-const read = readOptions(process.argv.slice(2), {
+phase measures. The CPU time without any subtraction is printed, too.`,
+  forms: { '': '' },
   options: {
-    nodes: { type: 'string', default: '1000' },
-    pods: { type: 'string', default: '3' },
-    heartbeats: { type: 'string', default: '20' },
-    'beat-every': { type: 'string', default: '10' },
-    processes: { type: 'string' },
-    'at-once': { type: 'string', default: '64' },
-    'one-address': { type: 'boolean', default: false },
-    controller: { type: 'string' },
-    'node-option': { type: 'string', multiple: true, default: [] },
-    'cpu-prof': { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
+    nodes: { value: 'N', help: 'number of nodes', range: whole, default: '1000' },
+    pods: { value: 'N', help: 'pods of each', range: [0, 1000], default: '3' },
+    heartbeats: {
+      value: 'S',
+      help: 'seconds for which each node sends further heartbeats',
+      range: whole,
+      default: '20',
+    },
+    'beat-every': {
+      value: 'S',
+      help: 'interval of these in seconds; each node also sends one every 10 s all the time',
+      range: whole,
+      default: '10',
+    },
+    processes: { value: 'N', help: 'processes of the load', range: [1, 64], defaultText: '1 for each 5000 nodes' },
+    'at-once': { value: 'N', help: 'nodes that connect at a time, in each process', range: whole, default: '64' },
+    'one-address': { help: 'connect all nodes from one address, as behind one router' },
+    controller: { value: 'FILE', help: 'main.js of another build, to compare with' },
+    'node-option': {
+      value: 'OPTION',
+      help: 'option of Node.js or V8 for the controller, as --max-semi-space-size=4',
+      repeated: true,
+    },
+    'cpu-prof': { value: 'DIR', help: 'write a profile of the controller there for each phase that ends with SIGTERM' },
   },
-})
-if (!read.ok || read.value.values.help) {
-  console.log(read.ok ? help : `${read.why}\n\n${help}`)
-  process.exit(read.ok ? 0 : 2)
+} as const satisfies Command
+
+const read = readArguments(row, process.argv.slice(2))
+if (read.want !== 'act') {
+  const status = printText(read, { stdout: (text) => console.log(text), stderr: (text) => console.error(text) })
+  process.exit(status)
 }
-const { values } = read.value
-const [nodes, pods] = [Number(values.nodes), Number(values.pods)]
-const processes = Number(values.processes ?? Math.ceil(nodes / 5000))
+const { values } = read
+const { nodes, pods } = values
+const processes = values.processes ?? Math.ceil(nodes / 5000)
 const folder = await mkdtemp(join(tmpdir(), 'bramble-fleet-'))
 const dataDir = join(folder, 'data')
 const config = join(folder, 'config.yaml')
@@ -95,7 +100,7 @@ async function measure(): Promise<void> {
   await startLoads({ certificates, ca: (await authority()).trusted, port: ports.mqtt })
 
   const first = await phase(server, { order: 'connect' })
-  const beats = await cost(server, () => ordered({ order: 'beat', seconds: Number(values.heartbeats) }))
+  const beats = await cost(server, () => ordered({ order: 'beat', seconds: values.heartbeats }))
   const { quiet } = first
   const perSecond = { cpuMs: quiet.cpuMs / quiet.seconds, beats: quiet.beats / quiet.seconds }
   const further = beats.beats - perSecond.beats * beats.seconds
@@ -221,7 +226,7 @@ async function startLoads(with_: Pick<LoadSettings, 'certificates' | 'ca' | 'por
     loads.push(load)
     const [first, end] = [Math.floor((nodes * i) / processes), Math.floor((nodes * (i + 1)) / processes)]
     const oneAddress = values['one-address']
-    const [atOnce, beatMs] = [Number(values['at-once']), Number(values['beat-every']) * 1000]
+    const [atOnce, beatMs] = [values['at-once'], values['beat-every'] * 1000]
     const settings = { ...with_, first, count: end - first, pods, oneAddress, atOnce, beatMs }
     await orderedOf(load, { order: 'settings', settings })
   }
