@@ -27,3 +27,9 @@ test('the message of any thrown value', async (t) => {
   t.equal(messageOf('a text'), 'a text')
   t.equal(messageOf(undefined), 'undefined')
 })
+
+test('a cycle of causes ends the search for a denial', async (t) => {
+  const error = new Error('refers to itself')
+  error.cause = error
+  t.equal(isDenied(error), false)
+})

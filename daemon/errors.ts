@@ -13,8 +13,18 @@ export function isMissing(error: unknown): boolean {
 
 /** The kernel denied access to this user, in the error or in one of its causes. */
 export function isDenied(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return ['EACCES', 'EPERM'].includes(codeOf(error)) || isDenied(error.cause)
+  return withCauses(error).some((one) => ['EACCES', 'EPERM'].includes(codeOf(one)))
+}
+
+/** The value and its causes, the outermost first. Causes that form a cycle are listed once. */
+export function withCauses(error: unknown): readonly unknown[] {
+  const found = new Set<unknown>()
+  for (let one = error; !found.has(one); ) {
+    found.add(one)
+    if (!(one instanceof Error) || one.cause === undefined) break
+    one = one.cause
+  }
+  return [...found]
 }
 
 /** Its own message, without its causes: see `storyOf` in `log.ts` for those. */

@@ -56,3 +56,12 @@ test('an error of our own making keeps its stack', async (t) => {
   t.match(storyOf(new TypeError('x is not a function')), /x is not a function\n\s+at /)
   t.equal(storyOf('text'), 'text')
 })
+
+test('causes that form a cycle are written once', async (t) => {
+  const inner = new Error('inner')
+  const outer = new Error('outer', { cause: inner })
+  inner.cause = outer
+  t.equal(storyOf(outer), 'outer: inner')
+  outer.cause = outer
+  t.equal(storyOf(outer), 'outer')
+})

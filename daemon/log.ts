@@ -3,6 +3,7 @@
  * systemd's journal, which adds the time itself and takes the priority in the form of sd-daemon(3).
  */
 import { inspect } from 'node:util'
+import { withCauses } from './errors.ts'
 
 export type Facts = { readonly [name: string]: unknown }
 
@@ -77,12 +78,15 @@ function withStories(facts: Facts): Facts {
   )
 }
 
-/** `Cannot stop container x: connect ECONNREFUSED`. */
+/** `Cannot stop container x: connect ECONNREFUSED`. Causes that form a cycle are written once. */
 export function storyOf(error: unknown): string {
+  return withCauses(error).map(ownStory).join(': ')
+}
+
+function ownStory(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const ours = error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError
-  const own = ours ? (error.stack ?? error.message) : error.message || error.name
-  return error.cause === undefined ? own : `${own}: ${storyOf(error.cause)}`
+  return ours ? (error.stack ?? error.message) : error.message || error.name
 }
 
 function readable(line: string): string {
