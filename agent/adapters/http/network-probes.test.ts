@@ -21,6 +21,19 @@ test('a TCP probe asks for a connection and nothing more', async (t) => {
   })
 })
 
+test('a probe that is cancelled before it starts opens no connection', async (t) => {
+  const server = createTcpServer()
+  let connections = 0
+  server.on('connection', () => void connections++)
+  const port = await opened(t, server)
+  const at = { host: '127.0.0.1', port }
+  const cancelled = { result: 'unknown', message: 'The probe was cancelled' }
+  t.same(await ask({ kind: 'tcp', ...at }, 1000, AbortSignal.abort()), cancelled)
+  t.same(await ask({ kind: 'grpc', ...at, service: '' }, 1000, AbortSignal.abort()), cancelled)
+  await ask({ kind: 'tcp', ...at }, 1000, never)
+  t.equal(connections, 1, 'only that of the last probe')
+})
+
 test('an HTTP probe sends its user agent and its own headers, and takes 200 to 399 for well', async (t) => {
   const seen: unknown[] = []
   const server = createServer((request, response) => {

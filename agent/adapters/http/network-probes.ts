@@ -21,9 +21,10 @@ export function networkProbes(): NetworkProbes {
   return {
     async ask(target, timeoutMs, stop) {
       try {
+        stop.throwIfAborted()
         return await withDeadline(timeoutMs, stop, (signal) => attempt(target, signal))
       } catch (error) {
-        if (stop.aborted) return { result: 'unknown', message: 'It was called off' }
+        if (stop.aborted) return { result: 'unknown', message: 'The probe was cancelled' }
         const why = error instanceof TooLate ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
         return { result: 'failure', message: `${nameOf(target)}: ${why}` }
       }
@@ -183,6 +184,7 @@ async function askGrpc(target: Grpc, signal: AbortSignal): Promise<ProbeAnswer> 
   const { host, port, service } = target
   // Loaded here: few pods are asked so, and a running agent has no other use for it.
   const { connect: http2Connect } = await import('node:http2')
+  signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
     const stop = () => session.destroy(new Error('aborted'))
