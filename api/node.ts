@@ -1,5 +1,5 @@
 /** core/v1 Node. */
-import { ObjectMetaSchema, ObjectReferenceSchema } from './meta.ts'
+import { ObjectMetaSchema } from './meta.ts'
 import {
   bool,
   type Described,
@@ -11,6 +11,7 @@ import {
   object,
   oneOf,
   optional,
+  pointer,
   quantity,
   setOf,
   text,
@@ -26,48 +27,70 @@ export const TaintSchema = object({
 export type Taint = Described<typeof TaintSchema>
 
 const NodeConditionSchema = object({
-  type: text,
-  status: oneOf('True', 'False', 'Unknown'),
-  lastHeartbeatTime: optional(time),
-  lastTransitionTime: optional(time),
-  reason: optional(text),
-  message: optional(text),
+  type: field(1, text),
+  status: field(2, oneOf('True', 'False', 'Unknown')),
+  lastHeartbeatTime: field(3, optional(time)),
+  lastTransitionTime: field(4, optional(time)),
+  reason: field(5, optional(text)),
+  message: field(6, optional(text)),
 })
 export type NodeCondition = Described<typeof NodeConditionSchema>
 
 const NodeAddressSchema = object({
-  type: oneOf('InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS'),
-  address: text,
+  type: field(1, oneOf('InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS')),
+  address: field(2, text),
 })
 export type NodeAddress = Described<typeof NodeAddressSchema>
 
+/** All texts as pointers: Go sends unknown ones as empty texts, and they are required. */
 const NodeSystemInfoSchema = object({
-  machineID: text,
-  systemUUID: text,
-  bootID: text,
-  kernelVersion: text,
-  osImage: text,
-  containerRuntimeVersion: text,
-  kubeletVersion: text,
-  kubeProxyVersion: optional(text),
-  operatingSystem: text,
-  architecture: text,
+  machineID: pointer(1, text),
+  systemUUID: pointer(2, text),
+  bootID: pointer(3, text),
+  kernelVersion: pointer(4, text),
+  osImage: pointer(5, text),
+  containerRuntimeVersion: pointer(6, text),
+  kubeletVersion: pointer(7, text),
+  kubeProxyVersion: pointer(8, optional(text)),
+  operatingSystem: pointer(9, text),
+  architecture: pointer(10, text),
 })
 export type NodeSystemInfo = Described<typeof NodeSystemInfoSchema>
 
 export const NodeStatusSchema = object({
-  capacity: optional(mapOf(quantity)),
-  allocatable: optional(mapOf(quantity)),
-  phase: optional(text),
-  conditions: optional(listBy('type', NodeConditionSchema)),
-  addresses: optional(listBy('type', NodeAddressSchema)),
-  daemonEndpoints: optional(object({ kubeletEndpoint: optional(object({ Port: integer })) })),
-  nodeInfo: optional(NodeSystemInfoSchema),
-  images: optional(list(object({ names: optional(list(text)), sizeBytes: optional(integer) }))),
-  volumesInUse: optional(list(text)),
-  volumesAttached: optional(list(object({ name: text, devicePath: text }))),
+  capacity: field(1, optional(mapOf(quantity))),
+  allocatable: field(2, optional(mapOf(quantity))),
+  phase: field(3, optional(text)),
+  conditions: field(4, optional(listBy('type', NodeConditionSchema))),
+  addresses: field(5, optional(listBy('type', NodeAddressSchema))),
+  daemonEndpoints: field(
+    6,
+    optional(object({ kubeletEndpoint: field(1, optional(object({ Port: pointer(1, integer) }))) })),
+  ),
+  nodeInfo: field(7, optional(NodeSystemInfoSchema)),
+  images: field(
+    8,
+    optional(list(object({ names: field(1, optional(list(text))), sizeBytes: field(2, optional(integer)) }))),
+  ),
+  volumesInUse: field(9, optional(list(text))),
+  volumesAttached: field(10, optional(list(object({ name: pointer(1, text), devicePath: pointer(2, text) })))),
 })
 export type NodeStatus = Described<typeof NodeStatusSchema>
+
+const NodeConfigSourceSchema = object({
+  configMap: field(
+    2,
+    optional(
+      object({
+        namespace: field(1, optional(text)),
+        name: field(2, optional(text)),
+        uid: field(3, optional(text)),
+        resourceVersion: field(4, optional(text)),
+        kubeletConfigKey: field(5, optional(text)),
+      }),
+    ),
+  ),
+})
 
 const NodeSpecSchema = object({
   podCIDR: field(1, optional(text)),
@@ -76,7 +99,8 @@ const NodeSpecSchema = object({
   unschedulable: field(4, optional(bool)),
   taints: field(5, optional(list(TaintSchema))),
   externalID: field(2, optional(text)),
-  configSource: optional(object({ configMap: optional(ObjectReferenceSchema) })),
+  // Without effect since Kubernetes 1.24, but kept.
+  configSource: field(6, optional(NodeConfigSourceSchema)),
 })
 export type NodeSpec = Described<typeof NodeSpecSchema>
 
@@ -85,7 +109,7 @@ export const NodeSchema = object({
   kind: oneOf('Node'),
   metadata: field(1, ObjectMetaSchema),
   spec: field(2, optional(NodeSpecSchema)),
-  status: optional(NodeStatusSchema),
+  status: field(3, optional(NodeStatusSchema)),
 })
 export type Node = Described<typeof NodeSchema>
 

@@ -270,7 +270,7 @@ const VolumeSchema = object({
                     }),
                   ),
                 ),
-                clusterTrustBundle: field(5, optional(anything)),
+                clusterTrustBundle: pointer(5, optional(anything)),
               }),
             ),
           ),

@@ -85,6 +85,40 @@ test('maps, bytes, times, quantities and what stands inside others come as in JS
   })
 })
 
+test('a trust bundle of a volume is decoded, so that it is refused, and the configSource and status of a node are kept', async (t) => {
+  const bundle = message(field(5, message(field(4, 'ca.pem'))))
+  for (const source of [bundle, message(field(5, ''))]) {
+    const volume = message(field(1, 'v'), field(2, field(26, message(field(1, source)))))
+    t.match(read('v1', 'Pod', message(field(2, message(field(1, volume)))))['spec'], {
+      volumes: [{ name: 'v', projected: { sources: [{ clusterTrustBundle: String }] } }],
+    })
+  }
+  const configMap = message(field(1, 'default'), field(2, 'settings'), field(5, 'kubelet'))
+  const node = message(
+    field(1, field(1, 'pi-1')),
+    field(2, message(field(1, '10.0.0.0/24'), field(6, field(2, configMap)))),
+  )
+  t.same(read('v1', 'Node', node)['spec'], {
+    podCIDR: '10.0.0.0/24',
+    configSource: { configMap: { namespace: 'default', name: 'settings', kubeletConfigKey: 'kubelet' } },
+  })
+  const ready = message(field(1, 'Ready'), field(2, 'True'), field(3, field(1, 1767225600)), field(4, ''), field(5, ''))
+  const status = message(
+    ...[field(1, message(field(1, 'cpu'), field(2, field(1, '4')))), field(4, ready), field(6, field(1, field(1, 0)))],
+    ...[field(7, message(...Array.from({ length: 10 }, (_, i) => field(i + 1, i === 9 ? 'arm64' : ''))))],
+    ...[field(8, message(field(1, 'image:1'), field(1, 'image:2'), field(2, 5)))],
+  )
+  const nodeInfo = { machineID: '', systemUUID: '', bootID: '', kernelVersion: '', osImage: '', architecture: 'arm64' }
+  const versions = { containerRuntimeVersion: '', kubeletVersion: '', kubeProxyVersion: '', operatingSystem: '' }
+  t.same(read('v1', 'Node', field(3, status))['status'], {
+    capacity: { cpu: '4' },
+    conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' }],
+    daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
+    nodeInfo: { ...nodeInfo, ...versions },
+    images: [{ names: ['image:1', 'image:2'], sizeBytes: 5 }],
+  })
+})
+
 test('any bytes are decoded or rejected with a ProtobufError', async (t) => {
   const whole = envelope('v1', 'ConfigMap', message(field(1, field(1, 'settings')), field(2, entry('a', '1'))))
   for (let length = 0; length < whole.length; length++) {
