@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
+import { frozenCopy } from './frozen-copy.ts'
 import { sharedTexts } from './shared-texts.ts'
 
 setFlagsFromString('--expose-gc')
@@ -25,6 +26,14 @@ test('equal texts are held once', async (t) => {
   const shared = heapOf(5_000, sharedTexts())
   t.ok(each > 2_000_000, `${each} bytes when each is held`)
   t.ok(shared < each / 10, `${shared} bytes when they are shared`)
+})
+
+test('texts of stored objects are shared, those of secrets are not', async (t) => {
+  const kept = (kind: string) => (text: string) => frozenCopy({ kind, data: { text } }).data.text
+  const ofMaps = heapOf(5_000, kept('ConfigMap'))
+  const ofSecrets = heapOf(5_000, kept('Secret'))
+  t.ok(ofSecrets > 2_000_000, `${ofSecrets} bytes of secrets`)
+  t.ok(ofMaps < ofSecrets / 5, `${ofMaps} bytes of config maps`)
 })
 
 test('a text comes back as it was given, also when it is not remembered', async (t) => {
