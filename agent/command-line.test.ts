@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { readAgentCommandLine } from './command-line.ts'
 
-test('run is what an agent does when nothing else is said', async (t) => {
+test('run is the default command', async (t) => {
   const plain = readAgentCommandLine([])
   t.match(plain, {
     want: 'run',

@@ -1,4 +1,4 @@
-/** What was typed after `bramble-agent` → what to do. */
+/** The command line of `bramble-agent` → what to do. */
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { type Command, type PrintText, readArguments, type Values } from '../daemon/process/command-line.ts'
 import { bashCompletion } from '../daemon/process/completion.ts'
@@ -15,7 +15,7 @@ export type RunRequest = {
   readonly root: string
   readonly logFormat: LogFormat | undefined
   readonly logLevel: LogLevel
-  /** Only look whether everything needed to run is there. */
+  /** Only check configuration and identity. */
   readonly check: boolean
 }
 
@@ -24,7 +24,7 @@ export type AgentCommandLine =
   | { readonly want: 'join' | 'doctor'; readonly argv: readonly string[] }
   | PrintText
 
-/** `argv`: what follows the program's name. */
+/** `argv`: without the program's name. */
 export function readAgentCommandLine(argv: readonly string[]): AgentCommandLine {
   const [first, ...rest] = argv
   switch (first) {

@@ -65,7 +65,7 @@ test('reservations are read as quantities, also bare numbers', async (t) => {
   })
 })
 
-test('a typo is told, not ignored', async (t) => {
+test('a typo is reported, not ignored', async (t) => {
   t.match(problemsOf('evictionHrad: {}'), [/evictionHrad: Unknown field/])
 })
 
@@ -79,13 +79,13 @@ test('pulls are one after the other, a few at once, or as many as there are', as
   ])
 })
 
-test('marks of image collection that contradict each other are told', async (t) => {
+test('thresholds of image collection that contradict each other are rejected', async (t) => {
   t.match(problemsOf('imageGCHighThresholdPercent: 70'), [/imageGCLowThresholdPercent: 80 must be below/])
   t.match(problemsOf('imageMaximumGCAge: 1m'), [/imageMaximumGCAge: must be longer than imageMinimumGCAge/])
   t.equal(read('imageMaximumGCAge: 24h\nmaximumDeadContainers: 5').garbage.images.maxAgeMs, 86_400_000)
 })
 
-test('all mistakes are told at once, each with its place', async (t) => {
+test('all mistakes are reported at once, each with its place', async (t) => {
   const problems = problemsOf(
     [
       'nodeStatusUpdateFrequency: often',

@@ -1,4 +1,4 @@
-/** AgentConfiguration: the kubelet's names and defaults, decoded once, every problem told at once. */
+/** AgentConfiguration: the kubelet's names and defaults, decoded once, with all problems in one error. */
 import { isIP } from 'node:net'
 import { labelKeyProblem, labelValueProblem } from '../api/names.ts'
 import { isReservedNodeLabel } from '../api/node/node-labels.ts'
@@ -94,7 +94,7 @@ export type AgentConfiguration = EvictionThresholds & {
   /** 0: any that is free. */
   readonly healthzPort: number
   readonly healthzBindAddress: string
-  /** undefined: as the hardware says. */
+  /** undefined: as detected from the hardware. */
   readonly highTemperatureCelsius: number | undefined
   /** Through systemd, when it does not answer. */
   readonly restartDocker: boolean

@@ -18,7 +18,7 @@ type Agent = {
   readonly output: () => string
   readonly lines: () => readonly Line[]
   readonly exitCode: Promise<number | null>
-  said(message: string): Line | undefined
+  logged(message: string): Line | undefined
 }
 
 function bramble(t: Test, ...args: readonly string[]): Agent {
@@ -44,11 +44,11 @@ function bramble(t: Test, ...args: readonly string[]): Agent {
     output: () => output,
     lines,
     exitCode,
-    said: (message) => lines().find((line) => line.message === message),
+    logged: (message) => lines().find((line) => line.message === message),
   }
 }
 
-/** A machine that joined a fleet whose controller is nowhere. */
+/** A machine that joined a fleet whose controller is unreachable. */
 async function joined(
   t: Test,
   mqttUrl = 'mqtts://127.0.0.1:1',
@@ -74,22 +74,22 @@ const running = (directory: string) => [
   '--log-format=json',
 ]
 
-test('a disk that does not give what is on it is tried again', async (t) => {
+test('after a read error of the disk the agent exits for a restart', async (t) => {
   const directory = t.testdir({})
   // Reading the first page of a program's memory is an I/O error.
   symlinkSync('/proc/self/mem', join(directory, 'identity.json'))
   const agent = bramble(t, 'run', '--data-dir', directory, '--log-format=json')
   t.equal(await agent.exitCode, 1)
-  t.match(agent.said('Agent not started'), { error: /Cannot read .*identity\.json: EIO/, remedy: /dmesg/ })
+  t.match(agent.logged('Agent not started'), { error: /Cannot read .*identity\.json: EIO/, remedy: /dmesg/ })
 })
 
-test('a machine that has not joined is told how, and systemd is told not to try again', async (t) => {
+test('on a machine that has not joined, the agent prints how, and exits so that systemd does not restart it', async (t) => {
   const agent = bramble(t, '--data-dir', t.testdir({}))
   t.equal(await agent.exitCode, 78)
   t.match(agent.output(), /has not joined a fleet.*token create --print-join-command/s)
 })
 
-test('everything wrong with a configuration is told before anything starts', async (t) => {
+test('all mistakes of a configuration are printed before anything starts', async (t) => {
   const directory = await joined(t)
   const config = join(directory, 'agent.yaml')
   writeFileSync(config, 'apiVersion: bramble.dev/v1alpha1\nkind: AgentConfiguration\nmaxPods: -1\nnodeIP: here\n')
@@ -103,25 +103,25 @@ test('everything wrong with a configuration is told before anything starts', asy
   )
   const checked = bramble(t, ...running(directory), '--check')
   t.equal(await checked.exitCode, 0)
-  t.match(checked.output(), /run as node pi-1/)
+  t.match(checked.output(), /node pi-1 are valid/)
   t.notOk(readdirSync(directory).includes('agent.lock'), 'checking leaves nothing behind')
 })
 
-test('an agent starts without controller, network and Docker, is asked how it is, and ends in order', async (t) => {
+test('an agent starts without controller, network and Docker, answers on its endpoint, and stops in order', async (t) => {
   const directory = await joined(t)
   const agent = bramble(t, ...running(directory))
-  const opened = await until('the local endpoint', () => agent.said('Local endpoint open'))
-  await until('it told of all three', () =>
+  const opened = await until('the local endpoint', () => agent.logged('Local endpoint open'))
+  await until('it logged all three', () =>
     [
-      agent.said('Cannot connect to the control plane, trying until it works'),
-      agent.said('Cannot register the node yet, trying until it works'),
-      agent.said('Container engine does not answer; is Docker running? Trying again until it does'),
+      agent.logged('Cannot connect to the control plane, trying until it works'),
+      agent.logged('Cannot register the node yet, trying until it works'),
+      agent.logged('Container engine does not answer; is Docker running? Trying again until it does'),
     ].every((line) => line !== undefined),
   )
   t.equal(await textAt(`${opened['url']}/healthz`), 'ok\n')
   t.match(await textAt(`${opened['url']}/pods`), /--unix-socket/)
   const socket = await until('the local socket, or why there is none', () =>
-    [agent.said('Local socket open'), agent.said('The local socket cannot be opened, going on without it')].find(
+    [agent.logged('Local socket open'), agent.logged('The local socket cannot be opened, going on without it')].find(
       Boolean,
     ),
   )
@@ -129,11 +129,11 @@ test('an agent starts without controller, network and Docker, is asked how it is
 
   const second = bramble(t, ...running(directory))
   t.equal(await second.exitCode, 1)
-  t.match(second.said('Agent ended'), { error: new RegExp(`process ${agent.child.pid}`), remedy: /--data-dir/ })
+  t.match(second.logged('Agent ended'), { error: new RegExp(`process ${agent.child.pid}`), remedy: /--data-dir/ })
 
   agent.child.kill('SIGTERM')
   t.equal(await agent.exitCode, 0)
-  t.ok(agent.said('Agent stopped'))
+  t.ok(agent.logged('Agent stopped'))
   t.notMatch(agent.output(), /Warning/)
   t.same(
     readdirSync(directory).toSorted(),
@@ -172,8 +172,8 @@ test('an agent posts its status, beats, and is neither writing nor starting prog
   const config = join(directory, 'agent.yaml')
   writeFileSync(config, 'apiVersion: bramble.dev/v1alpha1\nkind: AgentConfiguration\nnodeLeaseDurationSeconds: 4\n')
   const agent = bramble(t, ...running(directory), '--config', config)
-  await until('the status was posted', () => agent.said('Node status posted'))
-  t.match(agent.said('Node status posted'), { node: 'pi-1', ready: false })
+  await until('the status is posted', () => agent.logged('Node status posted'))
+  t.match(agent.logged('Node status posted'), { node: 'pi-1', ready: false })
   const status = JSON.parse(await until('the status', () => bodies.get('status')))
   t.match(status.nodeInfo, { operatingSystem: 'linux', containerRuntimeVersion: 'docker://Unknown' })
   const types: readonly string[] = status.conditions.map(({ type }: { type: string }) => type)

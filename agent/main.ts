@@ -1,4 +1,4 @@
-/** The agent as a program: what was typed → configuration and identity → the agent, and a status for whoever waits. */
+/** The agent as a program: command line → configuration and identity → the agent, and an exit status. */
 
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -128,7 +128,7 @@ async function configurationFor(asked: string | undefined, root: string) {
   }
 }
 
-/** For pods to end in, unless the configuration says otherwise. */
+/** The grace period of pods at shutdown, without a configured one. */
 const usualShutdownMs = 30_000
 
 async function askOnTerminal(question: string): Promise<boolean> {
@@ -154,7 +154,7 @@ async function run(request: RunRequest): Promise<number> {
   }
   const { configuration, found } = ready
   const { identity } = found
-  if (request.check) return said(`Everything is there to run as node ${identity.nodeName}\n`)
+  if (request.check) return print(`Configuration and identity of node ${identity.nodeName} are valid\n`)
   try {
     await mkdir(request.dataDir, { recursive: true, mode: 0o700 })
     const lock = await lockDirectory(request.dataDir)
@@ -216,7 +216,7 @@ function notJoined(dataDir: string): string {
   ].join('\n')
 }
 
-function said(text: string): number {
+function print(text: string): number {
   process.stdout.write(text)
   return exitCode.fine
 }

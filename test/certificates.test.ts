@@ -138,7 +138,7 @@ test('certificates are taken back, and go over to another authority', {
     const before = (await identityIn(join(folder, 'pi-1'))).ca
     t.match(await command('rollover', 'change-over'), { code: 1, output: /begin first/ })
     t.match(await command('rollover', 'begin'), { code: 0, output: /next authority is sha256:/ })
-    await first.logged('Authorities of the fleet taken over')
+    await first.logged('Authorities of the fleet adopted')
     await eventually('the node reports that it trusts both', async () => {
       const trusted = 'jsonpath={.metadata.annotations.bramble\\.dev/trusted-authorities}'
       return (await controller.kubectl('get', 'node', 'pi-1', '-o', trusted)).split(',').length === 2

@@ -79,7 +79,7 @@ test('a Node made by hand, deleted, and registered again', { skip: whyNoDockerd(
   await agent.stop()
 
   const again = await start(true)
-  const refused = await again.logged('The node is refused, trying again now and then')
+  const refused = await again.logged('The controller rejects this node, trying again until it accepts it')
   t.match(refused['remedy'], /Join again with a new token/)
   t.match(JSON.stringify(refused), /was revoked \(NodeDeleted\)/)
   await again.stop()

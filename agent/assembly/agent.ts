@@ -102,7 +102,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     return [node, ...health.problems()].join('; ')
   }
   /** Ready without the controller: a machine that restarts without a network runs its pods. */
-  const view = { ready: health.looked, problems: hanging, status: statusLine }
+  const view = { ready: health.isChecked, problems: hanging, status: statusLine }
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],

@@ -9,7 +9,7 @@ import { oomWatch } from '../eviction/oom-watch.ts'
 import type { KernelLog } from '../health/kernel-log.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
-import { type ContainerRoster, containerRoster } from '../usage/container-list.ts'
+import { type ContainerList, containerList } from '../usage/container-list.ts'
 import type { PodUsage } from '../usage/usage.ts'
 
 export type ContainerParts = {
@@ -26,7 +26,7 @@ export type ContainerParts = {
 
 export type Containers = {
   readonly runtime: ContainerRuntime
-  readonly roster: ContainerRoster
+  readonly containerList: ContainerList
   readonly usage: PodUsage
   readonly signals: SignalSource
 }
@@ -35,11 +35,11 @@ export type Containers = {
 export function assembleContainers(parts: ContainerParts): Containers {
   const { root, volumes, engine, imageDirectory, kernel, event, clock, log } = parts
   const kills = oomWatch({ kernel, event, clock, log })
-  const roster = containerRoster({ list: () => engine.listContainers(), clock })
+  const list = containerList({ list: () => engine.listContainers(), clock })
   return {
-    runtime: kills.withOomKills(roster.overhearing(engine)),
-    roster,
-    usage: podUsage({ root, roster, volumes, clock }),
+    runtime: kills.withOomKills(list.observing(engine)),
+    containerList: list,
+    usage: podUsage({ root, containerList: list, volumes, clock }),
     signals: hostSignals({ root, dataDirectory: volumes.dataDirectory, imageDirectory }),
   }
 }

@@ -1,4 +1,4 @@
-/** What date is it? This machine's clock, a time server's, the controller's, what was known before, and whom to believe. */
+/** The date: from this machine's clock, a time server, the controller and the last known time. */
 import { type Clock, sinceBootMs } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { knownTimePath, timeFile } from '../adapters/disk/time-file.ts'
@@ -8,7 +8,7 @@ import { type KnownTimeKeeper, openKnownTime } from '../node/certificate/known-t
 
 export type DateParts = {
   readonly dataDir: string
-  /** Our own, PEM: it was made in the past. */
+  /** The agent's own, PEM: it was issued in the past. */
   readonly certificate: string
   readonly sensors: MachineSensors
   readonly clock: Clock
@@ -17,11 +17,11 @@ export type DateParts = {
 
 export type MachineDate = {
   readonly knownTime: KnownTimeKeeper
-  readonly theirTime: ControllerTime
-  /** Undefined where nobody can tell. */
+  readonly controllerClock: ControllerTime
+  /** Undefined if no source is reliable. */
   readonly nowMs: () => number | undefined
-  /** Where nobody can tell: the clock, but never before what is known. */
-  readonly guessedMs: () => number
+  /** Without a reliable source: the clock, or the last known time if that is later. */
+  readonly estimatedMs: () => number
 }
 
 export async function assembleDate({ dataDir, certificate, sensors, clock, log }: DateParts): Promise<MachineDate> {
@@ -32,13 +32,18 @@ export async function assembleDate({ dataDir, certificate, sensors, clock, log }
     clock,
     log,
   })
-  const theirTime = controllerTime({ sinceBootMs, wallMs: clock.wallMs })
+  const controllerClock = controllerTime({ sinceBootMs, wallMs: clock.wallMs })
   const nowMs = () =>
     likelyDate({
       wallMs: clock.wallMs(),
       earliestMs: knownTime.earliestMs(),
       synchronized: sensors.time().synchronized,
-      controller: theirTime.difference(),
+      controller: controllerClock.difference(),
     })
-  return { knownTime, theirTime, nowMs, guessedMs: () => nowMs() ?? Math.max(clock.wallMs(), knownTime.earliestMs()) }
+  return {
+    knownTime,
+    controllerClock,
+    nowMs,
+    estimatedMs: () => nowMs() ?? Math.max(clock.wallMs(), knownTime.earliestMs()),
+  }
 }

@@ -1,4 +1,4 @@
-/** What may be asked of an agent on its own machine: is it well, which pods, who uses how much. */
+/** The local endpoint: health of the agent, its pods, their resource usage, and metrics. */
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
@@ -25,7 +25,7 @@ export type LocalEndpointParts = {
   readonly pods: PodManager
   readonly containers: Containers
   readonly controlPlane: MqttControlPlane
-  /** Why the agent is not well; none when it is. */
+  /** Why the agent is unhealthy; empty if it is healthy. */
   readonly problems: () => readonly string[]
   readonly log: Log
 }
@@ -34,7 +34,7 @@ export type AssembledEndpoint = { readonly endpoint: Loop; readonly sampler: Usa
 
 export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpoint {
   const { request, configuration, nodeName, health, pods, controlPlane, log } = parts
-  const { roster, usage } = parts.containers
+  const { containerList, usage } = parts.containers
   const { clock, inventory, volumes } = parts.machine
   const { root, dataDir } = request
   const imageDirectory = () => health.info()?.rootDirectory
@@ -61,7 +61,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
           {
             pods: usage,
             node: wholeNode,
-            containers: roster.containers,
+            containers: containerList.containers,
             machine: () => machineMetrics({ root, filesystemAt }, clock.wallMs()),
             clock,
           },

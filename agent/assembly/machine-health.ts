@@ -1,4 +1,4 @@
-/** The machine's own health: what it is looked at with, and Docker restarted where that may be done. */
+/** Checks of the machine's health, and the restart of Docker where that is allowed. */
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
@@ -32,7 +32,7 @@ export type MachineHealthParts = {
 export async function assembleMachineHealth(parts: MachineHealthParts): Promise<readonly Loop[]> {
   const { request, configuration, board, machine, health, event, log } = parts
   const { boot, clock, kernel, sensors, watch } = machine
-  const { knownTime, theirTime } = machine.date
+  const { knownTime, controllerClock } = machine.date
   const { dataDir, root } = request
   // In memory: the starts of the agent since the boot.
   const starts = await recordStart(startsPath(machine.volumes.memoryDirectory), sensors.time().uptimeMs)
@@ -53,7 +53,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
         kernelTroubles: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),
         clock: () => ({
           ...sensors.time(),
-          controller: theirTime.difference(),
+          controller: controllerClock.difference(),
           behindKnownMs: knownTime.behindMs(),
         }),
         restarts: () => {
@@ -62,7 +62,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
           return {
             agentStartsAgoMs: starts?.map((startMs) => uptimeMs - startMs),
             dockerStartsAgoMs: dockerStarts.look(),
-            // One that lasts ends the row.
+            // A boot that lasts ends a series of short ones.
             shortBoots: uptimeMs < bootLastsMs ? boot.shortBoots : 0,
           }
         },
@@ -84,7 +84,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
   return [conditions, ...(mayRestartDocker(request, configuration) ? [{ name: 'docker-keeper', run: docker.run }] : [])]
 }
 
-/** Of the system's own Docker only: another socket is another engine's, and whoever runs it looks after it. */
+/** Only the system's own Docker: another socket belongs to an engine that is managed elsewhere. */
 function mayRestartDocker(request: RunRequest, { restartDocker }: AgentConfiguration): boolean {
   return restartDocker && isSystemDocker(request)
 }

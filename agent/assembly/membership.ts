@@ -13,7 +13,7 @@ import { authoritiesOf } from '../join/authorities.ts'
 import { type AgentIdentity, renewIdentity } from '../join/identity.ts'
 import { certificateManager, type NodeCredentials } from '../node/certificate/certificate-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
-import { checkpointTeller } from '../node/registration/checkpoint-report.ts'
+import { checkpointReporter } from '../node/registration/checkpoint-report.ts'
 import { registration } from '../node/registration/registration.ts'
 import type { NodeStatusManager } from '../node/status/node-status-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
@@ -39,7 +39,7 @@ export type Membership = { readonly listener: ControlPlaneListener; readonly loo
 export function assembleMembership(parts: MembershipParts): Membership {
   const { configuration, identity, board, machine, controlPlane, pods, log } = parts
   const { clock, date, random } = machine
-  const { knownTime, theirTime } = date
+  const { knownTime, controllerClock } = date
   const { nodeName } = identity
   const credentials = cell<NodeCredentials>(identity)
   /** From an HTTP answer of the controller; an object, so that the same second twice is a change. */
@@ -54,7 +54,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   const certificates = renewal(parts, cells)
   const registering = registrationOf(parts, cells)
   const mirrors = mirrorManager({ api, isHere: pods.isHere, clock, random, log }, { nodeName })
-  const teller = checkpointTeller({
+  const reporter = checkpointReporter({
     api,
     nodeName,
     remembered: pods.lastDesired,
@@ -69,18 +69,18 @@ export function assembleMembership(parts: MembershipParts): Membership {
   })
   credentials.onChange(controlPlane.use)
   credentials.onChange(registering.again)
-  serverTime.onChange((time) => time && theirTime.observe(time.wallMs, true))
-  serverTime.onChange(certificates.dateHeard)
+  serverTime.onChange((time) => time && controllerClock.observe(time.wallMs, true))
+  serverTime.onChange(certificates.dateChanged)
   board.staticPods.subscribe(mirrors.staticPods)
   return {
     listener: {
-      desired: teller.desired,
+      desired: reporter.desired,
       store: registering.store,
       trust: certificates.trust,
-      controllerTime: theirTime.observe,
+      controllerTime: controllerClock.observe,
     },
     loops: [
-      teller,
+      reporter,
       certificates,
       mirrors,
       ...(configuration.registerNode ? [{ name: 'registration', run: registering.run }] : []),
@@ -96,7 +96,7 @@ function renewal({ root, dataDir, identity, machine, log }: MembershipParts, { a
   const clock = watch.clockFor('certificate')
   return certificateManager({
     credentials: credentials.get,
-    write: (next) => renewIdentity(dataDir, identity, { ...identity, ...next }),
+    save: (next) => renewIdentity(dataDir, identity, { ...identity, ...next }),
     use: credentials.set,
     async renew(signal) {
       // Loaded on demand: it brings the certificate code, which a running agent does without.
@@ -106,7 +106,7 @@ function renewal({ root, dataDir, identity, machine, log }: MembershipParts, { a
       return renewedCertificate({ nodeName, hardware, trusted: credentials.get().ca }, { api, clock }, signal)
     },
     authorities: (signal) => authoritiesOf(api, signal),
-    nowMs: date.guessedMs,
+    nowMs: date.estimatedMs,
     clock,
     random,
     log,

@@ -61,7 +61,7 @@ export async function assembleShutdown(parts: ShutdownParts): Promise<readonly L
     {
       inhibitor: logind({ root }),
       pods,
-      leaving: async (goingDown) => controlPlane.takeLeave(goingDown && (await goodbye.of(goingDown))),
+      leaving: async (goingDown) => controlPlane.publishLeave(goingDown && (await goodbye.of(goingDown))),
       async reported(withinMs) {
         const untilMs = clock.monotonicMs() + withinMs
         while (!controlPlane.settled && clock.monotonicMs() < untilMs) await clock.sleep(20)

@@ -44,7 +44,7 @@ test('a container that is added while a pod lives is started once, and never aga
   const look = { name: 'look', image, command: listening, targetContainerName: 'main' }
   withDebuggers()
   await clock.advance(1_000)
-  withDebuggers(look, { ...look, name: 'lost', targetContainerName: 'nobody' })
+  withDebuggers(look, { ...look, name: 'lost', targetContainerName: 'absent' })
   await clock.advance(1_000)
   const [main, added] = ['main', 'look'].map((name) =>
     running().find(({ identity }) => identity.containerName === name),
@@ -52,7 +52,7 @@ test('a container that is added while a pod lives is started once, and never aga
   t.equal(runtime.optionsOf(added?.id ?? '')?.processesOf, main?.id)
   t.match(world.status('web')?.ephemeralContainerStatuses, [
     { name: 'look', state: { running: {} } },
-    { name: 'lost', state: { waiting: { message: 'unable to find target container "nobody": it does not run' } } },
+    { name: 'lost', state: { waiting: { message: 'unable to find target container "absent": it does not run' } } },
   ])
   runtime.exit(added?.id ?? '', 1)
   await clock.advance(400_000)

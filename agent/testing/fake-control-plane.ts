@@ -46,7 +46,7 @@ export function fakeControlPlane(): FakeControlPlane {
     reportEvent: (event) => void fake.events.push(event),
     sendStats: (message) => void fake.stats.push(message),
     reportEverything: () => void fake.repeats.count++,
-    takeLeave: async (leave) => void fake.leaves.push(leave),
+    publishLeave: async (leave) => void fake.leaves.push(leave),
     renewLease() {
       if (fake.connected) fake.heartbeats.count++
       return fake.connected

@@ -2,24 +2,24 @@ import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeListener } from '../pods/runtime/runtime.ts'
 import { fakeRuntime } from '../testing/fake-runtime.ts'
-import { containerRoster } from './container-list.ts'
+import { containerList } from './container-list.ts'
 
-test('the engine is asked once, and again when it told of a change', async (t) => {
+test('the engine lists its containers once, and again after it reported a change', async (t) => {
   const clock = fakeClock()
-  let asked = 0
-  const roster = containerRoster({ clock, list: async () => [] })
-  const counting = containerRoster({
+  let lists = 0
+  const containers = containerList({ clock, list: async () => [] })
+  const counting = containerList({
     clock,
     list: async () => {
-      asked++
+      lists++
       return []
     },
   })
   await counting.containers()
   await counting.containers()
-  t.equal(asked, 1)
-  const heard: string[] = []
-  const listener: RuntimeListener = { opened: () => heard.push('opened'), changed: (uid) => heard.push(uid) }
+  t.equal(lists, 1)
+  const received: string[] = []
+  const listener: RuntimeListener = { opened: () => received.push('opened'), changed: (uid) => received.push(uid) }
   const engine = {
     ...fakeRuntime(clock),
     watch: async ({ opened, changed }: RuntimeListener) => {
@@ -27,30 +27,30 @@ test('the engine is asked once, and again when it told of a change', async (t) =
       changed('u1')
     },
   }
-  await counting.overhearing(engine).watch(listener, new AbortController().signal)
-  t.same(heard, ['opened', 'u1'], 'who watches is told as before')
+  await counting.observing(engine).watch(listener, new AbortController().signal)
+  t.same(received, ['opened', 'u1'], 'the watcher receives the events as before')
   await counting.containers()
-  t.equal(asked, 2)
+  t.equal(lists, 2)
   await clock.advance(5 * 60_000 + 1)
   await counting.containers()
-  t.equal(asked, 3, 'and now and then regardless')
-  t.same(await roster.containers(), [])
+  t.equal(lists, 3, 'and when the list is five minutes old')
+  t.same(await containers.containers(), [])
 })
 
-test('an engine that hangs holds nobody up who knows what ran before', async (t) => {
+test('with an engine that hangs, the last list is returned after 2 s', async (t) => {
   const clock = fakeClock()
   let answer: () => Promise<[]> = async () => []
-  const roster = containerRoster({ clock, list: () => answer() })
-  await roster.containers()
+  const containers = containerList({ clock, list: () => answer() })
+  await containers.containers()
   answer = () => new Promise(() => undefined)
-  roster.doubt()
-  const known = roster.containers()
+  containers.invalidate()
+  const last = containers.containers()
   await clock.advance(2_000)
-  t.same(await known, [])
+  t.same(await last, [])
 })
 
-test('an engine that never answered is an error', async (t) => {
-  const roster = containerRoster({ clock: fakeClock(), list: () => Promise.reject(new Error('no engine')) })
-  await t.rejects(roster.containers(), { message: 'no engine' })
-  await t.rejects(roster.containers(), { message: 'no engine' }, 'asked again')
+test('without a first answer of the engine the call rejects', async (t) => {
+  const containers = containerList({ clock: fakeClock(), list: () => Promise.reject(new Error('no engine')) })
+  await t.rejects(containers.containers(), { message: 'no engine' })
+  await t.rejects(containers.containers(), { message: 'no engine' }, 'a failed list is repeated')
 })

@@ -1,70 +1,70 @@
-/** Which containers are there? Known without asking the engine each time: it is asked when it told of a change. */
+/** The containers of the engine. They are listed again after the engine reports a change, not at each call. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { ContainerRuntime, RuntimeContainer } from '../pods/runtime/runtime.ts'
 
-export interface ContainerRoster {
+export interface ContainerList {
   /** Rejects only when the engine has never answered. */
   containers(): Promise<readonly RuntimeContainer[]>
-  /** What is known does not fit what is seen. */
-  doubt(): void
-  /** The same engine; what it tells its watchers is heard here too. */
-  overhearing(runtime: ContainerRuntime): ContainerRuntime
+  /** The list does not match what is found on the machine: the next call lists again. */
+  invalidate(): void
+  /** The same engine. Its events invalidate the list before its watchers receive them. */
+  observing(runtime: ContainerRuntime): ContainerRuntime
 }
 
-export type RosterNeeds = {
+export type ContainerListNeeds = {
   readonly list: () => Promise<readonly RuntimeContainer[]>
   readonly clock: Clock
 }
 
-/** Events may be missed. */
-const trustedMs = 5 * 60_000
-/** An engine that hangs must not hold up who wants to know what its containers use: they run without it. */
-const patienceMs = 2_000
+/** Events may be lost: an older list is read again. */
+const maxAgeMs = 5 * 60_000
+/** Containers run while the engine hangs, so the last list is returned after this time. */
+const listTimeoutMs = 2_000
 
-export function containerRoster({ list, clock }: RosterNeeds): ContainerRoster {
-  let known: readonly RuntimeContainer[] | undefined
+export function containerList({ list, clock }: ContainerListNeeds): ContainerList {
+  let last: readonly RuntimeContainer[] | undefined
   let listedMs = 0
   let stale = true
-  let asking: Promise<void> | undefined
+  let listing: Promise<void> | undefined
 
-  const ask = async () => {
+  const listAgain = async () => {
     stale = false
     try {
       const containers = await list()
-      known = containers
+      last = containers
       listedMs = clock.monotonicMs()
     } catch (error) {
       stale = true
       throw error
     } finally {
-      asking = undefined
+      listing = undefined
     }
   }
 
-  const doubt = () => {
+  const invalidate = () => {
     stale = true
   }
 
   return {
-    doubt,
+    invalidate,
     async containers() {
-      if (!stale && clock.monotonicMs() - listedMs > trustedMs) stale = true
-      if (stale) asking ??= ask()
-      if (asking !== undefined && known === undefined) await asking
-      else if (asking !== undefined) await patiently(asking, clock)
-      return known ?? []
+      if (!stale && clock.monotonicMs() - listedMs > maxAgeMs) stale = true
+      if (stale) listing ??= listAgain()
+      if (listing !== undefined && last === undefined) await listing
+      else if (listing !== undefined) await endOrTimeout(listing, clock)
+      return last ?? []
     },
-    overhearing: (runtime) => ({
+    observing: (runtime) => ({
       ...runtime,
       watch: (listener, signal) =>
         runtime.watch(
           {
             opened() {
-              doubt()
+              invalidate()
               listener.opened()
             },
             changed(podUID) {
-              doubt()
+              invalidate()
               listener.changed(podUID)
             },
           },
@@ -74,10 +74,10 @@ export function containerRoster({ list, clock }: RosterNeeds): ContainerRoster {
   }
 }
 
-async function patiently(asking: Promise<void>, clock: Clock): Promise<void> {
+async function endOrTimeout(listing: Promise<void>, clock: Clock): Promise<void> {
   const over = new AbortController()
   try {
-    await Promise.race([asking.catch(() => undefined), clock.sleep(patienceMs, over.signal)])
+    await Promise.race([listing.catch(() => undefined), clock.sleep(listTimeoutMs, over.signal)])
   } finally {
     over.abort()
   }

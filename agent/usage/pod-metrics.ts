@@ -208,7 +208,7 @@ export type AgentFigures = {
   readonly startedMs: number
 }
 
-/** What `/metrics` tells of the agent itself. */
+/** The metrics of the agent itself on `/metrics`. */
 export function* agentMetrics(figures: AgentFigures): Iterable<MetricFamily> {
   const { nodeName, pods, containers, node, startedMs } = figures
   yield gauge('kubelet_node_name', 'The node.', one(1, { node: nodeName }))

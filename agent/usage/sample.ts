@@ -1,4 +1,4 @@
-/** Everything read at one moment, and what two such moments tell of the time between. */
+/** Everything read at one moment, and the rates between two such moments. */
 import type { NodeReading, PodDiskReading, PodReading } from './usage.ts'
 
 export type Sample = {
@@ -7,7 +7,7 @@ export type Sample = {
   readonly wallMs: number
   readonly node: NodeReading
   readonly pods: readonly PodReading[]
-  /** Undefined where nobody asked for it, or it takes long. */
+  /** Undefined if it was not requested, or reading it takes too long. */
   readonly disks?: readonly PodDiskReading[]
 }
 
@@ -17,10 +17,10 @@ export type Rates = { readonly windowMs: number; readonly nanoCores: ReadonlyMap
 export const nodeKey = 'node'
 export const agentKey = 'agent'
 
-/** Shorter than this, and the rate says more about the clock than about the CPU. */
+/** Over a shorter time, the rate is too inexact. */
 const leastWindowMs = 500
 
-/** Undefined when nothing can be said of the time between these two. */
+/** Undefined if there is no earlier sample or it is too close. */
 export function ratesBetween(earlier: Sample | undefined, later: Sample): Rates | undefined {
   if (earlier === undefined || later.atMs - earlier.atMs < leastWindowMs) return undefined
   const windowMs = later.atMs - earlier.atMs
@@ -28,7 +28,7 @@ export function ratesBetween(earlier: Sample | undefined, later: Sample): Rates 
   const nanoCores = new Map<string, number>()
   for (const [key, nanoSeconds] of counters(later)) {
     const then = before.get(key)
-    // A counter that runs backwards is another one by now.
+    // A lower count is that of a new control group.
     if (then !== undefined && nanoSeconds >= then)
       nanoCores.set(key, Math.round(((nanoSeconds - then) * 1000) / windowMs))
   }

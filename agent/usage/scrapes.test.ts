@@ -63,7 +63,7 @@ test('what metrics-server reads is there', async (t) => {
   t.equal(families.get('node_cpu_usage_seconds_total')?.samples[0]?.value, 1000)
 })
 
-test('a machine is told of under node_exporter’s names', async (t) => {
+test('a machine has node_exporter’s names', async (t) => {
   const families = readMetrics(await aScraper().metrics())
   const sampleOf = (name: string, at = 0) => families.get(name)?.samples[at]
   t.same(sampleOf('node_hwmon_temp_celsius'), { labels: { chip: 'hwmon0', sensor: 'temp1' }, value: 58.4 })
@@ -87,7 +87,7 @@ test('a machine is told of under node_exporter’s names', async (t) => {
   t.same(sampleOf('kubelet_node_name'), { labels: { node: 'pi-01' }, value: 1 })
 })
 
-test('this very machine has figures, too', async (t) => {
+test('this machine has figures, too', async (t) => {
   const families = await machineMetrics({ root: '/', filesystemAt: filesystemUsage() }, 0)
   const names = families.filter(({ samples }) => [...samples].length > 0).map(({ name }) => name)
   for (const name of ['node_memory_MemAvailable_bytes', 'node_load1', 'node_cpu_seconds_total']) {

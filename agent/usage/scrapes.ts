@@ -1,4 +1,4 @@
-/** What Prometheus is told, at each of the agent's three paths. Read when it asks, and not otherwise. */
+/** The text for Prometheus at each of the agent's three paths. Values are read at each scrape only. */
 import type { Clock } from '../../daemon/clock.ts'
 import { type MetricFamily, metricsText } from '../../daemon/prometheus-text.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
@@ -25,20 +25,20 @@ export interface Scrapes {
 export function scrapes({ pods, node, containers, machine, clock }: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
   const startedMs = clock.wallMs()
   const { nodeName, cpus, memoryBytes } = facts
-  const figures = async () => {
+  const readFigures = async () => {
     const [readings, nodeReading] = await Promise.all([pods.podReadings(), node.nodeReading()])
     return { pods: readings, node: nodeReading, cpus, memoryBytes, wallMs: clock.wallMs() }
   }
   return {
     async metrics() {
-      const [found, all, families] = await Promise.all([figures(), containers(), machine()])
+      const [found, all, families] = await Promise.all([readFigures(), containers(), machine()])
       const inside = all.filter(({ identity }) => identity.kind === 'container')
       const states = new Map([['running', 0]])
       for (const { state } of inside) states.set(state, (states.get(state) ?? 0) + 1)
       return text([...agentMetrics({ ...found, nodeName, containers: states, startedMs }), ...families])
     },
-    cadvisor: async () => text(cadvisorMetrics(await figures())),
-    resource: async () => text(resourceMetrics(await figures())),
+    cadvisor: async () => text(cadvisorMetrics(await readFigures())),
+    resource: async () => text(resourceMetrics(await readFigures())),
   }
 }
 

@@ -12,7 +12,12 @@ function aSampler(t: Test, more: Partial<ReturnType<typeof fakeUsage>> = {}) {
   const usage = { ...fakeUsage(clock), ...more }
   const sent: StatsMessage[] = []
   const sampler = usageSampler(
-    { ...usage, send: (message) => void sent.push(message), clock, log: quietLog(t, 'Usage is too much to be sent') },
+    {
+      ...usage,
+      send: (message) => void sent.push(message),
+      clock,
+      log: quietLog(t, 'Usage not sent: the message is too large'),
+    },
     'pi-01',
   )
   const stopping = new AbortController()
@@ -24,7 +29,7 @@ function aSampler(t: Test, more: Partial<ReturnType<typeof fakeUsage>> = {}) {
   return { clock, usage, sent, sampler }
 }
 
-test('the first who asks waits a second, and then knows the rates', async (t) => {
+test('the first query waits a second for the rates', async (t) => {
   const { clock, sampler } = aSampler(t)
   const asked = sampler.summary(false)
   await clock.advance(1_000)
@@ -53,10 +58,10 @@ test('the first who asks waits a second, and then knows the rates', async (t) =>
   t.ok(decode(SummarySchema, JSON.parse(JSON.stringify(summary))).ok)
 })
 
-test('it goes on reading while somebody looks, and stops when nobody does', async (t) => {
+test('it samples while it is queried, and then stops', async (t) => {
   const { clock, usage, sampler } = aSampler(t)
   await clock.advance(60_000)
-  t.equal(usage.reads(), 0, 'nobody asked')
+  t.equal(usage.reads(), 0, 'no query')
   t.equal(clock.sleepers, 0, 'and no timer runs')
   const asked = sampler.summary(true)
   await clock.advance(1_000)
@@ -71,7 +76,7 @@ test('it goes on reading while somebody looks, and stops when nobody does', asyn
   t.equal(usage.reads(), reads)
 })
 
-test('a call has it published for a while, and again when it is renewed', async (t) => {
+test('a call starts publishing for its time, a second one extends it', async (t) => {
   const { clock, sent, sampler } = aSampler(t)
   sampler.call({ call: 'stats', seconds: 30, everySeconds: 10 })
   await clock.advance(1_000)
@@ -89,7 +94,7 @@ test('a call has it published for a while, and again when it is renewed', async 
   t.match(sent.at(-1), { whole: true, summary: { pods: [{ containers: [{ rootfs: { usedBytes: 1000 } }] }] } })
 })
 
-test('more than the broker takes is cut down to what people look at, or not sent', async (t) => {
+test('a message that is too large for the broker is reduced, or not sent', async (t) => {
   const { clock } = aSampler(t)
   const usage = fakeUsage(clock)
   const many = (count: number) => ({

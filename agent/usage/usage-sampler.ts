@@ -1,4 +1,4 @@
-/** Loop: reads what is used while somebody looks, and not at all otherwise. */
+/** Loop: samples usage while it is queried, and not at all otherwise. */
 import type { Summary } from '../../api/node/stats.ts'
 import type { CallMessage, StatsMessage } from '../../api/topics.ts'
 import { aborted } from '../../daemon/aborted.ts'
@@ -13,16 +13,16 @@ import type { NodeUsage, PodUsage } from './usage.ts'
 export type UsageSamplerNeeds = {
   readonly pods: PodUsage
   readonly node: NodeUsage
-  /** Sends it now, or not at all. */
+  /** Sends it now; without a connection it is dropped. */
   readonly send: (message: StatsMessage) => void
   readonly clock: Clock
   readonly log: Log
 }
 
 export interface UsageSampler {
-  /** The newest, at most 10 s old. The first takes a second, for a rate is seen only between two readings. */
+  /** The newest, at most 10 s old. The first takes a second: a rate needs two readings. */
   summary(brief: boolean): Promise<Summary>
-  /** The newest readings, with those of disks when `disks` is asked for and they can be had soon. */
+  /** The newest readings; with `disks`, those of disks too if they can be read within 2 s. */
   sample(disks: boolean): Promise<{ readonly sample: Sample; readonly rates: Rates | undefined }>
   /** Publishes for a while. */
   call(asked: CallMessage): void
@@ -31,10 +31,10 @@ export interface UsageSampler {
 
 const periodMs = 10_000
 const firstWindowMs = 1_000
-/** Nobody has asked for so long: nobody looks. */
-const lookedAtMs = 90_000
-/** Disks are walked: who asks is not kept waiting for that. */
-const diskPatienceMs = 2_000
+/** Sampling ends this long after the last query. */
+const sampledMs = 90_000
+/** Reading disk usage walks folders. A query waits no longer for it. */
+const diskTimeoutMs = 2_000
 const longestCallMs = 10 * 60_000
 /** The broker ends a connection that sends more in one packet than 256 KiB. */
 const mostBytes = 200 * 1024
@@ -44,7 +44,7 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
   const stopped = new AbortController()
   let earlier: Sample | undefined
   let latest: Sample | undefined
-  let askedMs = 0
+  let queriedMs = 0
   let reading: Promise<Sample> | undefined
   let sampling: Promise<void> | undefined
 
@@ -67,7 +67,7 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
 
   const keepSampling = async () => {
     try {
-      while (!stopped.signal.aborted && clock.monotonicMs() - askedMs < lookedAtMs) {
+      while (!stopped.signal.aborted && clock.monotonicMs() - queriedMs < sampledMs) {
         const age = latest === undefined ? periodMs : clock.monotonicMs() - latest.atMs
         if (age >= periodMs) await readOnce()
         else await clock.sleep(periodMs - age, stopped.signal)
@@ -76,7 +76,7 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
       log.debug('Usage not read', { error })
     } finally {
       sampling = undefined
-      if (clock.monotonicMs() - askedMs >= lookedAtMs) {
+      if (clock.monotonicMs() - queriedMs >= sampledMs) {
         earlier = undefined
         latest = undefined
       }
@@ -84,7 +84,7 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
   }
 
   const sample: UsageSampler['sample'] = async (disks) => {
-    askedMs = clock.monotonicMs()
+    queriedMs = clock.monotonicMs()
     const isFresh = latest !== undefined && clock.monotonicMs() - latest.atMs <= periodMs
     if (!isFresh) await readOnce()
     if (earlier === undefined || (latest !== undefined && ratesBetween(earlier, latest) === undefined)) {
@@ -94,7 +94,7 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
     sampling ??= keepSampling()
     const found = latest ?? (await readOnce())
     const readDisks = () => pods.podDiskUsage().catch(() => undefined)
-    const walked = disks ? await withinOr(diskPatienceMs, undefined, readDisks(), clock) : undefined
+    const walked = disks ? await withinOr(diskTimeoutMs, undefined, readDisks(), clock) : undefined
     return {
       sample: walked === undefined ? found : { ...found, disks: walked },
       rates: ratesBetween(earlier, found),
@@ -144,7 +144,7 @@ function usagePublisher({ sample, send, nodeName, stopped, clock, log }: Publish
     try {
       const stats = fitting(await message(whole))
       if (stats !== undefined) send(stats)
-      else log.warn('Usage is too much to be sent', { node: nodeName })
+      else log.warn('Usage not sent: the message is too large', { node: nodeName })
     } catch (error) {
       log.debug('Usage not sent', { error })
     }
@@ -170,7 +170,7 @@ function usagePublisher({ sample, send, nodeName, stopped, clock, log }: Publish
   }
 }
 
-/** As much of it as may be sent; undefined: nothing of it may. */
+/** The message, or without the parts that make it too large; undefined if it is too large even so. */
 function fitting(message: StatsMessage): StatsMessage | undefined {
   if (JSON.stringify(message).length <= mostBytes) return message
   const pods = message.summary.pods.map(({ podRef, containers }) => ({

@@ -1,6 +1,6 @@
-/** Who uses how much of this machine. What nothing tells is left out, never zero. */
+/** Resource usage of this machine, by pod and container. A value that cannot be read is left out, never zero. */
 
-/** Of a control group, and of all it ever held where it counts something up. */
+/** Of a control group; counters include processes that have ended. */
 export type GroupReading = {
   readonly cpu?: CpuReading
   readonly memory?: MemoryReading
@@ -91,14 +91,14 @@ export type PodUse = {
   }[]
 }
 
-/** A pod of which nothing runs has no readings. The first call rejects when the engine cannot be asked what runs. */
+/** A pod of which nothing runs has no readings. The first call rejects if the engine does not list its containers. */
 export interface PodUsage {
   /**
-   * Memory and processes: three small files a container (about 0.1 ms), nothing else. The engine is asked what runs
-   * only after it told of a change, and waited for 2 s at most.
+   * Memory and processes: three small files a container (about 0.1 ms), nothing else. The engine lists its containers
+   * only after it reported a change, for at most 2 s.
    */
   podUsage(): Promise<readonly PodUse[]>
-  /** Everything the kernel tells of the pods. */
+  /** Everything that the kernel counts for the pods. */
   podReadings(): Promise<readonly PodReading[]>
   /**
    * Walks folders: about 25 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and no more

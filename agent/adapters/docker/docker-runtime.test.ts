@@ -23,7 +23,7 @@ runtimeContract(
   whyNoDockerd(),
 )
 
-test('an engine that is not there is told as unreachable', async (t) => {
+test('a missing engine is reported as unreachable', async (t) => {
   const runtime = dockerRuntime({ socketPath: '/nonexistent/docker.sock', nodeName: 'pi-01' })
   await t.rejects(runtime.listContainers(), { name: 'RuntimeError', reason: 'Unreachable' })
   await t.rejects(runtime.info(), { name: 'RuntimeError', reason: 'Unreachable' })

@@ -60,7 +60,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
       try {
         await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
       } catch (error) {
-        network.doubt()
+        network.invalidate()
         await remove(id)
         throw error
       }

@@ -145,11 +145,11 @@ test('a range that changes while the network is made for the last one is not con
   t.same(names(), ['bramble_pi-01_10.245.0.0-24'])
 })
 
-test('a network that was removed is made again once there is doubt', async (t) => {
+test('a network that was removed is made again once it is invalidated', async (t) => {
   const { network, here, names } = await engine(t)
   await network.ensure(range)
   here.clear()
-  network.doubt()
+  network.invalidate()
   await network.ensure(range)
   t.same(names(), [own])
 })

@@ -12,7 +12,7 @@ export interface PodNetwork {
   /** Resolves when the network exists. Networks of Bramble that no container uses are removed when they are in its way. */
   ensure(podCIDR: string): Promise<void>
   /** The network may have been removed: the next `ensure` checks again. */
-  doubt(): void
+  invalidate(): void
   /** Why there is no network for the range of the last `ensure`; it is tried again first. Undefined when there is one. */
   problem(): Promise<string | undefined>
 }
@@ -101,7 +101,7 @@ export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Pr
 
   return {
     ensure,
-    doubt() {
+    invalidate() {
       sure = undefined
     },
     async problem() {

@@ -32,10 +32,10 @@ function usageOf(
   more: { folder?: string; clock?: ReturnType<typeof fakeClock> } = {},
 ) {
   const { folder = '/nowhere', clock = fakeClock() } = more
-  let doubts = 0
-  const roster = { containers: async () => containers, doubt: () => void doubts++ }
+  let invalidated = 0
+  const containerList = { containers: async () => containers, invalidate: () => void invalidated++ }
   const volumes = { dataDirectory: join(folder, 'data'), memoryDirectory: join(folder, 'memory') }
-  return { usage: podUsage({ root: savedTree(tree), roster, volumes, clock }), doubts: () => doubts }
+  return { usage: podUsage({ root: savedTree(tree), containerList, volumes, clock }), invalidated: () => invalidated }
 }
 
 async function temporary(t: Test): Promise<string> {
@@ -59,10 +59,10 @@ test('a pod has the network of its sandbox, and its own loopback is not counted'
   t.equal(host[0]?.network, undefined, 'on the machine’s network')
 })
 
-test('one that runs no more, and was not reported as stopped, makes the roster doubtful', async (t) => {
-  const { usage, doubts } = usageOf([container({ id: 'dd'.repeat(32), pid: 4242 })])
+test('one that runs no more, and was not reported as stopped, invalidates the list of containers', async (t) => {
+  const { usage, invalidated } = usageOf([container({ id: 'dd'.repeat(32), pid: 4242 })])
   t.same(await usage.podUsage(), [])
-  t.equal(doubts(), 1)
+  t.equal(invalidated(), 1)
 })
 
 test('a folder is counted as the disk sees it', async (t) => {

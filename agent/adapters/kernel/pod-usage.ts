@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
-import type { ContainerRoster } from '../../usage/container-list.ts'
+import type { ContainerList } from '../../usage/container-list.ts'
 import type { GroupReading, InterfaceReading, PodDiskReading, PodReading, PodUsage } from '../../usage/usage.ts'
 import { folderCounter } from '../disk/folder-usage.ts'
 import { byPod, readPodDisks } from '../disk/pod-disks.ts'
@@ -14,14 +14,14 @@ import { interfacesOf } from './net-dev.ts'
 export type PodUsageNeeds = {
   /** `/`, or a saved tree. */
   readonly root: string
-  readonly roster: Pick<ContainerRoster, 'containers' | 'doubt'>
+  readonly containerList: Pick<ContainerList, 'containers' | 'invalidate'>
   readonly volumes: VolumeFolders
   readonly clock: Clock
 }
 
 const diskAgeMs = 60_000 // as the kubelet
 
-export function podUsage({ root, roster, volumes, clock }: PodUsageNeeds): PodUsage {
+export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds): PodUsage {
   /** By container: a process that is another now is another's. */
   let places = new Map<string, { readonly pid: number; readonly folders: GroupFolders }>()
   let disks: { readonly readings: readonly PodDiskReading[]; readonly atMs: number } | undefined
@@ -44,12 +44,12 @@ export function podUsage({ root, roster, volumes, clock }: PodUsageNeeds): PodUs
     const reading = folders === undefined ? undefined : readGroup(folders, brief)
     if (reading !== undefined && Object.keys(reading).length > 0) return reading
     places.delete(container.id)
-    roster.doubt()
+    containerList.invalidate()
     return undefined
   }
 
   const running = async (brief: boolean) => {
-    const containers = await roster.containers()
+    const containers = await containerList.containers()
     const here = new Set(containers.map(({ id }) => id))
     places = new Map([...places].filter(([id]) => here.has(id)))
     return [...byPod(containers)].map(([uid, own]) => ({
@@ -64,7 +64,7 @@ export function podUsage({ root, roster, volumes, clock }: PodUsageNeeds): PodUs
 
   const walk = async () => {
     try {
-      const readings = await readPodDisks(await roster.containers(), volumes, counter)
+      const readings = await readPodDisks(await containerList.containers(), volumes, counter)
       disks = { readings, atMs: clock.monotonicMs() }
       return readings
     } finally {

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { certificateDates } from '../../node/certificate/certificate-dates.ts'
-import { linkTrouble } from '../../node/connection/connection-failure.ts'
+import { connectionFailure } from '../../node/connection/connection-failure.ts'
 
 export interface LinkOutages {
   /** A try to connect failed. */
@@ -36,7 +36,7 @@ export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageN
       const error = cause instanceof Error ? cause : new Error(String(cause))
       const now = current()
       now.tries++
-      const { kind, remedy } = linkTrouble(error, certificateDates(certificate()), nowMs())
+      const { kind, remedy } = connectionFailure(error, certificateDates(certificate()), nowMs())
       if (now.logged.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
       now.logged.add(kind)
       log.warn('Cannot connect to the control plane, trying until it works', { url, error, remedy })

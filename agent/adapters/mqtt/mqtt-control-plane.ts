@@ -18,7 +18,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
 import type { NodeCredentials } from '../../node/certificate/certificate-manager.ts'
 import type { ControlPlane, ControlPlaneListener, Leave } from '../../node/connection/control-plane.ts'
-import { newestOutbox } from '../../node/connection/publish-queue.ts'
+import { publishQueue } from '../../node/connection/publish-queue.ts'
 import { readNetworkState } from '../kernel/network-changes.ts'
 import { controllerTerms } from './controller-terms.ts'
 import { leaseMessages } from './lease-messages.ts'
@@ -98,7 +98,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     log,
   })
   const replaced = replacedLinks({ clock, log })
-  const outbox = newestOutbox({ mostQueued: mostEvents, acknowledged: (topic, body) => logPosted(topic, body) })
+  const outbox = publishQueue({ mostQueued: mostEvents, acknowledged: (topic, body) => logPosted(topic, body) })
   const { root = '/' } = settings
   const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
   const terms = controllerTerms(settings.leaseDurationSeconds ?? usualLeaseDurationSeconds)
@@ -187,7 +187,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     return await within(leaveMs, 'Nobody knows why we stop', needs.leave()).catch(() => otherwise)
   }
 
-  const takeLeave = async (on: MqttLink) => {
+  const publishLeave = async (on: MqttLink) => {
     const leave = await lastLeave()
     try {
       await within(goodbyeMs, 'The broker did not take our goodbye', say(on, 'goodbye', leave))
@@ -236,7 +236,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       on.abandon(new Error('Not greeted', { cause }))
       throw cause
     }
-    await takeLeave(on)
+    await publishLeave(on)
     return new Error('Stopped')
   }
 
@@ -247,7 +247,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     get settled() {
       return outbox.isIdle()
     },
-    async takeLeave(leave) {
+    async publishLeave(leave) {
       leaving = leave
       if (link === undefined) return
       const said = leave === undefined ? say(link, 'online') : say(link, 'goodbye', leave)

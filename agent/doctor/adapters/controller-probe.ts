@@ -14,7 +14,7 @@ import { storyOf } from '../../../daemon/log.ts'
 import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
 import type { AgentIdentity } from '../../join/identity.ts'
 import { certificateDates } from '../../node/certificate/certificate-dates.ts'
-import { linkTrouble } from '../../node/connection/connection-failure.ts'
+import { connectionFailure } from '../../node/connection/connection-failure.ts'
 import type { ApiReading, ControllerReading, Failure } from '../controller.ts'
 
 /** Of one step; the port and the API come one after the other. */
@@ -82,7 +82,7 @@ function hardwareIn(body: unknown): HardwareIdentity | undefined {
 
 function failureOf(thrown: unknown, identity: AgentIdentity, nowMs: number): Failure {
   const error = firstOf(thrown)
-  const { remedy } = linkTrouble(error, certificateDates(identity.certificate), nowMs)
+  const { remedy } = connectionFailure(error, certificateDates(identity.certificate), nowMs)
   return { error: storyOf(error), remedy }
 }
 

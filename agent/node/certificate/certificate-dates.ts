@@ -1,9 +1,9 @@
-/** From when until when a certificate is valid. */
+/** The validity period of a certificate. */
 import { X509Certificate } from 'node:crypto'
 
 export type CertificateDates = { readonly validFrom: Date; readonly validTo: Date }
 
-/** Of a PEM. One that is damaged has invalid dates: connecting with it reports the reason. */
+/** Of a PEM. A damaged one has invalid dates: connecting with it reports the reason. */
 export function certificateDates(pem: string): CertificateDates {
   try {
     const { validFrom, validTo } = new X509Certificate(pem)

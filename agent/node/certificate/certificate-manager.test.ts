@@ -28,14 +28,14 @@ test('a certificate is renewed in the last third of its life, and the new one co
   t.equal(world.renewals, 1, 'it is good for a year now')
 })
 
-test('a controller that is away is tried again until it answers; so is one that a machine finds too late', async (t) => {
+test('renewal is retried until an unreachable controller answers, also after the certificate has expired', async (t) => {
   const { clock, world, log } = node(t, { lifeMs: dayMs, failures: 4 })
   await clock.advance(dayMs)
   t.equal(world.kept.length, 1)
   t.match(log.messages('warn'), ['Certificate of this node not renewed, trying until it works'])
 })
 
-test('other authorities are taken over, and one that signs anew brings a new certificate within minutes', async (t) => {
+test('new authorities are adopted, and a new signing authority causes a renewal within minutes', async (t) => {
   const { clock, world, manager, credentials } = node(t, { lifeMs: 300 * dayMs })
   await clock.settle()
   world.authorities = `${first.certificate}${second.certificate}`
@@ -56,7 +56,7 @@ test('other authorities are taken over, and one that signs anew brings a new cer
   t.equal(world.renewals, 1)
 })
 
-test('a clock that jumps years ahead renews what it can, and one that wakes up in 1970 leaves everything as it is', async (t) => {
+test('a clock that jumps years ahead causes a renewal, one that starts in 1970 causes none', async (t) => {
   const { clock, world } = node(t, { lifeMs: 300 * dayMs })
   await clock.settle()
   clock.setWall(1000)
@@ -67,19 +67,19 @@ test('a clock that jumps years ahead renews what it can, and one that wakes up i
   t.ok(world.renewals >= 1)
 })
 
-test('a date that is heard of is enough to find out that the certificate has ended', async (t) => {
+test('a new date is enough to detect that the certificate has expired', async (t) => {
   const { clock, world, manager } = node(t, { lifeMs: 300 * dayMs })
   clock.setWall(1000)
   await clock.settle()
-  manager.dateHeard()
+  manager.dateChanged()
   await clock.settle()
   t.equal(world.renewals, 0)
   world.date = startMs + 320 * dayMs
-  manager.dateHeard()
+  manager.dateChanged()
   await clock.settle()
   t.equal(world.renewals, 1)
   world.date = startMs + 4000 * dayMs
-  manager.dateHeard()
+  manager.dateChanged()
   await clock.settle()
   t.equal(world.renewals, 1, 'not again with each answer')
 })
@@ -88,27 +88,27 @@ test('a certificate from the future, of a controller whose clock was ahead, is r
   const { clock, world, manager } = node(t, { lifeMs: 300 * dayMs })
   await clock.settle()
   world.date = startMs - 10 * dayMs
-  manager.dateHeard()
+  manager.dateChanged()
   await clock.settle()
   t.equal(world.renewals, 1)
 })
 
-test('a disk that takes no writes keeps nobody from what is new, and has it as soon as it takes them', async (t) => {
+test('on a read-only disk new credentials are used, and saved as soon as it is writable', async (t) => {
   const { clock, world, manager, log, credentials } = node(t, { lifeMs: 10 * dayMs })
   world.isReadOnly = true
   world.authorities = `${first.certificate}${second.certificate}`
   manager.trust(trustHash(world.authorities))
   await clock.advance(10 * dayMs)
   t.equal(credentials().ca, world.authorities)
-  t.equal(world.renewals, 1, 'it is asked for once')
-  t.match(log.messages('warn'), ['New credentials of this node not written down, used until the agent ends'])
+  t.equal(world.renewals, 1, 'it is requested once')
+  t.match(log.messages('warn'), ['New credentials of this node not saved, used until the agent ends'])
   world.isReadOnly = false
   await clock.advance(2 * 3600_000)
   t.same(world.kept, [credentials()])
 })
 
-test('a spoiled certificate is nothing to renew', async (t) => {
-  const { clock, world } = node(t, { certificate: 'spoiled' })
+test('a damaged certificate is not renewed', async (t) => {
+  const { clock, world } = node(t, { certificate: 'damaged' })
   await clock.advance(dayMs)
   t.equal(world.renewals, 0)
 })
@@ -123,7 +123,7 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
   }
   const world = {
     renewals: 0,
-    /** In place of what the clock says. */
+    /** In place of the clock. */
     date: undefined as number | undefined,
     kept: [] as NodeCredentials[],
     authorities: first.certificate,
@@ -133,7 +133,7 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
   }
   const manager = certificateManager({
     credentials: () => credentials,
-    async write(next) {
+    async save(next) {
       if (world.isReadOnly) throw new Error('EROFS')
       world.kept.push(next)
     },

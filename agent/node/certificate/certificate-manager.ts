@@ -1,6 +1,6 @@
 /**
- * Loop: the node's certificate is renewed long before its end, and as soon as another authority signs; which authorities
- * are trusted is kept up with the fleet's. Nothing is started again for it.
+ * Loop: renews the node's certificate long before it expires, and as soon as another authority signs; keeps the trusted
+ * authorities equal to the fleet's. Nothing restarts for it.
  */
 
 import { X509Certificate } from 'node:crypto'
@@ -19,15 +19,15 @@ export type NodeCredentials = { readonly ca: string; readonly certificate: strin
 
 export type CertificateManagerNeeds = {
   readonly credentials: () => NodeCredentials
-  /** On disk when it resolves. Rejects where the disk does not take it. */
-  readonly write: (credentials: NodeCredentials) => Promise<void>
-  /** From now on. */
+  /** Resolves when they are on disk. Rejects if the disk does not accept the write. */
+  readonly save: (credentials: NodeCredentials) => Promise<void>
+  /** Used for every connection from now on. */
   readonly use: (credentials: NodeCredentials) => void
-  /** A new key and its certificate, asked for with the present ones. Rejects when it cannot be had now. */
+  /** Requests a new certificate for a new key, with the present credentials. Rejects if the controller issues none now. */
   readonly renew: (signal: AbortSignal) => Promise<Pick<NodeCredentials, 'certificate' | 'key'>>
-  /** The authorities the fleet trusts, PEM, the one that signs first; undefined where the controller does not say. */
+  /** The authorities the fleet trusts, PEM, the one that signs first; undefined if the controller does not list them. */
   readonly authorities: (signal: AbortSignal) => Promise<string | undefined>
-  /** The date, by whoever knows it best: this machine's clock may be years off. */
+  /** The date from the best source: this machine's clock may be years off. */
   readonly nowMs: () => number
   readonly clock: Clock
   readonly random: () => number
@@ -35,104 +35,105 @@ export type CertificateManagerNeeds = {
 }
 
 export interface CertificateManager extends Loop {
-  /** The controller trusts these: a hash of its authorities. */
+  /** Sets the hash of the authorities that the controller trusts. */
   trust(hash: string): void
-  /** The date may be known better now. */
-  dateHeard(): void
+  /** `nowMs` may be more exact now. */
+  dateChanged(): void
 }
 
-/** A clock may jump: no sleep is trusted for longer. */
-const lookMs = 3600_000
-/** As the kubelet: five tries with waits that double, then every 32 s. */
+/** The longest wait between two checks: the clock may jump. */
+const checkMs = 3600_000
+/** Doubling waits, as in the kubelet (client-go util/certificate/certificate_manager.go: 2 s, factor 2, 5 steps), then every 32 s. */
 const retry = { firstMs: 2_000, maxMs: 32_000 }
-/** So long a fleet takes to go over to another authority. */
+/** The nodes of a fleet renew spread over this time when another authority signs. */
 const changeOverMs = 60_000
 
 export function certificateManager(needs: CertificateManagerNeeds): CertificateManager {
   const { credentials, nowMs, clock, random, log } = needs
   const wake = alarm(clock)
   const share = random()
-  let wantedTrust: string | undefined
-  /** The authority that signs, since it was seen to be another than ours; monotonic. */
-  let other: { readonly hash: string; readonly dueMs: number } | undefined
+  let fleetTrust: string | undefined
+  /** The signing authority, if it is not the one that signed our certificate, and when to renew; monotonic. */
+  let newSigner: { readonly hash: string; readonly dueMs: number } | undefined
   let failures = 0
-  /** Nothing was to be done by the date that was known. */
+  /** The last pass found nothing to renew. */
   let isIdle = false
-  /** Those in use are not on disk. */
-  let isUnwritten = false
+  /** The credentials in use are not on disk. */
+  let isUnsaved = false
 
-  /** A disk that takes no writes lets no certificate end, and has none asked for again and again. */
-  const write = async (next: NodeCredentials) => {
+  /** A failed write is logged and retried: new credentials are used without it, and requested once. */
+  const save = async (next: NodeCredentials) => {
     try {
-      await needs.write(next)
-      isUnwritten = false
+      await needs.save(next)
+      isUnsaved = false
     } catch (error) {
-      if (!isUnwritten) log.warn('New credentials of this node not written down, used until the agent ends', { error })
-      isUnwritten = true
+      if (!isUnsaved) log.warn('New credentials of this node not saved, used until the agent ends', { error })
+      isUnsaved = true
     }
   }
 
-  const take = async (next: NodeCredentials) => {
-    await write(next)
+  const adopt = async (next: NodeCredentials) => {
+    await save(next)
     needs.use(next)
   }
 
-  const lookAtTrust = async (signal: AbortSignal) => {
-    if (wantedTrust === undefined || wantedTrust === trustHash(credentials().ca)) return
+  const updateAuthorities = async (signal: AbortSignal) => {
+    if (fleetTrust === undefined || fleetTrust === trustHash(credentials().ca)) return
     const authorities = await needs.authorities(signal)
-    if (authorities === undefined || trustHash(authorities) !== wantedTrust) return
-    await take({ ...credentials(), ca: authorities })
-    log.info('Authorities of the fleet taken over', { trusted: certificatesIn(authorities).map(caHash) })
+    if (authorities === undefined || trustHash(authorities) !== fleetTrust) return
+    await adopt({ ...credentials(), ca: authorities })
+    log.info('Authorities of the fleet adopted', { trusted: certificatesIn(authorities).map(caHash) })
   }
 
   const dueInMs = (): number => {
     const own = certificateIn(credentials().certificate)
-    // Spoiled: connecting says so, and joining again mends it.
+    // Damaged: connecting fails with a remedy, and joining again replaces it.
     if (own === undefined) return Number.POSITIVE_INFINITY
     const [first] = certificatesIn(credentials().ca)
     const hash = first === undefined ? undefined : caHash(first)
     const isCurrent = first === undefined || own.verify(new X509Certificate(first).publicKey)
-    if (isCurrent) other = undefined
-    else if (other?.hash !== hash) other = { hash: hash ?? '', dueMs: clock.monotonicMs() + share * changeOverMs }
+    if (isCurrent) newSigner = undefined
+    else if (newSigner?.hash !== hash)
+      newSigner = { hash: hash ?? '', dueMs: clock.monotonicMs() + share * changeOverMs }
     const life = { sinceMs: Date.parse(own.validFrom), untilMs: Date.parse(own.validTo) }
-    // Made while the controller's clock was ahead.
+    // Issued while the controller's clock was ahead.
     if (nowMs() < life.sinceMs) return 0
-    const otherInMs = (other?.dueMs ?? Number.POSITIVE_INFINITY) - clock.monotonicMs()
-    return Math.min(renewalDueMs(life, share) - nowMs(), otherInMs)
+    const newSignerInMs = (newSigner?.dueMs ?? Number.POSITIVE_INFINITY) - clock.monotonicMs()
+    return Math.min(renewalDueMs(life, share) - nowMs(), newSignerInMs)
   }
 
   const renew = async (signal: AbortSignal) => {
     const { certificate, key } = await needs.renew(signal)
-    await take({ ...credentials(), certificate, key })
+    await adopt({ ...credentials(), certificate, key })
     log.info('Certificate of this node renewed', { until: new X509Certificate(certificate).validTo })
   }
 
   const pass = async (signal: AbortSignal): Promise<number> => {
     isIdle = false
-    if (isUnwritten) await write(credentials())
-    await lookAtTrust(signal)
+    if (isUnsaved) await save(credentials())
+    await updateAuthorities(signal)
     const inMs = dueInMs()
     isIdle = inMs > 0
     if (isIdle) return inMs
     await renew(signal)
-    // By a clock that is years ahead of the controller's the new one would be due at once.
-    return lookMs
+    // If the clock is years ahead of the controller's, the new certificate would be due at once.
+    return checkMs
   }
 
   return {
     name: 'certificate',
     trust(hash) {
-      wantedTrust = hash
+      fleetTrust = hash
       if (hash !== trustHash(credentials().ca)) wake.ring()
     },
-    dateHeard() {
+    dateChanged() {
       if (isIdle && dueInMs() <= 0) wake.ring()
     },
     async run(signal) {
       while (!signal.aborted) {
         let waitMs: number
         try {
-          waitMs = Math.min(lookMs, await pass(signal))
+          waitMs = Math.min(checkMs, await pass(signal))
           failures = 0
         } catch (error) {
           if (signal.aborted) return
@@ -156,9 +157,9 @@ function certificateIn(pem: string): X509Certificate | undefined {
 
 type RenewalFailure = { readonly error: unknown; readonly retryInMs: number; readonly leftMs: number }
 
-/** The first failure is a warning, the others are for debugging. */
+/** Logs the first failure as a warning, the others at debug level. */
 function logFailure(log: Log, isFirst: boolean, { error, retryInMs, leftMs }: RenewalFailure): void {
-  const left = leftMs > 0 ? formatDuration(leftMs) : 'none: it has ended, if the clock is right'
+  const left = leftMs > 0 ? formatDuration(leftMs) : 'none: it has expired, if the clock is right'
   const facts = { error, retryInMs, left }
   if (isFirst) log.warn('Certificate of this node not renewed, trying until it works', facts)
   else log.debug('Certificate of this node not renewed', facts)

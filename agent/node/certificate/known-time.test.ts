@@ -34,7 +34,7 @@ async function server(t: Test, { certificate, key }: Issued, authority: Authorit
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-test('who has a wrong clock still knows its controller, and nobody else', async (t) => {
+test('with a wrong clock a node verifies its controller, and rejects other servers', async (t) => {
   const folder = t.testdir({})
   const authority = await openAuthority(join(folder, 'ours'), nowMs - 100 * day)
   const other = await openAuthority(join(folder, 'other'), nowMs - 100 * day)
@@ -48,15 +48,15 @@ test('who has a wrong clock still knows its controller, and nobody else', async 
     socket.destroy()
     return 'connected'
   }
-  await t.rejects(connect(ended), { code: 'CERT_HAS_EXPIRED' }, 'without more the clock is believed')
+  await t.rejects(connect(ended), { code: 'CERT_HAS_EXPIRED' }, 'without a known time the clock counts')
   await t.rejects(connect(early), { code: 'CERT_NOT_YET_VALID' })
-  await t.rejects(connect(ended, believing(0, true)), { code: 'CERT_HAS_EXPIRED' }, 'a clock that is right is believed')
+  await t.rejects(connect(ended, believing(0, true)), { code: 'CERT_HAS_EXPIRED' }, 'a synchronized clock counts')
 
   t.equal(await connect(ended, believing(nowMs - 15 * day)), 'connected', 'ten years ahead')
   await t.rejects(connect(ended, believing(nowMs - 9 * day)), { code: 'CERT_HAS_EXPIRED' }, 'it ended before')
   const past = believing(nowMs - 90 * day)
   t.equal(await connect(early, past), 'connected', 'in the past')
-  t.match(past.learnt, [Number], 'and it is later now than was known')
+  t.match(past.learnt, [Number], 'and the known time is later now')
 
   const known = believing(nowMs - 90 * day)
   await t.rejects(connect(issueServer(other, { names, nowMs: nowMs + 50 * day }), known, other), {
@@ -69,7 +69,7 @@ test('who has a wrong clock still knows its controller, and nobody else', async 
   })
   const stranger = issueServer(other, { names, nowMs })
   await t.rejects(connect(stranger, known, other), 'nor with dates that are good')
-  t.equal(known.learnt.length, 0, 'nothing is learnt from strangers')
+  t.equal(known.learnt.length, 0, 'nothing is learnt from an unverified server')
   await t.rejects(connectToServer({ host: '127.0.0.1', port: 1, ca: authority.certificate, knownTime: known }), {
     code: 'ECONNREFUSED',
   })
@@ -79,7 +79,7 @@ test('who has a wrong clock still knows its controller, and nobody else', async 
   )
 })
 
-test('it is never earlier than what the machine knows for certain', async (t) => {
+test('it is never earlier than the certain lower bounds', async (t) => {
   const folder = t.testdir({})
   const path = join(folder, 'last-known-time')
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
@@ -104,7 +104,7 @@ test('it is never earlier than what the machine knows for certain', async (t) =>
   const stopping = new AbortController()
   const running = known.run(stopping.signal)
   await clock.advance(3600_000)
-  await until('it is written', () => existsSync(path))
+  await until('it is saved', () => existsSync(path))
   const kept = written()
   t.ok(Math.abs(kept - nowMs - 40 * day) < 2 * 3600_000)
   for (let hours = 0; hours < 20 * 24; hours += 12) await clock.advance(12 * 3600_000)
@@ -112,24 +112,24 @@ test('it is never earlier than what the machine knows for certain', async (t) =>
   stopping.abort()
   await running
   t.ok(written() > kept + 19 * day, 'written when it stops')
-  t.ok((await open('spoiled')).earliestMs() > kept + 19 * day, 'and known by the next agent')
+  t.ok((await open('damaged')).earliestMs() > kept + 19 * day, 'and read by the next agent')
   writeFileSync(path, readFileSync(path, 'utf8').replace(/^2/, '6'))
-  t.equal((await open('spoiled')).earliestMs(), 0, 'a flipped bit makes it no later')
+  t.equal((await open('damaged')).earliestMs(), 0, 'a flipped bit makes it no later')
 
   writeFileSync(path, rfc3339(nowMs + 4000 * day))
-  const misled = await open('spoiled')
+  const misled = await open('damaged')
   t.ok(misled.earliestMs() > nowMs + 3999 * day)
   isRight = true
   const end = new AbortController()
   const run = misled.run(end.signal)
   end.abort()
   await run
-  t.equal(misled.earliestMs(), clock.wallMs(), 'a clock that is right mends what was wrong')
+  t.equal(misled.earliestMs(), clock.wallMs(), 'a synchronized clock corrects a wrong time')
   writeFileSync(path, '\0\0\0')
-  t.equal((await open('spoiled')).earliestMs(), 0)
+  t.equal((await open('damaged')).earliestMs(), 0)
 })
 
-test('a time that was named moves the lower bound forward only', async (t) => {
+test('a received time moves the lower bound forward only', async (t) => {
   const known = { ms: 1_000_000, atMs: 500 }
   t.equal(earliestAt(known, 1_500), 1_001_000)
   t.equal(laterOf(known, 1_001_000, 1_500), known)

@@ -9,16 +9,16 @@ import type { Loop } from '../../../daemon/run.ts'
 import type { KnownTime } from '../../../daemon/server-check.ts'
 import { certificateDates } from './certificate-dates.ts'
 
-/** What it needs of the disk. */
+/** The file that keeps the time over restarts. */
 export interface TimeFile {
-  /** Milliseconds since 1970; 0 where nothing is saved, or what is saved is damaged. */
+  /** Milliseconds since 1970; 0 if nothing is saved or the file is damaged. */
   read(): Promise<number>
   save(ms: number): Promise<void>
 }
 
 export type KnownTimeNeeds = {
   readonly file: TimeFile
-  /** Our own, PEM: it was made in the past. */
+  /** The node's own, PEM: it was issued in the past. */
   readonly certificate: string
   /** The system's clock follows a time server. */
   readonly isClockRight: () => boolean
@@ -27,7 +27,7 @@ export type KnownTimeNeeds = {
 }
 
 export interface KnownTimeKeeper extends KnownTime, Loop {
-  /** How far the system's clock is behind what is known; 0 when it is not. */
+  /** How far the system's clock is behind the last known time; 0 if it is not. */
   behindMs(): number
 }
 
@@ -44,27 +44,27 @@ export function earliestAt({ ms, atMs }: KnownInstant, monotonicMs: number): num
   return ms + monotonicMs - atMs
 }
 
-/** After somebody trustworthy named a time: only a later one is believed. */
+/** The lower bound after a trusted source gave a time: an earlier time changes nothing. */
 export function laterOf(known: KnownInstant, wallMs: number, monotonicMs: number): KnownInstant {
   return wallMs > earliestAt(known, monotonicMs) ? { ms: wallMs, atMs: monotonicMs } : known
 }
 
-/** Where the saved time is wrong by at least `leastMs`, in either direction. */
+/** Whether the saved time is wrong by at least `leastMs`, in either direction. */
 export function isWorthSaving(earliestMs: number, savedMs: number, leastMs: number): boolean {
   return Math.abs(earliestMs - savedMs) >= leastMs
 }
 
-/** Nothing is written but by its loop. */
+/** Only its loop writes the file. */
 export async function openKnownTime(needs: KnownTimeNeeds): Promise<KnownTimeKeeper> {
   const { file, isClockRight, clock, log } = needs
   let savedMs = await file.read()
-  const madeMs = certificateDates(needs.certificate).validFrom.getTime() || 0
-  let known: KnownInstant = { ms: Math.max(savedMs, madeMs), atMs: clock.monotonicMs() }
+  const issuedMs = certificateDates(needs.certificate).validFrom.getTime() || 0
+  let known: KnownInstant = { ms: Math.max(savedMs, issuedMs), atMs: clock.monotonicMs() }
 
   const earliestMs = () => earliestAt(known, clock.monotonicMs())
   const behindMs = () => Math.max(0, earliestMs() - clock.wallMs())
   const save = async (leastMs: number) => {
-    // Also backwards: a wrong time that was once accepted is corrected so.
+    // Also backwards: this corrects a wrong time that was once accepted.
     if (isClockRight()) known = { ms: clock.wallMs(), atMs: clock.monotonicMs() }
     const nowMs = earliestMs()
     if (!isWorthSaving(nowMs, savedMs, leastMs)) return

@@ -2,18 +2,18 @@
 import { codeOf } from '../../../daemon/errors.ts'
 import type { CertificateDates } from '../certificate/certificate-dates.ts'
 
-export type LinkTrouble = {
-  /** Troubles of one kind are logged once while they last. */
+export type ConnectionFailure = {
+  /** Failures of one kind are logged once during an outage. */
   readonly kind: string
   readonly remedy: string
 }
 
-const isRenewed =
+const willRenew =
   'The agent asks for a new one by itself; if the controller refuses, the log has the reason and the remedy'
 const joinAgain = 'Join again with a new token: bramble-agent join …'
 
 /** TLS alerts and checks by OpenSSL's and Node's codes. */
-const byCode: { readonly [code: string]: LinkTrouble } = {
+const byCode: { readonly [code: string]: ConnectionFailure } = {
   CERT_HAS_EXPIRED: {
     kind: 'server certificate expired',
     remedy:
@@ -35,11 +35,11 @@ const byCode: { readonly [code: string]: LinkTrouble } = {
   },
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: {
     kind: 'own authority unknown',
-    remedy: `The controller does not know the authority of this node's certificate: it was set up again. ${joinAgain}`,
+    remedy: `The controller does not accept the authority of this node's certificate: it was set up again. ${joinAgain}`,
   },
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: {
     kind: 'own certificate expired',
-    remedy: `For the controller this node's certificate has expired. ${isRenewed}`,
+    remedy: `The controller reports that this node's certificate has expired. ${willRenew}`,
   },
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED: {
     kind: 'own certificate revoked',
@@ -51,7 +51,7 @@ const byCode: { readonly [code: string]: LinkTrouble } = {
   },
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: {
     kind: 'own certificate missing',
-    remedy: `The controller got no certificate from this node. ${joinAgain}`,
+    remedy: `The controller received no certificate from this node. ${joinAgain}`,
   },
   ENOTFOUND: { kind: 'network', remedy: 'The name server has no address for the name of the controller' },
   EAI_AGAIN: { kind: 'network', remedy: 'No name server answers: is the network up?' },
@@ -64,7 +64,7 @@ const byCode: { readonly [code: string]: LinkTrouble } = {
 }
 
 /** Return codes of CONNACK, MQTT 3.1.1 section 3.2.2.3. */
-const byReturnCode: { readonly [code: number]: LinkTrouble } = {
+const byReturnCode: { readonly [code: number]: ConnectionFailure } = {
   2: { kind: 'identifier', remedy: 'The broker refuses the name of this node: is another machine using it?' },
   3: { kind: 'network', remedy: 'The broker is not ready yet' },
   4: { kind: 'not authorized', remedy: `The broker does not accept this node. ${joinAgain}` },
@@ -72,18 +72,21 @@ const byReturnCode: { readonly [code: number]: LinkTrouble } = {
 }
 
 /** OpenSSL cannot read the certificate or the key; nothing was sent. */
-const unreadableIdentity: LinkTrouble = {
+const unreadableIdentity: ConnectionFailure = {
   kind: 'own identity',
   remedy: `This node's certificate and key in identity.json are damaged. ${joinAgain}`,
 }
 
-const network: LinkTrouble = { kind: 'network', remedy: 'Is the controller running, and does the network reach it?' }
+const network: ConnectionFailure = {
+  kind: 'network',
+  remedy: 'Is the controller running, and does the network reach it?',
+}
 
 /** `own`: of this node's certificate. It is checked first: a server that finds it expired may only close the connection. */
-export function linkTrouble(error: Error, own: CertificateDates, nowMs: number): LinkTrouble {
+export function connectionFailure(error: Error, own: CertificateDates, nowMs: number): ConnectionFailure {
   if (codeOf(error).startsWith('ERR_OSSL_')) return unreadableIdentity
   if (nowMs > own.validTo.getTime()) {
-    const remedy = `This node's certificate expired on ${day(own.validTo)}, if the clock (${day(new Date(nowMs))}) is right. ${isRenewed}`
+    const remedy = `This node's certificate expired on ${day(own.validTo)}, if the clock (${day(new Date(nowMs))}) is right. ${willRenew}`
     return { kind: 'own certificate expired', remedy }
   }
   if (nowMs < own.validFrom.getTime()) {
@@ -98,7 +101,7 @@ function returnCodeOf(error: Error): number {
   return 'code' in error && typeof error.code === 'number' ? error.code : 0
 }
 
-function otherAuthority(): LinkTrouble {
+function otherAuthority(): ConnectionFailure {
   return {
     kind: 'other authority',
     remedy: `The server has a certificate of another authority than the one this node joined: the controller was set up again, or the address now belongs to another machine. ${joinAgain}`,

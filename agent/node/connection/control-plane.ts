@@ -1,48 +1,48 @@
-/** What the managers of a node need of the control plane. On the wire it is MQTT: `adapters/mqtt-control-plane.ts`. */
+/** The control plane as the managers of a node use it. On the wire it is MQTT: `agent/adapters/mqtt/mqtt-control-plane.ts`. */
 import type { Desired } from '../../../api/desired.ts'
 import type { Event } from '../../../api/event.ts'
 import type { NodeStatus } from '../../../api/node.ts'
 import type { CallMessage, PodMessage, StatsMessage } from '../../../api/topics.ts'
 
-/** Why the node goes, and when it is back; left out: nobody knows. */
+/** Why the node leaves, and when it is expected back; left out if that is not known. */
 export type Leave = { readonly reason: string; readonly expectedBackSeconds?: number }
 
 /**
- * Reports never wait for the network and never fail: the newest of each thing is kept and sent when the link is there,
- * and everything is said again on every reconnect.
+ * Reports never wait for the network and never fail: the latest state of each topic is kept, published as soon as
+ * there is a connection, and published again on every reconnect.
  */
 export interface ControlPlane {
   reportNodeStatus(status: NodeStatus): void
-  /** Reports that the last status still holds; false where there is no short form for that, and the status itself must be reported. */
+  /** Reports that the last status still holds; false if the controller has no short form for that: report the status itself. */
   confirmNodeStatus(): boolean
   reportPod(pod: PodMessage): void
   /** Nothing of this pod is left on the machine. */
   reportPodGone(uid: string): void
   reportEvent(event: Event): void
-  /** Sent now, or not at all: the next one says more. */
+  /** Sent now, or dropped: the next message replaces it. */
   sendStats(message: StatsMessage): void
-  /** Says all that was said of the node and its pods once more. */
+  /** Publishes the latest state of the node and its pods again. */
   reportEverything(): void
   /** How long the lease is, in seconds: as configured, within what the controller grants. */
   readonly leaseDurationSeconds: number
-  /** The heartbeat; false when it could not be handed to the network now. */
+  /** Sends the heartbeat; false if the network accepts nothing now. */
   renewLease(): boolean
   readonly connected: boolean
-  /** All that was reported is taken, or there is nobody to take it. */
+  /** All reports are acknowledged, or there is no connection. */
   readonly settled: boolean
-  /** Says goodbye ahead of the end of the connection; undefined: the node stays after all. Resolves when it was taken. */
-  takeLeave(leave: Leave | undefined): Promise<void>
+  /** Announces the leave before the connection ends; undefined: the node stays after all. Resolves when it is acknowledged. */
+  publishLeave(leave: Leave | undefined): Promise<void>
 }
 
-/** What the control plane tells a node. */
+/** The messages of the control plane to a node. */
 export interface ControlPlaneListener {
   desired(message: Desired): void
-  /** Somebody wants to know who uses how much. */
+  /** A client queries the resource usage of the node. */
   readonly stats?: (asked: CallMessage) => void
-  /** Which store the controller has: another one than before may not know this node. */
+  /** The controller's store: one with another ID may have no Node object for this node. */
   store?(id: string): void
-  /** The controller's clock said so: now, or (`isLive` false) at some moment before. */
+  /** The time of the controller's clock: now, or (`isLive` false) at some moment before. */
   controllerTime?(wallMs: number, isLive: boolean): void
-  /** Which authorities it trusts, in one short text. */
+  /** A hash of the authorities that it trusts. */
   trust?(hash: string): void
 }

@@ -4,34 +4,34 @@
  */
 import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 
-/** What it needs of a connection to the broker. */
-export interface OutboxLink {
+/** A connection to the broker. */
+export interface PublishLink {
   /** Resolves when the broker has acknowledged it. */
   publish(topic: string, body: string, how: { readonly qos: 1; readonly retain: boolean }): Promise<void>
-  /** Ends a connection that does not take a message. */
+  /** Ends a connection that does not acknowledge a message. */
   abandon(because: Error): void
 }
 
-export interface NewestOutbox {
-  /** Keeps `body` as the latest state of this topic; '' deletes it. Published even when it is the same as before. */
+export interface PublishQueue {
+  /** Keeps `body` as the latest state of this topic; '' deletes it. Published even if it has not changed. */
   publishState(topic: string, body: string): void
-  /** Publishes `body` once, after those before it. Of too many the oldest are dropped. */
+  /** Publishes `body` once, in order. Beyond `mostQueued` the oldest are dropped. */
   enqueue(topic: string, body: string): void
   /** Everything is published on this link from now on. */
-  open(link: OutboxLink): void
+  open(link: PublishLink): void
   closed(): void
   republish(): void
   /** The latest state of this topic was published on this link and acknowledged. */
   isAcknowledged(topic: string): boolean
-  /** Over what was last published of each topic, withdrawn ones left out: see `api/digest.ts`. */
+  /** Over the last published state of each topic, without deleted ones: see `api/digest.ts`. */
   digest(): string
-  /** Nothing is under way; also when there is no link. */
+  /** Nothing is under way, or there is no link. */
   isIdle(): boolean
   /** How many of the queued messages were dropped since the last call. */
   dropped(): number
 }
 
-export type OutboxSettings = {
+export type PublishQueueSettings = {
   readonly mostQueued: number
   /** The broker has acknowledged a state. */
   readonly acknowledged?: (topic: string, body: string) => void
@@ -41,13 +41,13 @@ export type OutboxSettings = {
 type State = { readonly body: string; readonly print: string | undefined }
 type Queued = { readonly topic: string; readonly body: string }
 
-export function newestOutbox({ mostQueued, acknowledged }: OutboxSettings): NewestOutbox {
+export function publishQueue({ mostQueued, acknowledged }: PublishQueueSettings): PublishQueue {
   const states = new Map<string, State>()
   const underWay = new Set<string>()
   const queue: Queued[] = []
   let sending: Queued | undefined
   let digest = emptyDigest
-  let link: OutboxLink | undefined
+  let link: PublishLink | undefined
   let dropped = 0
 
   const publishState = (topic: string, body: string) => {
@@ -56,11 +56,11 @@ export function newestOutbox({ mostQueued, acknowledged }: OutboxSettings): Newe
   }
 
   const publish = (topic: string) => {
-    const [on, thing] = [link, states.get(topic)]
-    if (on === undefined || thing === undefined) return
-    const print = thing.body === '' ? undefined : digestText(topic, thing.body)
-    for (const changed of [thing.print, print]) if (changed !== undefined) digest = foldDigest(digest, changed)
-    const sent: State = { body: thing.body, print }
+    const [on, state] = [link, states.get(topic)]
+    if (on === undefined || state === undefined) return
+    const print = state.body === '' ? undefined : digestText(topic, state.body)
+    for (const changed of [state.print, print]) if (changed !== undefined) digest = foldDigest(digest, changed)
+    const sent: State = { body: state.body, print }
     states.set(topic, sent)
     underWay.add(topic)
     on.publish(topic, sent.body, { qos: 1, retain: true }).then(

@@ -6,21 +6,21 @@ import type { ApiAnswer } from '../../../daemon/api-client.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { failureStatus } from '../../testing/fake-api.ts'
-import { checkpointTeller } from './checkpoint-report.ts'
+import { checkpointReporter } from './checkpoint-report.ts'
 
-const asking: DesiredMessage = { epoch: 'two', version: 1, pods: [], store: 'store-2', awaitsCheckpoint: true }
-const known: DesiredMessage = {
+const awaiting: DesiredMessage = { epoch: 'two', version: 1, pods: [], store: 'store-2', awaitsCheckpoint: true }
+const saved: DesiredMessage = {
   epoch: 'one',
   version: 7,
   pods: [aPod({ name: 'web' }), aPod({ name: 'db' })],
   secrets: [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hidden', namespace: 'default' } }],
 }
 
-test('what a controller wants counts as soon as it knows the node, and not before', async (t) => {
-  const { teller, heard, sent, clock, world } = node(t, known)
-  teller.desired(asking)
+test('desired pods are ignored until the controller has the checkpoint', async (t) => {
+  const { reporter, received, sent, clock, world } = node(t, saved)
+  reporter.desired(awaiting)
   await clock.settle()
-  t.same(heard, [])
+  t.same(received, [])
   t.same(
     sent.map(({ store, pods = [], secrets = [], complete = false }) => [store, pods.length, secrets.length, complete]),
     [
@@ -30,21 +30,21 @@ test('what a controller wants counts as soon as it knows the node, and not befor
     ],
   )
   t.equal(world.accepted, 1)
-  const wanted = { ...known, epoch: 'two', store: 'store-2' }
-  teller.desired(wanted)
-  t.same(heard, [wanted])
+  const wanted = { ...saved, epoch: 'two', store: 'store-2' }
+  reporter.desired(wanted)
+  t.same(received, [wanted])
 })
 
-test('a node that remembers nothing says so', async (t) => {
-  const { teller, sent, clock } = node(t, undefined)
-  teller.desired(asking)
+test('a node without a checkpoint reports an empty one', async (t) => {
+  const { reporter, sent, clock } = node(t, undefined)
+  reporter.desired(awaiting)
   await clock.settle()
   t.match(sent, [{ complete: true, store: 'store-2' }])
 })
 
-test('what that very store wanted before the node was deleted there does not come back', async (t) => {
-  const { teller, sent, clock } = node(t, { ...known, store: 'store-2' })
-  teller.desired(asking)
+test('a checkpoint of the same store is not reported: the node was deleted there', async (t) => {
+  const { reporter, sent, clock } = node(t, { ...saved, store: 'store-2' })
+  reporter.desired(awaiting)
   await clock.settle()
   t.same(
     sent.map(({ pods, secrets, complete }) => [pods, secrets, complete]),
@@ -52,30 +52,30 @@ test('what that very store wanted before the node was deleted there does not com
   )
 })
 
-test('pods that the controller does not take back are accepted of', async (t) => {
+test('pods that the controller does not restore are logged', async (t) => {
   const because = 'Pod default/web of node pi-1 was not restored'
-  const { teller, sent, clock, answers, log } = node(t, known)
+  const { reporter, sent, clock, answers, log } = node(t, saved)
   answers.push({ status: 201, body: { kind: 'Status', message: because }, dateHeader: undefined })
-  teller.desired(asking)
+  reporter.desired(awaiting)
   await clock.settle()
   t.equal(sent.at(-1)?.complete, true)
-  t.same(log.messages('warn'), ['Pods that run here end: the controller did not take them back'])
+  t.same(log.messages('warn'), ['Pods of this node stop: the controller did not restore them'])
 })
 
-test('a controller that cannot be accepted is tried again, and nothing counts meanwhile', async (t) => {
-  const { teller, heard, sent, clock, answers, log } = node(t, known)
+test('a failed report is repeated, and desired pods are ignored meanwhile', async (t) => {
+  const { reporter, received, sent, clock, answers, log } = node(t, saved)
   answers.push(failureStatus(500, 'no'), new Error('no answer'))
-  teller.desired(asking)
+  reporter.desired(awaiting)
   await clock.advance(5 * 60_000)
-  t.same(heard, [])
+  t.same(received, [])
   t.equal(sent.at(-1)?.complete, true)
   t.equal(log.messages('warn').length, 1)
 })
 
-test('more than one message can carry goes in parts', async (t) => {
+test('a large checkpoint is reported in parts', async (t) => {
   const big = (name: string) => aPod({ name, metadata: { annotations: { big: 'x'.repeat(75_000) } } })
-  const { teller, sent, clock } = node(t, { ...known, pods: [big('a'), big('b'), aPod({ name: 'c' })], secrets: [] })
-  teller.desired(asking)
+  const { reporter, sent, clock } = node(t, { ...saved, pods: [big('a'), big('b'), aPod({ name: 'c' })], secrets: [] })
+  reporter.desired(awaiting)
   await clock.settle()
   t.same(
     sent.map(({ pods = [] }) => pods.map(({ metadata }) => metadata.name)),
@@ -86,10 +86,10 @@ test('more than one message can carry goes in parts', async (t) => {
 function node(t: Test, remembered: DesiredMessage | undefined) {
   const [clock, log] = [fakeClock(), quietLog(t)]
   const sent: NodeCheckpoint[] = []
-  const heard: DesiredMessage[] = []
+  const received: DesiredMessage[] = []
   const answers: (ApiAnswer | Error)[] = []
   const world = { accepted: 0 }
-  const teller = checkpointTeller({
+  const reporter = checkpointReporter({
     api: {
       post: async (_path, body) => {
         const answer = answers.shift() ?? { status: 201, body: {}, dateHeader: undefined }
@@ -100,17 +100,17 @@ function node(t: Test, remembered: DesiredMessage | undefined) {
     },
     nodeName: 'pi-1',
     remembered: async () => remembered,
-    desired: (message) => void heard.push(message),
+    desired: (message) => void received.push(message),
     accepted: () => world.accepted++,
     clock,
     random: () => 0.5,
     log,
   })
   const stop = new AbortController()
-  const running = teller.run(stop.signal)
+  const running = reporter.run(stop.signal)
   t.teardown(async () => {
     stop.abort()
     await running
   })
-  return { teller, heard, sent, clock, answers, log, world }
+  return { reporter, received, sent, clock, answers, log, world }
 }

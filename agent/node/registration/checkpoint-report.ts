@@ -1,6 +1,6 @@
 /**
- * Listener and loop: a controller whose store began without this node (restored, or made anew) is told what was wanted
- * here, part by part. Until it knows, what it wants counts for nothing, and everything runs on.
+ * Listener and loop: reports the checkpoint of this node, in parts, to a controller whose store lacks its pods (restored from a
+ * backup, or new). Until the controller has it, its desired pods are ignored, and all pods keep running.
  */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Desired } from '../../../api/desired.ts'
@@ -14,12 +14,12 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 
-export type CheckpointTellerNeeds = {
+export type CheckpointReporterNeeds = {
   readonly api: Pick<ApiClient, 'post'>
   readonly nodeName: string
-  /** What was last wanted of this node, once that is known; undefined: nothing was. */
+  /** The last desired pods of this node, once the checkpoint is read; undefined: there is none. */
   readonly remembered: () => Promise<Desired | undefined>
-  /** Hears what is wanted by a controller that knows us. */
+  /** Called with the desired pods of a controller that has the checkpoint. */
   readonly desired: (message: Desired) => void
   /** Called when the controller has the checkpoint: its earlier reports of these pods are lost. */
   readonly accepted: () => void
@@ -28,7 +28,7 @@ export type CheckpointTellerNeeds = {
   readonly log: Log
 }
 
-export interface CheckpointTeller extends Loop {
+export interface CheckpointReporter extends Loop {
   desired(message: Desired): void
 }
 
@@ -39,25 +39,25 @@ const retry = { firstMs: 1_000, maxMs: 60_000 }
 const partBytes = 128 * 1024
 const idleMs = 24 * 3600_000
 
-export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller {
+export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointReporter {
   const { api, nodeName, clock, random, log } = needs
   const wake = alarm(clock)
-  /** The store that waits to be told. */
+  /** The store that waits for the checkpoint. */
   let awaitedBy: string | undefined
 
   const post = async (store: string, part: Part & Pick<NodeCheckpoint, 'complete'>, signal: AbortSignal) => {
     const body: NodeCheckpoint = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store, ...part }
     const { status, body: answer } = await api.post(`/api/v1/nodes/${nodeName}/checkpoint`, body, signal)
     const because = statusMessage(answer)
-    if (status !== 201) throw new Error(`The controller does not take it: ${status} ${because ?? ''}`)
-    if (because) log.warn('Pods that run here end: the controller did not take them back', { because })
+    if (status !== 201) throw new Error(`The controller did not accept it: ${status} ${because ?? ''}`)
+    if (because) log.warn('Pods of this node stop: the controller did not restore them', { because })
   }
 
-  const tell = async (store: string, signal: AbortSignal) => {
+  const report = async (store: string, signal: AbortSignal) => {
     const remembered = await needs.remembered()
-    // What that very store once wanted here it knows better: this node was deleted there since, and its pods with it.
+    // A checkpoint of this very store is not reported: the node was deleted there since, and its pods with it.
     const { pods = [], configMaps = [], secrets = [] } = (remembered?.store !== store && remembered) || {}
-    // Pods first: of the rest only what they name is taken.
+    // Pods first: the controller accepts only those ConfigMaps and Secrets that they name.
     for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
     await post(store, { complete: true }, signal)
     log.info('Checkpoint sent to a controller that lacked the pods of this node', {
@@ -71,7 +71,7 @@ export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller
   }
 
   return {
-    name: 'checkpoint-teller',
+    name: 'checkpoint-report',
     desired(message) {
       awaitedBy = message.awaitsCheckpoint ? (message.store ?? '') : undefined
       if (awaitedBy === undefined) needs.desired(message)
@@ -86,11 +86,11 @@ export function checkpointTeller(needs: CheckpointTellerNeeds): CheckpointTeller
           continue
         }
         try {
-          await tell(store, signal)
+          await report(store, signal)
         } catch (error) {
           if (signal.aborted) return
           const retryInMs = Math.round(backoffMs(failures++, retry, random))
-          const what = 'The controller could not be told what runs here; everything runs on, trying again'
+          const what = 'Checkpoint not sent to the controller; pods keep running, trying again'
           if (failures === 1) log.warn(what, { retryInMs, error })
           else log.debug(what, { retryInMs, error })
           await wake.sleep(retryInMs, signal)

@@ -3,7 +3,7 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { fakeControlPlane } from '../../testing/fake-control-plane.ts'
 import { leaseManager } from './lease-manager.ts'
 
-test('a long lease is renewed four times, too, and the spread is that of a short one', async (t) => {
+test('a long lease is also renewed four times, with the jitter of a short one', async (t) => {
   const [clock, controlPlane] = [fakeClock(), fakeControlPlane()]
   controlPlane.leaseDurationSeconds = 1_200
   const stopping = new AbortController()
@@ -17,7 +17,7 @@ test('a long lease is renewed four times, too, and the spread is that of a short
   await done
 })
 
-test('the heart beats four times in a lease, a little late at random, link or no link', async (t) => {
+test('the lease is renewed four times in its duration, with jitter, connected or not', async (t) => {
   const [clock, controlPlane] = [fakeClock(), fakeControlPlane()]
   const stopping = new AbortController()
   const manager = leaseManager({ controlPlane, clock, random: () => 1 })

@@ -9,15 +9,15 @@ export type LeaseNeeds = {
   readonly random: () => number
 }
 
-/** Of a period of 10 s, as the kubelet; of a longer one no more, for the controller waits for the next one. */
+/** 4 % of a period of 10 s, as in the kubelet's lease controller; not more for a longer one, because the controller waits for the next heartbeat. */
 const spreadMs = 400
 
-/** As the kubelet: four chances to renew before the lease runs out, spread so that a fleet does not beat as one. */
+/** Renews four times in a lease, as the kubelet does, with jitter so that the heartbeats of a fleet do not coincide. */
 export function leaseManager({ controlPlane, clock, random }: LeaseNeeds) {
   return {
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        // False means that the link is down. Its return says everything again, so there is nothing to catch up with.
+        // False: there is no connection. All states are published again on the next one, so nothing is lost.
         controlPlane.renewLease()
         const periodMs = (controlPlane.leaseDurationSeconds * 1000) / heartbeatsPerLease
         await clock.sleep(periodMs + random() * Math.min(spreadMs, periodMs * 0.04), signal)

@@ -23,7 +23,7 @@ const facts: RegistrationFacts = {
   taints: [{ key: 'slow', effect: 'NoSchedule' }],
 }
 
-test('a node is registered with the labels Kubernetes knows, its taints, and which machine it is', async (t) => {
+test('a node is registered with the labels of Kubernetes, its taints and its hardware identity', async (t) => {
   const node = nodeToRegister(facts, { phase: 'filled' })
   t.same(node.metadata.labels, {
     'beta.kubernetes.io/arch': 'arm64',
@@ -41,9 +41,9 @@ test('a node is registered with the labels Kubernetes knows, its taints, and whi
   t.same(node.status, { phase: 'filled' })
 })
 
-test('on a node that exists only our own labels are put right', async (t) => {
+test('on an existing Node only the default labels are corrected', async (t) => {
   const there = nodeToRegister({ ...facts, nodeLabels: {} }, {})
-  t.equal(nodePatch(there, facts), undefined, 'configured labels and taints are not looked at')
+  t.equal(nodePatch(there, facts), undefined, 'configured labels and taints are not changed')
   const edited: Node = {
     ...there,
     metadata: { ...there.metadata, labels: { ...there.metadata.labels, 'kubernetes.io/os': 'windows', mine: 'yes' } },
@@ -51,7 +51,7 @@ test('on a node that exists only our own labels are put right', async (t) => {
   t.same(nodePatch(edited, facts), { metadata: { labels: { 'kubernetes.io/os': 'linux' } } })
 })
 
-test('a lease that is longer than usual is shown on the Node, and one that is no longer is corrected', async (t) => {
+test('a lease that is longer than usual is an annotation of the Node, and is corrected later', async (t) => {
   const plain = { ...facts, nodeLabels: {} }
   const key = 'bramble.dev/lease-duration-seconds'
   t.notOk(key in (nodeToRegister({ ...plain, leaseDurationSeconds: 40 }, {}).metadata.annotations ?? {}))
@@ -63,13 +63,13 @@ test('a lease that is longer than usual is shown on the Node, and one that is no
   t.same(nodePatch(metered, plain), { metadata: { annotations: { [key]: '40' } } })
 })
 
-test('a name that was another machine is noticed', async (t) => {
+test('a name that another machine had is detected', async (t) => {
   const there = nodeToRegister({ ...facts, hardware: { boardSerial: 'other', machineID: 'aaaa' } }, {})
   t.match(formerMachine(there, facts.hardware), { boardSerial: 'other' })
   t.equal(formerMachine(nodeToRegister(facts, {}), facts.hardware), undefined)
 })
 
-test('an agent that is stopped before it has looked at its machine does not wait for that', async (t) => {
+test('an agent that is stopped before its first status does not wait for it', async (t) => {
   const world = running(t, [], [], new Promise(() => undefined))
   await world.clock.settle()
   await world.stop()
@@ -110,7 +110,7 @@ test("the waits before registration are the kubelet's: 100 ms doubling to 7 s", 
   t.end()
 })
 
-test('a controller that is away is tried again with growing waits, until it answers', async (t) => {
+test('registration is retried with growing waits until the controller answers', async (t) => {
   const away = Array.from({ length: 4 }, () => new Error('connect ECONNREFUSED'))
   const world = running(t, away)
   await world.clock.advance(99)
@@ -123,7 +123,7 @@ test('a controller that is away is tried again with growing waits, until it answ
   t.same(world.log.messages('warn'), ['Cannot register the node yet, trying until it works'])
 })
 
-test('a controller that is away again is told of again', async (t) => {
+test('a second outage of the controller is logged again', async (t) => {
   const world = running(t, [new Error('connect ECONNREFUSED')])
   await world.clock.advance(1_000)
   world.store('store-1')
@@ -143,7 +143,7 @@ test('registration is done once', async (t) => {
   t.notOk(world.api.nodes.has('pi-7'), 'a node that an administrator deleted stays deleted')
 })
 
-test('a controller with another store than before is registered with again', async (t) => {
+test('the node registers again with a controller that has another store', async (t) => {
   const world = running(t)
   await world.clock.advance(100)
   world.store('store-1')
@@ -157,12 +157,16 @@ test('a controller with another store than before is registered with again', asy
   t.ok(world.api.nodes.has('pi-7'))
 })
 
-test('a refusal is told with its remedy once, and tried again', async (t) => {
+test('a rejection is logged once with its remedy, and retried', async (t) => {
   const no = [
     failureStatus(403, 'nodes is forbidden: label "kubernetes.io/x" is reserved'),
     failureStatus(404, 'not found'),
   ]
-  const world = running(t, [...no, ...no, ...no], ['The node is refused, trying again now and then'])
+  const world = running(
+    t,
+    [...no, ...no, ...no],
+    ['The controller rejects this node, trying again until it accepts it'],
+  )
   await world.clock.advance(10_000)
   t.equal(world.log.messages('error').length, 1)
   t.match(world.log.lines.find(({ level }) => level === 'error')?.facts['remedy'], /nodeLabels/)

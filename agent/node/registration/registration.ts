@@ -1,6 +1,6 @@
 /**
- * Loop: makes sure the fleet has a Node object for this machine. Once per start, and once for each store the controller
- * comes with; deleted later it stays deleted.
+ * Loop: creates the Node object of this machine, or updates it. Once per start, and once for each store of the controller: a
+ * Node that is deleted later stays deleted.
  */
 
 import { decode } from '../../../api/decode.ts'
@@ -27,17 +27,17 @@ export type RegistrationFacts = {
   readonly operatingSystem: string
   readonly architecture: string
   readonly hardware: HardwareIdentity
-  /** Additional ones of ours, for people. */
+  /** More annotations, for people. */
   readonly annotations: { readonly [name: string]: string }
   readonly nodeLabels: { readonly [name: string]: string }
   readonly taints: readonly Taint[]
   /** Hashes of the authorities this node trusts, the one that signs first. */
   readonly trusted?: readonly string[]
-  /** Shown on the Node where it is longer than usual, for a controller that was restarted. */
+  /** An annotation of the Node if it is longer than usual, for a controller that was restarted. */
   readonly leaseDurationSeconds?: number
 }
 
-/** The Node as it is created. Configured labels win over ours. */
+/** The Node as it is created. Configured labels override the defaults. */
 export function nodeToRegister(facts: RegistrationFacts, status: NodeStatus): Node {
   return {
     apiVersion: 'v1',
@@ -60,8 +60,8 @@ export type NodePatch = {
 }
 
 /**
- * What must change on a Node that exists: our default labels and annotations only. Configured labels and taints are its
- * owner's from the first registration on, as with the kubelet. Undefined when nothing must.
+ * The changes to an existing Node: default labels and annotations only. Configured labels and taints are set by the first
+ * registration only, as by the kubelet. Undefined if there is nothing to change.
  */
 export function nodePatch(existing: Node, facts: RegistrationFacts): NodePatch | undefined {
   const labels = differences(existing.metadata.labels ?? {}, defaultLabels(facts))
@@ -71,7 +71,7 @@ export function nodePatch(existing: Node, facts: RegistrationFacts): NodePatch |
   return { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) } }
 }
 
-/** Another machine had this name before; undefined when it was this one, or nobody can tell. */
+/** The other machine that had this name before; undefined if it was this one, or the Node has no hardware identity. */
 export function formerMachine(existing: Node, hardware: HardwareIdentity): HardwareIdentity | undefined {
   const written = existing.metadata.annotations?.[hardwareIdentityAnnotation]
   if (written === undefined) return undefined
@@ -80,8 +80,8 @@ export function formerMachine(existing: Node, hardware: HardwareIdentity): Hardw
 }
 
 /**
- * The label with the host's name is the node's: what the kubelet writes there with --hostname-override, which is how a node
- * gets another name than its machine. Two nodes of one machine, or of one image of a card, are then two for the scheduler.
+ * `kubernetes.io/hostname` is the node's name, as the kubelet sets it with --hostname-override. So the scheduler distinguishes
+ * two nodes of one machine, or of one image of a card.
  */
 function defaultLabels({ nodeName, operatingSystem, architecture }: RegistrationFacts) {
   return {
@@ -93,13 +93,13 @@ function defaultLabels({ nodeName, operatingSystem, architecture }: Registration
   }
 }
 
-/** Of a node whose lease is as usual only where it was not before: annotations are merged, not removed. */
+/** For a usual lease only if the Node already has the annotation: annotations are merged, not removed. */
 function leaseAnnotation(
   { leaseDurationSeconds = usualLeaseDurationSeconds }: RegistrationFacts,
   present: Texts,
 ): Texts {
-  const isNews = leaseDurationSeconds > usualLeaseDurationSeconds || leaseDurationAnnotation in present
-  return isNews ? { [leaseDurationAnnotation]: String(leaseDurationSeconds) } : {}
+  const isNeeded = leaseDurationSeconds > usualLeaseDurationSeconds || leaseDurationAnnotation in present
+  return isNeeded ? { [leaseDurationAnnotation]: String(leaseDurationSeconds) } : {}
 }
 
 function ownAnnotations(facts: RegistrationFacts): Texts {
@@ -122,11 +122,11 @@ function differences(have: Texts, want: Texts): Texts | undefined {
 
 export type RegistrationNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'patch'>
-  /** What is to be registered. */
+  /** What to register. */
   readonly facts: () => Promise<RegistrationFacts>
   /** The first status, which the new Node starts with. */
   readonly status: () => Promise<NodeStatus>
-  /** The Node is there: what was said of it before may have been lost. */
+  /** Called when the Node exists: earlier reports may have been lost. */
   readonly registered: () => void
   readonly clock: Clock
   readonly log: Log
@@ -143,9 +143,9 @@ export function registrationWaitMs(failures: number): number {
 }
 
 export interface Registration {
-  /** What is to be registered has changed. */
+  /** `facts` have changed. */
   again(): void
-  /** The controller has this store. */
+  /** Sets the ID of the controller's store. */
   store(id: string): void
   run(signal: AbortSignal): Promise<void>
 }
@@ -162,11 +162,11 @@ export function registration(needs: RegistrationNeeds): Registration {
     if (created.status === 201 || created.status === 200) return log.info('Node registered', { node: nodeName })
     const path = `/api/v1/nodes/${nodeName}`
     const existing = await api.get(path, signal)
-    if (existing.status !== 200) throw refusal('create', nodeName, created)
+    if (existing.status !== 200) throw rejection('create', nodeName, created)
     const node = existing.body as Node
     const former = formerMachine(node, facts.hardware)
     if (former !== undefined) {
-      log.warn('This node was another machine before', {
+      log.warn('Another machine had the name of this node before', {
         node: nodeName,
         before: describeHardware(former),
         now: describeHardware(facts.hardware),
@@ -175,18 +175,21 @@ export function registration(needs: RegistrationNeeds): Registration {
     const patch = nodePatch(node, facts)
     if (patch === undefined) return log.info('Node is registered already', { node: nodeName })
     const patched = await api.patch(path, patch, 'application/merge-patch+json', signal)
-    if (patched.status !== 200) throw refusal('update', nodeName, patched)
-    log.info('Node is registered already, brought up to date', { node: nodeName, changed: Object.keys(patch.metadata) })
+    if (patched.status !== 200) throw rejection('update', nodeName, patched)
+    log.info('Node is registered already, updated', { node: nodeName, changed: Object.keys(patch.metadata) })
   }
 
-  /** Until it is registered each distinct reason is told once: whoever mends one must see the next. */
-  const told = new Set<string>()
-  const tellFailure = (error: unknown) => {
+  /** Each distinct reason is logged once until the node is registered: after one is fixed, the next must show. */
+  const logged = new Set<string>()
+  const logFailure = (error: unknown) => {
     const { message } = error instanceof Error ? error : new Error(String(error))
-    if (told.has(message)) return log.debug('Cannot register the node', { error })
-    told.add(message)
-    if (error instanceof RegistrationRefused) {
-      return log.error('The node is refused, trying again now and then', { error, remedy: error.remedy })
+    if (logged.has(message)) return log.debug('Cannot register the node', { error })
+    logged.add(message)
+    if (error instanceof RegistrationRejected) {
+      return log.error('The controller rejects this node, trying again until it accepts it', {
+        error,
+        remedy: error.remedy,
+      })
     }
     log.warn('Cannot register the node yet, trying until it works', { error })
   }
@@ -219,12 +222,12 @@ export function registration(needs: RegistrationNeeds): Registration {
           const facts = await unlessAborted(needs.facts(), signal)
           if (facts === undefined) return
           await register(facts, status, signal)
-          told.clear()
+          logged.clear()
           needs.registered()
         } catch (error) {
           registered = false
           if (signal.aborted) return
-          tellFailure(error)
+          logFailure(error)
           failures++
         }
       }
@@ -233,9 +236,9 @@ export function registration(needs: RegistrationNeeds): Registration {
   }
 }
 
-/** The API answered, and the answer is no. */
-class RegistrationRefused extends Error {
-  override readonly name = 'RegistrationRefused'
+/** The API rejected the request. */
+class RegistrationRejected extends Error {
+  override readonly name = 'RegistrationRejected'
   readonly remedy: string
 
   constructor(message: string, remedy: string) {
@@ -244,8 +247,8 @@ class RegistrationRefused extends Error {
   }
 }
 
-function refusal(verb: string, node: string, { status, body }: { readonly status: number; readonly body: unknown }) {
-  return new RegistrationRefused(
+function rejection(verb: string, node: string, { status, body }: { readonly status: number; readonly body: unknown }) {
+  return new RegistrationRejected(
     `Cannot ${verb} node ${node}: ${status} ${statusMessage(body) ?? ''}`,
     remedyFor(status),
   )

@@ -19,12 +19,16 @@ test('the address of the default route is taken, IPv4 first', async (t) => {
   t.same(chooseNodeIP(pi), { ip: '192.168.1.7' })
 })
 
-test('what the name server says of the name goes first, if it is on this machine', async (t) => {
+test('the resolved address of the node name comes first, if it is on this machine', async (t) => {
   t.same(chooseNodeIP({ ...pi, resolved: ['10.9.9.9', '192.168.2.7'] }), { ip: '192.168.2.7' })
-  t.same(chooseNodeIP({ ...pi, resolved: ['127.0.1.1', '127.0.0.1'] }), { ip: '192.168.1.7' }, 'Debian says 127.0.1.1')
+  t.same(
+    chooseNodeIP({ ...pi, resolved: ['127.0.1.1', '127.0.0.1'] }),
+    { ip: '192.168.1.7' },
+    'Debian resolves it to 127.0.1.1',
+  )
 })
 
-test('what the configuration says goes before all, and must be true', async (t) => {
+test('the configured address comes before all, and must be on an interface', async (t) => {
   t.same(chooseNodeIP({ ...pi, nodeIP: '172.17.0.1' }), { ip: '172.17.0.1' })
   t.match(chooseNodeIP({ ...pi, nodeIP: '10.0.0.1' }), { because: /nodeIP 10.0.0.1 is on no interface/ })
 })
@@ -34,11 +38,11 @@ test('a machine with IPv6 only has its address', async (t) => {
   t.same(chooseNodeIP({ ...pi, interfaces }), { ip: '2001:db8::7' })
 })
 
-test('without a network there is none, and a reason', async (t) => {
+test('without a network there is no address, but a reason', async (t) => {
   t.match(chooseNodeIP({ ...pi, defaultInterfaces: [] }), { because: /no default route/ })
 })
 
-test('the node is told by its address and its name', async (t) => {
+test('the addresses of the node are its IP and its hostname', async (t) => {
   t.same(nodeAddresses('192.168.1.7', 'pi-7'), [
     { type: 'InternalIP', address: '192.168.1.7' },
     { type: 'Hostname', address: 'pi-7' },

@@ -1,15 +1,15 @@
-/** Which address is the node's? The kubelet's order of choice without a cloud. */
+/** The choice of the node's address, in the kubelet's order without a cloud provider (pkg/kubelet/nodestatus/setters.go, NodeAddress). */
 import { BlockList, isIP } from 'node:net'
 import type { NodeAddress } from '../../../api/node.ts'
 
 export type Interface = { readonly name: string; readonly addresses: readonly string[] }
 
 export type AddressFacts = {
-  /** What the configuration says; undefined when it leaves it to us. */
+  /** The configured address; undefined: choose one. */
   readonly nodeIP: string | undefined
   readonly nodeName: string
   readonly hostname: string
-  /** What the name server, or /etc/hosts, says of the node's name. */
+  /** The addresses of the node's name, from the name server or /etc/hosts. */
   readonly resolved: readonly string[]
   readonly interfaces: readonly Interface[]
   /** Interfaces with a default route, the preferred first. */
@@ -33,7 +33,7 @@ export function chooseNodeIP(facts: AddressFacts): ChosenAddress {
     const ip = preferred(usable(interfaces.find((one) => one.name === name)?.addresses ?? []))
     if (ip !== undefined) return { ip }
   }
-  return { because: 'No address: the node name leads to none of this machine, and there is no default route' }
+  return { because: 'No address: the node name resolves to no address of this machine, and there is no default route' }
 }
 
 export function nodeAddresses(ip: string, hostname: string): readonly NodeAddress[] {
@@ -43,7 +43,7 @@ export function nodeAddresses(ip: string, hostname: string): readonly NodeAddres
   ]
 }
 
-/** The first of IPv4, else the first. */
+/** The first IPv4 address, else the first address. */
 function preferred(addresses: readonly string[]): string | undefined {
   return addresses.find((ip) => isIP(ip) === 4) ?? addresses[0]
 }
@@ -58,7 +58,7 @@ unreachable.addAddress('::', 'ipv6')
 unreachable.addSubnet('fe80::', 10, 'ipv6')
 unreachable.addSubnet('ff00::', 8, 'ipv6')
 
-/** Neither the machine itself, nor its cable, nor many machines. */
+/** Neither loopback, link-local nor multicast. */
 function isReachable(ip: string): boolean {
   return !unreachable.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4')
 }

@@ -9,7 +9,7 @@ const pi4: MachineCapacity = {
   hugePageBytes: {},
 }
 
-test('a node says its capacity in the words of Kubernetes', async (t) => {
+test('capacity is reported in the quantities of Kubernetes', async (t) => {
   t.same(asQuantities(capacityOf(pi4, { maxPods: 110, podsPerCore: 0 })), {
     cpu: '4',
     memory: '3884392Ki',
@@ -23,7 +23,7 @@ test('pods per core can only lower the number of pods', async (t) => {
   t.equal(capacityOf(pi4, { maxPods: 30, podsPerCore: 10 })['pods'], 30)
 })
 
-test('what is reserved and what lies below the thresholds is not for pods', async (t) => {
+test('allocatable excludes reservations and the part below the thresholds', async (t) => {
   const capacity = capacityOf(pi4, { maxPods: 110, podsPerCore: 0 })
   const allocatable = allocatableOf(capacity, [
     { cpu: 0.1, memory: 64 * mib },
@@ -45,7 +45,7 @@ test('huge pages are taken from memory and nothing falls below zero', async (t) 
   t.equal(allocatableOf(capacity, [{ memory: 2 ** 40 }])['memory'], 0)
 })
 
-test('a machine that could not be read lacks what it needs to be Ready', async (t) => {
+test('a machine that could not be read lacks resources it needs to be Ready', async (t) => {
   t.same(missingCapacity(capacityOf(pi4, { maxPods: 110, podsPerCore: 0 })), [])
   t.same(missingCapacity({ pods: 110, cpu: 4 }), ['memory', 'ephemeral-storage'])
 })

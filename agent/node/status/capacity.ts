@@ -1,13 +1,13 @@
-/** What the machine has, and how much of it pods may use. */
+/** Capacity of the machine, and the allocatable part. */
 
 /** Amounts by Kubernetes' resource names: cpu in cores, memory and storage in bytes, pods as a count. */
 export type Amounts = { readonly [resource: string]: number }
 
-/** The machine as it was found at start. */
+/** Read at the start of the agent. */
 export type MachineCapacity = {
   readonly cpus: number
   readonly memoryBytes: number
-  /** The size of the filesystem that holds our data. */
+  /** The size of the filesystem with the data directory. */
   readonly ephemeralStorageBytes: number
   /** Pages set aside, by the name of their resource: `hugepages-2Mi`. */
   readonly hugePageBytes: Amounts
@@ -30,8 +30,8 @@ export function capacityOf(machine: MachineCapacity, { maxPods, podsPerCore }: P
 }
 
 /**
- * Capacity without what is reserved: for our own programs, for the system, and below the hard eviction thresholds. Huge
- * pages are no ordinary memory. A reservation of something the machine does not have is ignored.
+ * Capacity without the reservations: for Bramble, for the system, and below the hard eviction thresholds. Huge pages do not
+ * count as memory. A reservation of a resource that the machine does not have is ignored.
  */
 export function allocatableOf(capacity: Amounts, reserved: readonly Amounts[]): Amounts {
   const left = Object.entries(capacity).map(([resource, amount]) => {
@@ -42,17 +42,19 @@ export function allocatableOf(capacity: Amounts, reserved: readonly Amounts[]): 
   return Object.fromEntries(left)
 }
 
-/** What a node must have before it can be Ready, and this one does not have. */
+/** Resources that a node needs to be Ready, and that this one lacks. */
 export function missingCapacity(capacity: Amounts): readonly string[] {
   return ['cpu', 'memory', 'pods', 'ephemeral-storage'].filter((resource) => capacity[resource] === undefined)
 }
 
 /** As Kubernetes writes amounts: `4`, `3800m`, `3884392Ki`. */
 export function asQuantities(amounts: Amounts): { readonly [resource: string]: string } {
-  return Object.fromEntries(Object.entries(amounts).map(([resource, amount]) => [resource, written(resource, amount)]))
+  return Object.fromEntries(
+    Object.entries(amounts).map(([resource, amount]) => [resource, quantityOf(resource, amount)]),
+  )
 }
 
-function written(resource: string, amount: number): string {
+function quantityOf(resource: string, amount: number): string {
   if (resource === 'cpu') {
     const milli = Math.floor(amount * 1000 + 1e-6)
     return milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`

@@ -5,7 +5,7 @@ const early = '2026-01-02T03:04:05Z'
 const late = '2026-01-02T03:14:05Z'
 const well = { pressures: [], problems: [] }
 
-test('a healthy node says so in the words of the kubelet, Ready last', async (t) => {
+test("a healthy node has the kubelet's conditions, Ready last", async (t) => {
   const shown = nodeConditions([], well, early).map(({ type, status, reason, message }) => [
     type,
     status,
@@ -20,7 +20,7 @@ test('a healthy node says so in the words of the kubelet, Ready last', async (t)
   ])
 })
 
-test('pressure is told by name', async (t) => {
+test('each pressure has its condition', async (t) => {
   const conditions = nodeConditions([], { ...well, pressures: ['MemoryPressure', 'PIDPressure'] }, early)
   t.same(
     conditions.map(({ status, reason }) => [status, reason]),

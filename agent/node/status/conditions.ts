@@ -1,9 +1,11 @@
-/** Pressure and health → node conditions, with the reasons and sentences Kubernetes' users know. */
+/** Pressure and health → node conditions, with the kubelet's reasons and messages (pkg/kubelet/nodestatus/setters.go). */
 import type { NodeCondition, PressureType } from '../../../api/node.ts'
 
-type Said = { readonly reason: string; readonly message: string; readonly event: string }
+type ConditionText = { readonly reason: string; readonly message: string; readonly event: string }
 
-const pressureTexts: { readonly [Type in PressureType]: { readonly True: Said; readonly False: Said } } = {
+const pressureTexts: {
+  readonly [Type in PressureType]: { readonly True: ConditionText; readonly False: ConditionText }
+} = {
   MemoryPressure: {
     True: {
       reason: 'KubeletHasInsufficientMemory',
@@ -44,9 +46,9 @@ const pressureTexts: { readonly [Type in PressureType]: { readonly True: Said; r
 
 export type ConditionFacts = {
   readonly pressures: readonly PressureType[]
-  /** Why the node is not Ready, each a sentence; none when it is. */
+  /** Why the node is not Ready, as sentences; empty if it is. */
   readonly problems: readonly string[]
-  /** What else the machine says of its health. */
+  /** Conditions of the machine's health. */
   readonly machine?: readonly MachineCondition[]
 }
 
@@ -60,7 +62,7 @@ export function nodeConditions(
 ): readonly NodeCondition[] {
   const pressing = (['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const).map((type) => {
     const status = pressures.includes(type) ? 'True' : 'False'
-    return condition(previous, { type, status, ...told(pressureTexts[type][status]) }, now)
+    return condition(previous, { type, status, ...textOf(pressureTexts[type][status]) }, now)
   })
   const others = machine.map((found) => condition(previous, found, now))
   return [...pressing, ...others, condition(previous, { type: 'Ready', ...readiness(problems) }, now)]
@@ -75,20 +77,20 @@ function readiness(problems: readonly string[]): Pick<NodeCondition, 'status' | 
   return { status: 'False', reason: 'KubeletNotReady', message }
 }
 
-/** The moment of transition stays as long as the status does. */
+/** `lastTransitionTime` changes with the status only. */
 function condition(previous: readonly NodeCondition[], next: NodeCondition, now: string): NodeCondition {
   const before = previous.find(({ type }) => type === next.type)
   const since = before?.status === next.status ? before.lastTransitionTime : undefined
   return { ...next, lastHeartbeatTime: now, lastTransitionTime: since ?? now }
 }
 
-function told({ reason, message }: Said): Pick<NodeCondition, 'reason' | 'message'> {
+function textOf({ reason, message }: ConditionText): Pick<NodeCondition, 'reason' | 'message'> {
   return { reason, message }
 }
 
 /**
- * The names of the events that tell of what changed; the machine's conditions have events of their own. Everything is
- * news to a node that just started.
+ * The reasons of the Events for changed conditions; the machine's conditions have Events of their own. Without previous
+ * conditions, all are changes.
  */
 export function conditionEvents(previous: readonly NodeCondition[], next: readonly NodeCondition[]): readonly string[] {
   return next

@@ -1,4 +1,4 @@
-/** Something happened to this node: for whoever runs `kubectl describe node`. */
+/** Events about this node, as `kubectl describe node` shows them. */
 import { type EventOfAgent, eventOfAgent } from '../../../api/event.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import type { ControlPlane } from '../connection/control-plane.ts'
@@ -7,13 +7,13 @@ export type NodeEvent = Pick<EventOfAgent, 'type' | 'reason' | 'message'>
 
 export type NodeEventNeeds = { readonly controlPlane: Pick<ControlPlane, 'reportEvent'>; readonly clock: Clock }
 
-/** Tells the control plane, each event under a name of its own. */
+/** Returns the function that records an Event. Each one has its own name. */
 export function nodeEvents({ controlPlane, clock }: NodeEventNeeds, nodeName: string): (event: NodeEvent) => void {
   let serial = 0
   return ({ type, reason, message }) => {
     const nowMs = clock.wallMs()
     const name = `${nodeName}.${nowMs.toString(16)}.${(serial++).toString(16)}`
-    // As the kubelet does: nodes have no namespace and the node may not know its UID, so its name stands for it.
+    // As in the kubelet's nodeRef (pkg/kubelet/kubelet.go): nodes have no namespace, and the node's name is its UID in Events.
     const involvedObject = { kind: 'Node', name: nodeName, uid: nodeName }
     const event = { metadata: { name, namespace: 'default' }, involvedObject, type, reason, message }
     controlPlane.reportEvent(eventOfAgent(nodeName, event, rfc3339(nowMs)))

@@ -8,10 +8,10 @@ import { nodeEvents } from './node-event.ts'
 import { nodeStatusManager } from './node-status-manager.ts'
 import { unknownRuntime } from './runtime-health.ts'
 
-function node(t: Test, { rebooted = false, looked = true, checked = true } = {}) {
+function node(t: Test, { rebooted = false, isChecked = true, checked = true } = {}) {
   const [clock, log, controlPlane] = [fakeClock(), quietLog(t), fakeControlPlane()]
   const world = {
-    looked,
+    isChecked,
     problems: [] as string[],
     ip: '192.168.1.7' as string | undefined,
   }
@@ -37,7 +37,7 @@ function node(t: Test, { rebooted = false, looked = true, checked = true } = {})
       reads: {
         ...board,
         runtime: {
-          looked: () => world.looked,
+          isChecked: () => world.isChecked,
           problems: () => world.problems,
           info: () => engineInfo,
           images: () => [],
@@ -74,7 +74,7 @@ function node(t: Test, { rebooted = false, looked = true, checked = true } = {})
 
 const reasons = ({ controlPlane }: ReturnType<typeof node>) => controlPlane.events.map(({ reason }) => reason)
 
-test('a node says once that it started and how it is, then only every five minutes as long as nothing changes', async (t) => {
+test('a node reports its start and its status once, then every five minutes while nothing changes', async (t) => {
   const pi = node(t)
   await pi.clock.settle()
   t.equal(pi.controlPlane.statuses.length, 1)
@@ -129,16 +129,16 @@ test('a status that has not changed is confirmed where that is understood, and a
   t.equal(pi.controlPlane.confirmed.count, 4)
 })
 
-test('nothing is said of a machine nobody has looked at yet', async (t) => {
-  const pi = node(t, { looked: false })
+test('no status is reported before the first checks of the machine', async (t) => {
+  const pi = node(t, { isChecked: false })
   await pi.clock.advance(5_000)
   t.equal(pi.controlPlane.statuses.length, 0)
-  pi.world.looked = true
+  pi.world.isChecked = true
   await pi.clock.advance(1_000)
   t.equal(pi.controlPlane.statuses.length, 1)
 })
 
-test('after a registration the same status is said again', async (t) => {
+test('after a registration the same status is reported again', async (t) => {
   const pi = node(t)
   await pi.clock.settle()
   pi.manager.report()
@@ -146,13 +146,13 @@ test('after a registration the same status is said again', async (t) => {
   t.equal(pi.controlPlane.statuses.length, 2)
 })
 
-test('without a network the last address stays, and the loss is told once', async (t) => {
+test('without a network the last address stays, and one warning is logged', async (t) => {
   const pi = node(t)
   await pi.clock.settle()
   pi.world.ip = undefined
   await pi.clock.advance(60_000)
   t.same(pi.board.nodeStatus.get()?.addresses, [{ type: 'InternalIP', address: '192.168.1.7' }])
-  t.same(pi.log.messages('warn'), ['Cannot tell the node its address'])
+  t.same(pi.log.messages('warn'), ['The address of this node cannot be determined'])
   pi.world.ip = '192.168.1.8'
   await pi.clock.advance(10_000)
   t.same(pi.controlPlane.statuses.at(-1)?.addresses, [{ type: 'InternalIP', address: '192.168.1.8' }])

@@ -27,13 +27,13 @@ import type { RuntimeHealth } from './runtime-health.ts'
 export type NodeStatusNeeds = {
   readonly machine: MachineCapacity
   readonly system: SystemFacts
-  /** The node's addresses now; rejects, with a reason, when there is none. */
+  /** The node's addresses now; rejects with a reason if there is none. */
   readonly addresses: () => Promise<readonly NodeAddress[]>
   /** The status waits for the first value of `pressures` and `machineHealth`. A change makes the loop update the status at once. */
   readonly reads: {
     readonly pressures: Reader<readonly PressureType[] | undefined>
     readonly machineHealth: Reader<MachineHealth | undefined>
-    readonly runtime: Pick<RuntimeHealth, 'looked' | 'problems' | 'info' | 'images' | 'onChange'>
+    readonly runtime: Pick<RuntimeHealth, 'isChecked' | 'problems' | 'info' | 'images' | 'onChange'>
     readonly shutdownConditions: Reader<readonly MachineCondition[]>
     /** Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
     readonly goingDown: Pick<Reader<Departing | undefined>, 'get'>
@@ -41,7 +41,7 @@ export type NodeStatusNeeds = {
   }
   readonly writes: { readonly nodeStatus: Cell<NodeStatus | undefined> }
   readonly event: (event: NodeEvent) => void
-  /** How many there are of each of the devices that pods may ask for. */
+  /** Number of devices of each resource that pods may request. */
   readonly devices?: () => Promise<Amounts>
   readonly controlPlane: Pick<ControlPlane, 'reportNodeStatus' | 'confirmNodeStatus'>
   readonly clock: Clock
@@ -52,11 +52,11 @@ export type NodeStatusNeeds = {
 export type NodeStatusSettings = PodLimits & {
   readonly nodeName: string
   readonly agentVersion: string
-  /** Reservations, and what lies below the hard eviction thresholds. */
+  /** Reservations, and the parts below the hard eviction thresholds. */
   readonly reserved: readonly Amounts[]
   readonly updateMs: number
   readonly reportMs: number
-  /** The machine was started since we last ran. */
+  /** The machine was restarted since the agent last ran. */
   readonly rebooted: boolean
 }
 
@@ -65,7 +65,7 @@ export interface NodeStatusManager extends Loop {
   report(): void
 }
 
-/** Until there is a first status; changes of what it waits for wake the loop, too. */
+/** Until there is a first status; changes of its inputs wake the loop, too. */
 const firstMs = 1_000
 
 export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSettings): NodeStatusManager {
@@ -75,37 +75,37 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   const capacity = capacityOf(machine, settings)
   const allocatable = allocatableOf(capacity, settings.reserved)
   const missing = missingCapacity(capacity)
-  const unable = missing.length > 0 ? [`missing node capacity for resources: ${missing.join(', ')}`] : []
+  const lacking = missing.length > 0 ? [`missing node capacity for resources: ${missing.join(', ')}`] : []
 
   const wake = alarm(clock)
   let reported: NodeStatus | undefined
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
-  let addressTrouble: string | undefined
+  let addressFailure: string | undefined
   for (const input of [reads.pressures, reads.machineHealth, reads.shutdownConditions, reads.departureReported])
     input.onChange(wake.ring)
   runtime.onChange(wake.ring)
 
-  /** Without an answer the old addresses stay. */
-  const lookAtAddresses = async () => {
+  /** After a failure the old addresses stay. */
+  const updateAddresses = async () => {
     try {
       addresses = await needs.addresses()
-      addressTrouble = undefined
+      addressFailure = undefined
     } catch (error) {
-      const trouble = messageOf(error)
-      if (trouble !== addressTrouble) log.warn('Cannot tell the node its address', { error })
-      addressTrouble = trouble
+      const failure = messageOf(error)
+      if (failure !== addressFailure) log.warn('The address of this node cannot be determined', { error })
+      addressFailure = failure
     }
   }
 
   const pass = async () => {
     const pressures = reads.pressures.get()
     const machineHealth = reads.machineHealth.get()
-    if (pressures === undefined || machineHealth === undefined || !runtime.looked()) return
-    await lookAtAddresses()
+    if (pressures === undefined || machineHealth === undefined || !runtime.isChecked()) return
+    await updateAddresses()
     const before = writes.nodeStatus.get()?.conditions ?? []
     const leaving = reads.goingDown.get() === undefined ? [] : [shutdownProblem]
-    const problems = [...runtime.problems(), ...machineHealth.problems, ...leaving, ...unable]
+    const problems = [...runtime.problems(), ...machineHealth.problems, ...leaving, ...lacking]
     const machine = [...machineHealth.conditions, ...reads.shutdownConditions.get()]
     const health = { pressures, problems, machine }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))

@@ -38,7 +38,7 @@ test('a node status carries everything kubectl shows of a node', async (t) => {
   t.equal(nodeStatus({ ...facts, runtimeVersion: undefined }).nodeInfo?.containerRuntimeVersion, 'docker://Unknown')
 })
 
-test('of many images the largest are told, digests before tags', async (t) => {
+test('of many images the largest are reported, digests before tags', async (t) => {
   const images = Array.from({ length: 60 }, (_, i) => ({
     id: `sha256:${i}`,
     digests: [`web@sha256:${i}`],
@@ -46,9 +46,9 @@ test('of many images the largest are told, digests before tags', async (t) => {
     sizeBytes: i,
   }))
   const unnamed = { id: 'sha256:x', digests: [], tags: [], sizeBytes: 1000 }
-  const told = nodeStatus({ ...facts, images: [...images, unnamed] }).images ?? []
-  t.equal(told.length, 50)
-  t.same(told[0], { names: ['web@sha256:59', 'web:59', 'b', 'c', 'd'], sizeBytes: 59 })
+  const reported = nodeStatus({ ...facts, images: [...images, unnamed] }).images ?? []
+  t.equal(reported.length, 50)
+  t.same(reported[0], { names: ['web@sha256:59', 'web:59', 'b', 'c', 'd'], sizeBytes: 59 })
 })
 
 test('a pass that finds nothing new is not worth a report', async (t) => {

@@ -1,9 +1,9 @@
-/** The whole NodeStatus; is the change worth a report? */
+/** The whole NodeStatus, and whether a change of it is reported. */
 import type { NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo } from '../../../api/node.ts'
 import type { ImageReference } from '../../pods/runtime/runtime.ts'
 import { type Amounts, asQuantities } from './capacity.ts'
 
-/** What does not change while we run. */
+/** Read once at the start of the agent. */
 export type SystemFacts = Omit<NodeSystemInfo, 'containerRuntimeVersion' | 'kubeletVersion'>
 
 export type NodeFacts = {
@@ -12,7 +12,7 @@ export type NodeFacts = {
   readonly addresses: readonly NodeAddress[]
   readonly system: SystemFacts
   readonly agentVersion: string
-  /** `docker://20.10.24`; undefined when the engine never answered. */
+  /** `docker://20.10.24`; undefined if the engine never answered. */
   readonly runtimeVersion: string | undefined
   readonly images: readonly ImageReference[]
   readonly conditions: readonly NodeCondition[]
@@ -34,7 +34,7 @@ export function nodeStatus(facts: NodeFacts): NodeStatus {
   }
 }
 
-/** As the kubelet: the largest first, few names each, those with a digest first. */
+/** The kubelet's limits (nodeStatusMaxImages, MaxNamesPerImageInNodeStatus): the largest first, names with a digest first. */
 const maxImages = 50
 const maxNamesPerImage = 5
 
@@ -46,7 +46,7 @@ function nodeImages(images: readonly ImageReference[]): NonNullable<NodeStatus['
     .map(({ digests, tags, sizeBytes }) => ({ names: [...digests, ...tags].slice(0, maxNamesPerImage), sizeBytes }))
 }
 
-/** Is anything different but the order of conditions and the time they were looked at? */
+/** Whether anything differs but the order and the heartbeat times of the conditions. */
 export function isWorthReporting(last: NodeStatus | undefined, next: NodeStatus): boolean {
   return last === undefined || JSON.stringify(timeless(last)) !== JSON.stringify(timeless(next))
 }

@@ -60,19 +60,19 @@ test('an engine that stops answering is down after thirty seconds, and back at o
   t.same(health.problems(), ['container runtime is down'])
   await clock.advance(1_000)
   const changes = world.changes
-  t.equal(changes, 2, 'whoever shows it was told')
+  t.equal(changes, 2, 'listeners were notified')
   world.up = true
   await clock.advance(1_000)
   t.same(health.problems(), [])
   t.equal(world.changes, changes + 1)
-  t.equal(log.messages('warn').length, 1, 'told once, not at each try')
+  t.equal(log.messages('warn').length, 1, 'logged once, not at each attempt')
   t.same(log.messages('info'), ['Container engine answers', 'Container engine answers'])
 })
 
 test('an engine that never answered is first waited for, then down', async (t) => {
   const { health, clock } = engine(t, false)
   await clock.settle()
-  t.equal(health.looked(), true)
+  t.equal(health.isChecked(), true)
   t.same(health.problems(), ['container runtime status check may not have completed yet'])
   await clock.advance(30_000)
   t.same(health.problems(), ['container runtime is down'])
@@ -91,12 +91,12 @@ test('an engine that was not asked while the machine slept is not down', async (
 test('an engine that hangs is not waited for', async (t) => {
   const { world, health, clock } = engine(t, true)
   world.hangs = true
-  t.equal(health.looked(), false)
+  t.equal(health.isChecked(), false)
   await clock.advance(2_000)
-  t.equal(health.looked(), true)
+  t.equal(health.isChecked(), true)
 })
 
-test('an engine that refuses and one that hangs are told apart, with how long it has been', async (t) => {
+test('a refusing and a hanging engine are distinguished, each with its duration', async (t) => {
   const { world, health, clock } = engine(t, true)
   await clock.advance(5_000)
   t.equal(health.silence(), undefined)

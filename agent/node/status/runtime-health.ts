@@ -1,4 +1,4 @@
-/** Loop: does the container engine answer, and what does it say of itself? */
+/** Loop: polls the container engine for its version, its images, and whether it answers. */
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -37,9 +37,9 @@ export type RuntimeHealthNeeds = {
 
 /** The state of the container engine at the time of the call. */
 export interface RuntimeHealth {
-  /** The engine was asked once, or is so slow that there is nothing to wait for. */
-  looked(): boolean
-  /** Why the node cannot be Ready because of the engine; empty when it can. */
+  /** The engine answered or refused once, or did not answer within 2 s. */
+  isChecked(): boolean
+  /** Problems of the engine that keep the node from being Ready. */
   problems(): readonly string[]
   /** The engine's last answer, also while it does not answer. */
   info(): RuntimeInfo | undefined
@@ -50,15 +50,15 @@ export interface RuntimeHealth {
   onChange(listener: () => void): () => void
 }
 
-/** A status without the engine's first word would call a node unready that is not; one that hangs is not waited for. */
-const patienceMs = 2_000
-/** As the kubelet: this long without an answer is an engine that is down. */
+/** The first status waits this long for the engine: without its answer the node would be NotReady. */
+const firstAnswerMs = 2_000
+/** An engine that has not answered for this long is down, as in the kubelet (maxWaitForContainerRuntime, pkg/kubelet/kubelet.go). */
 const downAfterMs = 30_000
-/** So often that one that hangs is told of within 20 s: this, the patience of `dockerHealth`, and the next look at the machine. */
+/** A hung engine shows as a condition within 20 s: this period, the delay of `dockerHealth`, and the next health check. */
 const healthyPeriodMs = 6_000
-/** Where nobody listens, that is known at once; what takes longer hangs. */
+/** A missing listener refuses at once; an engine that takes longer hangs. */
 const promptMs = 2_000
-/** A daemon that is starting, or back, should not be waited for. Asking a socket nobody listens on costs nothing. */
+/** Detects a started daemon soon. A request to a socket without a listener costs nothing. */
 const unhealthyPeriodMs = 1_000
 const imagesPeriodMs = 5 * 60_000
 
@@ -68,7 +68,7 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
   const update = (change: Partial<RuntimeState>) => writes.runtime.set({ ...state(), ...change })
 
   /** True when something changed that is visible in the node's status. */
-  const look = async (): Promise<boolean> => {
+  const poll = async (): Promise<boolean> => {
     try {
       const { info: before, askedMs, answering } = state()
       const pendingMs = clock.monotonicMs()
@@ -78,7 +78,7 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
       update({ info, askedMs: undefined, answeredMs: clock.monotonicMs(), answering: true })
       if (back) log.info('Container engine answers', { version: info.version })
       const other = info.version !== before?.version || info.rootDirectory !== before.rootDirectory
-      return (await lookAtImages(back)) || back || other
+      return (await updateImages(back)) || back || other
     } catch (error) {
       const { answering, pendingMs } = state()
       if (answering !== false) {
@@ -93,7 +93,7 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
 
   let imagesMs = Number.NEGATIVE_INFINITY
   /** True when the images changed. They are only displayed: a failed list changes nothing. */
-  const lookAtImages = async (now: boolean): Promise<boolean> => {
+  const updateImages = async (now: boolean): Promise<boolean> => {
     const nowMs = clock.monotonicMs()
     if (!now && nowMs - imagesMs < imagesPeriodMs) return false
     imagesMs = nowMs
@@ -108,7 +108,7 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
     async run(signal) {
       update({ startedMs: state().startedMs ?? clock.monotonicMs() })
       while (!signal.aborted) {
-        const isChanged = await look()
+        const isChanged = await poll()
         const problems = problemsOf(state(), clock.monotonicMs())
         const isVisible = isChanged || problems.join() !== reported.join()
         reported = problems
@@ -121,9 +121,9 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
 
 export function runtimeView(runtime: Reader<RuntimeState>, clock: Pick<Clock, 'monotonicMs'>): RuntimeHealth {
   return {
-    looked() {
+    isChecked() {
       const { answering, startedMs } = runtime.get()
-      return answering !== undefined || (startedMs !== undefined && clock.monotonicMs() - startedMs >= patienceMs)
+      return answering !== undefined || (startedMs !== undefined && clock.monotonicMs() - startedMs >= firstAnswerMs)
     },
     problems: () => problemsOf(runtime.get(), clock.monotonicMs()),
     info: () => runtime.get().info,
@@ -140,13 +140,13 @@ export function runtimeView(runtime: Reader<RuntimeState>, clock: Pick<Clock, 'm
 }
 
 /**
- * The kubelet's sentences. An engine that never answered is given the same time before it is called down; one that was not
- * asked, for this machine was asleep, is not to blame.
+ * The kubelet's messages (pkg/kubelet/runtime.go). An engine that never answered has the same time before it counts as down.
+ * Time without a request, as while the machine was suspended, does not count.
  */
 function problemsOf({ answeredMs, askedMs, startedMs }: RuntimeState, nowMs: number): readonly string[] {
-  const heardMs = answeredMs ?? startedMs
-  const isAsked = askedMs !== undefined && nowMs - askedMs >= downAfterMs - healthyPeriodMs
-  if (isAsked && heardMs !== undefined && nowMs - heardMs >= downAfterMs) return ['container runtime is down']
+  const sinceMs = answeredMs ?? startedMs
+  const isRequested = askedMs !== undefined && nowMs - askedMs >= downAfterMs - healthyPeriodMs
+  if (isRequested && sinceMs !== undefined && nowMs - sinceMs >= downAfterMs) return ['container runtime is down']
   if (answeredMs === undefined) return ['container runtime status check may not have completed yet']
   return []
 }

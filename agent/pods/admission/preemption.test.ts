@@ -28,7 +28,7 @@ test('where none is enough the largest go first', async (t) => {
 test('who is promised its share goes only when the others are not enough', async (t) => {
   const others = [guaranteed('promised', 500), burstable('a', 100), burstable('b', 100)]
   t.same(chosen(others, 200), ['a', 'b'])
-  t.same(chosen(others, 300), ['promised'], 'and then nobody goes beside it in vain')
+  t.same(chosen(others, 300), ['promised'], 'and no other pod is preempted without effect')
 })
 
 test('no pod is preempted for a pod of the same priority, or in vain', async (t) => {

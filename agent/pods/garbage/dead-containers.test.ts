@@ -43,7 +43,7 @@ test('of each container of a pod the last dead one is kept, or as many as are wa
   t.same(removed(found), ['a/main#0', 'a/main#1'])
   t.same(removed(found, { maxPerPodContainer: 2 }), ['a/main#0'])
   t.same(removed(found, { maxPerPodContainer: -1 }), [])
-  t.same(removed(found, { maxPerPodContainer: 0 }), ['a/main#0', 'a/main#1'], 'the newest tells how it ended')
+  t.same(removed(found, { maxPerPodContainer: 0 }), ['a/main#0', 'a/main#1'], 'the newest has the exit code')
 })
 
 test('what is younger than the least age does not count at all', async (t) => {

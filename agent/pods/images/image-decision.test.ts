@@ -76,6 +76,6 @@ test('a container that ran here comes back without its registry', async (t) => {
   t.match(answer('Always', { present: true, pull: failure }, false), { answer: 'wait' }, 'a new one must be asked for')
   const silent = (silentMs: number) => ({ present: true, pull: { state: 'pulling', silentMs } as const })
   t.match(answer('Always', silent(4_000), true), { answer: 'wait', retryInMs: 6_000 }, 'one that may answer yet')
-  t.match(answer('Always', silent(10_000), true), { answer: 'ready', pulled: false }, 'one that says nothing')
+  t.match(answer('Always', silent(10_000), true), { answer: 'ready', pulled: false }, 'one that does not answer')
   t.match(answer('Always', silent(10_000), false), { answer: 'wait', retryInMs: undefined })
 })
