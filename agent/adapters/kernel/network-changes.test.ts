@@ -1,7 +1,8 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
-import { cameUp, readNetworkState } from './network-changes.ts'
+import { cameUp } from '../../node/connection/network-state.ts'
+import { readNetworkState } from './network-changes.ts'
 
 /** A machine's files, written below a folder of the test's own. */
 async function machine(t: Test) {

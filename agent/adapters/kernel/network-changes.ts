@@ -1,14 +1,9 @@
-/** Did a network come up? Read from the kernel's files, without a process or a socket: only while it matters, once a second. */
+/** The state of the network, read from the kernel's files, without a process or a socket. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { NetworkState } from '../../node/connection/network-state.ts'
 
-/**
- * What can carry traffic now, each as a short text: every interface that has a carrier, with how often its carrier has changed,
- * and every default route. A cable that was pulled and is plugged again gives another text.
- */
-export type NetworkState = ReadonlySet<string>
-
-/** `root` is where the machine's files are. What cannot be read is left out; never rejects. */
+/** `root` is the root of the machine's files. What cannot be read is left out; never rejects. */
 export async function readNetworkState(root: string): Promise<NetworkState> {
   const folder = join(root, 'sys/class/net')
   const names = (await readdir(folder).catch(() => [])).filter((name) => !isLocalOnly(name))
@@ -19,12 +14,7 @@ export async function readNetworkState(root: string): Promise<NetworkState> {
   return new Set([...interfaces.flat(), ...defaultRoutes(ipv4 ?? ''), ...defaultRoutesOfIPv6(ipv6 ?? '')])
 }
 
-/** Is there something now that was not there before: a link, or a default route? What went away is no reason to try again. */
-export function cameUp(before: NetworkState, now: NetworkState): boolean {
-  return [...now].some((one) => !before.has(one))
-}
-
-/** The loopback and what Docker makes for containers: no way to the controller. */
+/** The loopback interface and those that Docker creates for containers: they do not lead to the controller. */
 function isLocalOnly(name: string): boolean {
   return /^(lo$|veth|docker|br-)/.test(name)
 }

@@ -9,8 +9,8 @@ import { writeToStream } from 'mqtt-packet'
 import { unlessAborted } from '../../../daemon/aborted.ts'
 import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts'
+import type { SentData } from '../../node/connection/link-guard.ts'
 import { unacknowledgedBytes } from '../kernel/sent-data.ts'
-import type { SentData } from './link-guard.ts'
 
 export type MqttLinkSettings = {
   readonly host: string

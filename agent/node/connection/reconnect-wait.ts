@@ -2,7 +2,7 @@
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { cameUp, type NetworkState } from '../kernel/network-changes.ts'
+import { cameUp, type NetworkState } from './network-state.ts'
 
 const firstMs = 1_000
 /** Until the controller has published its grace period: two fifths of Kubernetes' 50 s. */

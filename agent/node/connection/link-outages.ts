@@ -1,8 +1,8 @@
 /** Logs an outage: its start, each reason that needs action once, and its end. Not every attempt. */
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { certificateDates } from '../../node/certificate/certificate-dates.ts'
-import { connectionFailure } from '../../node/connection/connection-failure.ts'
+import { certificateDates } from '../certificate/certificate-dates.ts'
+import { connectionFailure } from './connection-failure.ts'
 
 export interface LinkOutages {
   /** A try to connect failed. */
