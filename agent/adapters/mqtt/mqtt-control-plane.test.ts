@@ -31,7 +31,7 @@ function settingsFor(url: string, keys: NodeKeys): MqttControlPlaneSettings {
 
 type Agent = MqttControlPlane & {
   readonly log: QuietLog
-  readonly heard: readonly Desired[]
+  readonly received: readonly Desired[]
   readonly times: readonly { readonly wallMs: number; readonly isLive: boolean }[]
   stop(): Promise<void>
 }
@@ -39,12 +39,12 @@ type Agent = MqttControlPlane & {
 function agent(t: Test, settings: MqttControlPlaneSettings, clock: Clock = systemClock): Agent {
   const log = quietLog(t)
   const link = mqttControlPlane({ clock, random: () => 0.02, log }, settings)
-  const heard: Desired[] = []
+  const received: Desired[] = []
   const stopping = new AbortController()
   const times: { readonly wallMs: number; readonly isLive: boolean }[] = []
   const running = link.run(
     {
-      desired: (message) => heard.push(message),
+      desired: (message) => received.push(message),
       controllerTime: (wallMs, isLive) => void times.push({ wallMs, isLive }),
     },
     stopping.signal,
@@ -54,13 +54,13 @@ function agent(t: Test, settings: MqttControlPlaneSettings, clock: Clock = syste
     await running
   }
   t.teardown(stop)
-  return Object.assign(Object.create(link) as MqttControlPlane, { log, heard, times, stop })
+  return Object.assign(Object.create(link) as MqttControlPlane, { log, received, times, stop })
 }
 
 type Message = { readonly topic: string; readonly body: string }
 type Observer = MqttLink & { readonly messages: Message[]; last(topic: string): string | undefined }
 
-/** Someone else at the broker, who hears everything. */
+/** Another client of the broker, which receives everything. */
 async function observer(t: Test, at: Mosquitto, topics: readonly string[] = ['bramble/v1/#']): Promise<Observer> {
   const messages: Message[] = []
   const { port } = at
@@ -97,7 +97,7 @@ const pod = (uid: string, observedResourceVersion = '1'): PodMessage => ({
 const states = ({ messages }: Observer) =>
   messages.filter(({ topic }) => topic === `${base}/connection`).map(({ body }) => JSON.parse(body).state)
 
-test('a node says its whole state when it connects, and again when the broker comes back from a crash', {
+test('a node publishes its whole state when it connects, and again after a crash of the broker', {
   skip,
 }, async (t) => {
   const at = await broker(t)
@@ -110,18 +110,18 @@ test('a node says its whole state when it connects, and again when the broker co
   for (let i = 1; i <= 20; i++) node.reportPod(pod(`u${i}`))
   await until('connected', () => node.connected)
   const first = await observer(t, at)
-  await until('everything is there', () => first.last(`${base}/status`) && first.last(`${base}/pods/u1`))
+  await until('everything arrived', () => first.last(`${base}/status`) && first.last(`${base}/pods/u1`))
   t.same(states(first), ['online'])
   t.same(node.log.messages('info'), ['Connected to the control plane', 'Node status posted'])
 
   await at.kill()
-  await until('the loss is seen', () => !node.connected)
+  await until('disconnected', () => !node.connected)
   node.reportNodeStatus(status('False', 'while away'))
   node.reportNodeStatus(status('False', 'newest'))
   t.equal(node.renewLease(), false, 'no heartbeat can be sent')
   await at.start()
   const second = await observer(t, at)
-  await until('everything is there again', () => second.last(`${base}/status`) && second.last(`${base}/pods/u1`))
+  await until('everything arrived again', () => second.last(`${base}/status`) && second.last(`${base}/pods/u1`))
   t.match(JSON.parse(second.last(`${base}/connection`) ?? ''), {
     state: 'online',
     bootID: 'boot-1',
@@ -130,13 +130,13 @@ test('a node says its whole state when it connects, and again when the broker co
   t.match(second.last(`${base}/status`), 'newest')
   t.notOk(
     second.messages.some(({ body }) => body.includes('while away')),
-    'what was overtaken is not said',
+    'an overtaken state is not published',
   )
   t.same(node.log.messages('warn'), ['Connection to the control plane lost, trying until it is back'])
-  t.same(warnings, [], 'much at once is no leak to Node.js')
+  t.same(warnings, [], 'many messages at once cause no warning of a leak')
 })
 
-test('while nobody listens a thousand reports of a pod are one', { skip }, async (t) => {
+test('without a connection a thousand reports of a pod become one', { skip }, async (t) => {
   const at = await mosquitto()
   t.teardown(() => at.remove())
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
@@ -144,10 +144,10 @@ test('while nobody listens a thousand reports of a pod are one', { skip }, async
   node.reportPod(pod('u2'))
   node.reportPodGone('u2')
   for (let i = 1; i <= 150; i++) node.reportEvent(event(i))
-  await until('it was tried', () => node.log.messages('warn').length > 0)
+  await until('an attempt failed', () => node.log.messages('warn').length > 0)
   await at.start()
   const other = await observer(t, at)
-  // What was said before somebody listened is retained of a pod, and lost of events.
+  // Of the time before the observer subscribed, pod states are retained and Events are lost.
   node.reportEvent(event(151))
   await until('the last event arrived', () => other.last(`${base}/events`)?.includes('event 151'))
   const about = (topic: string) => other.messages.filter((message) => message.topic === `${base}/${topic}`)
@@ -170,7 +170,7 @@ const event = (i: number) =>
     message: `event ${i}`,
   }) as const
 
-test('an agent that is stopped says goodbye, one that is killed is spoken for by its last will', {
+test('an agent that is stopped publishes a goodbye, for one that is killed the broker publishes the last will', {
   skip,
 }, async (t) => {
   const at = await broker(t)
@@ -188,7 +188,7 @@ test('an agent that is stopped says goodbye, one that is killed is spoken for by
   await until('lost', () => states(watcher).at(-1) === 'lost')
   t.same(states(watcher), ['online', 'goodbye', 'online', 'lost'])
   const late = await observer(t, at)
-  await until('who comes later', () => states(late)[0] === 'lost')
+  await until('a later subscriber receives it', () => states(late)[0] === 'lost')
 })
 
 function loneAgent(t: Test, settings: MqttControlPlaneSettings): ChildProcess {
@@ -202,7 +202,7 @@ function loneAgent(t: Test, settings: MqttControlPlaneSettings): ChildProcess {
   return child
 }
 
-test('the heartbeat carries the fingerprint of what was said, and everything is said again when asked', {
+test('the heartbeat carries the digest of the published states, which are published again on request', {
   skip,
 }, async (t) => {
   const at = await broker(t)
@@ -224,7 +224,7 @@ test('the heartbeat carries the fingerprint of what was said, and everything is 
   controller.messages.length = 0
   await controller.publish(`${base}/calls`, JSON.stringify({ call: 'report' }), { qos: 1, retain: false })
   await until('again', () => controller.last(`${base}/status`) && controller.last(`${base}/pods/u1`))
-  t.equal(controller.last(`${base}/pods/u2`), undefined, 'what is gone is forgotten')
+  t.equal(controller.last(`${base}/pods/u2`), undefined, 'a deleted state is not published')
   node.renewLease()
   const later = await until('a lease', () => leases(controller).find(({ seq }) => seq === 3))
   t.equal(later.digest, wanted)
@@ -233,7 +233,7 @@ test('the heartbeat carries the fingerprint of what was said, and everything is 
 const leases = ({ messages }: Observer): { seq: number; digest: string }[] =>
   messages.filter(({ topic }) => topic === `${base}/lease`).map(({ body }) => JSON.parse(body))
 
-test('what is wanted of the node reaches it, and a message that is not understood harms nothing', {
+test('desired pods reach the node, and a message that cannot be decoded has no effect', {
   skip,
 }, async (t) => {
   const at = await broker(t)
@@ -241,50 +241,50 @@ test('what is wanted of the node reaches it, and a message that is not understoo
   const publish = (topic: string, body: string) => controller.publish(topic, body, { qos: 1, retain: true })
   await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 1, pods: [] }))
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
-  await until('what was retained', () => node.heard.at(-1)?.version === 1)
+  await until('the retained message', () => node.received.at(-1)?.version === 1)
   await publish(`${base}/desired`, '{"epoch":"e","version":"two"')
   await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 'three', pods: 3 }))
   await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 4, pods: [], newer: true }))
-  await until('the next good one', () => node.heard.at(-1)?.version === 4)
-  t.equal(node.heard.length, 2)
-  t.same(node.log.messages('warn'), ['A message was not understood', 'A message was not understood'])
+  await until('the next good one', () => node.received.at(-1)?.version === 4)
+  t.equal(node.received.length, 2)
+  t.same(node.log.messages('warn'), ['A message could not be decoded', 'A message could not be decoded'])
   const strange = { ...aPod({ name: 'strange' }), spec: { containers: 'none' } }
   await publish(`${base}/desired`, JSON.stringify({ epoch: 'e', version: 5, pods: [strange, aPod({ name: 'web' })] }))
-  await until('the one that is understood', () => node.heard.at(-1)?.version === 5)
-  t.match(node.heard.at(-1), { pods: [{ metadata: { name: 'web' } }], misread: [{ uid: 'uid-of-strange' }] })
+  await until('the decodable pod', () => node.received.at(-1)?.version === 5)
+  t.match(node.received.at(-1), { pods: [{ metadata: { name: 'web' } }], misread: [{ uid: 'uid-of-strange' }] })
 })
 
-test('a controller that starts anew behind a standing broker hears everything again', { skip }, async (t) => {
+test('a controller that restarts behind an external broker receives everything again', { skip }, async (t) => {
   const at = await broker(t)
   const controller = await observer(t, at)
-  const say = (epoch: string) =>
+  const announce = (epoch: string) =>
     controller.publish('bramble/v1/controller', JSON.stringify({ state: 'online', epoch, time: 'now' }), {
       qos: 1,
       retain: true,
     })
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
   node.reportNodeStatus(status('True'))
-  await until('said', () => controller.last(`${base}/status`))
-  await say('first')
-  await say('first')
+  await until('published', () => controller.last(`${base}/status`))
+  await announce('first')
+  await announce('first')
   const count = () => controller.messages.filter(({ topic }) => topic === `${base}/status`).length
   t.equal(count(), 1)
-  await say('second')
-  await until('said again', () => count() === 2)
+  await announce('second')
+  await until('published again', () => count() === 2)
 })
 
-test("the controller's time is heard, and whether it was said just now", { skip }, async (t) => {
+test("the controller's time is passed on, and whether it is current", { skip }, async (t) => {
   const at = await broker(t)
   const controller = await observer(t, at)
-  const say = (time: string) =>
+  const announce = (time: string) =>
     controller.publish('bramble/v1/controller', JSON.stringify({ state: 'online', epoch: 'e1', time }), {
       qos: 1,
       retain: true,
     })
-  await say('2026-01-02T03:04:05Z')
+  await announce('2026-01-02T03:04:05Z')
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')))
   await until('the old one', () => node.times.length === 1)
-  await say('2026-01-02T03:14:05Z')
+  await announce('2026-01-02T03:14:05Z')
   await until('the other', () => node.times.length === 2)
   t.same(node.times, [
     { wallMs: Date.parse('2026-01-02T03:04:05Z'), isLive: false },
@@ -292,7 +292,7 @@ test("the controller's time is heard, and whether it was said just now", { skip 
   ])
 })
 
-test('a certificate that does not fit is explained once', { skip }, async (t) => {
+test('a certificate problem is logged once, with its remedy', { skip }, async (t) => {
   const at = await broker(t)
   const another = await mosquitto()
   t.teardown(() => another.remove())
@@ -310,7 +310,7 @@ test('a certificate that does not fit is explained once', { skip }, async (t) =>
   t.match(await remedyOf(expired), /certificate expired on .* asks for a new one/)
   t.match(await remedyOf(another.keysOf('pi-1')), /another authority/)
   const stranger = { ...another.keysOf('pi-1'), ca: at.keysOf('pi-1').ca }
-  t.match(await remedyOf(stranger), /does not know the authority of this node's certificate|Join again/)
+  t.match(await remedyOf(stranger), /does not accept the authority of this node's certificate|Join again/)
 })
 
 test('an agent is stopped at once while it tries to connect', { skip }, async (t) => {
@@ -323,17 +323,17 @@ test('an agent is stopped at once while it tries to connect', { skip }, async (t
   t.ok(performance.now() - before < 10_000)
 })
 
-test('a broker that hangs is noticed, though heartbeats still go out', { skip }, async (t) => {
+test('a broker that hangs is detected, though heartbeats can still be sent', { skip }, async (t) => {
   const at = await broker(t)
   const node = agent(t, { ...settingsFor(at.url, at.keysOf('pi-1')), keepaliveSeconds: 1 })
   await until('connected', () => node.connected)
   at.freeze()
   const beating = setInterval(() => node.renewLease(), 100)
   t.teardown(() => clearInterval(beating))
-  await until('the link is given up', () => !node.connected)
+  await until('the connection is closed', () => !node.connected)
   await at.kill()
   await at.start()
-  await until('it is back', () => node.connected)
+  await until('connected again', () => node.connected)
 })
 
 /** Twenty times as fast. `idle`: the number of waits for an hour, as of the link guard when there is nothing to check. */
@@ -351,7 +351,7 @@ function fastClock() {
   return fast
 }
 
-test('a broker that hangs is noticed where not even a heartbeat can be written any more', { skip }, async (t) => {
+test('a broker that hangs is detected when not even a heartbeat can be sent', { skip }, async (t) => {
   const at = await broker(t)
   const clock = fastClock()
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), clock)
@@ -363,16 +363,16 @@ test('a broker that hangs is noticed where not even a heartbeat can be written a
     await new Promise((resolve) => setImmediate(resolve))
   }
   t.equal(node.renewLease(), false, 'the connection takes nothing more')
-  await until('the link is given up', () => !node.connected)
+  await until('the connection is closed', () => !node.connected)
 })
 
-test('pings that are not answered yet share a listener', { skip }, async (t) => {
+test('unanswered pings share one listener', { skip }, async (t) => {
   const at = await broker(t)
   const link = await observer(t, at)
   const warnings: Error[] = []
-  const note = (warning: Error) => void warnings.push(warning)
-  process.on('warning', note)
-  t.teardown(() => process.off('warning', note))
+  const collect = (warning: Error) => void warnings.push(warning)
+  process.on('warning', collect)
+  t.teardown(() => process.off('warning', collect))
   await Promise.all(Array.from({ length: 20 }, () => link.ping()))
   await link.ping()
   t.same(warnings, [])

@@ -1,17 +1,74 @@
-/** What arrives on a topic → a message, or a line in the log. */
-import type { Decoded } from '../../../api/decode.ts'
+/** Messages of the controller: bytes on a topic → a call of the listener. */
+import { type Decoded, decode } from '../../../api/decode.ts'
+import { decodeDesired } from '../../../api/desired.ts'
 import { problemText } from '../../../api/problem.ts'
+import { parseJson } from '../../../api/text/json.ts'
+import { CallMessageSchema, type ControllerMessage, ControllerMessageSchema } from '../../../api/topics.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
+import type { NodeTopics } from './node-topics.ts'
 
-/** A message that is not understood is dropped and logged: an older or newer controller is better than none. */
-export function understood<T>(decoded: Decoded<T>, topic: string, log: Log): T | undefined {
-  if (decoded.ok) return decoded.value
-  log.warn('A message was not understood', { topic, problems: decoded.problems.slice(0, 10).map(problemText) })
-  return undefined
+export type ReceivedMessagesNeeds = {
+  readonly topics: NodeTopics
+  /** Publishes the latest state of the node and its pods again. */
+  readonly republish: () => void
+  /** The controller on this connection has announced itself. */
+  readonly announced: (message: ControllerMessage) => void
+  readonly log: Log
 }
 
-/** Of a NodeStatus that this agent made itself. */
-export function isReadyIn(status: string): boolean {
-  const { conditions = [] } = JSON.parse(status) as { conditions?: { type: string; status: string }[] }
-  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+export interface ReceivedMessages {
+  /** Never throws: a message that cannot be decoded is logged and dropped. */
+  receive(listener: ControlPlaneListener, topic: string, body: string, isRetained: boolean): void
+  /** Of the controller that announced itself on this connection. */
+  readonly epoch: string | undefined
+  /** The connection has ended. */
+  closed(): void
+}
+
+export function receivedMessages({ topics, republish, announced, log }: ReceivedMessagesNeeds): ReceivedMessages {
+  let epoch: string | undefined
+
+  const receiveCall = (listener: ControlPlaneListener, body: string) => {
+    const message = decodedOrLogged(decode(CallMessageSchema, parseJson(body)), topics.calls, log)
+    if (message === undefined) return
+    if (message.call === 'stats') return listener.stats?.(message)
+    log.debug('Controller requests all reports', { reason: message.reason })
+    republish()
+  }
+
+  const receiveController = (listener: ControlPlaneListener, body: string, isRetained: boolean) => {
+    const message = decodedOrLogged(decode(ControllerMessageSchema, parseJson(body)), topics.controller, log)
+    if (message === undefined || message.state === 'lost') return
+    announced(message)
+    // Behind an external broker the controller may restart while this connection lasts.
+    if (epoch !== undefined && epoch !== message.epoch) republish()
+    epoch = message.epoch
+    listener.controllerTime?.(Date.parse(message.time), !isRetained)
+    if (message.store !== undefined) listener.store?.(message.store)
+    if (message.trust !== undefined) listener.trust?.(message.trust)
+  }
+
+  return {
+    receive(listener, topic, body, isRetained) {
+      if (topic === topics.calls) return receiveCall(listener, body)
+      if (topic === topics.controller) return receiveController(listener, body, isRetained)
+      if (topic !== topics.desired) return
+      const message = decodedOrLogged(decodeDesired(parseJson(body)), topic, log)
+      if (message !== undefined) listener.desired(message)
+    },
+    get epoch() {
+      return epoch
+    },
+    closed() {
+      epoch = undefined
+    },
+  }
+}
+
+/** Dropping what cannot be decoded keeps an agent working with a controller of another version. */
+function decodedOrLogged<T>(decoded: Decoded<T>, topic: string, log: Log): T | undefined {
+  if (decoded.ok) return decoded.value
+  log.warn('A message could not be decoded', { topic, problems: decoded.problems.slice(0, 10).map(problemText) })
+  return undefined
 }

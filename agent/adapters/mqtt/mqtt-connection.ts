@@ -1,0 +1,181 @@
+/** The loop that keeps one connection to the broker. What is published and received on it is the session's. */
+import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
+import type { NodeCredentials } from '../../node/certificate/certificate-manager.ts'
+import type { ControllerTerms } from '../../node/connection/controller-terms.ts'
+import { type LinkGuard, linkGuard } from '../../node/connection/link-guard.ts'
+import { linkOutages } from '../../node/connection/link-outages.ts'
+import { againWhenNetworkComesUp, networkWatch, reconnectWaitMs } from '../../node/connection/reconnect-wait.ts'
+import { replacedLinks } from '../../node/connection/replaced-links.ts'
+import { readNetworkState } from '../kernel/network-changes.ts'
+import { type MessageListener, type MqttLink, type MqttLinkSettings, openLink } from './mqtt-link.ts'
+
+export type MqttConnectionNeeds = {
+  readonly terms: Pick<ControllerTerms, 'failed' | 'graceMs' | 'keepaliveSeconds'>
+  readonly session: ConnectionSession
+  readonly will: MqttLinkSettings['will']
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Log
+}
+
+export type MqttConnectionSettings = {
+  readonly nodeName: string
+  /** `mqtts://HOST:PORT`. */
+  readonly mqttUrl: string
+  /** PEM. */
+  readonly ca: string
+  readonly certificate: string
+  readonly key: string
+  /** The date for the check of the broker's certificate, where this machine's clock may be wrong. */
+  readonly knownTime?: KnownTime
+  /** The broker closes the connection after one and a half times this without a packet. */
+  readonly keepaliveSeconds?: number
+  /** The root of the machine's files. */
+  readonly root?: string
+}
+
+export interface ConnectionSession {
+  /** Before each attempt. */
+  connecting(): void
+  readonly receive: MessageListener
+  /** The broker has accepted the connection: publishes and subscribes. Rejects with the link's error. */
+  greet(link: MqttLink): Promise<void>
+  open(link: MqttLink, guard: LinkGuard): void
+  /** The agent stops. Never rejects. */
+  stop(link: MqttLink): Promise<void>
+  closed(): void
+  /** Of the controller on this connection; undefined before its first message. */
+  readonly epoch: string | undefined
+}
+
+export interface MqttConnection {
+  /** Closes the present connection and opens one with these credentials. */
+  use(credentials: NodeCredentials): void
+  /** Connects, and connects again, until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+/** A connection must last this long before its loss counts as a first failure: else two agents of one name would race. */
+const stableMs = 10_000
+
+export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnectionSettings): MqttConnection {
+  const { terms, session, will, clock, random, log } = needs
+  const { root = '/' } = settings
+  let credentials: NodeCredentials = settings
+  let reconnect: () => void = () => undefined
+  const outages = linkOutages({
+    url: settings.mqttUrl,
+    certificate: () => credentials.certificate,
+    nowMs: () => judgingMs(settings.knownTime, clock.wallMs()),
+    clock,
+    log,
+  })
+  const replaced = replacedLinks({ clock, log })
+  const network = networkWatch({ clock, random, network: () => readNetworkState(root) })
+
+  const open = (signal: AbortSignal): Promise<MqttLink> => {
+    const { keepaliveSeconds } = terms
+    const link = linkSettings({ keepaliveSeconds, ...settings, ...credentials }, will)
+    return againWhenNetworkComesUp(network, (own) => openLink(link, session.receive, own), signal)
+  }
+
+  /** Resolves with what `ended` gives. */
+  const keep = async <T>(link: MqttLink, ended: Promise<T>, signal: AbortSignal): Promise<T | undefined> => {
+    await session.greet(link)
+    if (signal.aborted) return undefined
+    outages.over()
+    const guard = linkGuard({ clock, network, sentData: link.sentData })
+    session.open(link, guard)
+    return await whileGuarded(link, guard, ended)
+  }
+
+  /** One connection, from the attempt to its end: resolves with what ended it. Rejects if there was none. */
+  const connectOnce = async (signal: AbortSignal): Promise<Error | 'renewed'> => {
+    const renewed = new Promise<'renewed'>((resolve) => {
+      reconnect = () => resolve('renewed')
+    })
+    session.connecting()
+    const link = await open(signal)
+    try {
+      const ended = await unlessAborted(keep(link, Promise.race([link.ended, renewed]), signal), signal)
+      if (ended === 'renewed') await link.close()
+      if (ended !== undefined) return ended
+    } catch (cause) {
+      link.abandon(new Error('Connection not opened', { cause }))
+      throw cause
+    }
+    await session.stop(link)
+    await link.close()
+    return new Error('Stopped')
+  }
+
+  return {
+    use(next) {
+      credentials = next
+      reconnect()
+    },
+    async run(signal) {
+      let failures = 0
+      while (!signal.aborted) {
+        const triedMs = clock.monotonicMs()
+        try {
+          const ended = await connectOnce(signal)
+          if (ended === 'renewed') {
+            failures = 0
+            continue
+          }
+          const lastedMs = clock.monotonicMs() - triedMs
+          failures = lastedMs >= stableMs ? 0 : failures + 1
+          if (!signal.aborted) {
+            outages.lost(ended, lastedMs)
+            replaced.lost({ lastedMs, epoch: session.epoch })
+          }
+        } catch (error) {
+          failures++
+          terms.failed(error)
+          if (!signal.aborted) outages.failed(error)
+        } finally {
+          session.closed()
+        }
+        if (await network.cameUpWithin(reconnectWaitMs(failures, terms.graceMs, random), signal)) failures = 0
+      }
+    },
+  }
+}
+
+/** Abandons a link that its guard finds dead, until `ended` settles. */
+function whileGuarded<T>(link: MqttLink, guard: LinkGuard, ended: Promise<T>): Promise<T> {
+  return withOwnSignal(undefined, async (own) => {
+    void guard.run(own.signal).then((dead) => dead && link.abandon(dead))
+    try {
+      return await ended
+    } finally {
+      own.abort()
+    }
+  })
+}
+
+function linkSettings(
+  settings: MqttConnectionSettings & { readonly keepaliveSeconds: number },
+  will: MqttLinkSettings['will'],
+): MqttLinkSettings {
+  const { hostname, port } = new URL(settings.mqttUrl)
+  const { ca, certificate, key, nodeName, keepaliveSeconds, knownTime, root } = settings
+  // Only in a URL an IPv6 address has brackets.
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  return {
+    host,
+    port: Number(port || 8883),
+    clientId: nodeName,
+    ca,
+    certificate,
+    key,
+    knownTime,
+    keepaliveSeconds,
+    ...(root !== undefined && { root }),
+    will,
+  }
+}
