@@ -34,13 +34,7 @@ const retired: Readonly<Record<string, string>> = {
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Folders without retired words. Add a folder once it is clean. */
 const cleanFolders = [
-  'agent/doctor',
-  'agent/eviction',
-  'agent/health',
-  'agent/join',
-  'agent/sessions',
-  'agent/shutdown',
-  'agent/testing',
+  'agent',
   'api',
   'bench',
   'broker-controller/apiserver',
