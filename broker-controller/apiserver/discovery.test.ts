@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { resources } from '../../api/resources.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { discoveryAnswer } from './discovery.ts'
+import { reviewKinds } from './reviews/review-kinds.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
 const bodyAt = (path: string) => {
@@ -14,6 +15,8 @@ test('the plain lists lead from the groups to every kind', async (t) => {
   t.match(bodyAt('/apis'), {
     kind: 'APIGroupList',
     groups: [
+      { name: 'authentication.k8s.io' },
+      { name: 'authorization.k8s.io' },
       { name: 'certificates.k8s.io', preferredVersion: { groupVersion: 'certificates.k8s.io/v1', version: 'v1' } },
       { name: 'coordination.k8s.io' },
     ],
@@ -59,7 +62,12 @@ test('the aggregated lists describe the same resources in two answers', async (t
       versions.flatMap(({ resources }) => resources.map(({ resource }) => resource)),
     )
   })
-  t.same(found.sort(), [...Object.keys(resources), 'nodes', 'pods'].sort(), 'nodes and pods have metrics, too')
+  const reviews = Object.values(reviewKinds).map(({ name }) => name)
+  t.same(
+    found.sort(),
+    [...Object.keys(resources), ...reviews, 'nodes', 'pods'].sort(),
+    'nodes and pods have metrics, too',
+  )
 })
 
 test('usage kinds are discovered with read verbs only', async (t) => {

@@ -1,8 +1,9 @@
 /** API discovery: the kinds that are served, in the plain and in the aggregated form. */
 import type { AnyObject } from '../../api/meta.ts'
-import { apiVersionOf } from '../../api/resources.ts'
+import { apiVersionOf, type Resource } from '../../api/resources.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
 import type { KindRegistry, KindStrategy, Subresource, SubresourceAction } from './handlers/strategy.ts'
+import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiResponse, objectAnswer } from './wire/answers.ts'
 import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
@@ -26,7 +27,7 @@ export function discoveryAnswer(
   const groups = namedGroups(kinds)
   if (group === undefined)
     return aggregated ? aggregatedAnswer(aggregated, groups, kinds) : objectAnswer(groupList(kinds))
-  if (version !== undefined) return group === usageGroup ? usageList(version) : listAnswer(group, version, kinds)
+  if (version !== undefined) return listAnswer(group, version, kinds)
   return groups.includes(group)
     ? objectAnswer({ ...groupOf(group, kinds), kind: 'APIGroup', apiVersion: 'v1' })
     : undefined
@@ -58,13 +59,13 @@ function groupOf(group: string, kinds: KindRegistry) {
 
 function listAnswer(group: string, version: string, kinds: KindRegistry): ApiResponse | undefined {
   const served = servedIn(group, kinds).filter((resource) => resource.version === version)
-  const [first] = served
-  if (first === undefined) return undefined
+  const others = computed.filter((one) => one.group === group && one.version === version)
+  if (served.length + others.length === 0) return undefined
   return objectAnswer({
     kind: 'APIResourceList',
     apiVersion: 'v1',
-    groupVersion: apiVersionOf(first),
-    resources: served.flatMap(entriesOf),
+    groupVersion: apiVersionOf({ group, version }),
+    resources: [...served.flatMap(entriesOf), ...others.map(computedEntry)],
   })
 }
 
@@ -104,35 +105,37 @@ function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], 
   }
 }
 
-/** Computed when asked for, and only ever read. */
-const usageVerbs = ['get', 'list'] as const
-
-function usageList(version: string): ApiResponse | undefined {
-  if (version !== usageVersion) return undefined
-  return objectAnswer({
-    kind: 'APIResourceList',
-    apiVersion: 'v1',
-    groupVersion: `${usageGroup}/${usageVersion}`,
-    resources: usageKinds.map(({ name, singular, namespaced, kind }) => ({
-      name,
-      singularName: singular,
-      namespaced,
-      kind,
-      verbs: usageVerbs,
-    })),
-  })
+/** What is computed when it is asked for, beside the kinds of objects. */
+type Computed = Pick<Resource, 'name' | 'singular' | 'namespaced' | 'kind' | 'group' | 'version'> & {
+  readonly verbs: readonly string[]
 }
 
-const aggregatedUsage = usageKinds.map(({ name, singular, namespaced, kind }) => ({
+const computed: readonly Computed[] = [
+  ...usageKinds.map((kind) => ({ ...kind, group: usageGroup, version: usageVersion, verbs: ['get', 'list'] })),
+  ...Object.values<Resource>(reviewKinds).map((kind) => ({ ...kind, verbs: ['create'] })),
+]
+
+const computedEntry = ({ name, singular, namespaced, kind, verbs }: Computed) => ({
+  name,
+  singularName: singular,
+  namespaced,
+  kind,
+  verbs,
+})
+
+const aggregatedComputed = ({ name, singular, namespaced, kind, group, version, verbs }: Computed) => ({
   resource: name,
-  responseKind: { group: usageGroup, version: usageVersion, kind },
+  responseKind: { group, version, kind },
   scope: namespaced ? 'Namespaced' : 'Cluster',
   singularResource: singular,
-  verbs: usageVerbs,
-}))
+  verbs,
+})
 
 function aggregatedGroup(group: string, kinds: KindRegistry) {
-  const resources = group === usageGroup ? aggregatedUsage : servedIn(group, kinds).map(aggregatedResource)
+  const resources = [
+    ...servedIn(group, kinds).map(aggregatedResource),
+    ...computed.filter((one) => one.group === group).map(aggregatedComputed),
+  ]
   return {
     metadata: group === coreGroup ? {} : { name: group },
     versions: [{ version: versionOf(group, kinds), freshness: 'Current', resources }],
@@ -170,11 +173,12 @@ function servedIn(group: string, kinds: KindRegistry): KindStrategy[] {
 }
 
 function namedGroups(kinds: KindRegistry): string[] {
-  const groups = kinds.all.map(({ group }) => group)
-  return [...new Set([...groups, usageGroup])].filter((group) => group !== coreGroup).sort()
+  const groups = [...kinds.all, ...computed].map(({ group }) => group)
+  return [...new Set(groups)].filter((group) => group !== coreGroup).sort()
 }
 
 /** Each of our groups has one version so far. */
 function versionOf(group: string, kinds: KindRegistry): string {
-  return group === usageGroup ? usageVersion : (servedIn(group, kinds)[0]?.version ?? 'v1')
+  const [first] = [...servedIn(group, kinds), ...computed.filter((one) => one.group === group)]
+  return first?.version ?? 'v1'
 }

@@ -111,6 +111,59 @@ test('kubectl does what the roles of its user allow', { skip: whyNoKubectl() }, 
     return ran.stderr
   }
 
+  await t.test('auth whoami and auth can-i', async (t) => {
+    t.match(await allowed('auth', 'whoami'), /ATTRIBUTE +VALUE\nUsername +eve\nGroups +\[team system:authenticated\]/)
+    const no = await eve('auth', 'can-i', 'list', 'pods')
+    t.match(no, { code: 1, stdout: 'no\n' })
+    t.match(await allowed('auth', 'can-i', 'get', '/api'), 'yes')
+    t.match(await kubectl(['auth', 'can-i', 'delete', 'nodes']), { code: 0, stdout: /^yes/ })
+    const list = await allowed('auth', 'can-i', '--list')
+    t.match(list, /Resources +Non-Resource URLs +Resource Names +Verbs/)
+    t.match(list, /selfsubjectaccessreviews.authorization.k8s.io +\[\] +\[\] +\[create\]/)
+    t.match(list, /\[\/api\/\*\] +\[\] +\[get\]/)
+    t.match((await kubectl(['auth', 'can-i', '--list'])).stdout, /\*\.\* +\[\] +\[\] +\[\*\]/)
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user: 'eve', groups: ['system:masters'], resourceAttributes: { verb: 'get', resource: 'nodes' } },
+    }
+    const asked = await kubectl(['create', '-f', '-', '-o', 'jsonpath={.status}'], { input: JSON.stringify(review) })
+    t.match(asked, { code: 0, stdout: '{"allowed":true}' })
+    t.match((await eve('create', '-f', '-')).code, 1)
+  })
+
+  await t.test('a user acts as another where a role allows it', async (t) => {
+    t.match(
+      await refused('get', '--raw', '/api/v1/pods', '--as', 'adam'),
+      'users "adam" is forbidden: User "eve" cannot impersonate resource "users" in API group "" at the cluster scope',
+    )
+    await admin(
+      'create',
+      'clusterrole',
+      'deputy',
+      '--verb=impersonate',
+      '--resource=users,groups',
+      '--resource-name=adam',
+      '--resource-name=others',
+    )
+    await admin('create', 'clusterrolebinding', 'deputies', '--clusterrole=deputy', '--user=eve')
+    t.match(
+      await allowed('auth', 'whoami', '--as', 'adam', '--as-group', 'others'),
+      /adam\nGroups +\[others system:authenticated\]/,
+    )
+    t.match(await refused('get', '--raw', '/api/v1/pods', '--as', 'adam'), 'User "adam" cannot list resource "pods"')
+    t.match(
+      await refused('get', '--raw', '/api/v1/pods', '--as', 'adam', '--as-group', 'system:masters'),
+      'groups "system:masters" is forbidden',
+    )
+    t.match(await refused('get', '--raw', '/api/v1/pods', '--as', 'root'), 'users "root" is forbidden')
+    const account = await kubectl(['auth', 'whoami', '--as', 'system:serviceaccount:default:ci', '--as-uid', 'u1'])
+    t.match(
+      account.stdout,
+      /UID +u1\nGroups +\[system:serviceaccounts system:serviceaccounts:default system:authenticated\]/,
+    )
+  })
+
   await t.test('every user reads discovery and the version, and nothing else', async (t) => {
     t.match(await allowed('api-resources'), 'rolebindings')
     t.match(await allowed('version'), 'Server Version: v1.32')

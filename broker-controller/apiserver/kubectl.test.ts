@@ -336,7 +336,7 @@ items:
       kubectl(['apply', '-f', '-'], {
         input: '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}}',
       }),
-      kubectl(['get', '--raw', '/version', '--as', 'root']),
+      kubectl(['get', '--raw', '/version', '--as', 'root'], { kubeconfig: stranger }),
     ])
     t.match(exists, {
       code: 1,
@@ -351,7 +351,10 @@ items:
     })
     t.match(unauthorized, { code: 1, stderr: /You must be logged in to the server/ })
     t.match(kind, { code: 1, stderr: /no matches for kind "Deployment" in version "apps\/v1"/ })
-    t.match(impersonated, { code: 1, stderr: /\(Forbidden\).*cannot impersonate/ })
+    t.match(impersonated, {
+      code: 1,
+      stderr: /\(Forbidden\): users "root" is forbidden: User "eve" cannot impersonate/,
+    })
   })
 
   await t.test('empties a namespace before its deletion', async (t) => {

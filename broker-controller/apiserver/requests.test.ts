@@ -53,7 +53,7 @@ test('a user without permission gets 403, also an anonymous one; an invalid toke
   t.match(await ask('GET', '/api/v1/nodes', { as: 'anonymous' }), { code: 403, body: { message: /system:anonymous/ } })
   const authorization = 'Bearer abcdef.0123456789abcdef'
   t.match(await ask('GET', '/api/v1/nodes', { as: 'anonymous', headers: { authorization } }), { code: 401 })
-  t.match(await ask('GET', '/version', { headers: { 'impersonate-user': 'root' } }), { code: 403 })
+  t.match(await ask('GET', '/version', { as, headers: { 'impersonate-user': 'root' } }), { code: 403 })
 })
 
 test('only a few paths are served beside the resources', async (t) => {

@@ -4,10 +4,11 @@ import type { Identity } from '../../api/identity.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
 import type { RevocationList } from '../store/revocations.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
-import { authenticate, type ClientCertificate, refuseImpersonation } from './access/authentication.ts'
+import { authenticate, type ClientCertificate, identityOfToken } from './access/authentication.ts'
 import { permit } from './access/authorizer.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
+import { impersonated } from './access/impersonation.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -16,6 +17,8 @@ import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
 import type { ResourceNeeds, ResourceRequest } from './handlers/strategy.ts'
+import { reviewAnswer } from './reviews/review-answers.ts'
+import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
@@ -101,29 +104,37 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
   return { ...request, readBody }
 }
 
-async function identify(
-  { certificate, headers }: ApiRequest,
-  { store, clock, revocations, lapsedWindowMs, origin, checkpoints }: RequestNeeds,
-): Promise<Identity> {
+async function identify({ certificate, headers }: ApiRequest, needs: RequestNeeds): Promise<Identity> {
+  const { access, revocations, lapsedWindowMs, origin, checkpoints } = needs
   const identity = await authenticate(
     { certificate, authorization: oneOf(headers['authorization']) },
     {
-      nowMs: clock.wallMs(),
+      ...tokenNeeds(needs),
       ...(revocations && { revoked: revocations.because }),
       ...(lapsedWindowMs !== undefined && { lapsedWindowMs }),
       ...(origin && checkpoints?.isOpen() && { acceptingStore: origin.id }),
-      findToken: async (id) => {
-        const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
-        return secret && decodeToken(secret)
-      },
     },
   )
-  refuseImpersonation(identity, Object.keys(headers))
-  return identity
+  return impersonated(identity, headers, access)
+}
+
+function tokenNeeds({ store, clock }: RequestNeeds) {
+  return {
+    nowMs: clock.wallMs(),
+    findToken: async (id: string) => {
+      const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
+      return secret && decodeToken(secret)
+    },
+  }
 }
 
 function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attributes {
   if (route.kind === 'usage') return { ...route, kind: 'resource', fields: new Map<string, string>() }
+  if (route.kind === 'review') {
+    const { group, name: resource } = reviewKinds[route.name]
+    const { verb, namespace } = route
+    return { kind: 'resource', verb, group, resource, subresource: '', namespace, name: '', fields: new Map() }
+  }
   if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
   const { verb, resource, namespace, subresource } = route
   const fields = route.name === '' ? exactFields(resource, query) : new Map<string, string>()
@@ -153,6 +164,14 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
       return systemAnswer({ verb: route.verb, path: route.path, query, accept }, needs)
     case 'usage':
       return usageAnswer({ route, query, accept, signal }, needs)
+    case 'review': {
+      const contentType = oneOf(headers['content-type'])
+      const identityOf = async (token: string) => ({
+        identity: await identityOfToken(token, tokenNeeds(needs)),
+        audiences: [],
+      })
+      return reviewAnswer({ route, identity, query, contentType, readBody }, { ...needs, identityOfToken: identityOf })
+    }
     case 'resource': {
       const contentType = oneOf(headers['content-type'])
       return resourceAnswer({ route, identity, query, accept, contentType, readBody, signal }, needs)

@@ -1,11 +1,13 @@
 /** What does this method on this path ask for? */
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type KindRegistry, type ResourceRoute, subresourceOf, type Verb } from './handlers/strategy.ts'
+import { type ReviewRoute, reviewRouteOf } from './reviews/review-kinds.ts'
 import { isSwitchedOn } from './wire/query.ts'
 
 export type ApiRoute =
   | ResourceRoute
   | UsageRoute
+  | ReviewRoute
   /** Anything that is no object: /version, /healthz, discovery. */
   | { readonly kind: 'path'; readonly verb: string; readonly path: string }
   | { readonly kind: 'not-allowed'; readonly path: string }
@@ -16,6 +18,8 @@ export function routeOf(method: string, path: string, query: URLSearchParams, ki
   const names = segments.map(decoded)
   const usage = usageRouteOf(method, names)
   if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
+  const review = reviewRouteOf(method, names)
+  if (review !== undefined) return review === 'not-allowed' ? { kind: review, path } : review
   const place = placeOf(names, kinds)
   if (place === undefined) return { kind: 'path', verb: pathVerb(method), path: withoutEndSlash(path) }
   const verb = verbOf(method, place.name !== '', query)

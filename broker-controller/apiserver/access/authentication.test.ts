@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { anonymous, nodeIdentity } from '../../../api/identity.ts'
-import { authenticate, type ClientCertificate, type RequestCredentials, refuseImpersonation } from './authentication.ts'
+import { authenticate, type ClientCertificate, type RequestCredentials } from './authentication.ts'
 
 const nowMs = Date.parse('2026-01-02T03:04:05Z')
 const token = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication' as const], groups: [] }
@@ -107,9 +107,4 @@ test('the error for an expired token names its end and the current time; that fo
   for (const authorization of ['Bearer xyz', 'Basic YTpi', 'Bearer']) {
     await t.rejects(ask({ authorization }), { code: 401 }, authorization)
   }
-})
-
-test('impersonation is rejected', async (t) => {
-  t.throws(() => refuseImpersonation(anonymous, ['accept', 'impersonate-user']), { code: 403 })
-  t.doesNotThrow(() => refuseImpersonation(anonymous, ['accept']))
 })

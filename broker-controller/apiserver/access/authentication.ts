@@ -58,7 +58,7 @@ export async function authenticate(
   if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
     return withExtra(authenticated(named), olderThan(acceptingStore, named, certificate))
   if (authorization !== undefined) {
-    const holder = await ofToken(authorization, findToken, nowMs)
+    const holder = await ofAuthorization(authorization, { findToken, nowMs })
     const proven = certificate && provenNode(certificate, nowMs, revoked)
     if (proven === undefined) return holder
     return withExtra(holder, {
@@ -72,12 +72,15 @@ export async function authenticate(
   return anonymous
 }
 
-async function ofToken(
-  authorization: string,
-  findToken: AuthenticationNeeds['findToken'],
-  nowMs: number,
-): Promise<Identity> {
+async function ofAuthorization(authorization: string, needs: TokenNeeds): Promise<Identity> {
   const [, text = ''] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
+  return identityOfToken(text, needs)
+}
+
+export type TokenNeeds = Pick<AuthenticationNeeds, 'findToken' | 'nowMs'>
+
+/** The identity of a token's holder. Throws Unauthorized. */
+export async function identityOfToken(text: string, { findToken, nowMs }: TokenNeeds): Promise<Identity> {
   const parts = parseToken(text)
   if (parts === undefined) throw new ApiError('Unauthorized', 'Unauthorized')
   const judgement = judgeToken(await findToken(parts.id), parts, nowMs)
@@ -146,12 +149,4 @@ function certificateRefusal({ trusted, validSinceMs, validUntilMs }: ClientCerti
 
 function timeText(ms: number): string {
   return Number.isNaN(ms) ? 'no date' : `${new Date(ms).toISOString().slice(0, 19)}Z`
-}
-
-const impersonation = /^impersonate-/i
-
-/** Impersonation is not supported; ignoring its headers would run the command as the caller. */
-export function refuseImpersonation({ user }: Identity, headers: readonly string[]): void {
-  if (!headers.some((name) => impersonation.test(name))) return
-  throw new ApiError('Forbidden', `User "${user}" cannot impersonate: this API server does not support it`)
 }

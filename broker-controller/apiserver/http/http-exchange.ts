@@ -5,6 +5,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import type { FlowAdmission } from '../access/flow-control.ts'
+import { headersOf } from '../access/impersonation.ts'
 import { peerAddress } from '../access/peer-address.ts'
 import { type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
 import { writeAnswer } from './answer-writer.ts'
@@ -92,7 +93,7 @@ function requestOf(
     query: new URLSearchParams(query),
     certificate: certificateOf(incoming.socket),
     address: peerAddress(incoming.socket),
-    headers: incoming.headers,
+    headers: headersOf(incoming),
     async readBody() {
       const body = await bodyOf(incoming)
       // What follows is done without a pause: it is parsed, decoded and validated.
