@@ -5,24 +5,42 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 Usage: scripts/mutate.sh FILE.ts…
+       scripts/mutate.sh --sample COUNT [--seed NUMBER]
 
 Changes each source file in many small ways, one at a time, and runs the test beside it on each of them. A change that no
 assertion notices is printed: a missing test, or code without effect. Aim for 85 % over all files and 95 % for decisions.
 
 Fetches Stryker into dist/tools. Takes minutes for each file, so it is not part of the tests.
 
+  --sample COUNT  instead: COUNT changes drawn at random from all those of all files with a test beside them
+  --seed NUMBER   the same number draws the same changes (1)
   --help
 TXT
 }
 
 version=9.6.1
-case ${1:---help} in
-  --help) usage && exit 0 ;;
-  -*) echo "mutate.sh: unknown option $1; see --help" >&2 && exit 64 ;;
-esac
+sample='' seed=1
+[ $# -gt 0 ] || set -- --help
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help) usage && exit 0 ;;
+    --sample) sample=${2:-} && shift 2 ;;
+    --seed) seed=${2:-} && shift 2 ;;
+    -*) echo "mutate.sh: unknown option $1; see --help" >&2 && exit 64 ;;
+    *) break ;;
+  esac
+done
+[[ $sample =~ ^[0-9]*$ && $seed =~ ^[0-9]+$ ]] || { echo 'mutate.sh: --sample and --seed take a number; see --help' >&2 && exit 64; }
 
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 tools=$PWD/dist/tools/stryker
+
+if [ -n "$sample" ]; then
+  # Not the programs' entry points: their tests start the bundles.
+  mapfile -t withTests < <(git ls-files -- '*.test.ts' | grep -E '^(agent|api|broker-controller|certs|daemon)/' | sed 's/\.test\.ts$/.ts/')
+  mapfile -t withTests < <(for file in "${withTests[@]}"; do [ ! -f "$file" ] || [[ $file == */testing/* || $file == */main.ts ]] || echo "$file"; done)
+  set -- "${withTests[@]}"
+fi
 
 tests=() sources=()
 for source in "$@"; do
@@ -45,6 +63,13 @@ mkdir -p "$copy"
 git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$copy"
 ln -s "$PWD/node_modules" "$copy/node_modules"
 [ ! -d broker-controller/node_modules ] || ln -s "$PWD/broker-controller/node_modules" "$copy/broker-controller/node_modules"
+
+if [ -n "$sample" ]; then
+  cd "$copy"
+  node scripts/support/mutation-sample.mjs prepare "$tools/node_modules/@stryker-mutator/instrumenter/dist/src/index.js" "${sources[@]}"
+  node_modules/.bin/tsc --noCheck
+  exec node scripts/support/mutation-sample.mjs run "$sample" "$seed"
+fi
 
 list() { printf '"%s",' "$@" | sed 's/,$//'; }
 cat >"$copy/stryker.json" <<JSON
