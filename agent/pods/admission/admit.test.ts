@@ -120,3 +120,66 @@ test('a node that shuts down admits no pod, however critical', async (t) => {
   t.same(admit(aPod(), [], {}, [], true), refused)
   t.same(admit(aPod({ priority: 2_000_001_000 }), [], {}, [], true), refused)
 })
+
+test('a port on all addresses excludes every other one, however either is written', async (t) => {
+  const on = (hostIP?: string) =>
+    aPod({ containers: [{ name: 'main', ports: [{ containerPort: 80, hostPort: 80, ...(hostIP && { hostIP }) }] }] })
+  const message = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+  for (const everywhere of [undefined, '0.0.0.0', '::']) {
+    t.same(admit(on(everywhere), [on('192.0.2.1')], node), { admit: false, reason: 'NodePorts', message })
+    t.same(admit(on('192.0.2.1'), [aPod(), on(everywhere)], node), { admit: false, reason: 'NodePorts', message })
+  }
+  t.match(admit(on('192.0.2.1'), [on('192.0.2.1')], node), { admit: false })
+  t.match(admit({ ...on(), spec: { ...on().spec, priority: 2_000_000_000 } }, [on()], node), { reason: 'NodePorts' })
+})
+
+test('init containers need their turn beside the sidecars started before them', async (t) => {
+  const asks = (memory: string, restartPolicy?: 'Always') => ({
+    name: 'c',
+    resources: { requests: { memory } },
+    ...(restartPolicy && { restartPolicy }),
+  })
+  const needed = (initContainers: readonly ReturnType<typeof asks>[]) => {
+    const answer = admit(aPod({ containers: [asks('100')], spec: { initContainers } }), [], { memory: '1' })
+    return answer.admit ? undefined : Number(/requested: (\d+)/.exec(answer.message)?.[1])
+  }
+  t.equal(needed([]), 100)
+  t.equal(needed([asks('70'), asks('60')]), 100, 'one after the other')
+  t.equal(needed([asks('170'), asks('60')]), 170)
+  t.equal(needed([asks('30', 'Always'), asks('20', 'Always')]), 150, 'sidecars stay')
+  t.equal(needed([asks('30', 'Always'), asks('130')]), 160, 'the sidecar runs already')
+  t.equal(needed([asks('130'), asks('30', 'Always')]), 130, 'the sidecar does not run yet')
+})
+
+test('a limit without a request is one', async (t) => {
+  t.match(admit(aPod({ limits: { memory: '2Gi' } }), [], node), { reason: 'OutOfmemory' })
+  t.match(admit(aPod({ limits: { memory: '2Gi' }, requests: { memory: '1Mi' } }), [], node), { admit: true })
+  t.match(admit(aPod({ limits: { 'bramble.dev/camera': '1' } }), [], node), { reason: 'OutOfbramble.dev/camera' })
+})
+
+test('until the node was inspected no device is missing', async (t) => {
+  t.same(admit(aPod({ requests: { 'bramble.dev/camera': '1' } }), [], {}), { admit: true })
+  t.same(admit(aPod({ requests: { 'bramble.dev/camera': '0' } }), [], node), { admit: true }, 'none is asked for')
+})
+
+test('the first resource that lacks is named, in the order of Kubernetes’ checks', async (t) => {
+  const greedy = aPod({ requests: { memory: '2Gi', cpu: '3', 'bramble.dev/camera': '1' } })
+  t.match(admit(greedy, [], node), { reason: 'OutOfcpu' })
+  t.match(admit(greedy, [], { ...node, pods: '0' }), { reason: 'OutOfpods' })
+  t.match(admit(greedy, [], { ...node, cpu: '3' }), { reason: 'OutOfmemory' })
+})
+
+test('room is made for exactly what lacks of each resource', async (t) => {
+  const critical = (requests: { readonly [name: string]: string }) =>
+    aPod({ name: 'critical', priority: 2_000_000_000, requests })
+  const other = aPod({ name: 'other', requests: { cpu: '500m', memory: '512Mi' } })
+  const exact = admit(critical({ cpu: '2', memory: '1Gi' }), [other], node)
+  t.same(exact.admit && exact.preempt?.map(({ metadata }) => metadata.name), ['other'])
+  t.same(admit(critical({ cpu: '3', memory: '2Gi' }), [other], node), {
+    admit: false,
+    reason: 'UnexpectedAdmissionError',
+    message:
+      'Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods ' +
+      'to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 1000), (res: memory, q: 1073741824), ]',
+  })
+})

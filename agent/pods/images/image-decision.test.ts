@@ -79,3 +79,53 @@ test('a container that ran here comes back without its registry', async (t) => {
   t.match(answer('Always', silent(10_000), true), { answer: 'ready', pulled: false }, 'one that does not answer')
   t.match(answer('Always', silent(10_000), false), { answer: 'wait', retryInMs: undefined })
 })
+
+test('the parts of an image name are bounded as the registry bounds them', async (t) => {
+  const repository = (length: number) => `x/${'a'.repeat(length - 2)}`
+  t.equal(parseImageName(repository(255))?.repository, repository(255))
+  t.equal(parseImageName(repository(256)), undefined)
+  const longTag = `${repository(255)}:${'t'.repeat(128)}`
+  t.equal(parseImageName(longTag)?.tag, 't'.repeat(128))
+  t.equal(parseImageName(`${longTag}t`), undefined)
+  const digest = (length: number) => `@sha256:${'0'.repeat(length)}`
+  t.match(parseImageName(`${longTag}${digest(512 - longTag.length - 8)}`), { tag: 't'.repeat(128) }, '512 characters')
+  t.equal(parseImageName(`${longTag}${digest(513 - longTag.length - 8)}`), undefined)
+})
+
+test('a policy that is not one of Kubernetes’ counts as none', async (t) => {
+  t.equal(pullPolicyOf('Always', 'nginx:1'), 'Always')
+  t.equal(pullPolicyOf('IfNotPresent', 'nginx'), 'IfNotPresent')
+  t.equal(pullPolicyOf('Sometimes', 'nginx:1'), 'IfNotPresent')
+  t.equal(pullPolicyOf(undefined, 'Not A Name'), 'IfNotPresent')
+})
+
+test('a name that is no image name is refused before anything is pulled', async (t) => {
+  const asked = { image: 'Not A Name', policy: 'Always', ranBefore: true } as const
+  t.match(answerImage(asked, { present: true, pull: { state: 'none' } }), {
+    answer: 'wait',
+    reason: 'InvalidImageName',
+    message: /^Failed to apply default image tag "Not A Name": couldn't parse image name/,
+  })
+})
+
+test('what was pulled for this start differs from what was there; what vanished since is pulled again', async (t) => {
+  t.match(answer('IfNotPresent', { present: true, pull: { state: 'pulled', agoMs: 5 } }), { pulled: true })
+  t.match(answer('IfNotPresent', { present: true, pull: failure }), { answer: 'ready', pulled: false })
+  t.match(answer('Never', { present: true, pull: { state: 'pulled', agoMs: 5 } }), { pulled: false })
+  t.match(answer('Always', { pull: { state: 'pulled', agoMs: 5 } }), { answer: 'pull' })
+  t.match(answer('Always', { pull: failure }, true), { answer: 'wait' }, 'nothing is at hand')
+  t.match(answer('Always', { pull: { state: 'pulling', silentMs: 20_000 } }, true), { answer: 'wait' })
+})
+
+test('the failure is shown for five seconds, or until the next attempt', async (t) => {
+  const failed = (failedMsAgo: number, retryInMs: number) =>
+    answer('Always', { pull: { ...failure, failedMsAgo, retryInMs } })
+  t.match(failed(0, 2_000), { reason: 'ErrImagePull', retryInMs: 2_000 })
+  t.match(failed(4_999, 2_000), { reason: 'ErrImagePull', retryInMs: 1 })
+  t.match(failed(5_000, 2_000), { reason: 'ImagePullBackOff', retryInMs: 2_000 })
+  t.match(failed(1_000, 0), { answer: 'pull' })
+})
+
+test('an image without a present copy is never unfit', async (t) => {
+  t.match(answer('Never', { unfit: 'for another machine' }), { reason: 'ErrImageNeverPull' })
+})
