@@ -411,3 +411,117 @@ test('a problem of the sandbox or of a start is the waiting reason of the contai
   const later = planPod(wanted(), facts([sandbox, refused], { record: { ...newRecord, backoffs } }))
   t.same(later.waiting.get('main'), { reason: 'RunContainerError', message: 'no such user' })
 })
+
+test('a container that its pod does not name is stopped and removed, unless the pod may be an older version', async (t) => {
+  const [running, ended] = [found('gone'), found('old', exited)]
+  const containers = [sandbox, found('main'), running, ended]
+  const plan = planPod(wanted(), facts(containers))
+  t.same(stepTexts(plan), [`stop ${running.id} 30`, `remove ${ended.id}`])
+  t.match(plan.steps[0], { why: 'Stopping container gone' })
+  const record = { ...newRecord, stopping: new Map([[running.id, 1_030_000]]) }
+  t.same(stepTexts(planPod(wanted(), facts(containers, { record }))), [`remove ${ended.id}`], 'it is being stopped')
+  t.same(stepTexts(planPod(wanted(), facts(containers, { mayBeOld: true }))), [])
+})
+
+test('two instances of one container never run side by side: the older one stops, and nothing starts before', async (t) => {
+  const older = found('main')
+  const newest = found('main', { attempt: 1 })
+  const both = planPod(wanted(), facts([sandbox, older, newest]))
+  t.same(stepTexts(both), [`stop ${older.id} 30`])
+  t.match(both.steps[0], { why: 'Stopping container main' })
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, older, { ...newest, ...exited }]))), [`stop ${older.id} 30`])
+  const record = { ...newRecord, stopping: new Map([[older.id, 1_030_000]]) }
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, older, { ...newest, ...exited }], { record }))), [])
+})
+
+test('an older sandbox goes when nothing runs on it any more', async (t) => {
+  const next = found('', { attempt: 1, id: 'sandbox-1' })
+  const main = found('main', { sandboxID: 'sandbox-1' })
+  t.same(stepTexts(planPod(wanted(), facts([sandbox, next, main]))), ['remove sandbox-0'])
+  const behind = found('b')
+  const plan = planPod(wanted({}, 'main', 'b'), facts([sandbox, next, main, behind]))
+  t.same(stepTexts(plan), [`stop ${behind.id} 30`], 'b runs on the network of the older one')
+  const ended = planPod(wanted({}, 'main', 'b'), facts([sandbox, next, main, { ...behind, ...exited }]))
+  t.same(stepTexts(ended), ['start b 1', 'remove sandbox-0'])
+})
+
+test('a sandbox is made again when its time has come, and is a lost one when there was one before', async (t) => {
+  const retry = (sandboxRetryAtMs: number, containers: readonly RuntimeContainer[] = []) =>
+    planPod(wanted(), facts(containers, { record: { ...newRecord, sandboxRetryAtMs } }))
+  t.match(retry(1_000_001), { steps: [], againInMs: 1 })
+  t.match(retry(1_000_000), { steps: [{ step: 'runSandbox', attempt: 0, lost: false }], againInMs: undefined })
+  const lost = { ...sandbox, ...exited }
+  t.match(retry(0, [lost]).steps, [{ step: 'runSandbox', attempt: 1, lost: true }])
+})
+
+test('a problem of the sandbox is not shown by a container that waits for something else', async (t) => {
+  const problem = { ...newRecord, sandboxProblem: 'port taken', sandboxRetryAtMs: 1_005_000 }
+  const images = new Map([['main', { present: false, pull: { state: 'none' } } as const]])
+  const bad = wanted({
+    containers: [
+      { name: 'main', image },
+      { name: 'b', image: 'Not An Image' },
+    ],
+  })
+  const { waiting } = planPod(bad, facts([], { images, record: problem }))
+  t.equal(waiting.get('main')?.message, 'port taken')
+  t.equal(waiting.get('b')?.reason, 'InvalidImageName')
+  t.match(waiting.get('b')?.message, /invalid reference format/)
+})
+
+test('an image of two containers is looked for once, and the plan is due when the first of them is', async (t) => {
+  const none = facts([sandbox], { images: new Map() })
+  t.same(stepTexts(planPod(wanted({}, 'a', 'b'), none)), ['lookForImage busybox:1.36'])
+  const problem = (retryAtMs: number) => ({ reason: 'CreateContainerError', message: 'no', retryAtMs })
+  const startProblems = new Map([
+    ['a', problem(1_009_000)],
+    ['b', problem(1_004_000)],
+    ['c', problem(1_007_000)],
+  ])
+  const plan = planPod(wanted({}, 'a', 'b', 'c'), facts([sandbox], { record: { ...newRecord, startProblems } }))
+  t.equal(plan.againInMs, 4_000)
+  t.equal(planPod(wanted(), facts([sandbox, found('main')])).againInMs, undefined)
+})
+
+test('a pod that is over removes what was left half made before it lets the sandbox go', async (t) => {
+  const half = found('a', { state: 'created', startedAt: undefined })
+  const ended = found('b', exited)
+  const pod = wanted({}, 'a', 'b')
+  t.same(stepTexts(planEnding(pod, facts([sandbox, half, ended]), 3)), [`remove ${half.id}`])
+  const running = found('b')
+  const plan = planEnding(pod, facts([sandbox, half, running]), 3)
+  t.same(stepTexts(plan), [`remove ${half.id}`, `stop ${running.id} 3`])
+  t.match(plan.steps[1], { leaving: true, why: 'Stopping container b' })
+})
+
+test('each sandbox of a pod that is over ends once', async (t) => {
+  const next = found('', { attempt: 1, id: 'sandbox-1' })
+  const ended = [sandbox, next, found('a', exited)]
+  t.same(stepTexts(planEnding(wanted({}, 'a'), facts(ended), 3)), ['stop sandbox-1 0', 'stop sandbox-0 0'])
+  const record = { ...newRecord, stopping: new Map([['sandbox-1', 1_000_000]]) }
+  t.same(stepTexts(planEnding(wanted({}, 'a'), facts(ended, { record }), 3)), ['stop sandbox-0 0'])
+})
+
+test('what stops a container is described in Kubernetes’ words', async (t) => {
+  const why = (pod: Pod, containers: readonly RuntimeContainer[]) =>
+    planPod(pod, facts(containers)).steps.flatMap((one) => (one.step === 'stop' ? one.why : []))
+  t.same(why(wanted(), [sandbox, found('main', { hash: 'another' })]), [
+    'Container main definition changed, will be restarted',
+  ])
+  const ready = [sandbox, step('a', succeeded), step('c', succeeded), step('main')]
+  t.same(why(staged(), [...ready, found('b', { hash: 'another' })]), ['Init container b definition changed'])
+  t.same(why(wanted(), [found('', { ...exited, id: 'sandbox-0' }), found('main')]), ['Stopping container main'])
+})
+
+test('containers with a hook to come hold those after them, not those before', async (t) => {
+  const hooked = wanted({
+    containers: [
+      { name: 'a', image },
+      { name: 'b', image, lifecycle: { postStart: { exec: { command: ['true'] } } } },
+      { name: 'c', image },
+    ],
+  })
+  t.same(stepTexts(planPod(hooked, facts([sandbox]))), ['start a 0', 'start b 0'])
+  const b = found('b', { hash: containerHash(hooked.spec.containers[1] ?? { name: 'b' }) })
+  t.same(stepTexts(planPod(hooked, facts([sandbox, b]))), ['start a 0', 'start c 0'])
+})
