@@ -7,7 +7,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAuthority } from '../../certs/authority.ts'
-import { issueNode, issueServer } from '../../certs/issue.ts'
+import { issueAdmin, issueNode, issueServer } from '../../certs/issue.ts'
 import { skipWithout } from '../../test/support/missing-parts.ts'
 import { freePort } from './free-port.ts'
 
@@ -18,6 +18,8 @@ export interface Mosquitto {
   readonly url: string
   /** A certificate that is accepted; with `lifeMs` < 0 one that has expired. */
   keysOf(nodeName: string, more?: { readonly nowMs?: number; readonly lifeMs?: number }): NodeKeys
+  /** Of an administrator, with its user name in an access list. */
+  administratorKeys(): NodeKeys
   start(): Promise<void>
   /** Like a power cut: nothing is saved, no client is notified. */
   kill(): Promise<void>
@@ -33,8 +35,8 @@ const program = '/usr/sbin/mosquitto'
 /** Why there is no Mosquitto here, as a reason to skip a test; false when there is one. */
 export const noMosquitto: string | false = skipWithout('mosquitto', existsSync(program))
 
-/** Not started yet. Certificates' subjects are the user names; a node may use its own topics only. */
-export async function mosquitto(): Promise<Mosquitto> {
+/** Not started yet. The common names of certificates are the user names; `accessList`: in the form of mosquitto.conf(5), else all is allowed. */
+export async function mosquitto({ accessList }: { readonly accessList?: string } = {}): Promise<Mosquitto> {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-mosquitto-'))
   const authority = await openAuthority(join(folder, 'authority'), Date.now())
   const server = issueServer(authority, { names: ['localhost', '127.0.0.1'], nowMs: Date.now() })
@@ -42,6 +44,7 @@ export async function mosquitto(): Promise<Mosquitto> {
   const path = (name: string) => join(folder, name)
   await writeFile(path('ca.crt'), authority.certificate)
   await writeFile(path('server.crt'), server.certificate)
+  if (accessList !== undefined) await writeFile(path('access-list'), accessList, { mode: 0o600 })
   await writeFile(path('server.key'), server.key, { mode: 0o644 })
   await writeFile(
     path('mosquitto.conf'),
@@ -54,6 +57,7 @@ export async function mosquitto(): Promise<Mosquitto> {
       'use_identity_as_username true',
       'allow_anonymous false',
       'persistence false',
+      ...(accessList === undefined ? [] : [`acl_file ${path('access-list')}`]),
       `user ${process.getuid?.() === 0 ? 'root' : 'mosquitto'}`,
       '',
     ].join('\n'),
@@ -79,6 +83,7 @@ export async function mosquitto(): Promise<Mosquitto> {
       })
       return { ca: authority.certificate, certificate, key }
     },
+    administratorKeys: () => ({ ca: authority.certificate, ...issueAdmin(authority, { nowMs: Date.now() }) }),
     async start() {
       running = spawn(program, ['-c', path('mosquitto.conf')], { stdio: 'ignore' })
       await listening(port)

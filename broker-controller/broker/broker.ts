@@ -1,14 +1,15 @@
 /**
- * What the control plane needs of an MQTT broker: `publish` and the messages of nodes. The embedded broker is `mqtt-broker.ts`.
- * Another one (Mosquitto, NATS, EMQX) is one new file, an MQTT client that returns a `Broker` and calls a `NodeListener`. It must offer:
- * - Rights. A message reaches the listener only if its topic belongs to the node whose certificate the client showed: a client id or a
- *   topic alone proves nothing. `authorization.ts` has the rules for publish, subscribe and last will.
- * - One connection for each node: a second one replaces the first, and of the first no message and no last will follows.
- * - Retained messages (`docs/mqtt.md` lists them) that outlive a restart of the broker, and last wills.
+ * What the control plane needs of an MQTT broker: `publish` and the messages of nodes. The embedded broker is `mqtt/mqtt-broker.ts`. An
+ * external one (Mosquitto, NATS, EMQX) is one new file, an MQTT client that returns a `Broker` and calls a `NodeListener`;
+ * `testing/mosquitto-broker.ts` shows it. `testing/broker-contract.ts` is the suite that both pass. The server must offer:
+ * - Rights. A node publishes and reads only its own topics, by its certificate: a client id or a topic alone proves nothing.
+ *   `mqtt/authorization.ts` has the rules for publish, subscribe and last will.
+ * - One connection for each client id, which is the node's name: a second one replaces the first.
+ * - Retained messages (`docs/mqtt.md` lists them) that outlive a restart of the server, and last wills.
  * - Order: the messages of one connection arrive in the order in which they were published.
- * Whether a node is connected is in its `connection` messages. `connected`, `disconnected` and the facts of a `Peer` are what only the
- * embedded broker sees; without them a lost connection is known from the last will and from the node's lease, and certificate dates and
- * addresses are absent from the annotations of the node's lease.
+ * Whether a node is connected is in its `connection` messages. Only a broker that observes connections calls `connected` and
+ * `disconnected`. Without them a lost connection is detected by the last will and the lease, and the annotations of the lease have no
+ * certificate dates and addresses.
  */
 import type { NodeTopic, Topic } from '../../api/topics.ts'
 
@@ -20,7 +21,7 @@ export type NodeMessage = {
   readonly body: string
 }
 
-/** The other end of a connection, as far as the broker sees it. */
+/** The other end of a connection, as far as the broker observes it. */
 export type Peer = {
   readonly address?: string | undefined
   /** The certificate of the connection: its end (RFC 3339), and the hash of the authority that signed it, if identified. */
@@ -29,8 +30,9 @@ export type Peer = {
 
 export interface NodeListener {
   /**
-   * The broker reads more from this node when it resolves; undefined: the message was handled at once. Never rejects. Of a connection
-   * that another one of the same node has replaced nothing follows: no messages, no last will, no `disconnected`.
+   * Called for messages that nodes publish while the broker listens, not for those that were retained before. A broker that can slow
+   * down one node reads more from it when the promise has resolved; undefined: the message was handled at once. Never rejects. Nothing
+   * of a replaced connection follows the first message of the next one: no messages, no last will, no `disconnected`.
    */
   message(message: NodeMessage): Promise<void> | undefined
   connected(node: string, peer: Peer): void
@@ -39,12 +41,17 @@ export interface NodeListener {
 
 export interface Broker {
   /**
+   * The broker identifies the sender of a message by its certificate, whatever the topic. Only then nodes may publish leases on
+   * `shortLeaseTopic`, which does not name the node.
+   */
+  readonly identifiesSenders: boolean
+  /**
    * Resolves when the broker has accepted the message, before any client has read it. QoS and retention are the topic's;
    * `retain: false`: only a connection that exists now receives it, and an earlier retained message stays.
    */
   publish(topic: Topic, body: string, options?: { readonly retain?: boolean }): Promise<void>
-  /** Deletes what is retained on the topic. Connected readers receive nothing. */
+  /** Deletes what is retained on the topic. Connected readers receive nothing, or an empty body, which agents ignore. */
   withdraw(topic: Topic): Promise<void>
-  /** Sends what was published last, and closes all connections. */
+  /** Sends what was published last, and closes its connections. The listener is not called any more. */
   close(): Promise<void>
 }

@@ -45,7 +45,10 @@ export function nodeConnections({ bodies, leases, digests, conflicts, log }: Nod
       const { state, reason, expectedBackSeconds } = connection
       if (state === 'online') {
         // On each connection this message is the first; after it the node publishes everything.
-        if (!peers.has(node)) digests.reset(node)
+        if (!peers.has(node)) {
+          digests.reset(node)
+          conflicts.connected(node, undefined, false)
+        }
         conflicts.booted(node, connection.bootID)
       }
       if (state === 'goodbye') leaving.add(node)

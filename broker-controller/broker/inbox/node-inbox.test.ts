@@ -209,6 +209,15 @@ test('with a broker that does not observe connections, a node that comes online 
   t.same(published, [])
 })
 
+test('with a broker that does not observe connections, two machines of one node are found by their boot IDs', async (t) => {
+  const { store, receive, log } = await inbox(t, 'Two machines use the certificate of one node')
+  for (const bootID of ['one', 'one', 'other', 'one']) {
+    await receive({ kind: 'connection', node: 'pi-1' }, { state: 'online', bootID, agentVersion: '1' })
+  }
+  t.same(log.messages('warn'), ['Two machines use the certificate of one node'])
+  t.match((await store.list('events')).items, [{ reason: 'DuplicateIdentity', involvedObject: { name: 'pi-1' } }])
+})
+
 test('heartbeats and the end of the connection are stored in the order in which they came', async (t) => {
   const { store, listener, receive } = await inbox(t)
   listener.connected('pi-1', { address: '10.0.0.5' })
@@ -373,9 +382,9 @@ const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
 const aPodMessage = { ...key, uid: 'u1', observedResourceVersion: '1', status: { phase: 'Running' } }
 
 /** An inbox over a store with node pi-1, and pod default/web with uid u1 on it. */
-async function inbox(t: Test) {
+async function inbox(t: Test, ...expected: readonly string[]) {
   const clock = fakeClock(nowMs)
-  const log = quietLog(t)
+  const log = quietLog(t, ...expected)
   const store = memoryStore({ clock })
   await store.create('nodes', unstamped(aNode({ name: 'pi-1' })))
   const { metadata, ...pod } = aPod({ name: 'web', nodeName: 'pi-1' })

@@ -99,6 +99,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   }
 
   return {
+    identifiesSenders: true,
     async listen({ port: number, host }, to) {
       listener = to
       return await port.listen(number, host)

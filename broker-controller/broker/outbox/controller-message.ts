@@ -12,12 +12,14 @@ export type ControllerFacts = {
   readonly nodeMonitorGraceMs?: number | undefined
   /** The longest lease that it grants a node. */
   readonly nodeLeaseLimitMs?: number | undefined
+  /** Are leases on `shortLeaseTopic` accepted? */
+  readonly shortLeases: boolean
 }
 
 /** Its time lets nodes check their clocks. */
 export function controllerMessage(
   state: ControllerMessage['state'],
-  { epoch, storeID, trust, nodeMonitorGraceMs, nodeLeaseLimitMs }: ControllerFacts,
+  { epoch, storeID, trust, nodeMonitorGraceMs, nodeLeaseLimitMs, shortLeases }: ControllerFacts,
   nowMs: number,
 ): ControllerMessage {
   return {
@@ -28,6 +30,6 @@ export function controllerMessage(
     ...(trust !== undefined && { trust }),
     ...(nodeMonitorGraceMs !== undefined && { nodeMonitorGraceSeconds: nodeMonitorGraceMs / 1000 }),
     ...(nodeLeaseLimitMs !== undefined && { nodeLeaseLimitSeconds: nodeLeaseLimitMs / 1000 }),
-    shortLeases: true,
+    ...(shortLeases && { shortLeases }),
   }
 }

@@ -321,6 +321,7 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
   const published: { topic: string; body: unknown }[] = []
   const retained = new Map<string, string>()
   const broker = {
+    identifiesSenders: true,
     publish: async (topic: Topic, body: string, { retain = topicRules[topic.kind].retain } = {}) => {
       published.push({ topic: topicName(topic), body: JSON.parse(body) })
       if (retain) retained.set(topicName(topic), body)

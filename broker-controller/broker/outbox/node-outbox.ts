@@ -17,7 +17,7 @@ import { desiredSources } from './desired-sources.ts'
 
 export type NodeOutboxNeeds = {
   readonly store: Store
-  readonly broker: Pick<Broker, 'publish' | 'withdraw'>
+  readonly broker: Pick<Broker, 'publish' | 'withdraw' | 'identifiesSenders'>
   readonly clock: Clock
   readonly log: Log
   /** New at each start of the controller. */
@@ -123,7 +123,16 @@ function statePublisher({
   ...facts
 }: NodeOutboxNeeds): (state: ControllerMessage['state']) => Promise<void> {
   return (state) => {
-    const message = controllerMessage(state, { ...facts, storeID: origin?.id, trust: trust?.() }, clock.wallMs())
+    const message = controllerMessage(
+      state,
+      {
+        ...facts,
+        storeID: origin?.id,
+        trust: trust?.(),
+        shortLeases: broker.identifiesSenders,
+      },
+      clock.wallMs(),
+    )
     return broker.publish({ kind: 'controller' }, JSON.stringify(message))
   }
 }

@@ -1,0 +1,104 @@
+/** The control plane on a real Mosquitto: the contract of brokers, and an agent whose controller is behind it. */
+import { Registry } from 'prom-client'
+import { type Test, test } from 'tap'
+import { mqttControlPlane } from '../agent/adapters/mqtt/mqtt-control-plane.ts'
+import { mosquitto, noMosquitto } from '../agent/testing/mosquitto.ts'
+import { until } from '../agent/testing/until.ts'
+import { administrator } from '../api/identity.ts'
+import { aNode, aPod } from '../api/testing/builders.ts'
+import type { DesiredMessage } from '../api/topics.ts'
+import { limitMessages } from '../broker-controller/broker/inbox/message-limits.ts'
+import { nodeInbox } from '../broker-controller/broker/inbox/node-inbox.ts'
+import { nodeOutbox } from '../broker-controller/broker/outbox/node-outbox.ts'
+import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
+import { memoryStore } from '../broker-controller/store/memory-store.ts'
+import { brokerContract } from '../broker-controller/testing/broker-contract.ts'
+import { openMosquittoBroker } from '../broker-controller/testing/mosquitto-broker.ts'
+import { usageBoard } from '../broker-controller/usage/usage-board.ts'
+import { systemClock as clock } from '../daemon/clock.ts'
+import { quietLog } from '../daemon/testing/quiet-log.ts'
+
+/** The rules of `broker/mqtt/authorization.ts` in the form of mosquitto.conf(5). */
+function accessList(nodes: readonly string[]): string {
+  const sent = ['connection', 'lease', 'status', 'events', 'stats', 'pods/+']
+  const rules = nodes.flatMap((node) => [
+    `user system:node:${node}`,
+    ...sent.map((end) => `topic write bramble/v1/nodes/${node}/${end}`),
+    ...['desired', 'calls'].map((end) => `topic read bramble/v1/nodes/${node}/${end}`),
+    'topic read bramble/v1/controller',
+  ])
+  return [`user ${administrator.user}`, 'topic readwrite bramble/v1/#', ...rules, ''].join('\n')
+}
+
+async function started(t: Test) {
+  const server = await mosquitto({ accessList: accessList(['pi-a', 'pi-b']) })
+  t.teardown(() => server.remove())
+  await server.start()
+  const tls = server.administratorKeys()
+  const broker = await openMosquittoBroker({ host: 'localhost', port: server.port, tls })
+  t.teardown(() => broker.close())
+  return { server, broker }
+}
+
+brokerContract(
+  'Mosquitto',
+  async (t, listener) => {
+    const { server, broker } = await started(t)
+    await broker.listen(listener)
+    return { broker, port: server.port, tlsOf: server.keysOf }
+  },
+  { skip: noMosquitto },
+)
+
+test('an agent and its controller meet on Mosquitto: lease, status, pods, goodbye', {
+  skip: noMosquitto,
+}, async (t) => {
+  const { server, broker } = await started(t)
+  const log = quietLog(t)
+  const store = memoryStore({ clock })
+  await store.create('nodes', withoutVersion(aNode({ name: 'pi-a' })))
+  await store.create('pods', withoutVersion(aPod({ name: 'web', nodeName: 'pi-a' })))
+  const outbox = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1' })
+  const events = eventRecorder({ store, clock })
+  const registry = new Registry()
+  const shared = { store, broker, clock, log, events, registry }
+  const inbox = nodeInbox({ ...shared, usage: usageBoard({ clock }), podsOf: outbox.podsOf })
+  await broker.listen(limitMessages(inbox, { clock, registry }))
+  const stopping = new AbortController()
+  const running = Promise.all([inbox.run(stopping.signal), outbox.run(stopping.signal)])
+  t.teardown(async () => {
+    stopping.abort()
+    await running
+  })
+
+  const { ca, certificate, key } = server.keysOf('pi-a')
+  const identity = { nodeName: 'pi-a', mqttUrl: server.url, agentVersion: 'v1', bootID: 'boot-1' }
+  const link = mqttControlPlane({ clock, random: () => 0.02, log }, { ...identity, ca, certificate, key })
+  const desired: DesiredMessage[] = []
+  const leaving = new AbortController()
+  const linked = link.run({ desired: (message) => void desired.push(message) }, leaving.signal)
+  t.teardown(async () => {
+    leaving.abort()
+    await linked
+  })
+
+  await until('the node has its pods', () => desired.some(({ pods }) => pods[0]?.metadata.name === 'web'))
+  link.reportNodeStatus({ conditions: [{ type: 'Ready', status: 'True' }] })
+  const node = async () => store.get('nodes', { namespace: '', name: 'pi-a' })
+  await until('the status is stored', async () => (await node())?.status?.conditions?.at(-1)?.status === 'True')
+  t.equal(link.confirmNodeStatus(), false, 'without the identity of senders no short leases are offered')
+  const lease = async () => store.get('leases', { namespace: 'kube-node-lease', name: 'pi-a' })
+  const annotations = async () => (await lease())?.metadata.annotations
+  const before = (await lease())?.spec?.renewTime ?? ''
+  t.ok(link.renewLease())
+  await until('the lease is renewed', async () => ((await lease())?.spec?.renewTime ?? '') > before)
+  t.same(await annotations(), { 'bramble.dev/connection': 'online', 'bramble.dev/boot-id': 'boot-1' })
+  leaving.abort()
+  await linked
+  await until('the goodbye is stored', async () => (await annotations())?.['bramble.dev/connection'] === 'goodbye')
+})
+
+function withoutVersion<T extends { readonly metadata: { readonly resourceVersion: string } }>(object: T) {
+  const { resourceVersion: _, ...metadata } = object.metadata
+  return { ...object, metadata }
+}
