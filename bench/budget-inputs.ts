@@ -6,7 +6,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Registry } from 'prom-client'
 import { type Identity, mastersGroup, nodesGroup } from '../api/identity.ts'
 import { aNode, aPod } from '../api/testing/builders.ts'
 import { type NodeTopic, topicRules } from '../api/topics.ts'
@@ -23,6 +22,7 @@ import { usageBoard } from '../broker-controller/usage/usage-board.ts'
 import { commonNameOfCSR } from '../certs/csr.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
+import { metricsRegistry } from '../daemon/metrics-registry.ts'
 
 const budgetMs = 100
 const runs = 3
@@ -66,7 +66,7 @@ async function messages(): Promise<void> {
         usage: usageBoard({ clock }),
         broker: { publish: async () => undefined },
         podsOf: () => [made],
-        registry: new Registry(),
+        registry: metricsRegistry(),
       })
       await measure(`message ${kind} ${field}`, body.length, async () => inbox.message({ node: 'pi-1', topic, body }))
       await close()

@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { Registry } from 'prom-client'
 import { openMqttBroker } from '../broker-controller/broker/mqtt/mqtt-broker.ts'
 import { openAuthority } from '../certs/authority.ts'
 import { issueNode, issueServer } from '../certs/issue.ts'
 import { systemClock } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
+import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { machineNetwork } from '../test/support/machine-network.ts'
 import { startProgram } from '../test/support/program.ts'
 
@@ -37,7 +37,7 @@ try {
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const tls = { ca: authority.certificate, ...issueServer(authority, { names: [network.hostAddress], nowMs }) }
   const log = openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) })
-  const broker = await openMqttBroker({ tls, clock: systemClock, log, registry: new Registry() })
+  const broker = await openMqttBroker({ tls, clock: systemClock, log, registry: metricsRegistry() })
   ending.teardown(() => broker.close())
   let receivedMs = 0
   const listener = {

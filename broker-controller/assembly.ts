@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { collectDefaultMetrics, Registry } from 'prom-client'
 import { trustHash } from '../certs/ca-hash.ts'
 import { issuerOf, onlyAuthority, signerOf } from '../certs/client-certificate.ts'
 import { commonNameOfCSR } from '../certs/csr.ts'
@@ -11,7 +10,9 @@ import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
+import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { version } from '../daemon/process/version.ts'
+import { addProcessMetrics } from '../daemon/process-metrics.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { notifierLoop, type SystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { ensureDefaultRoles } from './access/reconcile-roles.ts'
@@ -102,10 +103,13 @@ async function openParts(
   await ensureDefaultRoles({ store, clock })
   const access = await openAuthorizer({ store, clock, log })
   closing.add(() => access.run(AbortSignal.abort()))
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  const registry = metricsRegistry()
+  const stopProcessMetrics = addProcessMetrics(registry)
   const stopMeter = meterEventLoop({ registry, clock, log })
-  closing.add(async () => stopMeter())
+  closing.add(async () => {
+    stopMeter()
+    stopProcessMetrics()
+  })
   const shared = { store, kinds: builtInKinds, events: eventRecorder({ store, clock }), clock, log }
   const checkpoints = await openCheckpointWindow(shared, origin, configuration.checkpoints)
   return {

@@ -3,13 +3,15 @@
 export type MetricFamily = {
   readonly name: string
   readonly help: string
-  readonly type: 'counter' | 'gauge'
+  readonly type: 'counter' | 'gauge' | 'histogram'
   /** Undefined: no sample, but a good place to let others work, as after many objects without a sample. */
   readonly samples: Iterable<MetricSample | undefined>
 }
 
 /** A label that is undefined is left out. */
 export type MetricSample = {
+  /** What follows the name of the family: those of a histogram have one. */
+  readonly suffix?: '_bucket' | '_sum' | '_count'
   readonly labels?: { readonly [name: string]: string | undefined }
   readonly value: number
 }
@@ -29,8 +31,8 @@ export function* metricsText(families: Iterable<MetricFamily>): Iterable<string>
         piece = ''
         continue
       }
-      const { labels = {}, value } = sample
-      piece += `${head}${name}${labelText(labels)} ${numberText(value)}\n`
+      const { labels = {}, suffix = '', value } = sample
+      piece += `${head}${name}${suffix}${labelText(labels)} ${numberText(value)}\n`
       head = ''
       if (piece.length >= pieceLength) {
         yield piece

@@ -1,5 +1,5 @@
 /** The control plane on a real Mosquitto: the contract of brokers, and an agent whose controller is behind it. */
-import { Registry } from 'prom-client'
+
 import { type Test, test } from 'tap'
 import { mqttControlPlane } from '../agent/adapters/mqtt/mqtt-control-plane.ts'
 import { mosquitto, noMosquitto } from '../agent/testing/mosquitto.ts'
@@ -16,6 +16,7 @@ import { brokerContract } from '../broker-controller/testing/broker-contract.ts'
 import { openMosquittoBroker } from '../broker-controller/testing/mosquitto-broker.ts'
 import { usageBoard } from '../broker-controller/usage/usage-board.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
+import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 
 /** The rules of `broker/mqtt/authorization.ts` in the form of mosquitto.conf(5). */
@@ -60,7 +61,7 @@ test('an agent and its controller meet on Mosquitto: lease, status, pods, goodby
   await store.create('pods', withoutVersion(aPod({ name: 'web', nodeName: 'pi-a' })))
   const outbox = nodeOutbox({ store, broker, clock, log, epoch: 'epoch-1' })
   const events = eventRecorder({ store, clock })
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const shared = { store, broker, clock, log, events, registry }
   const inbox = nodeInbox({ ...shared, usage: usageBoard({ clock }), podsOf: outbox.podsOf })
   await broker.listen(limitMessages(inbox, { clock, registry }))

@@ -109,7 +109,6 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^unix-dgram$/, at: /^daemon\/watchdog\/systemd-notifier\.ts$/ },
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
-  { name: /^prom-client$/, at: /^broker-controller\// },
   { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt\/|broker-controller\/broker\/mqtt[-/]|bench\/fleet\/)/ },
   { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite\/sqlite-[a-z]+\.ts$/ },
 ]

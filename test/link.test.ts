@@ -1,5 +1,5 @@
 /** An agent's link to the controller's own broker: in which form leases arrive, and what a metered agent asks for. */
-import { Registry } from 'prom-client'
+
 import { type Test, test } from 'tap'
 import { mqttControlPlane } from '../agent/adapters/mqtt/mqtt-control-plane.ts'
 import { until } from '../agent/testing/until.ts'
@@ -8,6 +8,7 @@ import type { BrokerLimits } from '../broker-controller/broker/mqtt/broker-limit
 import { openMqttBroker } from '../broker-controller/broker/mqtt/mqtt-broker.ts'
 import { certificates } from '../broker-controller/testing/mqtt-clients.ts'
 import { systemClock } from '../daemon/clock.ts'
+import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 
 /** A broker whose controller has published this, and an agent on it with a lease of `leaseDurationSeconds`. */
@@ -23,7 +24,7 @@ async function linked(
   t.teardown(() => certs.remove())
   const log = quietLog(t)
   const clock = systemClock
-  const broker = await openMqttBroker({ tls: certs.server, clock, log, registry: new Registry(), limits })
+  const broker = await openMqttBroker({ tls: certs.server, clock, log, registry: metricsRegistry(), limits })
   t.teardown(() => broker.close())
   const messages: NodeMessage[] = []
   const port = await broker.listen(

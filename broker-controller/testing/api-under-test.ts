@@ -4,7 +4,6 @@ import { createPublicKey } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Registry } from 'prom-client'
 import type { Identity } from '../../api/identity.ts'
 import { administrator } from '../../api/identity.ts'
 import { newKey, type OpenedAuthority, openAuthority, privateKeyPem } from '../../certs/authority.ts'
@@ -13,6 +12,7 @@ import { type Issued, issue, issueServer } from '../../certs/issue.ts'
 import { kubeconfigText } from '../../certs/kubeconfig.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
@@ -72,7 +72,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     await store.create('namespaces', namespace)
   }
   const access = await openAuthorizer({ store, clock: systemClock, log })
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const api = apiServer({
     store,
     kinds: builtInKinds,
@@ -132,7 +132,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     async watched(times) {
       const open = /^apiserver_longrunning_requests (\d+)/m
       const late = Date.now() + deadlineMs
-      while (Number(open.exec(await registry.metrics())?.[1]) < times) {
+      while (Number(open.exec(registry.text())?.[1]) < times) {
         if (Date.now() > late) throw new Error(`There were never ${times} watches open`)
         await systemClock.sleep(10)
       }

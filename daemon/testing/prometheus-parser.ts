@@ -30,7 +30,8 @@ export function readMetrics(text: string): ReadonlyMap<string, ReadFamily> {
     if (sample === null) throw refuse('Not a sample')
     const [, name = '', inner = '', value = ''] = sample
     const family = families.get(current ?? '')
-    if (family === undefined || name !== current) throw refuse('A sample outside its family')
+    const isBucket = family?.type === 'histogram' && name.replace(/_(bucket|sum|count)$/, '') === current
+    if (family === undefined || (name !== current && !isBucket)) throw refuse('A sample outside its family')
     const labels = readLabels(inner, refuse)
     const key = `${name}${JSON.stringify(Object.entries(labels).toSorted())}`
     if (series.has(key)) throw refuse('A series that comes twice')

@@ -1,8 +1,8 @@
-import { Registry } from 'prom-client'
 import { test } from 'tap'
 import { isApiError } from '../../../api/api-error.ts'
 import { administrator, anonymous, bootstrappersGroup, type Identity, nodeIdentity } from '../../../api/identity.ts'
 import { limitLog } from '../../../daemon/log-limit.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../../control-plane.ts'
@@ -24,7 +24,7 @@ const node = (name: string): Flow => flowOf(nodeIdentity(name), pods, '192.0.2.1
 
 function aControl(t: Parameters<typeof quietLog>[0], more: Partial<FlowLimits> = {}) {
   const clock: FakeClock = fakeClock()
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const log = limitLog(quietLog(t), clock)
   const control = flowControl({ limits: { ...defaultFlowLimits, ...more }, clock, registry, log })
   /** How many of so many requests are admitted; each is over at once. */
@@ -77,7 +77,7 @@ test('a node over its rate gets 429 with Retry-After, and other nodes are served
   t.equal(burst(node('modest'), 100), 100)
   await clock.advance(1000)
   t.equal(burst(node('greedy'), most), perSecond)
-  t.match(await registry.metrics(), /rejected_requests_total\{priority_level="system",reason="rate"\} \d+/)
+  t.match(registry.text(), /rejected_requests_total\{priority_level="system",reason="rate"\} \d+/)
 })
 
 test('a node that has used up its share still renews its lease', async (t) => {
@@ -136,7 +136,7 @@ test('requests that run at one time are bounded, and a finished one makes room',
     1,
     'the level is full',
   )
-  t.match(await registry.metrics(), /current_executing_requests\{priority_level="system"\} 3/)
+  t.match(registry.text(), /current_executing_requests\{priority_level="system"\} 3/)
   first?.release()
   first?.release()
   t.equal(

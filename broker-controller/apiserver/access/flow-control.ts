@@ -1,8 +1,9 @@
 /** Fair limits on requests: each flow has a share of its own, and gets 429 beyond it; see `flow-levels.ts`. */
-import { Counter, Gauge, type Registry } from 'prom-client'
+
 import { ApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { tokenBuckets } from '../../../daemon/token-bucket.ts'
 import {
   type Flow,
@@ -29,7 +30,7 @@ export interface FlowControl {
 export type FlowControlNeeds = {
   readonly limits: FlowLimits
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly registry: Registry
+  readonly registry: MetricsRegistry
   readonly log: LimitedLog
 }
 
@@ -42,17 +43,15 @@ type Reason = 'rate' | 'concurrency' | 'watches'
 
 /** Registers its metrics: once for a registry. */
 export function flowControl({ limits, clock, registry, log }: FlowControlNeeds): FlowControl {
-  const rejected = new Counter({
+  const rejected = registry.counter({
     name: 'apiserver_flowcontrol_rejected_requests_total',
     help: 'Requests answered with 429, by priority level and reason.',
     labelNames: ['priority_level', 'reason'],
-    registers: [registry],
   })
-  const executing = new Gauge({
+  const executing = registry.gauge({
     name: 'apiserver_flowcontrol_current_executing_requests',
     help: 'Requests and watches that run now, by priority level.',
     labelNames: ['priority_level'],
-    registers: [registry],
   })
   const levels: { readonly [L in LimitedLevel]: ReturnType<typeof levelState> } = {
     'leader-election': levelState(limits['leader-election'], clock),

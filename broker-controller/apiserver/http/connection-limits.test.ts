@@ -1,10 +1,10 @@
 import { request as httpsRequest } from 'node:https'
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { Registry } from 'prom-client'
 import { type Test, test } from 'tap'
 import { administrator } from '../../../api/identity.ts'
 import { systemClock } from '../../../daemon/clock.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { type ApiTestSettings, type ApiUnderTest, startApi } from '../../testing/api-under-test.ts'
 
@@ -14,12 +14,12 @@ async function anApi(
   t: Test,
   over: Given,
 ): Promise<{ api: ApiUnderTest; refusals: (reason: string) => Promise<number> }> {
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const api = await startApi({ log: quietLog(t), over: { ...over, registry } })
   t.teardown(api.stop)
   const refusals = async (reason: string) => {
     const line = new RegExp(`^bramble_api_connection_refusals_total\\{reason="${reason}"\\} (\\d+)`, 'm')
-    return Number(line.exec(await registry.metrics())?.[1] ?? 0)
+    return Number(line.exec(registry.text())?.[1] ?? 0)
   }
   return { api, refusals }
 }

@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { Counter, type Registry } from 'prom-client'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { addressKey, peerAddress } from '../access/peer-address.ts'
 import { strangerConnections } from './stranger-connections.ts'
 
@@ -46,7 +46,7 @@ export const defaultConnectionTimes: ConnectionTimes = {
 
 export type ConnectionLimitNeeds = {
   readonly limits: ConnectionLimits
-  readonly registry: Registry
+  readonly registry: MetricsRegistry
   readonly log: LimitedLog
 }
 
@@ -60,11 +60,10 @@ export interface LimitedConnections {
 /** Call it after the server is created. Registers its counter: once for a registry. */
 export function limitConnections(server: Server, needs: ConnectionLimitNeeds): LimitedConnections {
   const { limits, registry, log } = needs
-  const refusals = new Counter({
+  const refusals = registry.counter({
     name: 'bramble_api_connection_refusals_total',
     help: 'Connections to the API that were refused or ended by the server, by reason.',
     labelNames: ['reason'],
-    registers: [registry],
   })
   const users = counts()
   const strangers = strangerConnections<Socket>(limits)

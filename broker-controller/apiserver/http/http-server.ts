@@ -1,8 +1,9 @@
 /** The API as a server: connects its port with its connections, limits, counters and requests. */
 import { setMaxListeners } from 'node:events'
-import type { Registry } from 'prom-client'
 import { aborted } from '../../../daemon/aborted.ts'
 import { type LimitedLog, limitLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { metricsContentType } from '../../../daemon/prometheus-text.ts'
 import type { RevocationList } from '../../store/revocations.ts'
 import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
@@ -38,7 +39,7 @@ export type ApiServerNeeds = Pick<
   | 'lapsedWindowMs'
 > & {
   /** /metrics shows it; the server adds its own counters. */
-  readonly registry: Registry
+  readonly registry: MetricsRegistry
   readonly tls: ServerTls
   readonly host: string
   /** 0: the system picks. */
@@ -131,7 +132,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     lapsedWindowMs,
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),
-    metrics: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
+    metrics: async () => ({ text: registry.text(), contentType: metricsContentType }),
     readiness: [checkWithin('store', () => store.version(), clock, healthMs), ...readiness],
   }
 }

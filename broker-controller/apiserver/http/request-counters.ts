@@ -1,5 +1,5 @@
 /** Counters of requests, their results and durations, under the names of kube-apiserver. */
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { Gauge, MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { Answered } from '../requests.ts'
 
 export type RequestCounters = {
@@ -12,24 +12,21 @@ export type RequestCounters = {
 const httpVerbs: { readonly [verb: string]: string } = { create: 'POST', update: 'PUT' }
 
 /** Registers them: once for a registry. */
-export function requestCounters(registry: Registry): RequestCounters {
-  const total = new Counter({
+export function requestCounters(registry: MetricsRegistry): RequestCounters {
+  const total = registry.counter({
     name: 'apiserver_request_total',
     help: 'Requests answered, by verb, resource and status code.',
     labelNames: ['verb', 'group', 'resource', 'subresource', 'code'],
-    registers: [registry],
   })
-  const duration = new Histogram({
+  const duration = registry.histogram({
     name: 'apiserver_request_duration_seconds',
     help: 'Time from a request to its answer; watches are not counted.',
     labelNames: ['verb', 'resource'],
-    buckets: [0.005, 0.025, 0.1, 0.5, 1, 5, 30],
-    registers: [registry],
+    bounds: [0.005, 0.025, 0.1, 0.5, 1, 5, 30],
   })
-  const watches = new Gauge({
+  const watches = registry.gauge({
     name: 'apiserver_longrunning_requests',
     help: 'Watches open now.',
-    registers: [registry],
   })
   return {
     watches,

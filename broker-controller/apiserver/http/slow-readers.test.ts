@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
-import { Registry } from 'prom-client'
 import { test } from 'tap'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { type Drain, slowReaders } from './slow-readers.ts'
 
@@ -14,14 +14,14 @@ function aReader(writableLength: number) {
 }
 
 function someReaders(clock: FakeClock) {
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const { drained } = slowReaders(clock, registry, limits)
   const wait = (bytes: number) => {
     const reader = aReader(bytes)
     void drained(reader, new AbortController().signal)
     return reader
   }
-  return { wait, metrics: () => registry.metrics() }
+  return { wait, metrics: () => registry.text() }
 }
 
 test('a reader that takes nothing for half a minute is ended', async (t) => {

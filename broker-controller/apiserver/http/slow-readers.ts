@@ -1,6 +1,8 @@
 /** How long may a reader take nothing of what waits for it? Less while slow readers hold much memory together. */
-import { Counter, Gauge, type Registry } from 'prom-client'
+
 import type { Clock } from '../../../daemon/clock.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { gauge, one } from '../../../daemon/prometheus-text.ts'
 
 export type SlowReaderLimits = {
   /** A reader that takes nothing for so long is gone or frozen. A watch that is ended is begun again by its client. */
@@ -33,22 +35,16 @@ export interface SlowReaders {
 }
 
 /** Registers its metrics: once for a registry. */
-export function slowReaders(clock: Clock, registry: Registry, limits = defaultSlowReaderLimits): SlowReaders {
+export function slowReaders(clock: Clock, registry: MetricsRegistry, limits = defaultSlowReaderLimits): SlowReaders {
   const { stalledMs, mostBytes, crowdedMs } = limits
   let waitingBytes = 0
-  const ended = new Counter({
+  const ended = registry.counter({
     name: 'bramble_api_slow_readers_ended_total',
     help: 'Answers and watches that were ended because their reader took nothing.',
-    registers: [registry],
   })
-  new Gauge({
-    name: 'bramble_api_unread_bytes',
-    help: 'Bytes of answers and watches that wait for their readers.',
-    registers: [registry],
-    collect() {
-      this.set(waitingBytes)
-    },
-  })
+  registry.add(() => [
+    gauge('bramble_api_unread_bytes', 'Bytes of answers and watches that wait for their readers.', one(waitingBytes)),
+  ])
   return {
     async drained(outgoing, signal) {
       const over = new AbortController()

@@ -1,5 +1,5 @@
 /** Decodes the messages of nodes. Messages that are not used are counted, and logged within limits. */
-import { Counter, type Registry } from 'prom-client'
+
 import { decode } from '../../../api/decode.ts'
 import { problemText } from '../../../api/problem.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
@@ -8,6 +8,7 @@ import { topicName } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { limitLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { NodeMessage } from '../broker.ts'
 
 export interface MessageBodies {
@@ -22,22 +23,20 @@ export interface MessageBodies {
   close(): void
 }
 
-export type MessageBodiesNeeds = { readonly clock: Clock; readonly log: Log; readonly registry: Registry }
+export type MessageBodiesNeeds = { readonly clock: Clock; readonly log: Log; readonly registry: MetricsRegistry }
 
 /** Registers its metrics: once for a registry. */
 export function messageBodies({ clock, log, registry }: MessageBodiesNeeds): MessageBodies {
-  const dropped = new Counter({
+  const dropped = registry.counter({
     name: 'bramble_inbox_dropped_total',
     help: 'Messages of nodes that were not used',
     labelNames: ['kind', 'reason'],
-    registers: [registry],
   })
 
-  const shortened = new Counter({
+  const shortened = registry.counter({
     name: 'bramble_inbox_shortened_total',
     help: 'Reports of nodes with lists or texts that were longer than allowed and were cut',
     labelNames: ['kind'],
-    registers: [registry],
   })
   const limited = limitLog(log, clock)
   const drops = limitLog(log, clock, { linesPerKey: 1, periodMs: 10 * 60_000 })

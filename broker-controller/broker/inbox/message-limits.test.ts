@@ -1,6 +1,6 @@
-import { Registry } from 'prom-client'
 import { test } from 'tap'
 import type { NodeTopic } from '../../../api/topics.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { defaultMessageLimits, limitMessages } from './message-limits.ts'
 
@@ -8,7 +8,7 @@ const { messages, bytes, signsOfLife } = defaultMessageLimits
 
 function aListener(limits = defaultMessageLimits) {
   const clock = fakeClock()
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const received: string[] = []
   const inner = {
     message: async ({ node, topic, body }: { node: string; topic: NodeTopic; body: string }) => {
@@ -21,7 +21,7 @@ function aListener(limits = defaultMessageLimits) {
   /** Resolves when the broker may read more of this node. */
   const publish = (node: string, kind: 'status' | 'lease' | 'connection' | 'events', body = '') =>
     listener.message({ node, topic: { kind, node }, body })
-  return { ...listener, publish, clock, received, metrics: () => registry.metrics() }
+  return { ...listener, publish, clock, received, metrics: () => registry.text() }
 }
 
 test('what a node with 110 pods publishes when it connects passes at once', async (t) => {

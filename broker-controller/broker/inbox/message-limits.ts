@@ -1,6 +1,8 @@
 /** How much may one node publish? A message over its rate waits, and so do all its later messages. */
-import { Counter, Gauge, type Registry } from 'prom-client'
+
 import type { Clock } from '../../../daemon/clock.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { gauge, one } from '../../../daemon/prometheus-text.ts'
 import { type Rate, tokenBuckets } from '../../../daemon/token-bucket.ts'
 import type { NodeListener, NodeMessage } from '../broker.ts'
 
@@ -22,7 +24,7 @@ export const defaultMessageLimits: MessageLimits = {
   signsOfLife: { perSecond: 2, burst: 50 },
 }
 
-export type MessageLimitNeeds = { readonly clock: Clock; readonly registry: Registry }
+export type MessageLimitNeeds = { readonly clock: Clock; readonly registry: MetricsRegistry }
 
 /**
  * Passes messages to `listener` within these limits. The broker reads no more from a node until `message` has resolved, so a node
@@ -40,19 +42,17 @@ export function limitMessages(
   /** By node: the last message that waits, and what ends the wait. */
   const waiting = new Map<string, { readonly last: Promise<void>; readonly gone: AbortController; count: number }>()
 
-  const delayed = new Counter({
+  const delayed = registry.counter({
     name: 'bramble_broker_delayed_messages_total',
     help: 'Messages of nodes that waited because the node published faster than allowed',
-    registers: [registry],
   })
-  new Gauge({
-    name: 'bramble_broker_delayed_nodes',
-    help: 'Nodes whose messages wait now because they published faster than allowed',
-    registers: [registry],
-    collect() {
-      this.set(waiting.size)
-    },
-  })
+  registry.add(() => [
+    gauge(
+      'bramble_broker_delayed_nodes',
+      'Nodes whose messages wait now because they published faster than allowed',
+      one(waiting.size),
+    ),
+  ])
 
   const waitFor = (message: NodeMessage, waitMs: number): Promise<void> => {
     delayed.inc()

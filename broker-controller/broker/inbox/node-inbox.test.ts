@@ -1,9 +1,9 @@
-import { Registry } from 'prom-client'
 import { type Test, test } from 'tap'
 import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { aNode, aPod } from '../../../api/testing/builders.ts'
 import { type NodeTopic, topicName } from '../../../api/topics.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { eventRecorder } from '../../store/event-recorder.ts'
@@ -390,7 +390,7 @@ async function inbox(t: Test, ...expected: readonly string[]) {
   const { metadata, ...pod } = aPod({ name: 'web', nodeName: 'pi-1' })
   const { resourceVersion: _, ...given } = { ...metadata, uid: 'u1' }
   const stored = await store.create('pods', { ...pod, metadata: given } as Pod)
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const usage = usageBoard({ clock })
   const published: [string, unknown][] = []
   const listener = nodeInbox({
@@ -408,8 +408,8 @@ async function inbox(t: Test, ...expected: readonly string[]) {
     },
   })
   const dropped = async (kind: string, reason: string) => {
-    const found = await registry.getSingleMetric('bramble_inbox_dropped_total')?.get()
-    return found?.values.find(({ labels }) => labels['kind'] === kind && labels['reason'] === reason)?.value ?? 0
+    const found = registry.samplesOf('bramble_inbox_dropped_total')
+    return found.find(({ labels = {} }) => labels['kind'] === kind && labels['reason'] === reason)?.value ?? 0
   }
   const receive = (topic: NodeTopic, body: unknown) =>
     listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })

@@ -1,9 +1,10 @@
 /** Messages of nodes → the store. */
-import type { Registry } from 'prom-client'
+
 import { topicName } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { limitLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
@@ -29,7 +30,7 @@ export type NodeInboxNeeds = {
   readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
   readonly clock: Clock
   readonly log: Log
-  readonly registry: Registry
+  readonly registry: MetricsRegistry
 }
 
 export interface NodeInbox extends NodeListener, Loop {}

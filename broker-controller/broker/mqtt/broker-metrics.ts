@@ -1,5 +1,6 @@
 /** The metrics of the broker. */
-import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Counter, MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { gauge, one } from '../../../daemon/prometheus-text.ts'
 
 export type BrokerMetrics = {
   readonly refusals: Counter<'reason'>
@@ -8,37 +9,27 @@ export type BrokerMetrics = {
 
 /** Registers the broker's metrics; the gauges are read at each scrape. */
 export function brokerMetrics(
-  registry: Registry,
+  registry: MetricsRegistry,
   gauges: { readonly connections: () => number; readonly pending: () => number },
 ): BrokerMetrics {
-  const registers = [registry]
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read())
-      },
-    })
-  gauge('bramble_broker_connections', 'Nodes connected to the MQTT broker', gauges.connections)
-  gauge(
-    'bramble_broker_pending_connections',
-    'Connections to the MQTT broker that wait for their handshake or CONNECT',
-    gauges.pending,
-  )
+  registry.add(() => [
+    gauge('bramble_broker_connections', 'Nodes connected to the MQTT broker', one(gauges.connections())),
+    gauge(
+      'bramble_broker_pending_connections',
+      'Connections to the MQTT broker that wait for their handshake or CONNECT',
+      one(gauges.pending()),
+    ),
+  ])
   return {
-    refusals: new Counter({
+    refusals: registry.counter({
       name: 'bramble_broker_refusals_total',
       help: 'What was refused to clients of the MQTT broker',
       labelNames: ['reason'],
-      registers,
     }),
-    messages: new Counter({
+    messages: registry.counter({
       name: 'bramble_broker_messages_total',
       help: 'Messages of nodes taken by the MQTT broker',
       labelNames: ['kind'],
-      registers,
     }),
   }
 }

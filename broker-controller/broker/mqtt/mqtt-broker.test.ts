@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect } from 'node:tls'
 import { generate } from 'mqtt-packet'
-import { Registry } from 'prom-client'
 import { type Test, t, test } from 'tap'
 import { topicName } from '../../../api/topics.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { bareClient, certificates, mosquitto, noMosquittoClients, startMosquitto } from '../../testing/mqtt-clients.ts'
 import type { NodeListener, NodeMessage } from '../broker.ts'
 import type { BrokerLimits } from './broker-limits.ts'
@@ -398,7 +398,7 @@ async function opened(
 ) {
   const lines: string[] = []
   const log = openLog({ level: 'info', format: 'json', write: (line) => void lines.push(line) })
-  const registry = new Registry()
+  const registry = metricsRegistry()
   const broker = await openMqttBroker({
     tls: certs.server,
     clock: systemClock,
@@ -438,12 +438,12 @@ async function opened(
   }
   const port = await broker.listen({ port: 0, host: '127.0.0.1' }, listener)
   const refusals = async (reason: string) => {
-    const found = await registry.getSingleMetric('bramble_broker_refusals_total')?.get()
-    return found?.values.find(({ labels }) => labels['reason'] === reason)?.value ?? 0
+    const found = registry.samplesOf('bramble_broker_refusals_total')
+    return found.find(({ labels = {} }) => labels['reason'] === reason)?.value ?? 0
   }
   const pending = async () => {
-    const found = await registry.getSingleMetric('bramble_broker_pending_connections')?.get()
-    return found?.values[0]?.value
+    const found = registry.samplesOf('bramble_broker_pending_connections')
+    return found[0]?.value
   }
   return {
     broker,

@@ -1,9 +1,10 @@
 /** The embedded broker: MQTT sessions behind a listener that requires a certificate of the fleet's authority. */
-import type { Registry } from 'prom-client'
+
 import { topicName, topicRules } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type LimitedLog, limitLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { RevocationList } from '../../store/revocations.ts'
 import type { Broker, NodeListener } from '../broker.ts'
 import type { Refusal } from './authorization.ts'
@@ -19,7 +20,7 @@ export type MqttBrokerNeeds = {
   readonly tls: BrokerTls
   readonly clock: Clock
   readonly log: Log
-  readonly registry: Registry
+  readonly registry: MetricsRegistry
   readonly limits?: Partial<BrokerLimits>
   /** undefined: every certificate of the authority is valid until it expires. */
   readonly revocations?: Pick<RevocationList, 'because' | 'onChange'>
