@@ -143,3 +143,75 @@ test('pods that ask for the same share one record of it, and others do not', asy
   t.not(more.requests, podNeeds(one).requests)
   t.same([...more.requests], [['cpu', 2000]])
 })
+
+test('each refusal names its plugin, and whether evicting pods from the node could help', async (t) => {
+  const port = { containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort: 80 }] }] }
+  const cases = [
+    { pod: aPod(), on: aLedger({ unschedulable: true }), plugin: 'NodeUnschedulable', isFinal: true },
+    { pod: aPod({ nodeName: 'other' }), on: aLedger(), plugin: 'NodeName', isFinal: true },
+    {
+      pod: aPod(),
+      on: aLedger({ taints: [{ key: 'a', effect: 'NoSchedule' }] }),
+      plugin: 'TaintToleration',
+      isFinal: true,
+    },
+    { pod: aPod({ nodeSelector: { place: 'roof' } }), on: aLedger(), plugin: 'NodeAffinity', isFinal: true },
+    { pod: aPod(port), on: aLedger({}, aPod(port)), plugin: 'NodePorts', isFinal: false },
+    {
+      pod: aPod({ requests: { cpu: '4' } }),
+      on: aLedger({}, aPod({ requests: { cpu: '1m' } })),
+      plugin: 'NodeResourcesFit',
+      isFinal: false,
+    },
+    { pod: aPod({ requests: { cpu: '4001m' } }), on: aLedger(), plugin: 'NodeResourcesFit', isFinal: true },
+    {
+      pod: aPod({ requests: { 'example.com/camera': '1' } }),
+      on: aLedger(),
+      plugin: 'NodeResourcesFit',
+      isFinal: true,
+    },
+    { pod: aPod(), on: aLedger({ allocatable: { pods: '1' } }, aPod()), plugin: 'NodeResourcesFit', isFinal: false },
+  ] as const
+  for (const { pod, on, plugin, isFinal } of cases) {
+    const found = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, on)
+    t.match(found, { plugin, isFinal }, `${plugin}: ${found?.reasons}`)
+  }
+})
+
+test('a pod that names its node goes there alone', async (t) => {
+  t.same(refusals(aPod({ nodeName: 'pi-01' }), aLedger()), [])
+  t.same(refusals(aPod({ nodeName: 'pi-02' }), aLedger()), ["node(s) didn't match the requested node name"])
+})
+
+test('only the first filter gives reasons; resources give all of theirs', async (t) => {
+  const taints = [{ key: 'a', effect: 'NoSchedule' }] as const
+  t.same(refusals(aPod(), aLedger({ unschedulable: true, taints })), ['node(s) were unschedulable'])
+  const full = aLedger({ allocatable: { pods: '1' } }, aPod())
+  t.same(refusals(aPod({ requests: { cpu: '9', memory: '9Gi' } }), full), [
+    'Too many pods',
+    'Insufficient cpu',
+    'Insufficient memory',
+  ])
+  const { pods: _, ...allocatable } = aNode().status?.allocatable ?? {}
+  t.same(refusals(aPod(), aLedger({ status: { ...aNode().status, allocatable } })), ['Too many pods'])
+})
+
+test('a toleration of another taint does not open a cordoned node', async (t) => {
+  const cordoned = aLedger({ unschedulable: true })
+  t.same(refusals(aPod({ tolerations: [{ key: 'camera', operator: 'Exists' }] }), cordoned), [
+    'node(s) were unschedulable',
+  ])
+  const both = [
+    { key: 'camera', operator: 'Exists' },
+    { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' },
+  ] as const
+  t.same(refusals(aPod({ tolerations: both }), cordoned), [])
+})
+
+test('nodes that were not looked at are counted with their reason', async (t) => {
+  t.equal(countedReasons([['Insufficient cpu']], ['Insufficient cpu', 2]), '3 Insufficient cpu')
+  t.equal(countedReasons([['b']], ['a', 1]), '1 a, 1 b')
+  t.equal(countedReasons([], ['a', 0]), '')
+  t.equal(countedReasons([]), '')
+  t.equal(unavailable(0, ''), '0/0 nodes are available:')
+})

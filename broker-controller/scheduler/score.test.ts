@@ -129,3 +129,71 @@ test('counts stay right when nodes come late, move to another zone, and go', asy
   known.remove('x')
   t.same([known.node('a')?.requested('cpu'), known.node('a')?.podCount], [0, 0])
 })
+
+/** What a pod that asks for `pod` would find on a node with `allocatable`, on which a pod with `taken` runs. */
+function figures(pod: PodOverrides, allocatable: { readonly [name: string]: string }, taken: PodOverrides = {}) {
+  const known = cluster()
+  known.putNode(aNode({ name: 'a', allocatable }))
+  known.place('x', aPod(taken), 'a')
+  const usage = known.node('a')
+  const needs = podNeeds(aPod(pod))
+  return usage && [leastAllocated(needs, usage), balancedAllocation(needs, usage)]
+}
+const asks = (cpu: string, memory: string): PodOverrides => ({ requests: { cpu, memory } })
+
+test('a node that is full, overfull or without a resource has none of it free', async (t) => {
+  const node = { cpu: '4', memory: '4Gi' }
+  t.same(figures(asks('2', '2Gi'), node, asks('2', '2Gi')), [0, 100], 'full')
+  t.same(figures(asks('4', '1Gi'), node, asks('2', '1Gi')), [25, 75], 'overfull of cpu counts as full of it')
+  t.same(figures(asks('1', '1Gi'), { cpu: '4', memory: '0' }, asks('1', '1Gi')), [25, 75], 'without memory')
+  t.same(figures(asks('1', '1Gi'), { cpu: '0', memory: '4Gi' }, asks('1', '1Gi')), [25, 75], 'without cpu')
+})
+
+test('the node with fewer taints to avoid is better; those that are tolerated count nothing', async (t) => {
+  const slow = { key: 'slow', effect: 'PreferNoSchedule' } as const
+  const far = { key: 'far', effect: 'PreferNoSchedule' } as const
+  const nodes: readonly NodeOverrides[] = [
+    { name: 'a', taints: [slow, far] },
+    { name: 'b', taints: [slow] },
+  ]
+  t.equal(choice(aPod(), nodes), 'b')
+  const tolerations = [{ key: 'far', operator: 'Exists' }] as const
+  t.equal(choice(aPod({ tolerations }), nodes), undefined, 'each has one')
+  const all = [{ operator: 'Exists' }] as const
+  t.equal(choice(aPod({ tolerations: all }), nodes), undefined)
+})
+
+function preferring(...weights: readonly (readonly [label: string, weight: number])[]) {
+  const preferred = weights.map(([key, weight]) => ({
+    weight,
+    preference: { matchExpressions: [{ key, operator: 'Exists' }] },
+  }))
+  return { spec: { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } } }
+}
+
+test('the weights of all preferences that hold are added', async (t) => {
+  const nodes: readonly NodeOverrides[] = [
+    { name: 'a', labels: { ssd: '', roof: '' } },
+    { name: 'b', labels: { fast: '' } },
+  ]
+  t.equal(choice(aPod(preferring(['ssd', 10], ['roof', 5], ['fast', 12])), nodes), 'a')
+  t.equal(choice(aPod(preferring(['ssd', 10], ['roof', 1], ['fast', 12])), nodes), 'b')
+  t.equal(choice(aPod(preferring(['missing', 100])), nodes), undefined, 'what holds nowhere decides nothing')
+})
+
+test('a taint to avoid weighs more than a preference, a preference more than free resources', async (t) => {
+  const preferred = preferring(['ssd', 1])
+  const slow = { key: 'slow', effect: 'PreferNoSchedule' } as const
+  t.equal(choice(aPod(preferred), [{ name: 'a', labels: { ssd: '' }, taints: [slow] }, { name: 'b' }]), 'b')
+  const full: Bound = { nodeName: 'a', ...asks('3900m', '4000Mi') }
+  t.equal(choice(aPod(preferred), [{ name: 'a', labels: { ssd: '' } }, { name: 'b' }], [full]), 'a')
+})
+
+test('of equals chance decides among all of them, and only among them', async (t) => {
+  const known = cluster()
+  for (const name of ['a', 'b', 'c']) known.putNode(aNode({ name }))
+  known.place('x', aPod(asks('1', '1Gi')), 'b')
+  const fitting = ['a', 'b', 'c'].flatMap((name) => known.node(name) ?? [])
+  const chosen = (chance: number) => bestNode(aPod(), fitting, known, () => chance).name
+  t.same([0, 0.49, 0.5, 0.99].map(chosen), ['a', 'a', 'c', 'c'])
+})
