@@ -101,3 +101,44 @@ test('amounts beyond 64 bits keep their text and order, and are the largest 64-b
   t.ok(compareQuantities('20E', '10E') > 0)
   t.ok(compareQuantities('1e999999999', '1e60') >= 0, 'an exponent without end costs no memory')
 })
+
+test('every suffix is read and printed', async (t) => {
+  for (const suffix of ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E']) {
+    t.equal(canonical(`7${suffix}`), `7${suffix}`)
+    t.equal(canonical(`-7${suffix}`), `-7${suffix}`)
+  }
+  for (const [index, suffix] of ['Ki', 'Mi', 'Gi', 'Ti', 'Pi'].entries()) {
+    t.equal(canonical(`7${suffix}`), `7${suffix}`)
+    t.equal(quantityToNumber(`7${suffix}`), 7 * 1024 ** (index + 1))
+  }
+  t.equal(canonical('7Ei'), '7Ei')
+  for (const text of ['1e-9', '5e-3', '5', '5e3', '5e27']) t.equal(canonical(text), text)
+  t.equal(canonical('0e3'), '0')
+})
+
+test('negative amounts are rounded away from zero and keep their family', async (t) => {
+  t.equal(canonical('-1.5Gi'), '-1536Mi')
+  t.equal(canonical('-1023'), '-1023')
+  t.equal(canonical('-512Ki'), '-512Ki')
+  t.equal(canonical('-0.5Ki'), '-512')
+  t.equal(quantityToNumber('-1.5'), -2)
+  t.equal(quantityToNumber('-2'), -2)
+  t.equal(milliValue('-0.0015'), -2)
+  t.equal(compareQuantities('-1', '1'), -1)
+  t.equal(compareQuantities('1', '-1'), 1)
+})
+
+test('a text of 64 characters is the longest quantity', async (t) => {
+  t.equal(canonical('9'.repeat(64)), '9'.repeat(64))
+  t.equal(tryParseQuantity('9'.repeat(65)), undefined)
+  t.equal(tryParseQuantity(`1e${'9'.repeat(10)}`), undefined, 'an exponent has at most nine digits')
+})
+
+test('a fraction of a whole unit counts as one, and a quantity is its own', async (t) => {
+  t.same(quantityOf(1.2), parseQuantity('2'))
+  t.same(quantityOf(3, 'binary'), { nano: 3_000_000_000n, family: 'binary' })
+  t.equal(quantityToNumber(parseQuantity('1500m')), 2)
+  t.equal(milliValue(0.0001), 1)
+  t.equal(formatQuantity(addQuantities('1m', 1)), '1001m')
+  t.equal(formatQuantity(addQuantities('-1Mi', '1Mi')), '0')
+})
