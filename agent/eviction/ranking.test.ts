@@ -68,6 +68,11 @@ test('of two over their requests the lower priority goes first', async (t) => {
 test('a pod of which nothing is known goes before all others', async (t) => {
   const rank = world(['known', { memory: 900 * mib }, { priority: -5 }], ['unknown', undefined, { priority: 100 }])
   t.same(rank('memory.available'), ['unknown', 'known'])
+  const listedFirst = world(
+    ['unknown', undefined, { priority: 100 }],
+    ['known', { memory: 900 * mib }, { priority: -5 }],
+  )
+  t.same(listedFirst('memory.available'), ['unknown', 'known'], 'in whatever order they are listed')
   t.same(rank('pid.available'), ['known', 'unknown'], 'but where only processes are short priority comes first')
 })
 
