@@ -6,23 +6,23 @@ usage() {
   cat <<'TXT'
 Usage: scripts/quickstart.sh [options]
 
-Makes this machine a fleet of one: installs what is missing (after listing it), builds, starts the broker-controller
-and an agent, waits until the node is Ready, prints what to try next, and runs until Ctrl-C.
+Make this machine a fleet of one: install what is missing (after listing it), build, start the broker-controller and an
+agent, wait until the node is Ready, print what to try next, and run until Ctrl-C.
 
   --yes              do not ask before installing
-  --background       return when the node is Ready; everything goes on running
-  --stop             end what runs, in order
-  --data DIR         where state lives; default /var/lib/bramble for root, else ~/.local/share/bramble
-  --api-port PORT    Kubernetes API, default 6443; 0 takes a free one
-  --mqtt-port PORT   MQTT, default 8883; 0 takes a free one
+  --background       return when the node is Ready; all programs keep running
+  --stop             stop the agent, the controller and dockerd, in this order
+  --data DIR         data folder; default /var/lib/bramble for root, else ~/.local/share/bramble
+  --api-port PORT    Kubernetes API, default 6443; 0 picks a free one
+  --mqtt-port PORT   MQTT, default 8883; 0 picks a free one
   --node-name NAME   default: this machine's host name
-  --help
+  --help             print this text
 
 In DIR: kubeconfig (the administrator's), controller/ and agent/ (their state), logs/, controller.pid, agent.pid, and,
-where no Docker runs and no systemd could run it, docker/, docker.sock and dockerd.pid of a dockerd of our own.
+where no Docker runs and no systemd could run it, docker/, docker.sock and dockerd.pid of a dockerd that this script starts.
 DIR must belong to the user who runs this, and other users must not be able to write to it or to a folder above it.
 
-Run it again at any time: it starts what is not running and leaves alone what is. Ctrl-C ends what this run started.
+Run it again at any time: it starts only what is not running. Ctrl-C stops what this run started.
 TXT
 }
 
@@ -81,7 +81,7 @@ main() {
   prepare_folders
   trap end_what_we_started EXIT
   trap 'exit 130' INT TERM
-  step 'Looking at what is installed'
+  step 'Checking what is installed'
   install_what_is_missing
   export BRAMBLE_NODE
   BRAMBLE_NODE=$(command -v node)
@@ -101,7 +101,7 @@ main() {
   exec 9>&-
   if [ "${#started[@]}" = 0 ] || [ -n "$background" ]; then
     trap - EXIT
-    print "It goes on running. To end it: scripts/quickstart.sh --stop --data $data"
+    print "All programs keep running. To stop them: scripts/quickstart.sh --stop --data $data"
   else
     print 'It runs until Ctrl-C.'
     stay
@@ -141,7 +141,7 @@ plan_kubectl() {
   if newer_or_same "$(candidate_of kubernetes-client)" 1.29; then
     want kubernetes-client 'kubectl, the command line'
   else
-    print '    kubectl is missing, and this distribution has none that is 1.29 or newer. Everything runs without it; to get it:'
+    print '    kubectl is missing, and this distribution has none that is 1.29 or newer. Bramble runs without it; to install it:'
     print '    https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
   fi
 }
@@ -150,7 +150,7 @@ ensure_controller() {
   local log=$logs/controller.log began pid
   if pid=$(pid_of controller "$controller_mark"); then
     check_ports_asked
-    print "    It runs already (pid $pid)"
+    print "    Already running (pid $pid)"
     return
   fi
   : "${api_port:=$(remembered api_port)}" "${mqtt_port:=$(remembered mqtt_port)}"
@@ -164,7 +164,7 @@ ensure_controller() {
   wait_for 60 controller_settled "$began" || true
   written_since "$log" "$began" >"$log.now"
   grep -q 'Controller ready' "$log.now" ||
-    fail 'The broker-controller does not get ready' 'Its own words are above; if its data is damaged, keep a copy and start with another --data.' "$log.now"
+    fail 'The broker-controller does not become ready' 'Its log is above. If its data is damaged, keep a copy and start with another --data.' "$log.now"
   api_port=$(sed -n '/Controller ready/s/.*"https:\/\/[^"]*:\([0-9]*\)".*/\1/p' "$log.now" | tail -n 1)
   mqtt_port=$(sed -n '/Controller ready/s/.*"mqtts:\/\/[^"]*:\([0-9]*\)".*/\1/p' "$log.now" | tail -n 1)
   rm -f -- "$log.now"
@@ -175,7 +175,7 @@ ensure_controller() {
 # may_have_port PORT WHAT FLAG
 may_have_port() {
   local why
-  why=$(probe free "$1") || fail "Port $1 ($2) cannot be had: $why" "Choose another with $3, or 0 for a free one."
+  why=$(probe free "$1") || fail "Port $1 ($2) cannot be used: $why" "Choose another with $3, or 0 for a free one."
 }
 
 controller_settled() { written_since "$logs/controller.log" "$1" | grep -q 'Controller ready' || ! pid_of controller "$controller_mark"; }
@@ -196,7 +196,7 @@ ensure_agent() {
     fail "This machine is node $name of this fleet already" 'Leave out --node-name, or start another fleet with another --data.'
   fi
   if pid=$(pid_of agent "$agent_mark"); then
-    print "    It runs already (pid $pid)"
+    print "    Already running (pid $pid)"
     since=0
   else
     join_if_needed
@@ -215,7 +215,7 @@ ensure_agent() {
     pid_of agent "$agent_mark" >/dev/null || state='the agent ended'
     [[ $state != *'not found'* ]] ||
       fail "Node $node_name was deleted, and an agent registers its node once, at its start" "scripts/quickstart.sh --stop --data $data, then start it again."
-    fail "Node $node_name does not get Ready ($state)" "Its own words are above. Docker's: $logs/dockerd.log or journalctl -u docker; the controller's: $logs/controller.log" "$log.now"
+    fail "Node $node_name does not become Ready ($state)" "Its log is above. Docker's: $logs/dockerd.log or journalctl -u docker; the controller's: $logs/controller.log" "$log.now"
   }
 }
 
@@ -223,19 +223,19 @@ join_if_needed() {
   joined >/dev/null && return
   local line log=$logs/join.log
   line=$(scripts/bramble-controller token create --kubeconfig "$data/kubeconfig" --ttl 1h \
-    --description 'quickstart' --print-join-command 2>"$log") || fail 'No token could be made' 'The broker-controller runs; see its log.' "$log"
+    --description 'quickstart' --print-join-command 2>"$log") || fail 'No token could be created' 'The broker-controller runs; see its log.' "$log"
   print '    Joining this machine to the fleet'
   # bramble-agent join https://HOST:PORT --token … --ca-hash …; from here the host is this machine.
   read -ra line <<<"$line"
   scripts/bramble-agent join "https://127.0.0.1:$api_port" "${line[@]:3}" --data-dir "$agent_mark" --no-run \
     ${node_name:+--node-name "$node_name"} >>"$log" 2>&1 </dev/null ||
-    fail 'This machine could not join' 'Its own words are above. A name in use: choose another with --node-name.' "$log"
+    fail 'This machine could not join' 'Its output is above. A name in use: choose another with --node-name.' "$log"
 }
 
 joined() { probe joined "$agent_mark/identity.json" "$controller_mark/authority/ca.crt" "$api_port"; }
 
 what_next() {
-  if [ "$socket" = "$data/docker.sock" ] && command -v docker >/dev/null; then print "    Its Docker: docker -H unix://$socket ps"; fi
+  if [ "$socket" = "$data/docker.sock" ] && command -v docker >/dev/null; then print "    Docker of this node: docker -H unix://$socket ps"; fi
   cat <<TXT
 
 Try:
@@ -245,7 +245,7 @@ Try:
     kubectl apply -f $PWD/docs/hello-pod.yaml
     kubectl get pods -o wide --watch
 
-Another machine joins with the line this prints:
+To add another machine, run there the command that this prints:
     scripts/bramble-controller token create --kubeconfig $data/kubeconfig --print-join-command
 
 TXT

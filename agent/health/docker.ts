@@ -25,7 +25,7 @@ export function dockerHealth({ version, silence }: DockerReading): HealthFinding
       ? wrong(
           'DockerHangs',
           'Docker accepts requests and does not answer',
-          "See 'journalctl -u docker'; 'systemctl restart docker' helps if the disk is well",
+          "See 'journalctl -u docker'; if the disk has no errors, 'systemctl restart docker' helps",
         )
       : wrong('DockerDown', 'Docker is not running', "See 'systemctl status docker' and 'journalctl -u docker'")
   }

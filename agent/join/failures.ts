@@ -27,13 +27,14 @@ export class JoinError extends Error {
   }
 }
 
-const newLine = "Make a new line on the controller with 'bramble-controller token create --print-join-command'"
+const newCommand =
+  "Create a new join command on the controller with 'bramble-controller token create --print-join-command'"
 
 export function wrongHash(host: string, expected: string, chain: readonly string[]): JoinError {
   const found = chain.length > 1 ? chain.at(-1) : `${chain[0]} (the server's own: it showed no authority)`
   return new JoinError(
     `The authority of ${host} does not have the given hash: expected ${expected}, found ${found}`,
-    `${newLine} and use it whole. If the hashes differ still, you are not talking to your controller: do not go on.`,
+    `${newCommand} and run it unchanged. If the hashes still differ, another server answers at this address: do not continue.`,
   )
 }
 
@@ -103,7 +104,7 @@ export function tokenRefused(id: string, body: unknown, skewMs: number | undefin
   const because = statusMessage(body) || 'it gave no reason'
   return new JoinError(
     `The controller refused the token ${id}: ${because}${skewMs === undefined ? '' : `; ${describeSkew(skewMs)}`}`,
-    `${newLine}.`,
+    `${newCommand}.`,
   )
 }
 

@@ -35,7 +35,7 @@ may_use_docker() {
 
 start_dockerd() {
   local log=$logs/dockerd.log began pid
-  print "    No Docker runs and no systemd could run it: starting a dockerd of our own (log: $log)"
+  print "    Docker is not running, and there is no systemd to start it: starting dockerd (log: $log)"
   command -v dockerd >/dev/null || fail "A Docker socket is there, but nothing answers on $socket" 'Start that Docker, or remove the socket file.'
   [ "$(id -u)" = 0 ] || as_root true || fail 'Only root may run dockerd' 'Run this as root.'
   make_bridge
@@ -52,7 +52,7 @@ start_dockerd() {
   wait_for 60 dockerd_settled || true
   probe docker "$socket" >/dev/null || {
     tail -c "+$((began + 1))" "$log" >"$log.now"
-    fail 'dockerd does not start' 'Its own words are above. Common causes: no iptables, no cgroups mounted, no room on the disk.' "$log.now"
+    fail 'dockerd does not start' 'Its log is above. Common causes: no iptables, no cgroups mounted, no room on the disk.' "$log.now"
   }
 }
 

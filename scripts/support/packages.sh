@@ -145,16 +145,16 @@ ensure_modules() {
   quietly 'Installing JavaScript packages' "$install_log" npm_here ci --ignore-scripts "${which[@]}" ||
     fail 'The JavaScript packages could not be installed' 'Look at the network and the npm registry, then run this again.' "$install_log"
   # Sockets for systemd and D-Bus, which must be compiled. Without them the programs run, but report nothing to systemd.
-  print '    Compiling what talks to systemd'
+  print '    Compiling the modules for systemd'
   mkdir -p "$tools"
   rebuild usocket unix-dgram >"$tools/sockets.log" 2>&1 </dev/null &
   local sockets=$!
-  if ! quietly 'Making better-sqlite3 ready (up to a minute where it must be compiled)' "$install_log" rebuild better-sqlite3 &&
+  if ! quietly 'Making better-sqlite3 ready (up to a minute if it must be compiled)' "$install_log" rebuild better-sqlite3 &&
     ! compile_with_tools; then
-    fail 'better-sqlite3 could not be made ready' 'Its own words are in the log; most often a compiler or the headers of Node.js are missing.' "$install_log"
+    fail 'better-sqlite3 could not be made ready' 'The reason is in the log; most often a compiler or the headers of Node.js are missing.' "$install_log"
   fi
   # Again where the compiler was installed only meanwhile.
-  wait "$sockets" || quietly 'Compiling what talks to systemd' "$install_log" rebuild usocket unix-dgram || [ "$1" = run ] ||
+  wait "$sockets" || quietly 'Compiling the modules for systemd' "$install_log" rebuild usocket unix-dgram || [ "$1" = run ] ||
     fail 'usocket and unix-dgram could not be compiled' "Most often a compiler or the headers of Node.js are missing." "$install_log"
   cat "$tools/sockets.log" >>"$install_log"
   rm -rf "$tools/npm-cache" "$tools/sockets.log"
