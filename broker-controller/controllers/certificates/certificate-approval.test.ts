@@ -291,6 +291,7 @@ test('a request is history an hour after its answer, or a day after it was asked
   t.equal(isHistory(pending(24 * hour), nowMs), false)
   t.equal(isHistory(pending(24 * hour + 1), nowMs), true)
   t.equal(isHistory({ ...pending(25 * hour), status: {} }, nowMs), true)
+  t.equal(isHistory({ ...request(withToken), metadata: pending(25 * hour).metadata }, nowMs), true)
   const answered = (...seconds: readonly number[]) =>
     request(withToken, ...seconds.map((age) => ({ type: 'Approved', lastUpdateTime: ago(age) })))
   t.equal(isHistory(answered(hour), nowMs), false)
