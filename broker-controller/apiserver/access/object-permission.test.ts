@@ -1,10 +1,19 @@
 import { test } from 'tap'
+import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import type { Identity } from '../../../api/identity.ts'
+import {
+  contestedByAnnotation,
+  learntDigestAnnotation,
+  learntFromAnnotation,
+} from '../../../api/node/node-checkpoint.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { contentDigest } from '../../store/checkpoint-data.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
-import { boundPodsFor } from './object-permission.ts'
+import { boundPodsFor, isObjectAllowed } from './object-permission.ts'
 
 test('a request of a node reads the pods that decide about it, not all of the fleet', async (t) => {
   const store = memoryStore({ clock: fakeClock() })
@@ -25,17 +34,9 @@ test('a request of a node reads the pods that decide about it, not all of the fl
     },
   }
   const namesFor = async (resource: string, namespace: string, name: string) => {
-    const attributes: Attributes = {
-      kind: 'resource',
-      verb: 'get',
-      group: '',
-      resource,
-      subresource: '',
-      namespace,
-      name,
-      fields: new Map(),
-    }
-    return (await boundPodsFor('pi-1', attributes, recording)).map(({ metadata }) => metadata.name)
+    return (await boundPodsFor('pi-1', asked('get', resource, name, namespace), recording)).map(
+      ({ metadata }) => metadata.name,
+    )
   }
   t.same(await namesFor('pods', 'shop', 'a'), ['a'])
   t.same(await namesFor('pods', 'shop', 'c'), [], 'it is bound to another node')
@@ -46,4 +47,113 @@ test('a request of a node reads the pods that decide about it, not all of the fl
   t.same(await namesFor('secrets', '', 'hidden'), [])
   t.same(await namesFor('pods', 'shop', ''), [])
   t.same(lists, ['shop'], 'what names no object is decided without pods')
+})
+
+const pi1: Identity = { user: 'system:node:pi-1', groups: ['system:nodes'] }
+const administrator: Identity = { user: 'kubernetes-admin', groups: ['system:masters'] }
+
+function asked(verb: string, resource: string, name: string, namespace = 'shop'): Attributes {
+  return { kind: 'resource', verb, group: '', resource, subresource: '', namespace, name, fields: new Map() }
+}
+
+const naming = (annotations: { readonly [key: string]: string } = {}, namespace = 'shop') =>
+  aPod({
+    namespace,
+    nodeName: 'pi-1',
+    annotations,
+    spec: { volumes: [{ name: 'settings', configMap: { name: 'settings' } }] },
+  })
+const assigned = naming()
+/** The node itself brought it with its checkpoint. */
+const claimed = naming({ [learntFromAnnotation]: 'pi-1' })
+
+function settings(deliverer?: string, { changed = false, contested = false } = {}): ConfigMap {
+  const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: {}, data: { colour: 'red' } }
+  const annotations = {
+    ...(deliverer !== undefined && {
+      [learntFromAnnotation]: deliverer,
+      [learntDigestAnnotation]: changed ? 'of something else' : contentDigest(object),
+    }),
+    ...(contested && { [contestedByAnnotation]: 'pi-2' }),
+  }
+  return { ...object, metadata: { name: 'settings', namespace: 'shop', annotations } }
+}
+
+test('a node reads what an assigned pod names; for a pod that it claims only what it delivered itself', async (t) => {
+  const cases = [
+    { title: 'assigned', pods: [assigned], object: settings(), get: true, watch: true },
+    { title: 'assigned, not there yet', pods: [assigned], object: undefined, get: true, watch: true },
+    { title: 'claimed, not there', pods: [claimed], object: undefined, get: true, watch: false },
+    { title: 'claimed, of the operator', pods: [claimed], object: settings(), get: false, watch: false },
+    { title: 'claimed, delivered by it', pods: [claimed], object: settings('pi-1'), get: true, watch: false },
+    { title: 'claimed, delivered by another', pods: [claimed], object: settings('pi-2'), get: false, watch: false },
+    {
+      title: 'claimed, changed since it was delivered',
+      pods: [claimed],
+      object: settings('pi-1', { changed: true }),
+      get: false,
+      watch: false,
+    },
+    { title: 'one of two assigned', pods: [claimed, assigned], object: settings(), get: true, watch: true },
+    {
+      title: 'assigned, two nodes delivered different content',
+      pods: [assigned],
+      object: settings('pi-3', { contested: true }),
+      get: false,
+      watch: false,
+    },
+    {
+      title: 'assigned, contested, delivered by it',
+      pods: [assigned],
+      object: settings('pi-1', { contested: true }),
+      get: true,
+      watch: false,
+    },
+    {
+      title: 'assigned, contested, decided by the operator',
+      pods: [assigned],
+      object: settings('pi-3', { contested: true, changed: true }),
+      get: true,
+      watch: true,
+    },
+  ]
+  for (const { title, pods, object, get, watch } of cases) {
+    const store = memoryStore({ clock: fakeClock() })
+    if (object !== undefined) await store.create('configmaps', object)
+    const allowed = (verb: string) => isObjectAllowed(pi1, asked(verb, 'configmaps', 'settings'), pods, store)
+    t.same([await allowed('get'), await allowed('watch')], [get, watch], title)
+  }
+})
+
+test('pods of another namespace, or that name another object, decide nothing', async (t) => {
+  const store = memoryStore({ clock: fakeClock() })
+  await store.create('configmaps', settings('pi-2'))
+  const allowed = (identity: Identity, resource: string, name: string, pods = [claimed]) =>
+    isObjectAllowed(identity, asked('get', resource, name), pods, store)
+  t.equal(await allowed(pi1, 'configmaps', 'settings'), false)
+  t.equal(await allowed(pi1, 'configmaps', 'settings', [naming({ [learntFromAnnotation]: 'pi-1' }, 'bank')]), true)
+  t.equal(await allowed(pi1, 'configmaps', 'cluster-info'), true, 'authorization alone decides')
+  t.equal(await allowed(pi1, 'secrets', 'settings'), true, 'no pod names a Secret')
+  t.equal(await allowed(pi1, 'pods', 'settings'), true)
+  t.equal(await allowed(pi1, 'configmaps', ''), true)
+  t.equal(await allowed(administrator, 'configmaps', 'settings'), true)
+})
+
+test('tokens and nodes read their own certificate requests only', async (t) => {
+  const store = memoryStore({ clock: fakeClock() })
+  const request: CertificateSigningRequest = {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name: 'csr-1' },
+    spec: { request: '', signerName: 'kubernetes.io/kube-apiserver-client-kubelet', username: pi1.user },
+  }
+  await store.create('certificatesigningrequests', request)
+  const allowed = (identity: Identity, name: string) =>
+    isObjectAllowed(identity, asked('get', 'certificatesigningrequests', name, ''), [], store)
+  const other: Identity = { user: 'system:node:pi-2', groups: ['system:nodes'] }
+  t.equal(await allowed(pi1, 'csr-1'), true)
+  t.equal(await allowed(other, 'csr-1'), false)
+  t.equal(await allowed({ user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }, 'csr-1'), false)
+  t.equal(await allowed(other, 'absent'), true, 'it is not found')
+  t.equal(await allowed(administrator, 'csr-1'), true)
 })
