@@ -82,3 +82,20 @@ test('older sandboxes go once nothing is on them; the newest stays while its pod
   t.same(removed(found, {}, { needs: { a: 'gone' } }), ['a/main#0', 'a/#0', 'a/#1', 'a/#2'])
   t.same(removed([dead('a/#1', 1, running), dead('a/#0', 2)], {}, { needs: { a: 'gone' } }), ['a/#0'])
 })
+
+test('what the limit of a container removes does not count for the limit of the machine', async (t) => {
+  const found = [
+    ...['a/main#2', 'a/main#1', 'a/main#0'].map((text, index) => dead(text, index + 1)),
+    ...['b/main#1', 'b/main#0'].map((text, index) => dead(text, index + 10)),
+  ]
+  const limits = { maxPerPodContainer: 2, maxContainers: 4 }
+  t.same(removed(found, limits), ['a/main#0'])
+  t.same(removed(found, { ...limits, maxContainers: 3 }), ['a/main#0', 'b/main#0', 'a/main#1'])
+})
+
+test('containers that are paused or restarting are at work, and so is the sandbox under them', async (t) => {
+  const at = (state: 'paused' | 'restarting') => [dead('a/main#0', 5, { state }), dead('a/#0', 5)]
+  for (const state of ['paused', 'restarting'] as const) {
+    t.same(removed(at(state), {}, { needs: { a: 'gone' } }), [], state)
+  }
+})
