@@ -525,3 +525,20 @@ test('containers with a hook to come hold those after them, not those before', a
   const b = found('b', { hash: containerHash(hooked.spec.containers[1] ?? { name: 'b' }) })
   t.same(stepTexts(planPod(hooked, facts([sandbox, b]))), ['start a 0', 'start c 0'])
 })
+
+test('a container that the engine could not remove is tried again later, and holds nothing else', async (t) => {
+  const [stuck, other] = [found('a', exited), found('b', exited)]
+  const retry = (atMs: number) => ({ ...newRecord, removalRetryAtMs: new Map([[stuck.id, atMs]]) })
+  const plan = planRemoval(undefined, facts([stuck, other], { record: retry(1_005_000) }))
+  t.same(stepTexts(plan), [`remove ${other.id}`])
+  t.equal(plan.againInMs, 5_000)
+  const due = planRemoval(undefined, facts([stuck, other], { record: retry(1_000_000) }))
+  t.same(stepTexts(due), [`remove ${stuck.id}`, `remove ${other.id}`])
+  t.equal(due.againInMs, undefined)
+  const half = found('main', { state: 'created', startedAt: undefined })
+  const record = { ...newRecord, removalRetryAtMs: new Map([[half.id, 1_005_000]]) }
+  t.same(stepTexts(planPod(wanted({}, 'a', 'main'), facts([sandbox, half], { record }))), ['start a 0', 'start main 1'])
+  const unnamed = planPod(wanted({}, 'a'), facts([sandbox, half], { record }))
+  t.same(stepTexts(unnamed), ['start a 0'], 'the pod does not name it')
+  t.equal(unnamed.againInMs, 5_000)
+})

@@ -43,12 +43,14 @@ export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | und
 
 /** A container that the engine could not remove is tried again later, and blocks no other step. */
 function withoutStuck(plan: PodPlan, { record, nowMs }: PodFacts): PodPlan {
-  const waitMs = (step: PodStep) =>
-    step.step === 'remove' ? (record.removalRetryAtMs.get(step.target.id) ?? nowMs) - nowMs : 0
-  const waits = plan.steps.map(waitMs).filter((ms) => ms > 0)
+  const waits = plan.steps.map((step) => removalWaitMs(step, { record, nowMs })).filter((ms) => ms > 0)
   if (waits.length === 0) return plan
   const againInMs = Math.min(plan.againInMs ?? Number.POSITIVE_INFINITY, ...waits)
-  return { ...plan, steps: plan.steps.filter((step) => waitMs(step) <= 0), againInMs }
+  return { ...plan, steps: plan.steps.filter((step) => removalWaitMs(step, { record, nowMs }) <= 0), againInMs }
+}
+
+function removalWaitMs(step: PodStep, { record, nowMs }: Pick<PodFacts, 'record' | 'nowMs'>): number {
+  return step.step === 'remove' ? (record.removalRetryAtMs.get(step.target.id) ?? nowMs) - nowMs : 0
 }
 
 function planRun(pod: Pod, facts: PodFacts): PodPlan {
@@ -58,10 +60,12 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
 
   const inOrder = chooseInOrder(pod, found, facts)
   const added = chooseEphemeral(pod, found, facts)
-  const choices = [...inOrder, ...added]
+  const unnamed = strangers(pod, found, facts)
+  const isStuck = (step: PodStep) => removalWaitMs(step, facts) > 0
+  const choices: readonly Choice[] = [...inOrder, ...added, { tidy: unnamed.filter(isStuck) }]
   const stops = [
     ...choices.flatMap(({ stop }) => stop ?? []),
-    ...strangers(pod, found, facts),
+    ...unnamed.filter((step) => !isStuck(step)),
     ...twins(pod, found, facts),
   ]
   const starting = inOrder.flatMap(({ start }) => start ?? [])
