@@ -11,7 +11,7 @@ const policy: GarbagePolicy = {
 }
 const never = new AbortController().signal
 
-function world(t: Test) {
+function world(t: Test, over: (runtime: FakeRuntime) => Partial<FakeRuntime> = () => ({})) {
   const clock = fakeClock()
   const runtime = fakeRuntime(clock)
   const events: string[] = []
@@ -23,6 +23,7 @@ function world(t: Test) {
         ...runtime,
         listImages: async () =>
           (await runtime.listImages()).map((image) => ({ ...image, sizeBytes: sizes.get(image.tags[0] ?? '') ?? 0 })),
+        ...over(runtime),
       },
       pods: { needOf: () => 'needed' },
       signals: {
@@ -138,4 +139,29 @@ test('every minute all but the last dead container of each goes', async (t) => {
   runtime.setReachable(false)
   await clock.advance(600_000)
   t.equal(events.length, 1, 'an unreachable engine is reported by runtime-health.ts')
+})
+
+test('a removal that never ends delays other collections for ten minutes, and is reported', async (t) => {
+  const { clock, runtime, events, image, collector, start } = world(t, (runtime) => ({
+    removeContainer: (id) => (id === stuckID ? new Promise<never>(() => undefined) : runtime.removeContainer(id)),
+    removeImage: (one) => (one.tags[0] === 'stuck:1' ? new Promise<never>(() => undefined) : runtime.removeImage(one)),
+  }))
+  for (const name of ['used:1', 'stuck:1', 'unused:1']) image(name, 60)
+  const stuckID = await container(runtime, 'used:1', 0)
+  await clock.advance(1_000)
+  for (const attempt of [1, 2]) await container(runtime, 'used:1', attempt)
+  start()
+  await clock.advance(60_000)
+  t.equal(runtime.containers.length, 3, 'the first removal has begun and does not end')
+  const onDemand = collector.deleteUnusedImages(never)
+  onDemand.catch(() => undefined)
+  await clock.advance(600_000)
+  const attempts = () => runtime.containers.map(({ identity }) => identity.attempt)
+  t.same(attempts(), [0, 2], 'the other dead container is removed')
+  t.same(events, [
+    `ContainerGCFailed: Some dead containers were not removed: Container ${stuckID} not removed within 600 s`,
+  ])
+  await clock.advance(600_000)
+  await t.rejects(onDemand, /freed 60 bytes space with errors .*: Image stuck:1 not removed within 600 s/)
+  t.same([...runtime.images], ['used:1', 'stuck:1'])
 })

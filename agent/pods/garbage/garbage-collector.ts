@@ -1,9 +1,12 @@
 /**
  * Removes what is not needed: dead containers every minute; images every five minutes, when the disk fills up. The
- * same on demand, for who finds the disk short. It never stops anything.
+ * same on demand, when the disk is short. It never stops a container.
  */
+import { unlessAborted } from '../../../daemon/aborted.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { within } from '../../../daemon/deadline.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
+import { mutex } from '../../../daemon/mutex.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { NodeReclaim } from '../../eviction/node-reclaim.ts'
 import type { SignalSource } from '../../eviction/observations.ts'
@@ -22,11 +25,13 @@ import {
   usedPercent,
 } from './unused-images.ts'
 
+type GarbageRuntime = Pick<
+  ContainerRuntime,
+  'listContainers' | 'removeContainer' | 'listImages' | 'imagesInUse' | 'removeImage'
+>
+
 export type PodGarbageCollectorNeeds = {
-  readonly runtime: Pick<
-    ContainerRuntime,
-    'listContainers' | 'removeContainer' | 'listImages' | 'imagesInUse' | 'removeImage'
-  >
+  readonly runtime: GarbageRuntime
   readonly pods: { needOf(podUID: string): PodNeed }
   /** For the disk with the images. */
   readonly signals: SignalSource
@@ -42,19 +47,17 @@ export interface GarbageCollector extends Loop, NodeReclaim {}
 const containersPeriodMs = 60_000 // both as pkg/kubelet/kubelet.go (ContainerGCPeriod, ImageGCPeriod)
 const imagesEvery = 5
 
-export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
+/** Longer than the deadlines of an adapter's own calls, whose errors have the better reason (two minutes for each name of an image). */
+const callMs = 10 * 60_000
+
+/** One collection at a time. A call that never ends holds the next ones up for `callMs` at most. */
+export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: GarbagePolicy): GarbageCollector {
+  const needs = withDeadlines(given)
   const { runtime, clock, log } = needs
   let records: ImageRecords = new Map()
   let sinceMs: number | undefined
   let imagesFailed = false
-  /** What was begun last: one thing at a time. */
-  let last: Promise<unknown> = Promise.resolve()
-
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
+  const exclusively = mutex()
 
   /** Takes in the present images; returns those that no container uses. */
   const lookAtImages = async () => {
@@ -88,7 +91,7 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
 
   const passContainers = async (signal: AbortSignal) => {
     try {
-      await inTurn(() => collectContainers(needs, policy.containers, false, signal))
+      await exclusively(() => collectContainers(needs, policy.containers, false, signal))
     } catch (error) {
       if (isUnreachable(error)) return log.debug('Dead containers not looked at', { error })
       needs.event({ type: 'Warning', reason: 'ContainerGCFailed', message: storyOf(error) })
@@ -99,7 +102,7 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
   /** The first failure is not reported: after a start the disk of the engine may not be known yet. */
   const passImages = async (signal: AbortSignal) => {
     try {
-      await inTurn(() => collectImages(signal))
+      await exclusively(() => collectImages(signal))
       imagesFailed = false
     } catch (error) {
       if (isUnreachable(error)) return log.debug('Images not looked at', { error })
@@ -112,19 +115,37 @@ export function podGarbageCollector(needs: PodGarbageCollectorNeeds, policy: Gar
   return {
     name: 'garbage',
     async run(signal) {
-      // What is here before us may go at once: only what comes later has an age.
-      await inTurn(lookAtImages).catch((error) => log.debug('Images not looked at', { error }))
+      // Images older than this process have no age limit: they may be removed at once.
+      await exclusively(lookAtImages).catch((error) => log.debug('Images not looked at', { error }))
       for (let turn = 1; !signal.aborted; turn++) {
         await clock.sleep(containersPeriodMs, signal)
-        if (!signal.aborted) await passContainers(signal)
-        if (!signal.aborted && turn % imagesEvery === 0) await passImages(signal)
+        // A stop waits for no removal: Docker finishes it, or the next start repeats it.
+        if (!signal.aborted) await unlessAborted(passContainers(signal), signal)
+        if (!signal.aborted && turn % imagesEvery === 0) await unlessAborted(passImages(signal), signal)
       }
     },
-    deleteUnusedContainers: (signal) => inTurn(() => collectContainers(needs, policy.containers, true, signal)),
+    deleteUnusedContainers: (signal) => exclusively(() => collectContainers(needs, policy.containers, true, signal)),
     deleteUnusedImages: (signal) =>
-      inTurn(async () => ({
+      exclusively(async () => ({
         freedBytes: await removeImages(needs, await lookAtImages(), Number.POSITIVE_INFINITY, signal),
       })),
+  }
+}
+
+/** The calls that wait for the engine or for a disk, each with a deadline. A call that misses it fails as any other. */
+function withDeadlines(needs: PodGarbageCollectorNeeds): PodGarbageCollectorNeeds {
+  const { runtime, signals, clock } = needs
+  const timed = <T>(what: string, work: Promise<T>) => within(callMs, what, work, clock)
+  return {
+    ...needs,
+    runtime: {
+      listContainers: (podUID) => timed('Containers not listed', runtime.listContainers(podUID)),
+      removeContainer: (id) => timed(`Container ${id} not removed`, runtime.removeContainer(id)),
+      listImages: () => timed('Images not listed', runtime.listImages()),
+      imagesInUse: () => timed('Images in use not listed', runtime.imagesInUse()),
+      removeImage: (image) => timed(`Image ${image.tags[0] ?? image.id} not removed`, runtime.removeImage(image)),
+    },
+    signals: { ...signals, observe: () => timed('Disk of the images not read', signals.observe()) },
   }
 }
 
