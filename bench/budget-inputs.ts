@@ -297,7 +297,7 @@ async function aStore() {
     version: '0',
     kinds: builtInKinds,
     access: await openAuthorizer({ store, clock, log }),
-    origin: { id: 'store', learns: true },
+    origin: { id: 'store', acceptsCheckpoints: true },
     checkpoints: { isOpen: () => true },
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness: [],

@@ -15,11 +15,11 @@ export type OpenStoreNeeds = { readonly dataDir: string; readonly clock: Clock; 
 export async function openStore({ dataDir, clock, log }: OpenStoreNeeds): Promise<OpenedStore> {
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
-  const learnsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
+  const acceptsCheckpointsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
   const unfinished = await unfinishedRestore(dataDir)
   if (unfinished !== undefined) throw new Error(unfinished)
   try {
-    return await openSqliteStore({ path, clock, log, learnsIfNew })
+    return await openSqliteStore({ path, clock, log, acceptsCheckpointsIfNew })
   } catch (cause) {
     if (!(cause instanceof StoreInUseError)) throw cause
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')

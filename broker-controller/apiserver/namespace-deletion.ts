@@ -7,7 +7,7 @@ import { type Controller, runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
-import { follow } from '../store/follow.ts'
+import { informer } from '../store/informer.ts'
 import type { Store } from '../store/store.ts'
 import { deleteOne } from './handlers/deleting.ts'
 import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
@@ -30,7 +30,7 @@ export function namespaceDeletion(needs: NamespaceDeletionNeeds): Loop {
     name: 'namespace-deletion',
     async run(signal) {
       const queue = workQueue(clock)
-      const namespaces = follow(needs, 'namespaces', (present) => {
+      const namespaces = informer(needs, 'namespaces', (present) => {
         if (present?.metadata.deletionTimestamp !== undefined) queue.add(present.metadata.name)
       })
       await Promise.all([namespaces.run(signal), runController(emptier(needs), queue, log, signal)])

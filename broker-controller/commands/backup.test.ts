@@ -51,7 +51,7 @@ test('a restored store is another one that learns, and gives no version twice', 
     ['kept'],
   )
   t.not(restoredOrigin.id, origin.id)
-  t.same([origin.learns, restoredOrigin.learns], [false, true])
+  t.same([origin.acceptsCheckpoints, restoredOrigin.acceptsCheckpoints], [false, true])
   const { resourceVersion } = (await restored.create('configmaps', aMap('new'))).metadata
   t.ok(Number(resourceVersion) > Number(lost.metadata.resourceVersion))
 })

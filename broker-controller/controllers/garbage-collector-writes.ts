@@ -2,7 +2,7 @@
 import { isReleased, planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import { keyText } from '../store/follow.ts'
+import { keyText } from '../store/informer.ts'
 import { revokeIfNode } from '../store/revocations.ts'
 import { removeIfThere, rewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'

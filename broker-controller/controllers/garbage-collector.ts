@@ -8,7 +8,7 @@ import { runController } from '../../daemon/controller.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
-import { type Followed, follow, keyFrom } from '../store/follow.ts'
+import { type Informer, informer, keyFrom } from '../store/informer.ts'
 import type { Store } from '../store/store.ts'
 import { garbageCollectorWrites } from './garbage-collector-writes.ts'
 import { type OwnerState, ownerResource, ownershipStep } from './ownership.ts'
@@ -41,14 +41,14 @@ async function runGarbageCollector(
   signal: AbortSignal,
 ): Promise<void> {
   const queue = workQueue(clock)
-  const kinds = new Map<string, { readonly resource: Resource; readonly followed: Followed<ResourceName> }>()
+  const kinds = new Map<string, { readonly resource: Resource; readonly objects: Informer<ResourceName> }>()
   const write = garbageCollectorWrites({ store, clock, log })
   const graph = ownershipGraph((item) => queue.add(ownedItemKey(item)))
 
   const reconcile = async (key: string): Promise<undefined> => {
     const [name = '', place = ''] = key.split(' ')
     const kind = kinds.get(name)
-    const object = kind?.followed.get(keyFrom(place))
+    const object = kind?.objects.get(keyFrom(place))
     if (kind === undefined || object === undefined) return
     const item = { resource: kind.resource, object }
     if (releasesDependents(object)) await orphan(item)
@@ -104,15 +104,15 @@ async function runGarbageCollector(
 
   for (const resource of resources.all) {
     if (ignored.includes(resource.id)) continue
-    const followed = follow<ResourceName>({ store, clock, log }, resource.id, (present, previous) =>
+    const objects = informer<ResourceName>({ store, clock, log }, resource.id, (present, previous) =>
       graph.observe(resource, present, previous),
     )
-    kinds.set(resource.id, { resource, followed })
+    kinds.set(resource.id, { resource, objects })
   }
   const work = async () => {
-    await Promise.all([...kinds.values()].map(({ followed }) => followed.listed))
+    await Promise.all([...kinds.values()].map(({ objects }) => objects.listed))
     if (!signal.aborted) await runController({ name: 'garbage-collector', reconcile }, queue, log, signal)
   }
-  const following = [...kinds.values()].map(({ resource, followed }) => ({ name: resource.id, run: followed.run }))
-  await runLoops([...following, { name: 'work', run: work }], signal, log)
+  const informers = [...kinds.values()].map(({ resource, objects }) => ({ name: resource.id, run: objects.run }))
+  await runLoops([...informers, { name: 'work', run: work }], signal, log)
 }

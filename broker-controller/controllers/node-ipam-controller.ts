@@ -6,7 +6,7 @@ import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
-import { follow } from '../store/follow.ts'
+import { informer } from '../store/informer.ts'
 import { nodeReference } from '../store/references.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredObject } from '../store/store.ts'
@@ -37,7 +37,7 @@ async function runNodeIpam(
   /** What was written, by uid, in case a node is deleted before the watch delivers the write. */
   const written = new Map<string, string>()
 
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     const [had, has] = [cidrOf(previous), cidrOf(present)]
     if (present !== undefined && has !== undefined && has !== had) take(has, present)
     if (previous !== undefined && had !== undefined && has !== had) give(had, previous)

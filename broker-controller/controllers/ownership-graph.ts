@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { dependentsFinalizers } from '../../api/deletion/object-deletion.ts'
 import type { OwnerReference } from '../../api/meta.ts'
 import type { Resource, ResourceName } from '../../api/resources.ts'
-import { keyText } from '../store/follow.ts'
+import { keyText } from '../store/informer.ts'
 import type { StoredObject } from '../store/store.ts'
 
 export type OwnedItem = { readonly resource: Resource; readonly object: StoredObject<ResourceName> }

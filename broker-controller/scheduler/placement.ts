@@ -1,6 +1,6 @@
 /** Where shall this pod run? */
 import type { Pod } from '../../api/pod.ts'
-import { keyText } from '../store/follow.ts'
+import { keyText } from '../store/informer.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
 import { countedReasons, type NodeRefusal, type Plugin, type Round, refusal, roundFor, unavailable } from './filter.ts'
 import { namedNodes } from './node-choice.ts'

@@ -2,7 +2,7 @@
 import type { Pod } from '../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
-import { keyText } from '../store/follow.ts'
+import { keyText } from '../store/informer.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
 import { countedReasons, roundFor, unavailable } from './filter.ts'
 import type { NodeAllocation } from './node-usage.ts'

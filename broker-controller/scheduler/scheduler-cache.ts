@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { comesBack } from '../../api/node/node-shutdown.ts'
 import { isFinished } from '../../api/pod/pod-deletion.ts'
-import { keyText } from '../store/follow.ts'
+import { keyText } from '../store/informer.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import type { ClusterLedger } from './cluster.ts'
 import type { Decision } from './decision.ts'

@@ -3,7 +3,7 @@ import { alarm } from '../../daemon/alarm.ts'
 import { waitMs } from '../../daemon/due-times.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
-import { follow } from '../store/follow.ts'
+import { informer } from '../store/informer.ts'
 import { cluster, type KeyedPod } from './cluster.ts'
 import { type Decision, decide } from './decision.ts'
 import { mayFit } from './hints.ts'
@@ -33,10 +33,10 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
   const bell = alarm(clock)
   const cache = schedulerCache(known, queue, () => bell.ring())
 
-  const nodes = follow(needs, 'nodes', cache.observeNode)
-  const namespaces = follow(needs, 'namespaces', cache.observeNamespace)
-  const pods = follow(needs, 'pods', cache.observePod)
-  const budgets = follow(needs, 'poddisruptionbudgets', () => undefined)
+  const nodes = informer(needs, 'nodes', cache.observeNode)
+  const namespaces = informer(needs, 'namespaces', cache.observeNamespace)
+  const pods = informer(needs, 'pods', cache.observePod)
+  const budgets = informer(needs, 'poddisruptionbudgets', () => undefined)
 
   const work = async () => {
     await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])

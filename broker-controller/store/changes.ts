@@ -7,12 +7,12 @@ import { frozenCopy } from './frozen-copy.ts'
 import type { ObjectKey, Preconditions } from './store.ts'
 
 /** An object of any kind as a store keeps it. */
-export type KeptObject = Stored<AnyObject>
+export type AnyStoredObject = Stored<AnyObject>
 
 export type Change = {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
-  readonly object: KeptObject
-  readonly previous: KeptObject | undefined
+  readonly object: AnyStoredObject
+  readonly previous: AnyStoredObject | undefined
   readonly version: number
 }
 
@@ -31,7 +31,7 @@ export function withVersion({ type, object, previous }: DraftChange, version: nu
 /** Throws AlreadyExists where there is a present object. */
 export function created(
   resource: Resource,
-  present: KeptObject | undefined,
+  present: AnyStoredObject | undefined,
   object: AnyObject,
   stamp: Stamp,
 ): DraftChange {
@@ -51,7 +51,7 @@ export function created(
 /** Replaces the whole object; undefined if nothing changes. Throws NotFound, Conflict. */
 export function updated(
   resource: Resource,
-  present: KeptObject | undefined,
+  present: AnyStoredObject | undefined,
   object: AnyObject,
 ): DraftChange | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
@@ -67,7 +67,7 @@ export function updated(
 /** Replaces the status only; undefined if nothing changes. Throws NotFound, Conflict. */
 export function statusUpdated(
   resource: Resource,
-  present: KeptObject | undefined,
+  present: AnyStoredObject | undefined,
   object: AnyObject,
 ): DraftChange | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
@@ -79,7 +79,7 @@ export function statusUpdated(
 /** Throws NotFound, and Conflict where a precondition does not hold. */
 export function deleted(
   resource: Resource,
-  present: KeptObject | undefined,
+  present: AnyStoredObject | undefined,
   key: ObjectKey,
   preconditions: Preconditions,
 ): DraftChange {
@@ -98,10 +98,10 @@ export function keyOf(resource: Resource, metadata: ObjectMeta): ObjectKey {
 
 function accepting(
   resource: Resource,
-  present: KeptObject | undefined,
+  present: AnyStoredObject | undefined,
   name: string,
   { uid, resourceVersion }: Preconditions,
-): KeptObject {
+): AnyStoredObject {
   if (present === undefined) throw notFound(resource, name)
   if (uid !== undefined && uid !== present.metadata.uid) {
     const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${present.metadata.uid}`
@@ -113,10 +113,10 @@ function accepting(
   return present
 }
 
-function modified(previous: KeptObject, object: KeptObject): DraftChange {
+function modified(previous: AnyStoredObject, object: AnyStoredObject): DraftChange {
   return { type: 'MODIFIED', object, previous }
 }
 
-function withGeneration(metadata: KeptObject['metadata']): KeptObject['metadata'] {
+function withGeneration(metadata: AnyStoredObject['metadata']): AnyStoredObject['metadata'] {
   return { ...metadata, generation: (metadata.generation ?? 1) + 1 }
 }

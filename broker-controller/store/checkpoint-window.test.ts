@@ -7,13 +7,13 @@ import { eventRecorder } from './event-recorder.ts'
 import { memoryStore } from './memory-store.ts'
 import type { StoreOrigin } from './store.ts'
 
-const origin: StoreOrigin = { id: 'store-2', learns: true }
+const origin: StoreOrigin = { id: 'store-2', acceptsCheckpoints: true }
 const minuteMs = 60_000
 const limitMs = 24 * 60 * minuteMs
 
 test('a store that was not restored accepts no checkpoint', async (t) => {
   const { open } = await world(t)
-  t.equal((await open({ id: 'store-1', learns: false })).window.isOpen(), false)
+  t.equal((await open({ id: 'store-1', acceptsCheckpoints: false })).window.isOpen(), false)
 })
 
 test('the window closes when all nodes that came with the store sent their checkpoints', async (t) => {
@@ -77,7 +77,7 @@ test('an administrator closes the window in the ConfigMap; another restore opens
   t.equal(window.isOpen(), false)
   await stop()
   t.equal((await open()).window.isOpen(), false)
-  t.equal((await open({ id: 'store-3', learns: true })).window.isOpen(), true)
+  t.equal((await open({ id: 'store-3', acceptsCheckpoints: true })).window.isOpen(), true)
 })
 
 test('a store of an earlier version, which accepted checkpoints without end, closes by its age', async (t) => {

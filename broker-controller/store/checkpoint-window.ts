@@ -10,7 +10,7 @@ import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import type { EventRecorder } from './event-recorder.ts'
-import { follow, keyText } from './follow.ts'
+import { informer, keyText } from './informer.ts'
 import { nodeReference } from './references.ts'
 import { rewrite } from './rewrite.ts'
 import type { ObjectKey, Store, StoredObject, StoreOrigin } from './store.ts'
@@ -89,7 +89,7 @@ export async function openCheckpointWindow(
 ): Promise<CheckpointWindow> {
   const { store, events, clock, log } = needs
   const listeners: (() => void)[] = []
-  let state = origin.learns ? await firstState(needs, origin, limitMs) : closedState(origin)
+  let state = origin.acceptsCheckpoints ? await firstState(needs, origin, limitMs) : closedState(origin)
   if (state.isOpen) log.info('Accepting checkpoints of nodes', { store: origin.id, openMs: state.openMs, limitMs })
 
   const closed = (reason: string) => {
@@ -124,7 +124,7 @@ export async function openCheckpointWindow(
       await events.record({ object: nodeReference(name), ...what })
     }
   }
-  const maps = follow({ store, clock, log }, 'configmaps', (present, previous) => {
+  const maps = informer({ store, clock, log }, 'configmaps', (present, previous) => {
     if (keyText((present ?? previous)?.metadata ?? {}) !== keyText(checkpointWindowKey)) return
     if (!isOpenIn(present)) closed(endedByAdministrator)
     // Deleted, or not understood: the next start must not take this store for one that has not accepted any yet.
@@ -157,7 +157,7 @@ export async function openCheckpointWindow(
     isOpen: () => state.isOpen,
     onClose: (notify) => void listeners.push(notify),
     async run(signal) {
-      if (!origin.learns) return aborted(signal)
+      if (!origin.acceptsCheckpoints) return aborted(signal)
       const watching = { name: 'checkpoint-window-time', run: watchTime }
       await runLoops([{ name: 'checkpoint-window-state', run: maps.run }, watching], signal, log)
     },

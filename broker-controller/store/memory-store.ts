@@ -1,9 +1,9 @@
 /** A store in memory only: for tests, and as the reference for other stores. */
 import { builtInResources, type ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { type ChangeWriter, cachedStore } from './cached-store.ts'
 import { withVersion } from './changes.ts'
-import { type ChangeWriter, imageStore } from './image-store.ts'
-import { objectImage } from './object-image.ts'
+import { objectCache } from './object-cache.ts'
 import type { Store } from './store.ts'
 
 export type MemoryStoreNeeds = {
@@ -26,7 +26,7 @@ export function memoryStore({
   historyBytes,
 }: MemoryStoreNeeds): Store {
   let version = 0
-  const image = objectImage({
+  const cache = objectCache({
     resources,
     clock,
     startVersion: version,
@@ -36,15 +36,15 @@ export function memoryStore({
   })
   const writer: ChangeWriter = {
     async write(resource, key, decide) {
-      const present = image.get(resource, key)
+      const present = cache.get(resource, key)
       const draft = decide(present)
       if (draft === undefined) return present
       const change = withVersion(draft, ++version)
-      image.apply(resource, change)
+      cache.apply(resource, change)
       return change.object
     },
     visibleVersion: () => version,
     close: async () => undefined,
   }
-  return imageStore({ resources, image, writer, clock, ...(random !== undefined && { random }) })
+  return cachedStore({ resources, cache, writer, clock, ...(random !== undefined && { random }) })
 }

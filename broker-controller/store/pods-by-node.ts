@@ -1,5 +1,5 @@
 /** Index of pods by the node to which they are bound. The caller passes every change of a pod to `update`. */
-import { keyText } from './follow.ts'
+import { keyText } from './informer.ts'
 import type { StoredPod } from './store.ts'
 
 export interface PodsByNode {

@@ -9,7 +9,7 @@ import type { ResourceName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
-import { follow, keyText } from './follow.ts'
+import { informer, keyText } from './informer.ts'
 import { rewrite } from './rewrite.ts'
 import type { ObjectKey, Store } from './store.ts'
 
@@ -128,7 +128,7 @@ export async function openRevocationList(needs: RevocationNeeds): Promise<Revoca
   let current = revocationsIn(await store.get('configmaps', revocationsKey))
   const listeners: (() => void)[] = []
   const key = keyText(revocationsKey)
-  const maps = follow(needs, 'configmaps', (present, previous) => {
+  const maps = informer(needs, 'configmaps', (present, previous) => {
     if (keyText((present ?? previous)?.metadata ?? {}) !== key) return
     try {
       current = revocationsIn(present)

@@ -3,7 +3,7 @@
  * call each other.
  *
  * A second store, such as etcd, is a function that returns an `OpenedStore`, and a line in `open-store.ts`. It passes
- * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps an image of
+ * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps a cache of
  * all objects in memory writes a `ChangeWriter` (`image-store.ts`) and no more.
  */
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
@@ -49,12 +49,12 @@ export interface ChangeCursor<Event> {
 
 export type Preconditions = { readonly uid?: string; readonly resourceVersion?: string }
 
-/** The identity of a store. An agent that finds another store than before sends its checkpoint to one that `learns`. */
+/** The identity of a store. An agent that finds another store than before sends its checkpoint to one that accepts checkpoints. */
 export type StoreOrigin = {
   /** Made with the store; a restored store gets a new one. */
   readonly id: string
   /** The store began without the objects of a running fleet: restored from a backup, or created beside an existing authority. */
-  readonly learns: boolean
+  readonly acceptsCheckpoints: boolean
   /** Begin of the store's identity, if known. Objects that nodes bring back were made before. */
   readonly sinceMs?: number
 }

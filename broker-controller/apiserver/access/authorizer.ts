@@ -5,7 +5,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { runLoops } from '../../../daemon/run.ts'
-import { follow } from '../../store/follow.ts'
+import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 import type { AccessDecision, Attributes, Authorizer } from '../handlers/authorizer.ts'
 import { dependsOnPods, forbiddenMessage, isAllowedToSystem } from './authorization.ts'
@@ -19,10 +19,10 @@ export async function openAuthorizer(needs: AuthorizerNeeds): Promise<Authorizer
   const { store, log } = needs
   const index = roleIndex()
   const kinds = [
-    follow(needs, 'clusterroles', index.updateRole),
-    follow(needs, 'roles', index.updateRole),
-    follow(needs, 'clusterrolebindings', index.updateBinding),
-    follow(needs, 'rolebindings', index.updateBinding),
+    informer(needs, 'clusterroles', index.updateRole),
+    informer(needs, 'roles', index.updateRole),
+    informer(needs, 'clusterrolebindings', index.updateBinding),
+    informer(needs, 'rolebindings', index.updateBinding),
   ]
   const stopping = new AbortController()
   const loops = kinds.map(({ run }, at) => ({ name: `access-${at}`, run }))

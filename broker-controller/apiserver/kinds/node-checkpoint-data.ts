@@ -51,7 +51,7 @@ type DataResource = 'configmaps' | 'secrets'
 export type Deliverer = { readonly node: string; readonly hasAssigned: boolean }
 
 /** `create`: stores a new object with this content. Resolves with why it was not taken, where that is so. */
-export async function learnData(
+export async function createDataFromCheckpoint(
   resource: DataResource,
   delivered: Data,
   { node, hasAssigned }: Deliverer,

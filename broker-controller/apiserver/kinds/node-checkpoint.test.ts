@@ -6,7 +6,7 @@ import type { StoreOrigin } from '../../store/store.ts'
 import { storeMark } from '../../store/store-mark.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
 
-const origin = { id: 'store-2', learns: true }
+const origin = { id: 'store-2', acceptsCheckpoints: true }
 const path = '/api/v1/nodes/pi-1/checkpoint'
 const env = [
   { name: 'A', valueFrom: { configMapKeyRef: { name: 'settings', key: 'a' } } },
@@ -192,7 +192,7 @@ test('an invalid pod is rejected with its fields, and is not restored', async (t
 })
 
 test('a store that was not restored accepts no checkpoint, nor one that another store requested', async (t) => {
-  const normal = await fleet(t, { id: 'store-1', learns: false })
+  const normal = await fleet(t, { id: 'store-1', acceptsCheckpoints: false })
   t.match(await normal.deliver({ pods: [web] }), {
     code: 409,
     body: { message: /checkpoints are accepted only after a restore/ },
@@ -326,7 +326,7 @@ test('a node delivers a bounded number of pods', async (t) => {
 })
 
 async function fleet(t: Test, ours: StoreOrigin = origin) {
-  let isOpen = ours.learns
+  let isOpen = ours.acceptsCheckpoints
   const { ask, store } = await anApi(t, { origin: ours, checkpoints: { isOpen: () => isOpen } })
   for (const name of ['pi-1', 'pi-2']) {
     const node = aNode({ name })

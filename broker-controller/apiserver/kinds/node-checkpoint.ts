@@ -15,7 +15,7 @@ import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { isAssigned } from '../../store/checkpoint-data.ts'
-import { keyText } from '../../store/follow.ts'
+import { keyText } from '../../store/informer.ts'
 import { nodeReference } from '../../store/references.ts'
 import { removeIfThere, rewrite } from '../../store/rewrite.ts'
 import { prepareForCreate } from '../handlers/admission.ts'
@@ -26,7 +26,7 @@ import { parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { configMapStrategy } from './config-map.ts'
 import { namespaceStrategy } from './namespace.ts'
-import { learnData, namedBy, ownNamespaces } from './node-checkpoint-data.ts'
+import { createDataFromCheckpoint, namedBy, ownNamespaces } from './node-checkpoint-data.ts'
 import { podStrategy } from './pod.ts'
 import { secretStrategy } from './secret.ts'
 
@@ -48,20 +48,20 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
   if (because !== undefined) throw new ApiError('Conflict', `node "${route.name}": ${because}`)
   if (!isKnownBefore(identity, needs)) {
     // It has nothing to restore, so nothing waits for its checkpoint.
-    await markLearnt(request, needs)
+    await markNode(request, needs)
     const message = 'checkpoints are accepted only from nodes that joined before the restore'
     throw new ApiError('Conflict', `node "${route.name}": ${message}`)
   }
 
   const refused: string[] = []
-  const learnt = await learntPods(route.name, needs)
+  const restored = await podsFromCheckpoint(route.name, needs)
   for (const pod of delivered.pods ?? []) {
-    const isOneMore = !learnt.has(keyText(pod.metadata))
+    const isOneMore = !restored.has(keyText(pod.metadata))
     const problem =
-      isOneMore && learnt.size >= mostPods
+      isOneMore && restored.size >= mostPods
         ? notRestored(pod, route.name, `the limit of ${mostPods} pods from its checkpoint is reached`)
-        : await learnPod(pod, route.name, identity, needs)
-    if (problem === undefined) learnt.add(keyText(pod.metadata))
+        : await createPodFromCheckpoint(pod, route.name, identity, needs)
+    if (problem === undefined) restored.add(keyText(pod.metadata))
     else refused.push(problem)
   }
   await reportRefused(route.name, refused, needs)
@@ -73,13 +73,13 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
     const isNamedByAssigned = namedBy(assigned, namesOf[resource])
     for (const object of objects.filter(({ metadata }) => isNamed(metadata))) {
       const deliverer = { node: route.name, hasAssigned: isNamedByAssigned(object.metadata) }
-      const create = (made: ConfigMap | Secret) => learn(kinds[resource], made, identity, needs)
-      refused.push(...(await learnData(resource, object, deliverer, needs, create)))
+      const create = (made: ConfigMap | Secret) => createFromCheckpoint(kinds[resource], made, identity, needs)
+      refused.push(...(await createDataFromCheckpoint(resource, object, deliverer, needs, create)))
     }
   }
   await take('configmaps', delivered.configMaps ?? [])
   await take('secrets', delivered.secrets ?? [])
-  if (delivered.complete) await markLearnt(request, needs)
+  if (delivered.complete) await markNode(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
 }
 
@@ -102,7 +102,12 @@ export function withoutCheckpoint(object: Node, identity: Identity, needs: Resou
 }
 
 /** Restores one pod; returns the reason when it is not restored. */
-async function learnPod(pod: Pod, node: string, identity: Identity, needs: ResourceNeeds): Promise<string | undefined> {
+async function createPodFromCheckpoint(
+  pod: Pod,
+  node: string,
+  identity: Identity,
+  needs: ResourceNeeds,
+): Promise<string | undefined> {
   const { metadata, spec, status } = pod
   if (spec.nodeName !== node || metadata.uid === undefined) {
     const message = `pod ${metadata.namespace}/${metadata.name} was not bound to node "${node}"`
@@ -121,7 +126,7 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
     await rewrite(needs, 'pods', { key, uid, change: (it) => takenBy(node, it, needs) })
   } else if (present === undefined || !isTaken(present, node, needs)) {
     const claimed = claimedBy(node, marked(isFinished(pod) ? { ...pod, status } : pod, needs))
-    await learn(podStrategy, claimed, identity, needs)
+    await createFromCheckpoint(podStrategy, claimed, identity, needs)
   }
   const kept = await needs.store.get('pods', key)
   if (kept === undefined || kept.spec.nodeName === node) return undefined
@@ -134,10 +139,10 @@ async function learnPod(pod: Pod, node: string, identity: Identity, needs: Resou
 }
 
 /** The pods that came with the node's checkpoint. */
-async function learntPods(node: string, { store }: ResourceNeeds): Promise<Set<string>> {
+async function podsFromCheckpoint(node: string, { store }: ResourceNeeds): Promise<Set<string>> {
   const bound = await store.podsOfNode(node)
-  const learnt = bound.filter(({ metadata }) => metadata.annotations?.[learntFromAnnotation] !== undefined)
-  return new Set(learnt.map(({ metadata }) => keyText(metadata)))
+  const restored = bound.filter(({ metadata }) => metadata.annotations?.[learntFromAnnotation] !== undefined)
+  return new Set(restored.map(({ metadata }) => keyText(metadata)))
 }
 
 /** Marks it as part of this node's checkpoint: the node may read what it refers to only as far as the node delivers it. */
@@ -185,7 +190,7 @@ async function reportRefused(node: string, refused: readonly string[], needs: Re
 }
 
 /** Creates it with its uid, its age and its deletion time. Without owner references: the owners are lost, and the garbage collector would delete it. */
-async function learn(kind: KindStrategy, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
+async function createFromCheckpoint(kind: KindStrategy, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
   const { store, clock } = needs
   const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
@@ -232,7 +237,7 @@ async function createIfAbsent(kind: KindStrategy, object: AnyObject, { store }: 
   }
 }
 
-async function markLearnt({ route }: ResourceRequest, needs: ResourceNeeds): Promise<void> {
+async function markNode({ route }: ResourceRequest, needs: ResourceNeeds): Promise<void> {
   const written = await rewrite(needs, 'nodes', { key: keyOfRoute(route), change: (node) => marked(node, needs) })
   if (written === undefined) throw notFound(route.resource, route.name)
 }

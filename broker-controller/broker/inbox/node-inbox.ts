@@ -8,7 +8,7 @@ import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { follow } from '../../store/follow.ts'
+import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { Broker, NodeListener, NodeMessage } from '../broker.ts'
@@ -57,7 +57,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   }
   const leaseFailed = (node: string) => (error: unknown) => failed({ node, topic: { kind: 'connection', node } }, error)
 
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     const { name } = (present ?? previous)?.metadata ?? {}
     if (name === undefined) return
     if (present !== undefined) {

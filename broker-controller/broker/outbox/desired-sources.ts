@@ -3,7 +3,7 @@ import type { ObjectMeta } from '../../../api/meta.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { isOtherNode } from './desired-content.ts'
@@ -31,11 +31,11 @@ export function desiredSources(
 ): DesiredSources {
   const pods = podsByNode()
   const references = referencedDataIndex()
-  const nodeLoop = follow(needs, 'nodes', (present, previous) => {
+  const nodeLoop = informer(needs, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name
     if (name !== undefined && isOtherNode(present, previous)) changed(name, 'node')
   })
-  const podLoop = follow(needs, 'pods', (present, previous) => {
+  const podLoop = informer(needs, 'pods', (present, previous) => {
     pods.update(present, previous)
     references.update(present, previous)
     for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
@@ -45,10 +45,10 @@ export function desiredSources(
   const dataChanged = (kind: keyof ReferencedData, metadata: ObjectMeta | undefined) => {
     for (const node of references.nodesReferencing(kind, keyText(metadata ?? {}))) changed(node, 'content')
   }
-  const configMapLoop = follow(needs, 'configmaps', (present, previous) =>
+  const configMapLoop = informer(needs, 'configmaps', (present, previous) =>
     dataChanged('configMaps', (present ?? previous)?.metadata),
   )
-  const secretLoop = follow(needs, 'secrets', (present, previous) =>
+  const secretLoop = informer(needs, 'secrets', (present, previous) =>
     dataChanged('secrets', (present ?? previous)?.metadata),
   )
   return {

@@ -169,7 +169,7 @@ test('a node receives the addresses its pods may have', async (t) => {
 })
 
 test('a store that began without its nodes asks each node for its checkpoint before it publishes pods to it', async (t) => {
-  const origin = { id: 'store-2', learns: true }
+  const origin = { id: 'store-2', acceptsCheckpoints: true }
   const { start, bind, desired, store, pass, published, close } = await outboxOf(t, origin, 'pi-1', 'pi-3')
   await bind({ name: 'a', nodeName: 'pi-1' })
   await bind({ name: 'b', nodeName: 'pi-2' })
@@ -328,7 +328,7 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     },
     withdraw: async (topic: Topic) => void retained.delete(topicName(topic)),
   }
-  let isOpen = origin?.learns ?? false
+  let isOpen = origin?.acceptsCheckpoints ?? false
   let closed = () => {}
   const checkpoints = {
     isOpen: () => isOpen,

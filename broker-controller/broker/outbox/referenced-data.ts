@@ -2,7 +2,7 @@
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
-import { keyText } from '../../store/follow.ts'
+import { keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
 
 /** Keys as `namespace/name`, in a stable order. */

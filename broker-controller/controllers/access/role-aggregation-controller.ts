@@ -11,7 +11,7 @@ import { runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
-import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store } from '../../store/store.ts'
 
@@ -23,7 +23,7 @@ const debounceMs = 20
 export function roleAggregationController({ store, clock, log }: RoleAggregationNeeds): Loop {
   const run = async (signal: AbortSignal) => {
     const queue = workQueue(clock)
-    const roles = follow({ store, clock, log }, 'clusterroles', () => {
+    const roles = informer({ store, clock, log }, 'clusterroles', () => {
       for (const { metadata, aggregationRule } of roles.all()) {
         if (aggregationRule !== undefined) queue.addAfter(keyText(metadata), debounceMs)
       }

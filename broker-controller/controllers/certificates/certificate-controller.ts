@@ -10,7 +10,7 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { CheckpointWindow } from '../../store/checkpoint-window.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { removeIfThere } from '../../store/rewrite.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import { expiringMap } from '../expiring-map.ts'
@@ -65,11 +65,11 @@ async function runCertificates(
   /** For lines that a requester can cause. A token may let in a rack of machines at one time. */
   const limited = limitLog(log, clock, { linesPerKey: 100, linesInTotal: 300, longestText: 1000 })
   const queue = workQueue(clock)
-  const requests = follow({ store, clock, log }, 'certificatesigningrequests', (present) => {
+  const requests = informer({ store, clock, log }, 'certificatesigningrequests', (present) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
   })
   /** The name of a deleted Node is free, also for another key than the last one; a request that waits for it is decided. */
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (present !== undefined || previous === undefined) return
     promises.delete(previous.metadata.name)
     decideWaiting()

@@ -8,7 +8,7 @@ import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { follow } from '../../store/follow.ts'
+import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { noExecuteTainting } from './no-execute-tainting.ts'
 import { nodeAnnouncements } from './node-announcements.ts'
@@ -57,7 +57,7 @@ async function runNodeLifecycle(
 
   const now = () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() })
 
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined) {
       if (previous === undefined) return
       roster.deleteNode(previous.metadata.name)
@@ -70,12 +70,12 @@ async function runNodeLifecycle(
     }
     bell.ring()
   })
-  const leases = follow({ store, clock, log }, 'leases', (present, previous) => {
+  const leases = informer({ store, clock, log }, 'leases', (present, previous) => {
     if ((present ?? previous)?.metadata.namespace !== nodeLeaseNamespace) return
     if (present === undefined) previous && roster.deleteLease(previous.metadata.name)
     else if (roster.putLease(present, now())) bell.ring()
   })
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+  const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     if (marker.observe(present, previous)) bell.ring()
   })
 

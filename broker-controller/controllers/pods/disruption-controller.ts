@@ -7,7 +7,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredPod } from '../../store/store.ts'
@@ -35,7 +35,7 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
   const selected = new Map<string, Map<string, Selected>>()
   const budgetsOf = (namespace = '') => selected.get(namespace) ?? new Map<string, Selected>()
 
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+  const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     const pod = present ?? previous
     if (pod === undefined) return
     const key = keyText(pod.metadata)
@@ -47,7 +47,7 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
       } else if (counted.delete(key)) queue.addAfter(budget, debounceMs)
     }
   })
-  const budgets = follow({ store, clock, log }, 'poddisruptionbudgets', (present, previous) => {
+  const budgets = informer({ store, clock, log }, 'poddisruptionbudgets', (present, previous) => {
     const budget = present ?? previous
     if (budget === undefined) return
     const { namespace = '' } = budget.metadata

@@ -4,7 +4,7 @@ import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
-import { follow, keyText } from '../../store/follow.ts'
+import { informer, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store } from '../../store/store.ts'
@@ -40,10 +40,10 @@ async function runPodCleanup(
   /** Has anything happened that could orphan a pod? A quiet fleet is not searched. */
   let restless = true
 
-  const nodes = follow({ store, clock, log }, 'nodes', () => {
+  const nodes = informer({ store, clock, log }, 'nodes', () => {
     restless = true
   })
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+  const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     byNode.update(present, previous)
     if (present === undefined) return
     const isPlaced = previous !== undefined && present.spec.nodeName === previous.spec.nodeName

@@ -11,7 +11,7 @@ import { waitMs } from '../../../daemon/due-times.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
-import { follow, keyText } from '../../store/follow.ts'
+import { informer, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredPod } from '../../store/store.ts'
@@ -50,18 +50,18 @@ async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSigna
     bell.ring()
   }
 
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name ?? ''
     if (present === undefined) boots.delete(name)
     else if (bootOf(present, undefined) !== bootOf(previous, undefined)) look(name, present)
   })
-  const heartbeats = follow({ store, clock, log }, 'leases', (present, previous) => {
+  const heartbeats = informer({ store, clock, log }, 'leases', (present, previous) => {
     const { name = '' } = (present ?? previous)?.metadata ?? {}
     if (present === undefined) leases.delete(name)
     else leases.set(name, present)
     if (bootIn(present) !== bootIn(previous)) look(name, nodes.get({ namespace: '', name }))
   })
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => byNode.update(present, previous))
+  const pods = informer({ store, clock, log }, 'pods', (present, previous) => byNode.update(present, previous))
 
   const work = async () => {
     await Promise.all([nodes.listed, pods.listed])

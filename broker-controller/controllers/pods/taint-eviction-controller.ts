@@ -8,7 +8,7 @@ import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { follow, keyFrom, keyText } from '../../store/follow.ts'
+import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject, StoredPod } from '../../store/store.ts'
 import { evictingTaints, evictionStep, type PlannedEviction, stayText } from './taint-eviction.ts'
@@ -65,12 +65,12 @@ async function runTaintEviction(
     bell.ring()
   }
 
-  const nodes = follow({ store, clock, log }, 'nodes', (present, previous) => {
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (isDeepStrictEqual(noExecuteOf(present), noExecuteOf(previous))) return
     const name = (present ?? previous)?.metadata.name
     if (name !== undefined) for (const pod of byNode.of(name)) look(pod)
   })
-  const pods = follow({ store, clock, log }, 'pods', (present, previous) => {
+  const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     byNode.update(present, previous)
     if (present === undefined || present.metadata.deletionTimestamp !== undefined) {
       const gone = present ?? previous

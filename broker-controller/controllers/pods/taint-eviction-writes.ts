@@ -2,7 +2,7 @@
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { keyText } from '../../store/follow.ts'
+import { keyText } from '../../store/informer.ts'
 import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredPod } from '../../store/store.ts'

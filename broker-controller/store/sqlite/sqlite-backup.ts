@@ -10,7 +10,7 @@ import { decode } from '../../../api/decode.ts'
 import { problemText } from '../../../api/problem.ts'
 import { revocationsIn, revocationsKey, withAllOf } from '../revocations.ts'
 import type { AuthorityFiles, BackupContents } from '../store.ts'
-import { beginsToLearn, storeFormat } from './sqlite-file.ts'
+import { acceptCheckpointsStatement, storeFormat } from './sqlite-file.ts'
 
 export type Backup = {
   /** RFC 3339 */
@@ -124,8 +124,8 @@ function revocationList(database: Database.Database): ConfigMap | undefined {
 }
 
 /**
- * Makes a copy of a backup the store of a controller: another store than before, which learns what came after. What is
- * revoked by these lists is revoked in it, too.
+ * Turns a copy of a backup into the store of a controller. It is a new store, which accepts checkpoints for what was created after
+ * the backup. Certificates revoked by `revocations` are revoked in it, too.
  */
 export function unsealBackup(path: string, revocations: readonly ConfigMap[] = []): void {
   const database = new Database(path, { fileMustExist: true })
@@ -133,8 +133,8 @@ export function unsealBackup(path: string, revocations: readonly ConfigMap[] = [
     for (const list of revocations) addRevocations(database, list)
     database.exec(
       `BEGIN IMMEDIATE;
-       ${beginsToLearn}
-       ${forgetsWrongDate}
+       ${acceptCheckpointsStatement}
+       ${deleteWrongDate}
        DROP TABLE authority;
        DROP TABLE backup;
        UPDATE counters SET value = value + ${versionLeap} WHERE name = 'reservedVersion';
@@ -145,8 +145,8 @@ export function unsealBackup(path: string, revocations: readonly ConfigMap[] = [
   }
 }
 
-/** With a clock that is behind the backup, all that nodes report would count as later than this store. */
-const forgetsWrongDate =
+/** If the clock is behind the backup, everything that nodes report would count as later than this store. */
+const deleteWrongDate =
   "DELETE FROM counters WHERE name = 'learnsSince' AND value < (SELECT unixepoch(made) FROM backup);"
 
 /** With a version that no client has seen. */

@@ -42,8 +42,11 @@ const migrations: readonly string[] = [
    INSERT INTO origin VALUES (lower(hex(randomblob(16))), 0);`,
 ]
 
-/** From here on it is a store that accepts checkpoints of its nodes. Dates of objects are whole seconds, and so is this one. */
-export const beginsToLearn = `UPDATE origin SET id = lower(hex(randomblob(16))), learns = 1;
+/**
+ * Makes the file a new store that accepts checkpoints of its nodes. The date is in whole seconds, as dates of objects are.
+ * The column and the counter have their names from the first versions of the format.
+ */
+export const acceptCheckpointsStatement = `UPDATE origin SET id = lower(hex(randomblob(16))), learns = 1;
    INSERT OR REPLACE INTO counters VALUES ('learnsSince', unixepoch());`
 
 /** The format of files written by this version; a higher one is of a newer version. */
@@ -51,10 +54,10 @@ export const storeFormat = migrations.length
 
 /**
  * Opens or creates the file, readable by its owner only. An exclusive lock keeps other processes out; it ends with the process.
- * Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `learnsIfNew`: a new file begins without the objects of
- * a running fleet.
+ * Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `acceptsCheckpointsIfNew`:
+ * a new file begins without the objects of a running fleet.
  */
-export function openSqliteFile(path: string, { learnsIfNew = false } = {}): SqliteFile {
+export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false } = {}): SqliteFile {
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600)
   const database = new Database(path, { timeout: 1000 })
@@ -64,7 +67,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
     database.pragma('synchronous = FULL')
     database.pragma('journal_size_limit = 16777216')
     database.pragma('cache_size = -1024') // KiB: everything is read from memory, the file is read at the start only
-    migrate(database, path, learnsIfNew)
+    migrate(database, path, acceptsCheckpointsIfNew)
   } catch (cause) {
     database.close()
     if (cause instanceof LaterStoreError) throw cause
@@ -91,7 +94,7 @@ export function openSqliteFile(path: string, { learnsIfNew = false } = {}): Sqli
   const since = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'learnsSince'").get()
 
   return {
-    origin: { id: origin.id, learns: origin.learns !== 0, ...(since && { sinceMs: since.value * 1000 }) },
+    origin: { id: origin.id, acceptsCheckpoints: origin.learns !== 0, ...(since && { sinceMs: since.value * 1000 }) },
     rows: () => all.iterate(),
     reserved: () => counter.get()?.value ?? 0,
     reserve: (version) => void count.run(version),
@@ -110,11 +113,11 @@ export function unreadable(path: string, cause: unknown): Error {
     cause instanceof SyntaxError ||
     (cause instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(cause.code))
   if (!damaged) return new Error(`Cannot open ${path}`, { cause })
-  const remedy = `restore a backup ('bramble-controller restore FILE --replace'), or move it away: what is made in its place learns from the nodes what they run`
+  const remedy = `restore a backup ('bramble-controller restore FILE --replace'), or move it away: the controller then creates a store and fills it from the checkpoints of the nodes`
   return new Error(`${path} is damaged: ${remedy}`, { cause })
 }
 
-function migrate(database: Database.Database, path: string, learnsIfNew: boolean): void {
+function migrate(database: Database.Database, path: string, acceptsCheckpointsIfNew: boolean): void {
   const had = Number(database.pragma('user_version', { simple: true }))
   if (had > migrations.length) {
     throw new LaterStoreError(
@@ -123,7 +126,7 @@ function migrate(database: Database.Database, path: string, learnsIfNew: boolean
   }
   const apply = database.transaction(() => {
     for (const migration of migrations.slice(had)) database.exec(migration)
-    if (had === 0 && learnsIfNew) database.exec(beginsToLearn)
+    if (had === 0 && acceptsCheckpointsIfNew) database.exec(acceptCheckpointsStatement)
     database.pragma(`user_version = ${migrations.length}`)
   })
   apply.immediate()

@@ -229,7 +229,7 @@ function limitFileSize(bytes: number | 'unlimited'): void {
 }
 
 test('the error of a damaged store has a remedy, and its file is closed', async (t) => {
-  const message = /is damaged: restore a backup .* or move it away: .* learns from the nodes/
+  const message = /is damaged: restore a backup .* or move it away: .* fills it from the checkpoints of the nodes/
   const [junk, spoiled] = [aPath(), aPath()]
   writeFileSync(junk, 'no database at all'.repeat(300))
   await t.rejects(openSqliteStore({ path: junk, clock, log }), { message })

@@ -5,10 +5,10 @@
 import { builtInResources, type ResourceRegistry } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { KeptObject } from '../changes.ts'
+import { cachedStore } from '../cached-store.ts'
+import type { AnyStoredObject } from '../changes.ts'
 import { frozenCopy } from '../frozen-copy.ts'
-import { imageStore } from '../image-store.ts'
-import { type ObjectImage, objectImage } from '../object-image.ts'
+import { type ObjectCache, objectCache } from '../object-cache.ts'
 import type { BackUp, OpenedStore } from '../store.ts'
 import { sealBackup } from './sqlite-backup.ts'
 import { openSqliteFile, type SqliteFile, unreadable } from './sqlite-file.ts'
@@ -25,8 +25,8 @@ export type SqliteStoreNeeds = {
   readonly statusDelayMs?: number
   /** Changes of the last minutes that are kept for watches, for each kind: at least this many, at most twice as many. */
   readonly historyLength?: number
-  /** A new file begins without the objects of a running fleet: its origin `learns`. */
-  readonly learnsIfNew?: boolean
+  /** A new file begins without the objects of a running fleet: its origin accepts checkpoints. */
+  readonly acceptsCheckpointsIfNew?: boolean
 }
 
 export type SqliteStore = OpenedStore & { readonly backUp: BackUp }
@@ -34,9 +34,9 @@ export type SqliteStore = OpenedStore & { readonly backUp: BackUp }
 /** Throws StoreInUseError, LaterStoreError, or another error if the file is damaged. */
 export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteStore> {
   const { path, resources = builtInResources, clock, log, statusDelayMs = 100, historyLength } = needs
-  const file = openSqliteFile(path, { learnsIfNew: needs.learnsIfNew ?? false })
+  const file = openSqliteFile(path, { acceptsCheckpointsIfNew: needs.acceptsCheckpointsIfNew ?? false })
   const versions = versionCounter(file)
-  const image = objectImage({
+  const cache = objectCache({
     resources,
     clock,
     startVersion: versions.last(),
@@ -44,14 +44,14 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     ...(historyLength !== undefined && { historyLength }),
   })
   try {
-    load(file, image, resources, log)
+    load(file, cache, resources, log)
   } catch (cause) {
     file.close()
     throw unreadable(path, cause)
   }
-  const writer = writeBatches({ path, file, versions, image, clock, log, statusDelayMs })
+  const writer = writeBatches({ path, file, versions, cache, clock, log, statusDelayMs })
   return {
-    store: imageStore({ resources, image, writer, clock }),
+    store: cachedStore({ resources, cache, writer, clock }),
     origin: file.origin,
     async backUp(target, { made, version, authority }) {
       writer.flush()
@@ -61,10 +61,10 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
   }
 }
 
-function load(file: SqliteFile, image: ObjectImage, resources: ResourceRegistry, log: Log): void {
+function load(file: SqliteFile, cache: ObjectCache, resources: ResourceRegistry, log: Log): void {
   for (const { resource, body } of file.rows()) {
     const row = resources.get(resource)
-    if (row !== undefined) image.load(row.id, frozenCopy(JSON.parse(body) as KeptObject))
+    if (row !== undefined) cache.load(row.id, frozenCopy(JSON.parse(body) as AnyStoredObject))
     else log.warn('Stored object of an unknown kind left alone', { resource })
   }
 }

@@ -6,9 +6,9 @@ import { ApiError } from '../../../api/api-error.ts'
 import type { ResourceName } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
-import { type Change, type KeptObject, withVersion } from '../changes.ts'
-import type { ChangeWriter } from '../image-store.ts'
-import type { ObjectImage } from '../object-image.ts'
+import type { ChangeWriter } from '../cached-store.ts'
+import { type AnyStoredObject, type Change, withVersion } from '../changes.ts'
+import type { ObjectCache } from '../object-cache.ts'
 import { jsonOf } from '../object-json.ts'
 import type { ObjectKey } from '../store.ts'
 import { isVolatile } from '../volatile.ts'
@@ -19,7 +19,7 @@ export type WriteBatchesNeeds = {
   readonly path: string
   readonly file: SqliteFile
   readonly versions: VersionCounter
-  readonly image: ObjectImage
+  readonly cache: ObjectCache
   readonly clock: Clock
   readonly log: Log
   readonly statusDelayMs: number
@@ -34,7 +34,7 @@ export function writeBatches({
   path,
   file,
   versions,
-  image,
+  cache,
   clock,
   log,
   statusDelayMs,
@@ -59,7 +59,7 @@ export function writeBatches({
       written.reject(new ApiError('InternalError', `Cannot write to ${path}: ${storyOf(cause)}`, undefined, { cause }))
       return
     }
-    for (const { resource, change } of written.changes) image.apply(resource, change)
+    for (const { resource, change } of written.changes) cache.apply(resource, change)
     written.resolve()
   }
   const flushSoon = (soon: Batch) => {
@@ -74,12 +74,12 @@ export function writeBatches({
 
   const presentObject = (resource: ResourceName, key: ObjectKey) => {
     const row = rowKey(resource, key)
-    return batch.objects.has(row) ? batch.objects.get(row) : image.get(resource, key)
+    return batch.objects.has(row) ? batch.objects.get(row) : cache.get(resource, key)
   }
   /** Settles when the change is written; undefined: readers see it already. */
   const persist = (resource: ResourceName, change: Change, part: 'whole' | 'status'): Promise<void> | undefined => {
     if (resource === 'leases') {
-      image.apply(resource, change)
+      cache.apply(resource, change)
       return undefined
     }
     const { name, namespace = '' } = change.object.metadata
@@ -138,7 +138,7 @@ const batchWritten = new Error('The batch is written')
 type Batch = {
   readonly changes: { readonly resource: ResourceName; readonly change: Change; readonly durable: boolean }[]
   /** Each object after the batch; undefined: deleted. */
-  readonly objects: Map<string, KeptObject | undefined>
+  readonly objects: Map<string, AnyStoredObject | undefined>
   readonly firstVersions: Map<ResourceName, number>
   /** Settles when the batch is written, or has failed. */
   readonly settled: Promise<void>

@@ -8,7 +8,7 @@ import type { PolicyRule, Role } from '../../../../api/access/role.ts'
 import type { RoleBinding, RoleRef, Subject } from '../../../../api/access/role-binding.ts'
 import { serviceAccountUser } from '../../../../api/access/service-account-names.ts'
 import type { Identity } from '../../../../api/identity.ts'
-import { keyText } from '../../../store/follow.ts'
+import { keyText } from '../../../store/informer.ts'
 import type { AccessDecision, Attributes, Authorizer } from '../../handlers/authorizer.ts'
 import { ruleAllows } from './policy-rules.ts'
 

@@ -1,24 +1,24 @@
 /**
- * A store whose reads and watches are answered from an image in memory. A `ChangeWriter` decides what may be written, and
+ * A store whose reads and watches are answered from a cache in memory. A `ChangeWriter` decides what may be written, and
  * writes it: into this memory, into SQLite, or to a server such as etcd.
  */
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/api-error.ts'
 import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import { created, type DraftChange, deleted, type KeptObject, keyOf, statusUpdated, updated } from './changes.ts'
+import { type AnyStoredObject, created, type DraftChange, deleted, keyOf, statusUpdated, updated } from './changes.ts'
 import { eachChange } from './each-change.ts'
-import type { ObjectImage } from './object-image.ts'
+import type { ObjectCache } from './object-cache.ts'
 import type { ChangeCursor, ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
 /** Decides on a change of the present object; undefined: nothing changes. Throws ApiError. */
-export type Decide = (present: KeptObject | undefined) => DraftChange | undefined
+export type Decide = (present: AnyStoredObject | undefined) => DraftChange | undefined
 
 /** Writes the changes that a store decides on. No change of one object is decided on a version that another change has replaced. */
 export interface ChangeWriter {
   /**
    * Calls `decide` with the latest object, as often as it takes. Resolves with the object as it was written, which has the
-   * version of the change, or with the present one if nothing changes; readers of the image see it by then. What `decide`
+   * version of the change, or with the present one if nothing changes; readers of the cache see it by then. What `decide`
    * throws is thrown when readers see the object that it was given: reading and trying again then works.
    */
   write(
@@ -26,22 +26,22 @@ export interface ChangeWriter {
     key: ObjectKey,
     decide: Decide,
     part: 'whole' | 'status',
-  ): Promise<KeptObject | undefined>
-  /** Up to this version every change (of this kind) is in the image. */
+  ): Promise<AnyStoredObject | undefined>
+  /** Up to this version every change (of this kind) is in the cache. */
   visibleVersion(resource?: ResourceName): number
   close(): Promise<void>
 }
 
-export type ImageStoreNeeds = {
+export type CachedStoreNeeds = {
   readonly resources: ResourceRegistry
-  readonly image: ObjectImage
+  readonly cache: ObjectCache
   readonly writer: ChangeWriter
   readonly clock: Clock
   readonly random?: () => number
 }
 
-/** Takes over `image` and `writer`: closing the store closes both. */
-export function imageStore({ resources, image, writer, clock, random }: ImageStoreNeeds): Store {
+/** Takes over `cache` and `writer`: closing the store closes both. */
+export function cachedStore({ resources, cache, writer, clock, random }: CachedStoreNeeds): Store {
   let closed = false
   const rowOf = (id: ResourceName): Resource => {
     const row = resources.get(id)
@@ -64,17 +64,17 @@ export function imageStore({ resources, image, writer, clock, random }: ImageSto
   }
 
   const changesOf = <R extends ResourceName>(resource: R, from: number) =>
-    image.changes(resource, from) as unknown as ChangeCursor<WatchEvent<R>>
+    cache.changes(resource, from) as unknown as ChangeCursor<WatchEvent<R>>
 
   return {
     async get<R extends ResourceName>(resource: R, key: ObjectKey) {
-      return image.get(resource, key) as StoredObject<R> | undefined
+      return cache.get(resource, key) as StoredObject<R> | undefined
     },
     async list<R extends ResourceName>(resource: R, namespace?: string) {
-      const items = image.list(resource, namespace) as readonly StoredObject<R>[]
+      const items = cache.list(resource, namespace) as readonly StoredObject<R>[]
       return { items, resourceVersion: String(writer.visibleVersion(resource)) }
     },
-    podsOfNode: async (nodeName) => image.podsOf(nodeName) as readonly StoredObject<'pods'>[],
+    podsOfNode: async (nodeName) => cache.podsOf(nodeName) as readonly StoredObject<'pods'>[],
     async create(resource, object) {
       const row = rowOf(resource)
       const key = keyOf(row, object.metadata)
@@ -104,7 +104,7 @@ export function imageStore({ resources, image, writer, clock, random }: ImageSto
       if (closed) return
       closed = true
       await writer.close()
-      image.close()
+      cache.close()
     },
   }
 }

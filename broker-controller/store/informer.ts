@@ -15,7 +15,7 @@ export type ChangeListener<R extends ResourceName> = (
   previous: StoredObject<R> | undefined,
 ) => void
 
-export interface Followed<R extends ResourceName> {
+export interface Informer<R extends ResourceName> {
   get(key: ObjectKey): StoredObject<R> | undefined
   all(): Iterable<StoredObject<R>>
   /** Resolves when the listener was called for all objects of the first list, or when `signal` of `run` aborts before. */
@@ -24,18 +24,18 @@ export interface Followed<R extends ResourceName> {
   run(signal: AbortSignal): Promise<void>
 }
 
-export type FollowNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+export type InformerNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 const retry = { firstMs: 200, maxMs: 30_000 }
 
 /**
  * Calls `listener` for each change of `resource`. A watch that fell too far behind is replaced by a new list: the changes in
  * between are then one change for each object. Errors of the store other than ApiError end `run`.
  */
-export function follow<R extends ResourceName>(
-  { store, clock, log }: FollowNeeds,
+export function informer<R extends ResourceName>(
+  { store, clock, log }: InformerNeeds,
   resource: R,
   listener: ChangeListener<R>,
-): Followed<R> {
+): Informer<R> {
   const objects = new Map<string, StoredObject<R>>()
   let ready: () => void = () => undefined
   const listed = new Promise<void>((resolve) => {

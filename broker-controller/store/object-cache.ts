@@ -3,17 +3,17 @@ import type { ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type BoundPods, boundPods } from './bound-pods.ts'
 import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
-import type { Change, KeptObject } from './changes.ts'
+import type { AnyStoredObject, Change } from './changes.ts'
 import type { ChangeCursor, ObjectKey } from './store.ts'
 
-export interface ObjectImage {
-  get(resource: ResourceName, key: ObjectKey): KeptObject | undefined
+export interface ObjectCache {
+  get(resource: ResourceName, key: ObjectKey): AnyStoredObject | undefined
   /** By namespace and name, in the order of their code points. */
-  list(resource: ResourceName, namespace?: string): readonly KeptObject[]
+  list(resource: ResourceName, namespace?: string): readonly AnyStoredObject[]
   /** The pods that are bound to this node, in no order. */
   podsOf: BoundPods['of']
   /** Adds an object that was stored before; watches do not see it. */
-  load(resource: ResourceName, object: KeptObject): void
+  load(resource: ResourceName, object: AnyStoredObject): void
   /** Applies a change and notifies the watches. */
   apply(resource: ResourceName, change: Change): void
   /** The changes of one kind after the version `from`. */
@@ -27,7 +27,7 @@ export interface ObjectImage {
  * unless those of all kinds take more than `historyBytes` (about, on the heap). `startVersion`: nothing up to it is
  * remembered. `latestVersion`: no client can have a later one.
  */
-export type ImageSettings = {
+export type ObjectCacheSettings = {
   readonly resources: ResourceRegistry
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly historyLength?: number
@@ -46,14 +46,14 @@ const defaultHistoryBytes = 16 * 1024 * 1024
 /** Old changes are looked for so often, in kinds that do not change, too. */
 const sweepEveryMs = 10_000
 
-export function objectImage({
+export function objectCache({
   resources,
   clock,
   historyLength = defaultHistoryLength,
   historyBytes = defaultHistoryBytes,
   startVersion,
   latestVersion,
-}: ImageSettings): ObjectImage {
+}: ObjectCacheSettings): ObjectCache {
   const kinds = new Map(
     resources.all.map(({ id }) => [id, { shelf: shelf(), history: changeHistory(historyLength, startVersion, clock) }]),
   )
@@ -94,13 +94,13 @@ export function objectImage({
 }
 
 /** A place of one object: its versions come and go, its place in the order stays. */
-type Place = { object: KeptObject }
+type Place = { object: AnyStoredObject }
 
 /** The objects of one kind. Their order by name is kept between creations and deletions, for most lists follow none. */
 function shelf() {
   const namespaces = new Map<string, { readonly places: Map<string, Place>; order: readonly Place[] | undefined }>()
   let order: readonly string[] | undefined
-  const ordered = (namespace: string): readonly KeptObject[] => {
+  const ordered = (namespace: string): readonly AnyStoredObject[] => {
     const found = namespaces.get(namespace)
     if (found === undefined) return []
     const { places } = found
@@ -109,12 +109,12 @@ function shelf() {
   }
   return {
     get: ({ namespace, name }: ObjectKey) => namespaces.get(namespace)?.places.get(name)?.object,
-    list(namespace?: string): readonly KeptObject[] {
+    list(namespace?: string): readonly AnyStoredObject[] {
       if (namespace !== undefined) return ordered(namespace)
       order ??= [...namespaces.keys()].sort()
       return order.flatMap(ordered)
     },
-    put(object: KeptObject) {
+    put(object: AnyStoredObject) {
       const { name, namespace = '' } = object.metadata
       let found = namespaces.get(namespace)
       if (found === undefined) {
@@ -130,7 +130,7 @@ function shelf() {
       found.order = undefined
       found.places.set(name, { object })
     },
-    remove(object: KeptObject) {
+    remove(object: AnyStoredObject) {
       const { name, namespace = '' } = object.metadata
       const found = namespaces.get(namespace)
       if (found === undefined || !found.places.delete(name)) return

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { follow } from './follow.ts'
+import { informer } from './informer.ts'
 import { memoryStore } from './memory-store.ts'
 
 test('an informer passes on all objects, then each change, until it is stopped', async (t) => {
@@ -11,7 +11,7 @@ test('an informer passes on all objects, then each change, until it is stopped',
     ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data: { value } }) as const
   await store.create('configmaps', aMap('old', '1'))
   const changes: string[] = []
-  const maps = follow({ store, clock, log: quietLog(t) }, 'configmaps', (present, previous) => {
+  const maps = informer({ store, clock, log: quietLog(t) }, 'configmaps', (present, previous) => {
     changes.push(`${(present ?? previous)?.metadata.name} ${previous?.data?.['value']} ${present?.data?.['value']}`)
   })
   const ended = maps.run(stop.signal)
@@ -30,7 +30,7 @@ test('an informer passes on all objects, then each change, until it is stopped',
 test('a store that is closed under a follower ends it, with the reason', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
-  const maps = follow({ store, clock, log: quietLog(t) }, 'configmaps', () => undefined)
+  const maps = informer({ store, clock, log: quietLog(t) }, 'configmaps', () => undefined)
   const ended = maps.run(new AbortController().signal)
   await maps.listed
   await store.close()
@@ -39,7 +39,7 @@ test('a store that is closed under a follower ends it, with the reason', async (
 
 test('who waits for the list waits no longer than the following goes on', async (t) => {
   const clock = fakeClock()
-  const maps = follow({ store: memoryStore({ clock }), clock, log: quietLog(t) }, 'configmaps', () => undefined)
+  const maps = informer({ store: memoryStore({ clock }), clock, log: quietLog(t) }, 'configmaps', () => undefined)
   await maps.run(AbortSignal.abort())
   await maps.listed
   t.same([...maps.all()], [])
