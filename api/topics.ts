@@ -84,13 +84,15 @@ export type DesiredMessage = Described<typeof DesiredMessageSchema>
 /**
  * What the controller asks of a node. `report`: publish the whole state again. `stats`: publish what is used for
  * `seconds` from now on, every `everySeconds`; CPU and memory only, unless `whole` (once) is asked for.
+ * `session`: connect to the API under this id (`api/sessions.ts`).
  */
 export const CallMessageSchema = object({
-  call: oneOf('report', 'stats'),
+  call: oneOf('report', 'stats', 'session'),
   reason: optional(text),
   seconds: optional(integer),
   everySeconds: optional(integer),
   whole: optional(bool),
+  session: optional(text),
 })
 export type CallMessage = Described<typeof CallMessageSchema>
 

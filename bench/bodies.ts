@@ -94,5 +94,5 @@ async function send(method: string, path: string, type: string, body: Buffer): P
     },
     needs,
   )
-  return answer.kind === 'stream' || answer.kind === 'pieces' ? 200 : answer.code
+  return 'code' in answer ? answer.code : 200
 }

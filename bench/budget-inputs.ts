@@ -15,6 +15,7 @@ import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
 import { nodeInbox } from '../broker-controller/broker/inbox/node-inbox.ts'
 import { defaultBrokerLimits } from '../broker-controller/broker/mqtt/broker-limits.ts'
 import { builtInKinds } from '../broker-controller/control-plane.ts'
+import { sessionBoard } from '../broker-controller/sessions/session-board.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { openSqliteStore } from '../broker-controller/store/sqlite/sqlite-store.ts'
 import { largeValues } from '../broker-controller/testing/largest-objects.ts'
@@ -64,6 +65,7 @@ async function messages(): Promise<void> {
       const inbox = nodeInbox({
         ...world,
         usage: usageBoard({ clock }),
+        sessions: sessionBoard({ clock }),
         broker: { publish: async () => undefined },
         podsOf: () => [made],
         registry: metricsRegistry(),

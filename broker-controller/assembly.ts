@@ -24,6 +24,7 @@ import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
 import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
 import { nodeOutbox } from './broker/outbox/node-outbox.ts'
+import { sessionRequests } from './broker/outbox/session-requests.ts'
 import { usageRequests } from './broker/outbox/usage-requests.ts'
 import { makeBackup } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
@@ -33,6 +34,7 @@ import { meterEventLoop } from './event-loop-metrics.ts'
 import { openStore, pidFileName } from './open-store.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
 import { anyAddress, serverNames, urlHost } from './server-names.ts'
+import { sessionBoard } from './sessions/session-board.ts'
 import { openCheckpointWindow } from './store/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
@@ -123,6 +125,7 @@ async function openParts(
     registry,
     checkpoints,
     usage: usageBoard({ clock }),
+    sessions: sessionBoard({ clock }),
   }
 }
 
@@ -131,11 +134,12 @@ type Parts = Awaited<ReturnType<typeof openParts>>
 /** The Kubernetes API and the MQTT broker, with the parts behind the broker. Rejects if a port cannot be opened. */
 async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
   const { listen, certificates, nodeLifecycle } = configuration
-  const { shared, origin, access, host, revocations, own, registry, checkpoints, usage } = parts
+  const { shared, origin, access, host, revocations, own, registry, checkpoints, usage, sessions } = parts
   const api = apiServer({
     ...shared,
     access,
     usage,
+    sessions,
     registry,
     tls: own.tls(),
     host,
@@ -150,6 +154,7 @@ async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts,
   })
   const { port: apiPort } = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
   closing.add(() => api.run(AbortSignal.abort()))
+  closing.add(async () => sessions.close())
 
   const broker = await openMqttBroker({
     tls: own.tls(),
@@ -173,7 +178,7 @@ async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts,
     nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
   })
-  const inbox = nodeInbox({ ...shared, usage, broker, podsOf: outbox.podsOf, registry })
+  const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })
   const listener = limitMessages(inbox, { clock, registry })
   const listening = broker.listen({ port: listen.mqttPort, host }, listener)
   const mqttPort = await opening('MQTT', listen.mqttPort, '--mqtt-port', listening)
@@ -234,7 +239,7 @@ async function openAdminSocket({ flags, log }: BrokerControllerNeeds, { own }: P
 }
 
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
-  const { shared, origin, access, own, revocations, checkpoints, usage } = parts
+  const { shared, origin, access, own, revocations, checkpoints, usage, sessions } = parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
   const view = {
     ready: () => true,
@@ -251,6 +256,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     inbox,
     outbox,
     usageRequests({ usage, broker, clock }),
+    sessionRequests({ sessions, broker, clock, log }),
     ...controlLoops({ ...shared, random: Math.random, signer: own.signer, origin, checkpoints }, configuration),
   ]
 }

@@ -10,6 +10,7 @@ import type { DesiredMessage } from '../api/topics.ts'
 import { limitMessages } from '../broker-controller/broker/inbox/message-limits.ts'
 import { nodeInbox } from '../broker-controller/broker/inbox/node-inbox.ts'
 import { nodeOutbox } from '../broker-controller/broker/outbox/node-outbox.ts'
+import { sessionBoard } from '../broker-controller/sessions/session-board.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { brokerContract } from '../broker-controller/testing/broker-contract.ts'
@@ -63,7 +64,12 @@ test('an agent and its controller meet on Mosquitto: lease, status, pods, goodby
   const events = eventRecorder({ store, clock })
   const registry = metricsRegistry()
   const shared = { store, broker, clock, log, events, registry }
-  const inbox = nodeInbox({ ...shared, usage: usageBoard({ clock }), podsOf: outbox.podsOf })
+  const inbox = nodeInbox({
+    ...shared,
+    usage: usageBoard({ clock }),
+    sessions: sessionBoard({ clock }),
+    podsOf: outbox.podsOf,
+  })
   await broker.listen(limitMessages(inbox, { clock, registry }))
   const stopping = new AbortController()
   const running = Promise.all([inbox.run(stopping.signal), outbox.run(stopping.signal)])

@@ -23,6 +23,7 @@ import { assembleMembership } from './membership.ts'
 import { assembleNodeStatus } from './node-status.ts'
 import { assemblePods } from './pods.ts'
 import { assemblePressure } from './pressure.ts'
+import { assembleSessions } from './sessions.ts'
 import { assembleShutdown, type Farewell, farewell } from './shutdown.ts'
 import { readStaticPods } from './static-pods.ts'
 
@@ -87,13 +88,23 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     run: leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }).run,
   }
   const membership = assembleMembership({ ...shared, identity, status, pods })
+  const sessions = assembleSessions({
+    ...shared,
+    apiUrl: identity.apiUrl,
+    credentials: membership.credentials,
+    knownTime: machine.date.knownTime,
+    pods,
+    runtime,
+    engine: engine.streams,
+    clock,
+  })
   const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
   const { endpoint, sampler } = assembleLocalEndpoint({ ...shared, health, pods, containers, problems: hanging })
   const connect: Loop = {
     name: 'control-plane',
     run: (signal) => {
       const stats = configuration.metered ? {} : { stats: sampler.call }
-      return controlPlane.run({ ...membership.listener, ...stats }, signal)
+      return controlPlane.run({ ...membership.listener, ...stats, session: sessions.requested }, signal)
     },
   }
   const statusLine = () => {
@@ -106,7 +117,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
-    ...[...machineHealth, status, lease, pods, ...shutdown, sampler, endpoint],
+    ...[...machineHealth, status, lease, pods, ...shutdown, sampler, endpoint, sessions],
   ]
 }
 

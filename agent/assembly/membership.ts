@@ -34,7 +34,12 @@ export type MembershipParts = {
   readonly log: Log
 }
 
-export type Membership = { readonly listener: ControlPlaneListener; readonly loops: readonly Loop[] }
+export type Membership = {
+  readonly listener: ControlPlaneListener
+  readonly loops: readonly Loop[]
+  /** Those of now: they change when the certificate is renewed. */
+  readonly credentials: () => NodeCredentials
+}
 
 export function assembleMembership(parts: MembershipParts): Membership {
   const { configuration, identity, board, machine, controlPlane, pods, log } = parts
@@ -73,6 +78,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   serverTime.onChange(certificates.dateChanged)
   board.staticPods.subscribe(mirrors.staticPods)
   return {
+    credentials: credentials.get,
     listener: {
       desired: reporter.desired,
       store: registering.store,

@@ -19,7 +19,7 @@ export type SessionRunnerLimits = {
 
 /** As the controller's, whose requests are bounded by the same numbers. */
 export const defaultSessionRunnerLimits: SessionRunnerLimits = {
-  atOnce: 16,
+  atOnce: 64,
   connectMs: 15_000,
   longestMs: 4 * 3600_000,
 }

@@ -2,13 +2,18 @@
 import type { AnyObject } from '../../api/meta.ts'
 import { apiVersionOf, type Resource } from '../../api/resources.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
-import type { KindRegistry, KindStrategy, Subresource, SubresourceAction } from './handlers/strategy.ts'
+import type { KindRegistry, KindStrategy, Subresource } from './handlers/strategy.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiResponse, objectAnswer } from './wire/answers.ts'
 import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
-const subresourceVerbs = ['get', 'patch', 'update'] as const
+const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonly string[] } = {
+  create: ['create'],
+  update: ['get', 'patch', 'update'],
+  get: ['get'],
+  connect: ['create', 'get'],
+}
 
 /** Undefined where the path is none of discovery's. */
 export function discoveryAnswer(
@@ -85,7 +90,7 @@ function entriesOf(resource: KindStrategy) {
     singularName: '',
     namespaced,
     ...(row.access === 'create' && row.group !== undefined && { group: row.group, version: row.version }),
-    kind: row.access === 'create' ? row.kind : kind,
+    kind: row.access === 'update' ? kind : row.kind,
     verbs: verbsOf(row),
   }))
   return [own, ...subresources]
@@ -154,18 +159,19 @@ function aggregatedResource(resource: KindStrategy) {
     ...(categories.length > 0 && { categories }),
     subresources: Object.entries(resource.subresources).map(([subresource, row]) => ({
       subresource,
-      responseKind: { group, version, kind, ...(row.access === 'create' && bodyKind(row)) },
+      responseKind: { group, version, kind, ...(row.access !== 'update' && bodyKind(row)) },
       verbs: verbsOf(row),
     })),
   }
 }
 
-function bodyKind({ group, version, kind }: SubresourceAction) {
-  return { kind, ...(group !== undefined && { group }), ...(version !== undefined && { version }) }
+function bodyKind(row: Exclude<Subresource<AnyObject>, { readonly access: 'update' }>) {
+  const { group, version } = row.access === 'create' ? row : {}
+  return { kind: row.kind, ...(group !== undefined && { group }), ...(version !== undefined && { version }) }
 }
 
 function verbsOf({ access }: Subresource<AnyObject>): readonly string[] {
-  return access === 'create' ? ['create'] : subresourceVerbs
+  return verbsByAccess[access]
 }
 
 function servedIn(group: string, kinds: KindRegistry): KindStrategy[] {

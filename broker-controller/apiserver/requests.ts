@@ -16,10 +16,11 @@ import { createObject } from './handlers/creating.ts'
 import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
-import type { ResourceNeeds, ResourceRequest } from './handlers/strategy.ts'
+import { type OfferedProtocols, type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
 import { reviewAnswer } from './reviews/review-answers.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
+import { sessionAnswer } from './streams/session-answer.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
 import { answerEncoding } from './wire/content-negotiation.ts'
@@ -36,6 +37,8 @@ export type ApiRequest = {
   readonly headers: { readonly [lowerCaseName: string]: string | readonly string[] | undefined }
   /** Throws RequestEntityTooLarge. */
   readonly readBody: () => Promise<Buffer>
+  /** undefined: the request does not ask to leave HTTP. */
+  readonly offered?: OfferedProtocols | undefined
   /** Aborts when the client is gone or the server closes. */
   readonly signal: AbortSignal
 }
@@ -62,7 +65,7 @@ export type Answered = {
 /** Never rejects: what went wrong is the answer. */
 export async function answerRequest(request: ApiRequest, needs: RequestNeeds): Promise<Answered> {
   const route = routeOf(request.method, request.path, request.query, needs.kinds)
-  const isWatch = route.kind === 'resource' && route.verb === 'watch'
+  const isLong = isLongRunning(route)
   let user = ''
   let admission: FlowAdmission | undefined
   try {
@@ -71,7 +74,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
       throw error
     })
     user = identity.user
-    admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isWatch)
+    admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isLong)
     await permit(needs.access, identity, attributesOf(route, request))
     const answer = encoded(await answerTo(route, identity, measured(request, admission), needs), request)
     return { answer, route, user, admission }
@@ -84,6 +87,13 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     }
     return { answer: encoded(errorAnswer(error), request), route, user, admission }
   }
+}
+
+/** As kube-apiserver's longRunningRequestCheck: watches and streams hold no seat, but their number is bounded. */
+function isLongRunning(route: ApiRoute): boolean {
+  if (route.kind !== 'resource') return false
+  const access = subresourceOf(route.resource, route.subresource)?.access
+  return route.verb === 'watch' || access === 'get' || access === 'connect'
 }
 
 /** The answer in the text that the client accepts. An answer with a content type of its own has no other. */
@@ -155,13 +165,15 @@ function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attribute
 }
 
 function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, needs: RequestNeeds): Promise<ApiResponse> {
-  const { query, headers, readBody, signal } = request
+  const { query, headers, readBody, offered, signal } = request
   const accept = oneOf(headers['accept'])
   switch (route.kind) {
     case 'not-allowed':
       throw methodNotAllowed()
     case 'path':
       return systemAnswer({ verb: route.verb, path: route.path, query, accept }, needs)
+    case 'session':
+      return sessionAnswer({ id: route.id, identity, offered }, needs)
     case 'usage':
       return usageAnswer({ route, query, accept, signal }, needs)
     case 'review': {
@@ -174,14 +186,18 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
     }
     case 'resource': {
       const contentType = oneOf(headers['content-type'])
-      return resourceAnswer({ route, identity, query, accept, contentType, readBody, signal }, needs)
+      return resourceAnswer({ route, identity, query, accept, contentType, readBody, offered, signal }, needs)
     }
   }
 }
 
 /** Throws the ApiError of the answer. */
 async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
-  switch (request.route.verb) {
+  const { resource, subresource, verb } = request.route
+  const row = subresourceOf(resource, subresource)
+  if (row?.access === 'get') return row.get(request, needs)
+  if (row?.access === 'connect') return row.connect(request, needs)
+  switch (verb) {
     case 'get':
       return getObject(request, needs)
     case 'list':

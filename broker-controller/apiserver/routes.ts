@@ -1,4 +1,5 @@
 /** What does this method on this path ask for? */
+import { sessionOfPath } from '../../api/sessions.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type KindRegistry, type ResourceRoute, subresourceOf, type Verb } from './handlers/strategy.ts'
 import { type ReviewRoute, reviewRouteOf } from './reviews/review-kinds.ts'
@@ -8,12 +9,16 @@ export type ApiRoute =
   | ResourceRoute
   | UsageRoute
   | ReviewRoute
+  /** The node's end of a session; see `api/sessions.ts`. */
+  | { readonly kind: 'session'; readonly path: string; readonly id: string }
   /** Anything that is no object: /version, /healthz, discovery. */
   | { readonly kind: 'path'; readonly verb: string; readonly path: string }
   | { readonly kind: 'not-allowed'; readonly path: string }
 
 /** Reads a path as it stands in the request line, without its query. Names may hold any percent-encoded character. */
 export function routeOf(method: string, path: string, query: URLSearchParams, kinds: KindRegistry): ApiRoute {
+  const id = sessionOfPath(path)
+  if (id !== undefined) return method === 'GET' ? { kind: 'session', path, id } : { kind: 'not-allowed', path }
   const segments = path.split('/').filter((segment) => segment !== '')
   const names = segments.map(decoded)
   const usage = usageRouteOf(method, names)
@@ -69,7 +74,14 @@ function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | 
 }
 
 function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place): boolean {
-  if (subresourceOf(resource, subresource)?.access === 'create') return verb === 'create'
+  switch (subresourceOf(resource, subresource)?.access) {
+    case 'create':
+      return verb === 'create'
+    case 'get':
+      return verb === 'get'
+    case 'connect':
+      return verb === 'get' || verb === 'create'
+  }
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false
   const acrossNamespaces = resource.namespaced && namespace === ''

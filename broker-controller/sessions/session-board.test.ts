@@ -11,15 +11,17 @@ test('a session is requested once, connected once by its node, and carries what 
   const opening = open('pi-1')
   t.equal(notified, 1)
   const [request] = board.takeRequests()
-  t.match(request, { node: 'pi-1', request: 'logs' })
+  t.match(request, { node: 'pi-1' })
   t.same(board.takeRequests(), [])
   const id = request?.id ?? ''
+  t.same([board.awaits('pi-1', id), board.awaits('pi-2', id), board.awaits('pi-1', 'another')], [true, false, false])
   const stranger = new PassThrough()
   t.notOk(board.connect('pi-2', id, stranger), 'another node has no part in it')
   t.ok(stranger.destroyed)
   t.notOk(board.connect('pi-1', 'another id', new PassThrough()))
   const end = new PassThrough()
   t.ok(board.connect('pi-1', id, end))
+  t.notOk(board.awaits('pi-1', id))
   const second = new PassThrough()
   t.notOk(board.connect('pi-1', id, second), 'a session is connected once')
   t.ok(second.destroyed)
@@ -43,6 +45,16 @@ test('a session ends with the connection of its node, waiting or connected, and 
   t.ok(stream.destroyed)
   t.notOk(other.destroyed)
   t.equal(board.size, 1)
+})
+
+test('of a node that is away a session is refused at once', async (t) => {
+  const { board, open, connected } = aBoard(t)
+  await refused(t, 'ServiceUnavailable', open('pi-9'))
+  board.disconnected('pi-1')
+  await refused(t, 'ServiceUnavailable', open('pi-1'))
+  t.same(board.takeRequests(), [])
+  board.connected('pi-1')
+  await connected('pi-1')
 })
 
 test('a session ends when its client goes, connected or not', async (t) => {
@@ -97,9 +109,10 @@ test('a closed board ends its sessions and opens none', async (t) => {
 
 function aBoard(t: Test, limits: Partial<typeof defaultSessionBoardLimits> = {}) {
   const clock = fakeClock()
-  const board = sessionBoard<string>({ clock, limits: { ...defaultSessionBoardLimits, ...limits } })
+  const board = sessionBoard({ clock, limits: { ...defaultSessionBoardLimits, ...limits } })
   t.teardown(() => board.close())
-  const open = (node: string, signal = new AbortController().signal) => board.open(node, 'logs', signal)
+  for (const node of ['pi-1', 'pi-2', 'pi-3']) board.connected(node)
+  const open = (node: string, signal = new AbortController().signal) => board.open(node, signal)
   return {
     board,
     clock,

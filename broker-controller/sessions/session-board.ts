@@ -8,21 +8,26 @@ import { type Duplex, finished } from 'node:stream'
 import { ApiError } from '../../api/api-error.ts'
 import type { Clock } from '../../daemon/clock.ts'
 
-/** A session that a node is to connect. `request` is what the handler wants of the node. */
-export type SessionRequest<Request> = { readonly id: string; readonly node: string; readonly request: Request }
+/** A session that a node is to connect. What it is for is the first thing that is sent on it. */
+export type RequestedSession = { readonly id: string; readonly node: string }
 
-export interface SessionBoard<Request> {
+export interface SessionBoard {
   /**
    * Resolves with the stream when the node has connected it. Throws ApiError TooManyRequests if the node, or all nodes, have too
-   * many sessions, and ServiceUnavailable if the node does not connect in time or its connection ends. `signal`: the client's.
+   * many sessions, and ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
+   * `signal`: the client's.
    */
-  open(node: string, request: Request, signal: AbortSignal): Promise<Duplex>
+  open(node: string, signal: AbortSignal): Promise<Duplex>
+  /** A session of this node waits under this id. */
+  awaits(node: string, id: string): boolean
   /** The node's end of a session. False: no session of this node waits under this id, and the stream is destroyed. */
   connect(node: string, id: string, stream: Duplex): boolean
-  /** Ends the sessions of a node whose connection has ended. */
+  /** The node has a connection to the broker: sessions can be requested of it. */
+  connected(node: string): void
+  /** Its connection has ended, and so do its sessions. */
   disconnected(node: string): void
   /** The requests that are to be published, each once. */
-  takeRequests(): readonly SessionRequest<Request>[]
+  takeRequests(): readonly RequestedSession[]
   /** Calls `listener` when there is a request to publish. One listener. Its requests are not published before there is one. */
   onRequest(listener: () => void): void
   /** Sessions that wait or run. */
@@ -41,11 +46,12 @@ export type SessionBoardLimits = {
 
 /**
  * The kubelet ends an idle stream after 4 hours (streamingConnectionIdleTimeout, KubeletConfiguration v1beta1). Each session
- * takes about 100 KB: two sockets with TLS and their buffers.
+ * takes about 100 KB: two sockets with TLS and their buffers. Each connection through a port-forward is one of its own, and a
+ * browser opens six at a time.
  */
 export const defaultSessionBoardLimits: SessionBoardLimits = {
-  perNode: 16,
-  total: 256,
+  perNode: 64,
+  total: 512,
   connectMs: 15_000,
   longestMs: 4 * 3600_000,
 }
@@ -64,30 +70,26 @@ export type SessionBoardNeeds = {
   readonly newID?: () => string
 }
 
-export function sessionBoard<Request>({
+export function sessionBoard({
   clock,
   limits = defaultSessionBoardLimits,
   newID = randomUUID,
-}: SessionBoardNeeds): SessionBoard<Request> {
+}: SessionBoardNeeds): SessionBoard {
   const sessions = new Map<string, Session>()
-  const requests = new Map<string, SessionRequest<Request>>()
+  const requests = new Map<string, RequestedSession>()
+  const present = new Set<string>()
   let notify: () => void = () => undefined
   let isClosed = false
-
-  const admit = (node: string) => {
-    if (isClosed) throw unavailable('The controller is stopping')
-    const ofNode = [...sessions.values()].filter((session) => session.node === node).length
-    if (ofNode >= limits.perNode) throw tooMany(`node "${node}" has ${ofNode} streams, the limit is ${limits.perNode}`)
-    if (sessions.size >= limits.total) throw tooMany(`there are ${sessions.size} streams, the limit is ${limits.total}`)
-  }
 
   const endAll = (isEnded: (session: Session) => boolean, error: Error) => {
     for (const session of [...sessions.values()]) if (isEnded(session)) session.end(error)
   }
 
   return {
-    async open(node, request, signal) {
-      admit(node)
+    async open(node, signal) {
+      if (isClosed) throw unavailable('The controller is stopping')
+      if (!present.has(node)) throw unavailable(`node "${node}" has no connection to the controller`)
+      assertRoom(node, [...sessions.values()], limits)
       if (signal.aborted) throw unavailable('The client is gone')
       const id = newID()
       const over = new AbortController()
@@ -114,15 +116,13 @@ export function sessionBoard<Request>({
             },
           }
           sessions.set(id, session)
-          requests.set(id, { id, node, request })
+          requests.set(id, { id, node })
           signal.addEventListener('abort', clientGone, { once: true })
-          const limit = async (ms: number, isOver: () => boolean, why: string) => {
-            await clock.sleep(ms, over.signal)
-            if (!over.signal.aborted && isOver()) end(unavailable(why))
-          }
           const slow = `node "${node}" did not connect its stream within ${limits.connectMs / 1000} s`
-          void limit(limits.connectMs, () => stream === undefined, slow)
-          void limit(limits.longestMs, () => true, `A stream ends after ${limits.longestMs / 3600_000} h`)
+          const waits = () => stream === undefined
+          void after(clock, limits.connectMs, over.signal, () => waits() && end(unavailable(slow)))
+          const long = `A stream ends after ${limits.longestMs / 3600_000} h`
+          void after(clock, limits.longestMs, over.signal, () => end(unavailable(long)))
           notify()
         })
       } catch (error) {
@@ -130,6 +130,10 @@ export function sessionBoard<Request>({
         sessions.get(id)?.end()
         throw error
       }
+    },
+    awaits(node, id) {
+      const session = sessions.get(id)
+      return session?.node === node && session.connected !== undefined
     },
     connect(node, id, stream) {
       const session = sessions.get(id)
@@ -140,7 +144,9 @@ export function sessionBoard<Request>({
       session.connected(stream)
       return true
     },
+    connected: (node) => void present.add(node),
     disconnected(node) {
+      present.delete(node)
       endAll((session) => session.node === node, unavailable(`the connection of node "${node}" ended`))
     },
     takeRequests() {
@@ -162,8 +168,22 @@ export function sessionBoard<Request>({
   }
 }
 
+async function after(clock: Clock, ms: number, unless: AbortSignal, act: () => unknown): Promise<void> {
+  await clock.sleep(ms, unless)
+  if (!unless.aborted) act()
+}
+
+function assertRoom(node: string, sessions: readonly Session[], limits: SessionBoardLimits): void {
+  const ofNode = sessions.filter((session) => session.node === node).length
+  if (ofNode >= limits.perNode) throw tooMany(`node "${node}" has ${ofNode} streams, the limit is ${limits.perNode}`)
+  if (sessions.length >= limits.total) {
+    throw tooMany(`there are ${sessions.length} streams, the limit is ${limits.total}`)
+  }
+}
+
+/** Without a time to try again: kubectl would, up to ten times and in silence. */
 function unavailable(message: string): ApiError {
-  return new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
+  return new ApiError('ServiceUnavailable', message)
 }
 
 function tooMany(message: string): ApiError {

@@ -104,7 +104,7 @@ export async function anApi(
       },
       needs,
     )
-    if (answer.kind === 'stream' || answer.kind === 'pieces') throw new Error('a stream')
+    if (answer.kind !== 'object' && answer.kind !== 'text') throw new Error('a stream')
     const document =
       answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
     const { warnings = [], retryAfterSeconds, encoding = 'json' } = answer.kind === 'object' ? answer : {}

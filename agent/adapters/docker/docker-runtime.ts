@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
 import { type ContainerRuntime, RuntimeError } from '../../pods/runtime/runtime.ts'
+import type { EngineStreams } from '../../sessions/engine-streams.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { infoOf } from './answers.ts'
 import { askMs, call } from './call.ts'
@@ -29,6 +30,8 @@ export type DockerSettings = {
 export interface DockerRuntime extends ContainerRuntime {
   /** See `PodNetwork.problem`. */
   podNetworkProblem(): Promise<string | undefined>
+  /** Loaded with the first call: an agent without sessions does without. */
+  streams(): Promise<EngineStreams>
 }
 
 export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '/' }: DockerSettings): DockerRuntime {
@@ -47,6 +50,11 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
     ...images,
 
     podNetworkProblem: network.problem,
+
+    async streams() {
+      const { containerStreams } = await import('./container-streams.ts')
+      return containerStreams(docker)
+    },
 
     async info() {
       return infoOf(await call('Cannot ask Docker how it is', askMs, () => docker.info()))

@@ -33,6 +33,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     const message = decodedOrLogged(decode(CallMessageSchema, parseJson(body)), topics.calls, log)
     if (message === undefined) return
     if (message.call === 'stats') return listener.stats?.(message)
+    if (message.call === 'session') return listener.session?.(message.session ?? '')
     log.debug('Controller requests all reports', { reason: message.reason })
     republish()
   }

@@ -39,6 +39,8 @@ export interface ControlPlaneListener {
   desired(message: Desired): void
   /** A client queries the resource usage of the node. */
   readonly stats?: (asked: CallMessage) => void
+  /** The controller requests a session under this id. */
+  readonly session?: (id: string) => void
   /** The controller's store: one with another ID may have no Node object for this node. */
   store?(id: string): void
   /** The time of the controller's clock: now, or (`isLive` false) at some moment before. */

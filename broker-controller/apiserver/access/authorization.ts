@@ -7,6 +7,7 @@ import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
+import { sessionOfPath } from '../../../api/sessions.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
 
 type ResourceAttributes = Attributes & { readonly kind: 'resource' }
@@ -47,6 +48,7 @@ export function isAllowedToSystem(identity: Identity, attributes: Attributes, bo
 /** Authenticated users may also read discovery; metrics are for administrators. */
 function pathAllowed(identity: Identity, verb: string, path: string): boolean {
   if (verb !== 'get') return false
+  if (sessionOfPath(path) !== undefined) return nodeOf(identity) !== undefined
   const [, root = ''] = path.split('/')
   if (publicPaths.includes(`/${root}`)) return true
   const isKnown = identity.groups.includes(bootstrappersGroup) || nodeOf(identity) !== undefined

@@ -10,6 +10,7 @@ import type { Resource, ResourceRegistry } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { CheckpointWindow } from '../../store/checkpoint-window.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import type { Store, StoreOrigin } from '../../store/store.ts'
@@ -96,7 +97,23 @@ export type NodeRestriction<T> = {
   problem(node: string, object: T, previous: T | undefined, facts: NodeRestrictionFacts): string | undefined
 }
 
-export type Subresource<T> = SubresourceAction | SubresourcePart<T>
+export type Subresource<T> = SubresourceAction | SubresourcePart<T> | SubresourceReading | SubresourceConnection
+
+/** Something that is read of an object with GET, for as long as it comes: `log`. */
+export type SubresourceReading = {
+  readonly access: 'get'
+  /** As discovery lists it. */
+  readonly kind: string
+  get(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
+}
+
+/** A connection into what the object describes: `exec`. WebSockets begin with GET, SPDY with POST. */
+export type SubresourceConnection = {
+  readonly access: 'connect'
+  /** What its query is, as discovery lists it. */
+  readonly kind: string
+  connect(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
+}
 
 /** Something that is done with an object: it can only be created. */
 export type SubresourceAction = {
@@ -143,8 +160,18 @@ export type ResourceRequest = {
   readonly accept: string | undefined
   readonly contentType: string | undefined
   readonly readBody: () => Promise<Buffer>
+  /** undefined: the request does not ask to leave HTTP. */
+  readonly offered?: OfferedProtocols | undefined
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal
+}
+
+/** What the client would speak on the connection instead of HTTP. */
+export type OfferedProtocols = {
+  /** The header Upgrade in lower case: `websocket`, `spdy/3.1`. */
+  readonly upgrade: string
+  /** What it would speak inside of that, in its order of preference. */
+  readonly protocols: readonly string[]
 }
 
 export type ResourceNeeds = {
@@ -164,6 +191,8 @@ export type ResourceNeeds = {
   readonly origin?: StoreOrigin
   /** Are checkpoints of nodes accepted? undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
+  /** undefined: there is no way to nodes. */
+  readonly sessions?: Pick<SessionBoard, 'open' | 'awaits' | 'connect'>
 }
 
 /** undefined where the kind has no such subresource; '' is none. */

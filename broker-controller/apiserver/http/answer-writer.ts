@@ -45,7 +45,43 @@ export async function writeAnswer(
         }
       }
       outgoing.end()
+      return
+    case 'flow':
+      outgoing.setHeader('Content-Type', answer.contentType)
+      outgoing.writeHead(200)
+      outgoing.flushHeaders()
+      if (!headOnly) await writeFlow(answer.pieces, outgoing, signal)
+      outgoing.end()
+      return
+    case 'connection':
+      throw new Error('A connection that was not asked for cannot be taken over')
   }
+}
+
+/** The reader of a log may stop for hours, as `kubectl logs -f | less` does: what waits for it is one piece. */
+async function writeFlow(
+  pieces: AsyncIterable<Uint8Array>,
+  outgoing: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const piece of pieces) {
+    if (signal.aborted || outgoing.destroyed) return
+    if (!outgoing.write(piece)) await drained(outgoing, signal)
+  }
+}
+
+/** Resolves when the reader took what was written, or `signal` aborts; its end aborts it. */
+function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      outgoing.off('drain', done)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    outgoing.once('drain', done)
+    signal.addEventListener('abort', done, { once: true })
+    if (signal.aborted) done()
+  })
 }
 
 /** A long list is serialised piece by piece, each when the one before was taken: other requests have their turn in between. */

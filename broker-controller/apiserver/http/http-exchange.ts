@@ -8,6 +8,7 @@ import type { FlowAdmission } from '../access/flow-control.ts'
 import { headersOf } from '../access/impersonation.ts'
 import { peerAddress } from '../access/peer-address.ts'
 import { type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
+import type { ApiResponse } from '../wire/answers.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { Connections } from './connections.ts'
 import type { RequestCounters } from './request-counters.ts'
@@ -25,6 +26,14 @@ export type HttpExchangeNeeds = {
   readonly closing: AbortSignal
 }
 
+/** The request asks for another protocol on its connection. */
+export type RequestedUpgrade = {
+  /** What is different in it. */
+  readonly request: Pick<ApiRequest, 'offered' | 'readBody'>
+  /** Hands the connection over; resolves when it is done with. `gone` is to be aborted with it. */
+  readonly take: (answer: ApiResponse & { readonly kind: 'connection' }, gone: AbortController) => Promise<void>
+}
+
 /** Without a reason each request would make an exception with its stack. */
 const exchangeEnded = new Error('The exchange is over')
 const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
@@ -34,6 +43,7 @@ export async function httpExchange(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   { requests, certificateOf, counters, slow, log, limited, closing }: HttpExchangeNeeds,
+  upgrade?: RequestedUpgrade,
 ): Promise<void> {
   const { clock } = requests
   const startedMs = clock.monotonicMs()
@@ -49,19 +59,20 @@ export async function httpExchange(
   const writtenBefore = incoming.socket.bytesWritten
   let admission: FlowAdmission | undefined
   try {
-    const request = requestOf(incoming, certificateOf, gone.signal)
+    const request = { ...requestOf(incoming, certificateOf, gone.signal), ...upgrade?.request }
     const operation = `${request.method} ${request.path}`
     beginOperation('request', operation)
     const answered = await answerRequest(request, requests)
     beginOperation('request', operation)
     const { answer } = answered
     admission = answered.admission
-    const isWatch = answer.kind === 'stream'
-    const code = isWatch ? 200 : answer.code
+    const isWatch = answer.kind === 'stream' || answer.kind === 'flow' || answer.kind === 'connection'
+    const code = isWatch ? (answer.kind === 'connection' ? 101 : 200) : answer.code
     if (isWatch) counters.watches.inc()
     else counters.seen(answered, code, clock.monotonicMs() - startedMs)
     try {
-      await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
+      if (answer.kind === 'connection' && upgrade !== undefined) await upgrade.take(answer, gone)
+      else await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
       admission?.answered(incoming.socket.bytesWritten - writtenBefore)
     } finally {
       if (isWatch) {

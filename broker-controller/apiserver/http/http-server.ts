@@ -18,6 +18,7 @@ import {
 } from './connection-limits.ts'
 import { connectionsOf } from './connections.ts'
 import { httpExchange } from './http-exchange.ts'
+import { httpUpgrade } from './http-upgrade.ts'
 import { httpsListener, type ServerTls } from './https-listener.ts'
 import { requestCounters } from './request-counters.ts'
 import { slowReaders } from './slow-readers.ts'
@@ -36,6 +37,7 @@ export type ApiServerNeeds = Pick<
   | 'commonNameOf'
   | 'origin'
   | 'checkpoints'
+  | 'sessions'
   | 'lapsedWindowMs'
 > & {
   /** /metrics shows it; the server adds its own counters. */
@@ -84,6 +86,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   const limits = { ...defaultConnectionLimits, ...connectionLimits }
   const limitedConnections = limitConnections(server, { limits, registry, log: connectionLog })
   readAsStreams(server)
+  server.on('upgrade', (incoming, socket, head) => void httpUpgrade({ incoming, socket, head }, exchange))
   const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
   const exchange = {
     requests: requestNeeds(needs, limited, flowLog),
@@ -113,7 +116,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 /** What a request needs to be answered, the same for all of them. */
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
-  const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, revocations } = needs
+  const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
   return {
     store,
     kinds,
@@ -128,6 +131,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     commonNameOf,
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
+    ...(sessions && { sessions }),
     ...(revocations && { revocations }),
     lapsedWindowMs,
     limited,

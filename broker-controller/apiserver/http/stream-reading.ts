@@ -1,5 +1,6 @@
 /** Kept connections: the next request may arrive while the answer before it is still being written. */
 import type { Server } from 'node:https'
+import type { Duplex } from 'node:stream'
 
 /**
  * Makes every connection of this server be read as a stream. While an answer larger than the socket's high-water mark
@@ -11,6 +12,15 @@ import type { Server } from 'node:https'
  */
 export function readAsStreams(server: Server): void {
   server.on('secureConnection', (socket) => {
-    socket.on('data', () => undefined)
+    socket.on('data', ignore)
   })
+}
+
+/** For a connection that leaves HTTP: what comes on it is kept until it has its next reader. */
+export function readNoMore(socket: Duplex): void {
+  socket.off('data', ignore)
+}
+
+function ignore(): void {
+  // Listening is what counts.
 }

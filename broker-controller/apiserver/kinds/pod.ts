@@ -13,6 +13,7 @@ import { rfc3339 } from '../../../daemon/clock.ts'
 import { restrictPod } from '../access/node-restriction.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import { type CreateFacts, type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
+import { podLog } from '../streams/pod-log.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
 import { bindPod } from './pod-binding.ts'
 import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
@@ -36,6 +37,7 @@ export const podStrategy: KindStrategy<Pod> = {
   ],
   subresources: {
     status: statusSubresource,
+    log: { access: 'get', kind: 'Pod', get: podLog },
     binding: { access: 'create', kind: 'Binding', create: bindPod },
     // Of another group than pods: kubectl drain looks for just this before it evicts.
     eviction: { access: 'create', kind: 'Eviction', group: 'policy', version: 'v1', create: evictPod },

@@ -1,4 +1,6 @@
 /** What a request is answered with, before it becomes bytes. */
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { AnswerEncoding } from './content-negotiation.ts'
 
 export type ApiResponse =
@@ -24,6 +26,19 @@ export type ApiResponse =
     }
   /** A watch: each piece is sent at once; the answer ends with the iteration. */
   | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string | Uint8Array> }
+  /** A log: each piece is sent when the reader took the one before, however long it takes. The iteration holds little. */
+  | { readonly kind: 'flow'; readonly contentType: string; readonly pieces: AsyncIterable<Uint8Array> }
+  /** The connection is taken out of HTTP: only where the request asked for it (`offered` in ResourceRequest). */
+  | { readonly kind: 'connection'; readonly take: (connection: TakenConnection) => Promise<void> }
+
+/** A connection whose request asked to leave HTTP. `socket` has no reader any more; `head` is what came behind the request. */
+export type TakenConnection = {
+  readonly incoming: IncomingMessage
+  readonly socket: Duplex
+  readonly head: Buffer
+  /** Aborts when the client is gone or the server closes. */
+  readonly signal: AbortSignal
+}
 
 export function objectAnswer(
   body: unknown,

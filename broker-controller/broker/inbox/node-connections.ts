@@ -4,6 +4,7 @@
  */
 import { ConnectionMessageSchema } from '../../../api/topics.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { NodeMessage, Peer } from '../broker.ts'
 import type { IdentityConflicts } from './identity-conflicts.ts'
 import type { MessageBodies } from './message-bodies.ts'
@@ -15,6 +16,7 @@ export type NodeConnectionsNeeds = {
   readonly leases: Pick<NodeLeases, 'record'>
   readonly digests: Pick<NodeDigests, 'reset'>
   readonly conflicts: Pick<IdentityConflicts, 'connected' | 'booted'>
+  readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
   readonly log: LimitedLog
 }
 
@@ -30,7 +32,8 @@ export interface NodeConnections {
   disconnected(node: string): Promise<void>
 }
 
-export function nodeConnections({ bodies, leases, digests, conflicts, log }: NodeConnectionsNeeds): NodeConnections {
+export function nodeConnections(needs: NodeConnectionsNeeds): NodeConnections {
+  const { bodies, leases, digests, conflicts, sessions, log } = needs
   const peers = new Map<string, Peer>()
   const leaving = new Set<string>()
   const peerOf = (node: string) => peers.get(node) ?? unobserved
@@ -50,7 +53,10 @@ export function nodeConnections({ bodies, leases, digests, conflicts, log }: Nod
           conflicts.connected(node, undefined, false)
         }
         conflicts.booted(node, connection.bootID)
+        sessions.connected(node)
       }
+      // After a goodbye the node is there for a while, and its logs can be read.
+      if (state === 'lost') sessions.disconnected(node)
       if (state === 'goodbye') leaving.add(node)
       else leaving.delete(node)
       log.info(`${node}/connection`, 'Node connection', { node, state, reason, expectedBackSeconds })
@@ -63,6 +69,7 @@ export function nodeConnections({ bodies, leases, digests, conflicts, log }: Nod
     },
     disconnected(node) {
       peers.delete(node)
+      sessions.disconnected(node)
       leaving.delete(node)
       digests.reset(node)
       return leases.record(node, { kind: 'disconnected' }, unobserved)

@@ -6,6 +6,7 @@ import { type NodeTopic, topicName } from '../../../api/topics.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { sessionBoard } from '../../sessions/session-board.ts'
 import { eventRecorder } from '../../store/event-recorder.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
@@ -51,6 +52,27 @@ test('usage is recorded under the authenticated node name, and an invalid messag
   await receive({ kind: 'stats', node: 'pi-1' }, { summary: { node: 7 } })
   t.equal(await dropped('stats', 'NotUnderstood'), 1)
 })
+
+test('sessions can be requested of a node while it is online', async (t) => {
+  const { sessions, receive, listener } = await inbox(t)
+  const connection = { kind: 'connection', node: 'pi-1' } as const
+  const open = () => {
+    const client = new AbortController()
+    const opening = sessions.open('pi-1', client.signal).catch((error: unknown) => String(error))
+    client.abort()
+    return opening
+  }
+  const away = /has no connection/
+  t.match(await open(), away)
+  for (const end of [() => listener.disconnected('pi-1'), () => receive(connection, { ...online, state: 'lost' })]) {
+    await receive(connection, online)
+    t.match(await open(), /client is gone/)
+    await end()
+    t.match(await open(), away)
+  }
+})
+
+const online = { state: 'online', bootID: 'boot', agentVersion: '1' }
 
 test('a lease that confirms the status stamps its conditions as a report would', async (t) => {
   const { store, receive, clock, published } = await inbox(t)
@@ -392,10 +414,12 @@ async function inbox(t: Test, ...expected: readonly string[]) {
   const stored = await store.create('pods', { ...pod, metadata: given } as Pod)
   const registry = metricsRegistry()
   const usage = usageBoard({ clock })
+  const sessions = sessionBoard({ clock })
   const published: [string, unknown][] = []
   const listener = nodeInbox({
     store,
     usage,
+    sessions,
     clock,
     log,
     registry,
@@ -413,7 +437,7 @@ async function inbox(t: Test, ...expected: readonly string[]) {
   }
   const receive = (topic: NodeTopic, body: unknown) =>
     listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })
-  return { store: store as Store, usage, clock, log, listener, published, dropped, receive }
+  return { store: store as Store, usage, sessions, clock, log, listener, published, dropped, receive }
 }
 
 function unstamped(node: StoredObject<'nodes'>) {

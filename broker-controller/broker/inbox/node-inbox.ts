@@ -7,6 +7,7 @@ import { limitLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
+import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
@@ -25,6 +26,7 @@ import { reportRequests } from './report-requests.ts'
 export type NodeInboxNeeds = {
   readonly store: Store
   readonly usage: Pick<UsageBoard, 'receive'>
+  readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
   readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
@@ -37,7 +39,7 @@ export interface NodeInbox extends NodeListener, Loop {}
 
 /** Registers its metrics: once for a registry. Its loop follows the Nodes, and ends the logs when it stops. */
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
-  const { store, broker, events, clock, log } = needs
+  const { store, broker, sessions, events, clock, log } = needs
   /** For lines that a node can cause. */
   const limited = limitLog(log, clock)
   /** A whole fleet may connect at one time: a hundred lines a minute and a count, and they hide no warnings. */
@@ -47,7 +49,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const leases = nodeLeases({ store, clock })
   const bodies = messageBodies(needs)
   const requests = reportRequests(broker, connectionLog)
-  const connections = nodeConnections({ bodies, leases, digests, conflicts, log: connectionLog })
+  const connections = nodeConnections({ bodies, leases, digests, conflicts, sessions, log: connectionLog })
 
   const failed = (message: Pick<NodeMessage, 'node' | 'topic'>, error: unknown) => {
     const topic = topicName(message.topic)

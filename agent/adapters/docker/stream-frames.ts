@@ -1,0 +1,58 @@
+/**
+ * The frames in which Docker sends standard output and error of a container without a terminal: a byte for the stream, three of
+ * zero, four for the length (Docker Engine API, ContainerAttach).
+ */
+
+export type StreamFrame = { readonly stream: 'stdin' | 'stdout' | 'stderr'; readonly payload: Buffer }
+
+const headBytes = 8
+/** Docker cuts lines of logs after 16 KiB, and reads 32 KiB of a process at a time. */
+const longestFrame = 1024 * 1024
+const streams = ['stdin', 'stdout', 'stderr'] as const
+
+/** Gives the frames that a piece of the stream completes. Throws where it holds none of Docker's. */
+export function frameReader(): (piece: Buffer) => StreamFrame[] {
+  let held: Buffer[] = []
+  let length = 0
+  /** Before that many bytes are there, there is nothing to read. */
+  let needed = headBytes
+
+  return (piece) => {
+    held.push(piece)
+    length += piece.length
+    if (length < needed) return []
+    const bytes = held.length === 1 ? piece : Buffer.concat(held)
+    const frames: StreamFrame[] = []
+    let at = 0
+    for (;;) {
+      needed = headBytes
+      if (bytes.length - at < needed) break
+      const size = bytes.readUInt32BE(at + 4)
+      const stream = streams[bytes.readUInt8(at)]
+      if (stream === undefined || size > longestFrame) throw new Error('Docker sent something else than its frames')
+      needed += size
+      if (bytes.length - at < needed) break
+      frames.push({ stream, payload: bytes.subarray(at + headBytes, at + needed) })
+      at += needed
+    }
+    held = at === bytes.length ? [] : [bytes.subarray(at)]
+    length = bytes.length - at
+    return frames
+  }
+}
+
+/** `2026-01-02T03:04:05.123456789Z`, which Docker pads with zeros, and a blank. */
+const timeBytes = 31
+
+/**
+ * Docker cuts a line after 16 KiB into messages without an end of line, and puts the time before each of them. Gives the
+ * payload without those times that stand within a line.
+ */
+export function withoutInnerTimes(): (frame: StreamFrame) => Buffer {
+  const isWithinLine = { stdin: false, stdout: false, stderr: false }
+  return ({ stream, payload }) => {
+    const isContinued = isWithinLine[stream]
+    isWithinLine[stream] = payload.at(-1) !== 10
+    return isContinued && payload[timeBytes - 1] === 32 ? payload.subarray(timeBytes) : payload
+  }
+}

@@ -1,0 +1,60 @@
+/** Streams of `kubectl logs` and its like: nothing of them is loaded before the first is requested. */
+
+import { aborted } from '../../daemon/aborted.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import type { KnownTime } from '../../daemon/server-check.ts'
+import type { NodeCredentials } from '../node/certificate/certificate-manager.ts'
+import type { PodManager } from '../pods/pod-manager.ts'
+import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { EngineStreams } from '../sessions/engine-streams.ts'
+import type { SessionRunner } from '../sessions/session-runner.ts'
+
+export type SessionParts = {
+  readonly apiUrl: string
+  readonly credentials: () => NodeCredentials
+  readonly knownTime: KnownTime
+  readonly pods: Pick<PodManager, 'pods'>
+  readonly runtime: Pick<ContainerRuntime, 'listContainers'>
+  /** Loads it. */
+  readonly engine: () => Promise<EngineStreams>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Sessions extends Loop {
+  /** The controller requests a session under this id. */
+  requested(id: string): void
+}
+
+export function assembleSessions(parts: SessionParts): Sessions {
+  const { pods, runtime, clock, log } = parts
+  let loaded: ReturnType<typeof load> | undefined
+  const load = async () => {
+    const { sessionRunner } = await import('../sessions/session-runner.ts')
+    const { servePodSession } = await import('../sessions/pod-sessions.ts')
+    const { dialSession } = await import('../adapters/http/session-dial.ts')
+    const dial = (id: string, signal: AbortSignal) =>
+      dialSession(id, { url: parts.apiUrl, knownTime: parts.knownTime, ...parts.credentials() }, signal)
+    const runner: SessionRunner = sessionRunner({ dial, clock, log })
+    const needs = { engine: await parts.engine(), pods: pods.pods, containersOf: runtime.listContainers, clock }
+    return {
+      runner,
+      serve: (id: string) => runner.start(id, (stream, signal) => servePodSession(stream, signal, needs)),
+    }
+  }
+  return {
+    name: 'sessions',
+    requested(id) {
+      loaded ??= load()
+      loaded
+        .then(({ serve }) => serve(id) || log.warn('Session not started: there are too many', { id }))
+        .catch((error) => log.error('Sessions cannot be served', { error }))
+    },
+    async run(signal) {
+      await aborted(signal)
+      await loaded?.then(({ runner }) => runner.end())
+    },
+  }
+}

@@ -1,0 +1,97 @@
+/** What the controller requests in a session → the containers of this node's pods. */
+import type { Duplex } from 'node:stream'
+import { decode } from '../../api/decode.ts'
+import type { Pod } from '../../api/pod.ts'
+import { type SessionRequest, SessionRequestSchema, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
+import { parseJson } from '../../api/text/json.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { within } from '../../daemon/deadline.ts'
+import { messageOf } from '../../daemon/errors.ts'
+import { storyOf } from '../../daemon/log.ts'
+import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
+import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { EngineStreams } from './engine-streams.ts'
+import { sendLog } from './log-session.ts'
+import { SessionRefusal } from './session-refusal.ts'
+
+export type PodSessionNeeds = {
+  readonly engine: EngineStreams
+  /** The pods that are to run here, with their status. */
+  readonly pods: () => readonly Pod[]
+  /** The containers of one pod, of this node only. */
+  readonly containersOf: (podUID: string) => Promise<readonly RuntimeContainer[]>
+  readonly clock: Clock
+}
+
+/** What a handler of a session works with. */
+export type PodSession = PodSessionNeeds & {
+  readonly pod: Pod
+  readonly frames: SessionFrames
+  /** Aborts when the session ends, from whichever side. */
+  readonly signal: AbortSignal
+  /** Announces that what was requested has begun: call it before anything is sent. */
+  started(): Promise<void>
+}
+
+const requestMs = 15_000
+
+/** Serves one session to its end. Rejects only where the stream failed. */
+export async function servePodSession(stream: Duplex, signal: AbortSignal, needs: PodSessionNeeds): Promise<void> {
+  const frames = sessionFrames(stream)
+  const report = (status: SessionStatus) => frames.sendText(sessionChannels.status, JSON.stringify(status))
+  let hasStarted = false
+  try {
+    const request = requestIn(await within(requestMs, 'The controller requested nothing', frames.next(), needs.clock))
+    const pod = podOf(request, needs.pods())
+    const session: PodSession = {
+      ...needs,
+      pod,
+      frames,
+      signal,
+      async started() {
+        hasStarted = true
+        await report({ state: 'started' })
+      },
+    }
+    const end = await serve(request, session)
+    await report({ state: 'ended', ...end })
+  } catch (error) {
+    if (signal.aborted || stream.destroyed) return
+    const reason = error instanceof SessionRefusal ? error.reason : 'InternalError'
+    const message = error instanceof SessionRefusal ? messageOf(error) : storyOf(error)
+    await report({ state: hasStarted ? 'ended' : 'refused', reason, message })
+  }
+  frames.end()
+  // The controller closes when it has read all: what is destroyed before is lost.
+  await within(requestMs, 'The controller did not close the stream', closed(stream), needs.clock)
+}
+
+async function serve(request: SessionRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
+  if (request.logs !== undefined) return sendLog(request.logs, session)
+  throw new SessionRefusal(
+    'BadRequest',
+    'this node cannot do what was requested: its agent is older than the controller',
+  )
+}
+
+function requestIn(frame: Awaited<ReturnType<SessionFrames['next']>>): SessionRequest {
+  if (frame?.channel !== sessionChannels.request)
+    throw new SessionRefusal('BadRequest', 'a session begins with its request')
+  const decoded = decode(SessionRequestSchema, parseJson(frame.payload.toString()))
+  if (!decoded.ok) throw new SessionRefusal('BadRequest', 'the request of the session cannot be read')
+  return decoded.value
+}
+
+/** Only a pod that is to run here, and that one itself: another of the same name may have come since. */
+function podOf({ namespace, pod, uid }: SessionRequest, pods: readonly Pod[]): Pod {
+  const found = pods.find(({ metadata }) => metadata.namespace === namespace && metadata.name === pod)
+  if (found?.metadata.uid === uid) return found
+  throw new SessionRefusal('NotFound', `pod "${namespace}/${pod}" does not exist on this node`)
+}
+
+function closed(stream: Duplex): Promise<void> {
+  return new Promise((resolve) => {
+    if (stream.destroyed) return resolve()
+    stream.once('close', () => resolve())
+  })
+}

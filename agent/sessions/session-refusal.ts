@@ -1,0 +1,12 @@
+import type { SessionStatus } from '../../api/sessions.ts'
+
+/** Why a session is not served, in a sentence for its client. */
+export class SessionRefusal extends Error {
+  override readonly name = 'SessionRefusal'
+  readonly reason: NonNullable<SessionStatus['reason']>
+
+  constructor(reason: NonNullable<SessionStatus['reason']>, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}

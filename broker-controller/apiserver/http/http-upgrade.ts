@@ -1,0 +1,49 @@
+/** A request that asks for another protocol on its connection: WebSocket, SPDY, or the one of nodes. */
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { ApiError } from '../../../api/api-error.ts'
+import type { OfferedProtocols } from '../handlers/strategy.ts'
+import { type HttpExchangeNeeds, httpExchange } from './http-exchange.ts'
+import { readNoMore } from './stream-reading.ts'
+
+export type UpgradeEvent = { readonly incoming: IncomingMessage; readonly socket: Duplex; readonly head: Buffer }
+
+/**
+ * Answers as to any other request. Where the answer takes the connection over, nothing of HTTP is left on it; all others
+ * are written as HTTP, and end the connection: Node.js reads no further request after one of these.
+ */
+export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, needs: HttpExchangeNeeds): Promise<void> {
+  readNoMore(socket)
+  // Without a listener an error of the connection would end the program.
+  socket.on('error', (error) => needs.log.debug('Upgraded connection failed', { error }))
+  if (!(socket instanceof Socket)) return void socket.destroy()
+  const outgoing = new ServerResponse(incoming)
+  outgoing.shouldKeepAlive = false
+  outgoing.assignSocket(socket)
+  outgoing.once('finish', () => socket.end())
+  await httpExchange(incoming, outgoing, needs, {
+    request: {
+      offered: offeredBy(incoming),
+      async readBody() {
+        throw new ApiError('BadRequest', 'a request that asks for another protocol has no body')
+      },
+    },
+    async take(answer, gone) {
+      outgoing.detachSocket(socket)
+      socket.once('close', () => gone.abort('closed'))
+      const end = () => void socket.destroy()
+      gone.signal.addEventListener('abort', end, { once: true })
+      if (gone.signal.aborted || socket.destroyed) return end()
+      await answer.take({ incoming, socket, head, signal: gone.signal })
+    },
+  })
+}
+
+/** Clients name their protocols in one header of two (RFC 6455; k8s.io/apimachinery/pkg/util/httpstream). */
+function offeredBy({ headers, headersDistinct }: IncomingMessage): OfferedProtocols {
+  const upgrade = (headers.upgrade ?? '').toLowerCase()
+  const name = upgrade === 'websocket' ? 'sec-websocket-protocol' : 'x-stream-protocol-version'
+  const protocols = (headersDistinct[name] ?? []).flatMap((value) => value.split(',')).map((one) => one.trim())
+  return { upgrade, protocols: protocols.filter((one) => one !== '') }
+}
