@@ -1,7 +1,7 @@
 /** JSON values as YAML, for clients that accept `application/yaml`. Only what JSON can express is written. */
 
 /** Longer texts come in several pieces, each about so many characters. */
-const pieceCharacters = 64 * 1024
+const pieceCharacters = 48 * 1024
 
 /** The text of a JSON value in block style. A long `items` is written piece by piece, so other requests get a turn in between. */
 export function* yamlPieces(value: unknown): Generator<string> {
