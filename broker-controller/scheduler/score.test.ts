@@ -147,6 +147,8 @@ test('a node that is full, overfull or without a resource has none of it free', 
   t.same(figures(asks('4', '1Gi'), node, asks('2', '1Gi')), [25, 75], 'overfull of cpu counts as full of it')
   t.same(figures(asks('1', '1Gi'), { cpu: '4', memory: '0' }, asks('1', '1Gi')), [25, 75], 'without memory')
   t.same(figures(asks('1', '1Gi'), { cpu: '0', memory: '4Gi' }, asks('1', '1Gi')), [25, 75], 'without cpu')
+  const cpuAlone = { requests: { cpu: '1' } }
+  t.equal(figures(cpuAlone, { cpu: '4', memory: '0' }, cpuAlone)?.[1], 75, 'without memory, and none is asked for')
 })
 
 test('the node with fewer taints to avoid is better; those that are tolerated count nothing', async (t) => {
@@ -182,11 +184,36 @@ test('the weights of all preferences that hold are added', async (t) => {
 })
 
 test('a taint to avoid weighs more than a preference, a preference more than free resources', async (t) => {
-  const preferred = preferring(['ssd', 1])
+  const preferred = preferring(['ssd', 50])
   const slow = { key: 'slow', effect: 'PreferNoSchedule' } as const
   t.equal(choice(aPod(preferred), [{ name: 'a', labels: { ssd: '' }, taints: [slow] }, { name: 'b' }]), 'b')
   const full: Bound = { nodeName: 'a', ...asks('3900m', '4000Mi') }
   t.equal(choice(aPod(preferred), [{ name: 'a', labels: { ssd: '' } }, { name: 'b' }], [full]), 'a')
+})
+
+test('each score is of 100, so that one taint of two to avoid weighs less than a preference', async (t) => {
+  const slow = { key: 'slow', effect: 'PreferNoSchedule' } as const
+  const far = { key: 'far', effect: 'PreferNoSchedule' } as const
+  const nodes: readonly NodeOverrides[] = [
+    { name: 'a', labels: { ssd: '' }, taints: [slow, far] },
+    { name: 'b', taints: [slow] },
+  ]
+  t.equal(choice(aPod(preferring(['ssd', 1])), nodes), 'a')
+})
+
+test('of nodes that are equally free, the one that the pod leaves more balanced is better', async (t) => {
+  const pod = aPod(asks('1', '1Gi'))
+  t.equal(
+    choice(pod, two, [
+      { nodeName: 'a', ...asks('1', '1Gi') },
+      { nodeName: 'b', ...asks('2', '1Mi') },
+    ]),
+    'a',
+  )
+})
+
+test('a pod with affinity to pods alone has no preference for nodes', async (t) => {
+  t.equal(choice(aPod({ spec: { affinity: { podAffinity: {} } } }), two, [{ nodeName: 'a' }]), 'b')
 })
 
 test('of equals chance decides among all of them, and only among them', async (t) => {
