@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aPod } from '../../api/testing/builders.ts'
-import { isShutdownOff, type ShutdownSettings, sharesOf, stopGroups } from './shutdown-groups.ts'
+import { isShutdownOff, type ShutdownSettings, sharesOf, stopGroups, usableMs, wantedMs } from './shutdown-groups.ts'
 
 const asGranted: ShutdownSettings = { graceMs: undefined, criticalMs: undefined, byPriority: [] }
 const critical = 2_000_000_000
@@ -62,4 +62,34 @@ test('it is off where no time is given', async (t) => {
   t.equal(isShutdownOff(asGranted), false)
   t.equal(isShutdownOff({ ...asGranted, graceMs: 0 }), true)
   t.equal(isShutdownOff({ ...asGranted, byPriority: [{ priority: 0, graceMs: 0 }] }), true)
+})
+
+test('a table of priorities decides alone how much time is wanted, and whether any is', async (t) => {
+  const byPriority = [
+    { priority: 0, graceMs: 5_000 },
+    { priority: 100, graceMs: 7_000 },
+  ]
+  t.equal(wantedMs({ graceMs: 30_000, criticalMs: undefined, byPriority }), 12_000)
+  t.equal(wantedMs({ graceMs: 30_000, criticalMs: undefined, byPriority: [] }), 30_000)
+  t.equal(wantedMs(asGranted), undefined)
+  t.equal(isShutdownOff({ graceMs: 0, criticalMs: undefined, byPriority }), false)
+  t.equal(isShutdownOff({ graceMs: 30_000, criticalMs: undefined, byPriority: [{ priority: 0, graceMs: 0 }] }), true)
+})
+
+test('the agent keeps a second for itself, and no more than half of a short delay', async (t) => {
+  t.same([30_000, 2_000, 1_500, 0].map(usableMs), [29_000, 1_000, 750, 0])
+})
+
+test('critical pods have no more than all of the time, and pods without a wish have their share', async (t) => {
+  const shares = sharesOf({ graceMs: 10_000, criticalMs: 30_000, byPriority: [] }, 60_000)
+  t.same(
+    shares.map(({ graceMs }) => graceMs),
+    [0, 10_000],
+  )
+  const { terminationGracePeriodSeconds: _, ...spec } = aPod({ priority: critical }).spec
+  const patient = { ...aPod({ name: 'patient' }), spec }
+  t.same(stopGroups(shares, [patient]), [
+    { graceMs: 10_000, pods: [{ uid: 'uid-of-patient', gracePeriodSeconds: 10 }] },
+  ])
+  t.same(stopGroups([], [patient]), [], 'without shares no pod is stopped')
 })
