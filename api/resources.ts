@@ -6,6 +6,7 @@ import { type ClusterRole, ClusterRoleSchema } from './access/cluster-role.ts'
 import { type ClusterRoleBinding, ClusterRoleBindingSchema } from './access/cluster-role-binding.ts'
 import { type Role, RoleSchema, rbacGroup } from './access/role.ts'
 import { type RoleBinding, RoleBindingSchema } from './access/role-binding.ts'
+import { type ServiceAccount, ServiceAccountSchema } from './access/service-account.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
@@ -35,6 +36,7 @@ export type BuiltInTypes = {
   readonly clusterroles: ClusterRole
   readonly rolebindings: RoleBinding
   readonly roles: Role
+  readonly serviceaccounts: ServiceAccount
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -128,6 +130,10 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   clusterroles: row('clusterroles', 'ClusterRole', rbacGroup, ClusterRoleSchema, {}),
   rolebindings: row('rolebindings', 'RoleBinding', rbacGroup, RoleBindingSchema, { namespaced: true }),
   roles: row('roles', 'Role', rbacGroup, RoleSchema, { namespaced: true }),
+  serviceaccounts: row('serviceaccounts', 'ServiceAccount', '', ServiceAccountSchema, {
+    namespaced: true,
+    shortNames: ['sa'],
+  }),
 }
 
 export const builtInResources: ResourceRegistry = resourceRegistry(Object.values<Resource>(resources))

@@ -16,8 +16,10 @@ import { addProcessMetrics } from '../daemon/process-metrics.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { notifierLoop, type SystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { ensureDefaultRoles } from './access/reconcile-roles.ts'
+import { openTokenKeys } from './access/service-account-keys.ts'
 import { adminSocket, adminSocketPath } from './admin-socket.ts'
 import { openAuthorizer } from './apiserver/access/authorizer.ts'
+import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
@@ -26,7 +28,7 @@ import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
 import { nodeOutbox } from './broker/outbox/node-outbox.ts'
 import { sessionRequests } from './broker/outbox/session-requests.ts'
 import { usageRequests } from './broker/outbox/usage-requests.ts'
-import { makeBackup } from './commands/backup.ts'
+import { authorityFolderName, makeBackup } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import { builtInKinds, controlLoops } from './control-plane.ts'
@@ -104,6 +106,8 @@ async function openParts(
   await ensurePriorityClasses(store)
   await ensureDefaultRoles({ store, clock })
   const access = await openAuthorizer({ store, clock, log })
+  const keyFolder = join(flags.dataDir, authorityFolderName)
+  let tokenKeys = await openTokenKeys(keyFolder)
   closing.add(() => access.run(AbortSignal.abort()))
   const registry = metricsRegistry()
   const stopProcessMetrics = addProcessMetrics(registry)
@@ -118,6 +122,10 @@ async function openParts(
     shared,
     origin,
     access,
+    tokens: serviceAccountTokens(() => tokenKeys, store),
+    reloadTokenKeys: async () => {
+      tokenKeys = await openTokenKeys(keyFolder)
+    },
     names,
     host: listen.bindAddress ?? anyAddress(machine),
     revocations,
@@ -134,10 +142,14 @@ type Parts = Awaited<ReturnType<typeof openParts>>
 /** The Kubernetes API and the MQTT broker, with the parts behind the broker. Rejects if a port cannot be opened. */
 async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
   const { listen, certificates, nodeLifecycle } = configuration
-  const { shared, origin, access, host, revocations, own, registry, checkpoints, usage, sessions } = parts
+  const { shared, origin, access, tokens, host, names, revocations, own, registry, checkpoints, usage, sessions } =
+    parts
+  let portOfApi: number | undefined
   const api = apiServer({
     ...shared,
     access,
+    tokens,
+    serverUrl: () => (portOfApi === undefined ? undefined : `https://${names.advertised}:${portOfApi}`),
     usage,
     sessions,
     registry,
@@ -153,6 +165,7 @@ async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts,
     lapsedWindowMs: certificates.expiredWindowMs,
   })
   const { port: apiPort } = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
+  portOfApi = apiPort
   closing.add(() => api.run(AbortSignal.abort()))
   closing.add(async () => sessions.close())
 
@@ -227,13 +240,21 @@ async function publishAddresses(
   })
 }
 
-async function openAdminSocket({ flags, log }: BrokerControllerNeeds, { own }: Parts, backUp: BackUp | undefined) {
+async function openAdminSocket(
+  { flags, log }: BrokerControllerNeeds,
+  { own, reloadTokenKeys }: Parts,
+  backUp: BackUp | undefined,
+) {
   const { dataDir } = flags
   const backup = async () => {
     if (backUp === undefined) throw new Error('This store has no backup of its own: use the tools of its server')
     return makeBackup({ dataDir, backUp, now: rfc3339(clock.wallMs()), version }, randomUUID())
   }
-  const socket = adminSocket({ path: adminSocketPath(dataDir), reload: own.reload, backup, log })
+  const reload = async () => {
+    await reloadTokenKeys()
+    await own.reload()
+  }
+  const socket = adminSocket({ path: adminSocketPath(dataDir), reload, backup, log })
   await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
   return socket
 }
@@ -241,6 +262,7 @@ async function openAdminSocket({ flags, log }: BrokerControllerNeeds, { own }: P
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
   const { shared, origin, access, own, revocations, checkpoints, usage, sessions } = parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
+  const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
     ready: () => true,
     problems: () => storeProblems(shared.store),
@@ -257,7 +279,10 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     outbox,
     usageRequests({ usage, broker, clock }),
     sessionRequests({ sessions, broker, clock, log }),
-    ...controlLoops({ ...shared, random: Math.random, signer: own.signer, origin, checkpoints }, configuration),
+    ...controlLoops(
+      { ...shared, random: Math.random, signer: own.signer, origin, checkpoints, authorities },
+      configuration,
+    ),
   ]
 }
 

@@ -17,8 +17,13 @@ import { clusterRoleBindingStrategy } from './apiserver/kinds/rbac/cluster-role-
 import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
 import { secretStrategy } from './apiserver/kinds/secret.ts'
+import { serviceAccountStrategy } from './apiserver/kinds/service-account.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import type { ControllerConfiguration } from './configuration.ts'
+import {
+  type NamespaceAccessNeeds,
+  namespaceAccessController,
+} from './controllers/access/namespace-access-controller.ts'
 import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
@@ -48,6 +53,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   clusterroles: clusterRoleStrategy,
   rolebindings: roleBindingStrategy,
   roles: roleStrategy,
+  serviceaccounts: serviceAccountStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))
@@ -55,6 +61,7 @@ export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStr
 export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<GarbageCollectorNeeds, 'resources'> &
   CertificateNeeds &
+  NamespaceAccessNeeds &
   SchedulerNeeds
 
 /** The controllers and the scheduler. */
@@ -69,6 +76,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs)] : []),
     namespaceDeletion(needs),
     roleAggregationController(needs),
+    namespaceAccessController(needs),
     rebootController(needs),
     scheduler(needs),
     certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),

@@ -13,6 +13,7 @@ import { backupCommand, restoreCommand } from './commands/backup-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
+import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
 import { tokenCommand } from './commands/token-command.ts'
 import {
   type ControllerConfiguration,
@@ -44,6 +45,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return checkpointsCommand(wanted.argv, output)
     case 'certificates':
       return certificatesCommand(wanted.argv, output)
+    case 'service-account-key':
+      return serviceAccountKeyCommand(wanted.argv, output)
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':

@@ -236,3 +236,72 @@ test('kubectl does what the roles of its user allow', { skip: whyNoKubectl() }, 
     await allowed('patch', 'role', 'reader', '-p', patch)
   })
 })
+
+test('kubectl creates tokens of service accounts, and works with them', { skip: whyNoKubectl() }, async (t) => {
+  const api = await startApi({ log: quietLog(t) })
+  t.teardown(api.stop)
+  const { kubectl, store } = api
+  await ensureDefaultRoles({ store, clock: systemClock })
+  const ok = async (...args: readonly string[]) => {
+    const ran = await kubectl(args)
+    t.equal(ran.code, 0, `kubectl ${args.join(' ')} ${ran.stderr}`)
+    return ran.stdout.trim()
+  }
+  const anybody = await api.kubeconfigFor('anybody')
+  const withToken = (token: string, ...args: readonly string[]) =>
+    kubectl([...args, '--token', token], { kubeconfig: anybody })
+  await ok('create', 'serviceaccount', 'ci')
+  t.match(await ok('get', 'sa'), /NAME +SECRETS +AGE\nci +0 +\d+s/)
+  t.match(await ok('describe', 'sa', 'ci'), /Name: +ci/)
+  await ok('create', 'clusterrole', 'node-reader', '--verb=get,list', '--resource=nodes')
+  await ok('create', 'clusterrolebinding', 'ci', '--clusterrole=node-reader', '--serviceaccount=default:ci')
+
+  await t.test('a token is its service account', async (t) => {
+    const token = await ok('create', 'token', 'ci', '--duration=20m')
+    t.match(token, /^[\w-]+\.[\w-]+\.[\w-]{86}$/)
+    t.match((await withToken(token, 'auth', 'whoami')).stdout, /Username +system:serviceaccount:default:ci/)
+    t.equal((await withToken(token, 'get', 'nodes')).code, 0)
+    t.match((await withToken(token, 'get', 'pods')).stderr, 'User "system:serviceaccount:default:ci" cannot list')
+    t.match((await withToken(token, 'get', '--raw', '/openid/v1/jwks')).stdout, '"alg":"ES256"')
+    t.match(
+      (await withToken(token, 'get', '--raw', '/.well-known/openid-configuration')).stdout,
+      '"issuer":"https://kubernetes.default.svc.cluster.local"',
+    )
+    const forged = `${token.slice(0, -4)}AAAA`
+    t.match((await withToken(forged, 'get', 'nodes')).stderr, 'You must be logged in to the server')
+    const review = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token, audiences: ['https://kubernetes.default.svc.cluster.local'] },
+    }
+    const reviewed = await kubectl(['create', '-f', '-', '-o', 'jsonpath={.status}'], { input: JSON.stringify(review) })
+    t.match(reviewed.stdout, '"authenticated":true')
+    const other = { ...review, spec: { token, audiences: ['vault'] } }
+    const refused = await kubectl(['create', '-f', '-', '-o', 'jsonpath={.status}'], { input: JSON.stringify(other) })
+    t.notMatch(refused.stdout, '"authenticated":true')
+  })
+
+  await t.test('a token that is bound to a secret ends with it', async (t) => {
+    await ok('create', 'secret', 'generic', 'lease')
+    const token = await ok('create', 'token', 'ci', '--bound-object-kind=Secret', '--bound-object-name=lease')
+    t.equal((await withToken(token, 'get', 'nodes')).code, 0)
+    await ok('delete', 'secret', 'lease')
+    t.match((await withToken(token, 'get', 'nodes')).stderr, 'You must be logged in to the server')
+  })
+
+  await t.test('a request that cannot be met is refused in Kubernetes’ words', async (t) => {
+    const refused = async (...args: readonly string[]) => {
+      const ran = await kubectl(['create', 'token', ...args])
+      t.equal(ran.code, 1, args.join(' '))
+      return ran.stderr
+    }
+    t.match(await refused('none'), 'serviceaccounts "none" not found')
+    t.match(await refused('ci', '--duration=1m'), 'may not specify a duration less than 10 minutes')
+    t.match(await refused('ci', '--bound-object-kind=Pod', '--bound-object-name=x'), 'pods "x" not found')
+    const audiences = Array.from({ length: 20 }, (_, index) => `--audience=a${index}`)
+    t.match(await refused('ci', ...audiences), 'spec.audiences')
+    const foreign = await api.kubeconfigFor('eve', api.issueFor({ user: 'eve', groups: [] }))
+    const eve = await kubectl(['create', 'token', 'ci'], { kubeconfig: foreign })
+    t.match(eve.stderr, 'cannot create resource "serviceaccounts/token"')
+  })
+})

@@ -9,6 +9,7 @@ import { permit } from './access/authorizer.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { impersonated } from './access/impersonation.ts'
+import type { ServiceAccountTokens } from './access/tokens/service-account-tokens.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -17,7 +18,7 @@ import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
 import { type OfferedProtocols, type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
-import { reviewAnswer } from './reviews/review-answers.ts'
+import { reviewAnswer, type TokenHolder } from './reviews/review-answers.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
 import { sessionAnswer } from './streams/session-answer.ts'
@@ -46,6 +47,7 @@ export type ApiRequest = {
 export type RequestNeeds = SystemNeeds &
   ResourceNeeds & {
     readonly usage: UsageBoard
+    readonly tokens?: ServiceAccountTokens
     /** undefined: every certificate of the authority is good until its end. */
     readonly revocations?: Pick<RevocationList, 'because'>
     /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
@@ -128,9 +130,19 @@ async function identify({ certificate, headers }: ApiRequest, needs: RequestNeed
   return impersonated(identity, headers, access)
 }
 
-function tokenNeeds({ store, clock }: RequestNeeds) {
+/** For a TokenReview. Tokens of joining machines have no audience. */
+async function tokenHolder(token: string, audiences: readonly string[], needs: RequestNeeds): Promise<TokenHolder> {
+  const account = await needs.tokens?.identify(token, audiences, needs.clock.wallMs())
+  return account ?? { identity: await identityOfToken(token, tokenNeeds(needs)), audiences: [] }
+}
+
+function tokenNeeds({ store, clock, tokens }: RequestNeeds) {
+  const nowMs = clock.wallMs()
   return {
-    nowMs: clock.wallMs(),
+    nowMs,
+    ...(tokens && {
+      identifyAccount: async (token: string) => (await tokens.identify(token, [], nowMs))?.identity,
+    }),
     findToken: async (id: string) => {
       const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
       return secret && decodeToken(secret)
@@ -178,11 +190,8 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
       return usageAnswer({ route, query, accept, signal }, needs)
     case 'review': {
       const contentType = oneOf(headers['content-type'])
-      const identityOf = async (token: string) => ({
-        identity: await identityOfToken(token, tokenNeeds(needs)),
-        audiences: [],
-      })
-      return reviewAnswer({ route, identity, query, contentType, readBody }, { ...needs, identityOfToken: identityOf })
+      const identityOfToken = (token: string, audiences: readonly string[]) => tokenHolder(token, audiences, needs)
+      return reviewAnswer({ route, identity, query, contentType, readBody }, { ...needs, identityOfToken })
     }
     case 'resource': {
       const contentType = oneOf(headers['content-type'])

@@ -5,6 +5,12 @@ import { messageOf } from '../../daemon/errors.ts'
 import { kubernetes, nodeVersion } from '../../daemon/process/version.ts'
 import { metricsContentType } from '../../daemon/prometheus-text.ts'
 import type { Store } from '../store/store.ts'
+import {
+  keySet,
+  openidConfiguration,
+  type ServiceAccountTokens,
+  tokenIssuer,
+} from './access/tokens/service-account-tokens.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
 import type { KindRegistry } from './handlers/strategy.ts'
@@ -24,6 +30,10 @@ export type SystemNeeds = {
   readonly readiness: readonly ReadinessCheck[]
   /** What discovery lists. */
   readonly kinds: KindRegistry
+  /** Whose public keys are published; undefined: there are no tokens. */
+  readonly tokens?: Pick<ServiceAccountTokens, 'publicKeys'>
+  /** `https://HOST:PORT` as other machines reach this API, for what names its own address; undefined: not yet known. */
+  readonly serverUrl?: () => string | undefined
 }
 
 export type SystemRequest = {
@@ -58,6 +68,7 @@ async function answerAt(
           '/metrics',
           '/metrics/fleet',
           '/openapi/v2',
+          ...(needs.tokens ? ['/.well-known/openid-configuration', keySetPath] : []),
           '/version',
         ].sort(),
       })
@@ -69,11 +80,25 @@ async function answerAt(
     }
     case '/metrics/fleet':
       return { kind: 'pieces', code: 200, contentType: metricsContentType, pieces: fleetMetrics(needs.store) }
+    case keySetPath:
+      return needs.tokens && jsonText(keySet(needs.tokens.publicKeys()), 'application/jwk-set+json')
+    case '/.well-known/openid-configuration':
+      return (
+        needs.tokens &&
+        jsonText(openidConfiguration(`${needs.serverUrl?.() ?? tokenIssuer}${keySetPath}`), 'application/json')
+      )
     case '/openapi/v2':
       return openApi(accept, needs.version)
     default:
       return discoveryAnswer(path, accept, needs.kinds)
   }
+}
+
+const keySetPath = '/openid/v1/jwks'
+
+/** A document of a type of its own: it is no object of the API. */
+function jsonText(document: object, contentType: string): ApiResponse {
+  return { kind: 'text', code: 200, text: JSON.stringify(document), contentType }
 }
 
 const healthPaths = ['/healthz', '/livez', '/readyz']

@@ -23,7 +23,7 @@ export type ControllerFlags = {
 export type ControllerCommandLine =
   | { readonly want: 'run' | 'check'; readonly flags: ControllerFlags }
   | {
-      readonly want: 'token' | 'certificates' | 'backup' | 'restore' | 'checkpoints'
+      readonly want: 'token' | 'certificates' | 'backup' | 'restore' | 'checkpoints' | 'service-account-key'
       readonly argv: readonly string[]
     }
   | PrintText

@@ -126,6 +126,20 @@ export const checkpointsRow = {
   options: { all: { help: 'approve the pods of all nodes' }, 'data-dir': dataDir, kubeconfig },
 } as const satisfies Command
 
+export const serviceAccountKeyRow = {
+  name: 'bramble-controller service-account-key',
+  about: 'replace the key that signs tokens of service accounts',
+  text: `Show or replace the key that signs tokens of service accounts. Replace it in two steps, with the longest life of a token between
+them: after the first, tokens of both keys are valid.`,
+  forms: {
+    show: 'show the keys by their key IDs',
+    rotate: 'create another key, which signs from then on',
+    finish: 'remove the previous key: its tokens become invalid',
+  },
+  defaultForm: 'show',
+  options: { 'data-dir': dataDir },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -140,6 +154,7 @@ export const commands = {
   backup: backupRow,
   restore: restoreRow,
   checkpoints: checkpointsRow,
+  'service-account-key': serviceAccountKeyRow,
   completion,
 } as const
 

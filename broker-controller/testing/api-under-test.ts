@@ -15,6 +15,8 @@ import type { Log } from '../../daemon/log.ts'
 import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
+import { signingKey } from '../apiserver/access/tokens/json-web-token.ts'
+import { serviceAccountTokens } from '../apiserver/access/tokens/service-account-tokens.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
 import { builtInKinds } from '../control-plane.ts'
@@ -72,11 +74,13 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     await store.create('namespaces', namespace)
   }
   const access = await openAuthorizer({ store, clock: systemClock, log })
+  const tokenKeys = { signing: signingKey(newKey()), others: [] }
   const registry = metricsRegistry()
   const api = apiServer({
     store,
     kinds: builtInKinds,
     access,
+    tokens: serviceAccountTokens(() => tokenKeys, store),
     events: eventRecorder({ store, clock }),
     usage: usageBoard({ clock }),
     clock,

@@ -1,4 +1,4 @@
-/** The identity of a request: from a client certificate, then from a bootstrap token; anonymous without either. */
+/** The identity of a request: from a client certificate, then from a token; anonymous without either. */
 import { ApiError } from '../../../api/api-error.ts'
 import {
   anonymous,
@@ -39,6 +39,8 @@ export type AuthenticationNeeds = {
   readonly findToken: (id: string) => Promise<BootstrapToken | undefined>
   /** Why a certificate of this user, good since then, is good no more; undefined when it is. */
   readonly revoked?: (user: string, sinceMs: number) => string | undefined
+  /** The service account whose token this is; undefined: it is no such token. Throws Unauthorized. undefined: there are none. */
+  readonly identifyAccount?: (token: string) => Promise<Identity | undefined>
   readonly nowMs: number
   /** For so long after its end a node's certificate still serves to ask for a new one. */
   readonly lapsedWindowMs?: number
@@ -49,7 +51,7 @@ export type AuthenticationNeeds = {
 /** Throws Unauthorized where something was shown that is not good: it never counts as having shown nothing. */
 export async function authenticate(
   { certificate, authorization }: RequestCredentials,
-  { findToken, revoked, nowMs, lapsedWindowMs = 0, acceptingStore }: AuthenticationNeeds,
+  { findToken, identifyAccount, revoked, nowMs, lapsedWindowMs = 0, acceptingStore }: AuthenticationNeeds,
 ): Promise<Identity> {
   const named = certificate && (ofCertificate(certificate, nowMs) ?? ofLapsed(certificate, nowMs, lapsedWindowMs))
   const because = named && certificate && revoked?.(named.user, knownSinceMs(certificate, nowMs))
@@ -58,7 +60,11 @@ export async function authenticate(
   if (named !== undefined && because === undefined && !(isLapsed && authorization !== undefined))
     return withExtra(authenticated(named), olderThan(acceptingStore, named, certificate))
   if (authorization !== undefined) {
-    const holder = await ofAuthorization(authorization, { findToken, nowMs })
+    const holder = await ofAuthorization(authorization, {
+      findToken,
+      nowMs,
+      ...(identifyAccount && { identifyAccount }),
+    })
     const proven = certificate && provenNode(certificate, nowMs, revoked)
     if (proven === undefined) return holder
     return withExtra(holder, {
@@ -77,10 +83,15 @@ async function ofAuthorization(authorization: string, needs: TokenNeeds): Promis
   return identityOfToken(text, needs)
 }
 
-export type TokenNeeds = Pick<AuthenticationNeeds, 'findToken' | 'nowMs'>
+export type TokenNeeds = Pick<AuthenticationNeeds, 'findToken' | 'identifyAccount' | 'nowMs'>
 
-/** The identity of a token's holder. Throws Unauthorized. */
-export async function identityOfToken(text: string, { findToken, nowMs }: TokenNeeds): Promise<Identity> {
+/** The identity of a token's holder: a joining machine, or a service account. Throws Unauthorized. */
+export async function identityOfToken(
+  text: string,
+  { findToken, identifyAccount, nowMs }: TokenNeeds,
+): Promise<Identity> {
+  const account = await identifyAccount?.(text)
+  if (account !== undefined) return account
   const parts = parseToken(text)
   if (parts === undefined) throw new ApiError('Unauthorized', 'Unauthorized')
   const judgement = judgeToken(await findToken(parts.id), parts, nowMs)

@@ -17,6 +17,7 @@ import type { Store, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
+import type { TokenIssuer } from './token-issuer.ts'
 
 /**
  * Methods take the objects of the kind: a handler passes only what was decoded with the schema of the strategy or read
@@ -178,6 +179,8 @@ export type ResourceNeeds = {
   readonly store: Store
   /** Who may do what: also for what a handler does on behalf of the requester. */
   readonly access: Authorizer
+  /** Issues tokens of service accounts; undefined: there are none. */
+  readonly tokens?: TokenIssuer
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log

@@ -29,6 +29,8 @@ export type ApiServerNeeds = Pick<
   | 'store'
   | 'kinds'
   | 'access'
+  | 'tokens'
+  | 'serverUrl'
   | 'events'
   | 'usage'
   | 'clock'
@@ -117,6 +119,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
+  const { tokens, serverUrl } = needs
   return {
     store,
     kinds,
@@ -129,6 +132,8 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     version,
     parseYaml: parseYamlBody,
     commonNameOf,
+    ...(tokens && { tokens }),
+    ...(serverUrl && { serverUrl }),
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
     ...(sessions && { sessions }),

@@ -1,0 +1,30 @@
+/** core/v1 ServiceAccount (pkg/registry/core/serviceaccount/strategy.go). */
+import type { ServiceAccount } from '../../../api/access/service-account.ts'
+import { resources } from '../../../api/resources.ts'
+import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
+import type { KindStrategy } from '../handlers/strategy.ts'
+import { requestToken } from './token-request.ts'
+
+const serviceAccountTable: TableOf<ServiceAccount> = {
+  columns: tableColumns('Name', 'Secrets', 'Age'),
+  cells: ({ metadata, secrets = [] }, nowMs) => [
+    metadata.name ?? '',
+    secrets.length,
+    ageOf(metadata.creationTimestamp, nowMs),
+  ],
+}
+
+export const serviceAccountStrategy: KindStrategy<ServiceAccount> = {
+  ...resources.serviceaccounts,
+  table: serviceAccountTable,
+  selectableFields: [],
+  subresources: {
+    token: {
+      access: 'create',
+      kind: 'TokenRequest',
+      group: 'authentication.k8s.io',
+      version: 'v1',
+      create: requestToken,
+    },
+  },
+}

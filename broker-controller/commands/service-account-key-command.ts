@@ -1,0 +1,46 @@
+/** `bramble-controller service-account-key`: replaces the key that signs tokens of service accounts. */
+import { join, resolve } from 'node:path'
+import { readTokenKeys, removePreviousTokenKey, rotateTokenKey } from '../access/service-account-keys.ts'
+import { adminSocketPath, requestReload } from '../admin-socket.ts'
+import { authorityFolderName, giveToOwner } from './backup.ts'
+import { serviceAccountKeyRow } from './command-table.ts'
+import { type CommandOutput, runCommand } from './run-command.ts'
+
+/** `argv`: what follows `service-account-key`. The exit code. */
+export async function serviceAccountKeyCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
+  return runCommand(serviceAccountKeyRow, argv, output, ({ form, values }) => {
+    const dataDir = resolve(values['data-dir'])
+    const folder = join(dataDir, authorityFolderName)
+    switch (form) {
+      case 'show':
+        return () => show(folder)
+      case 'rotate':
+        return () => rotate(dataDir, folder, output)
+      case 'finish':
+        return () => finish(dataDir, folder, output)
+    }
+  })
+}
+
+async function show(folder: string): Promise<string> {
+  const keys = await readTokenKeys(folder)
+  if (keys === undefined) throw new Error(`There is no key in ${folder}: start the controller first`)
+  const { signing, others } = keys
+  return [`${signing.id}  signs`, ...others.map(({ id }) => `${id}  trusted until "finish"`)]
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+async function rotate(dataDir: string, folder: string, { signal }: CommandOutput): Promise<string> {
+  const { signing } = await rotateTokenKey(folder)
+  await giveToOwner(dataDir)
+  const isRunning = await requestReload(adminSocketPath(dataDir), signal)
+  const since = isRunning ? 'now' : 'from the next start of the controller'
+  return `Key ${signing.id} signs ${since}. Tokens of the key before stay valid until "service-account-key finish".\n`
+}
+
+async function finish(dataDir: string, folder: string, { signal }: CommandOutput): Promise<string> {
+  if (!(await removePreviousTokenKey(folder))) return 'There is no previous key.\n'
+  await requestReload(adminSocketPath(dataDir), signal)
+  return 'The previous key is removed: its tokens are invalid.\n'
+}
