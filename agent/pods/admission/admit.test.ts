@@ -130,6 +130,7 @@ test('a port on all addresses excludes every other one, however either is writte
     t.same(admit(on('192.0.2.1'), [aPod(), on(everywhere)], node), { admit: false, reason: 'NodePorts', message })
   }
   t.match(admit(on('192.0.2.1'), [on('192.0.2.1')], node), { admit: false })
+  t.match(admit(on('192.0.2.1'), [on('192.0.2.2'), on('192.0.2.1')], node), { admit: false }, 'one of two')
   t.match(admit({ ...on(), spec: { ...on().spec, priority: 2_000_000_000 } }, [on()], node), { reason: 'NodePorts' })
 })
 
@@ -155,6 +156,10 @@ test('a limit without a request is one', async (t) => {
   t.match(admit(aPod({ limits: { memory: '2Gi' } }), [], node), { reason: 'OutOfmemory' })
   t.match(admit(aPod({ limits: { memory: '2Gi' }, requests: { memory: '1Mi' } }), [], node), { admit: true })
   t.match(admit(aPod({ limits: { 'bramble.dev/camera': '1' } }), [], node), { reason: 'OutOfbramble.dev/camera' })
+})
+
+test('a pod that asks for nothing is admitted to a node that has less than was promised', async (t) => {
+  t.same(admit(aPod(), [aPod({ requests: { cpu: '3' } })], node), { admit: true })
 })
 
 test('until the node was inspected no device is missing', async (t) => {
