@@ -202,13 +202,26 @@ test('each score is of 100, so that one taint of two to avoid weighs less than a
 })
 
 test('of nodes that are equally free, the one that the pod leaves more balanced is better', async (t) => {
+  const allocatable = { cpu: '10', memory: '10Gi' }
+  const nodes = [
+    { name: 'a', allocatable },
+    { name: 'b', allocatable },
+  ]
+  const [even, uneven] = [asks('4', '4Gi'), asks('6', '2Gi')]
   const pod = aPod(asks('1', '1Gi'))
   t.equal(
-    choice(pod, two, [
-      { nodeName: 'a', ...asks('1', '1Gi') },
-      { nodeName: 'b', ...asks('2', '1Mi') },
+    choice(pod, nodes, [
+      { nodeName: 'a', ...even },
+      { nodeName: 'b', ...uneven },
     ]),
     'a',
+  )
+  t.equal(
+    choice(pod, nodes, [
+      { nodeName: 'a', ...uneven },
+      { nodeName: 'b', ...even },
+    ]),
+    'b',
   )
 })
 
