@@ -11,6 +11,17 @@ export function dnsLabelProblem(text: string): string | undefined {
   return "must be lower case letters, digits or '-', starting and ending with a letter or digit (like 'my-name')"
 }
 
+/** A DNS-1035 label: a Service's name, which does not start with a digit. */
+export function dns1035LabelProblem(text: string): string | undefined {
+  if (text.length > 63) return tooLong(63)
+  if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(text)) return undefined
+  return (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and " +
+    "end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is " +
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+  )
+}
+
 /** A DNS-1123 subdomain: most objects' name, a node's too. */
 export function dnsSubdomainProblem(text: string): string | undefined {
   if (text.length > 253) return tooLong(253)

@@ -13,6 +13,9 @@ import { type Event, EventSchema } from './event.ts'
 import { type Lease, LeaseSchema } from './lease.ts'
 import type { AnyObject } from './meta.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
+import { type EndpointSlice, EndpointSliceSchema } from './network/endpoint-slice.ts'
+import { type Endpoints, EndpointsSchema } from './network/endpoints.ts'
+import { type Service, ServiceSchema } from './network/service.ts'
 import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
 import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disruption-budget.ts'
@@ -37,6 +40,9 @@ export type BuiltInTypes = {
   readonly rolebindings: RoleBinding
   readonly roles: Role
   readonly serviceaccounts: ServiceAccount
+  readonly services: Service
+  readonly endpoints: Endpoints
+  readonly endpointslices: EndpointSlice
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -133,6 +139,16 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   serviceaccounts: row('serviceaccounts', 'ServiceAccount', '', ServiceAccountSchema, {
     namespaced: true,
     shortNames: ['sa'],
+  }),
+  services: row('services', 'Service', '', ServiceSchema, {
+    namespaced: true,
+    shortNames: ['svc'],
+    categories: ['all'],
+  }),
+  endpoints: row('endpoints', 'Endpoints', '', EndpointsSchema, { namespaced: true, shortNames: ['ep'] }),
+  endpointslices: row('endpointslices', 'EndpointSlice', 'discovery.k8s.io', EndpointSliceSchema, {
+    namespaced: true,
+    counted: true,
   }),
 }
 

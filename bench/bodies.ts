@@ -5,6 +5,7 @@
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
+import { serviceNetwork } from '../broker-controller/apiserver/handlers/service-network.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../broker-controller/control-plane.ts'
@@ -29,6 +30,7 @@ const needs = {
   log,
   random: Math.random,
   parseYaml: parseYamlBody,
+  services: serviceNetwork(),
   commonNameOf: commonNameOfCSR,
   version: '0',
   kinds: builtInKinds,

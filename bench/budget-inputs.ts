@@ -10,6 +10,7 @@ import { type Identity, mastersGroup, nodesGroup } from '../api/identity.ts'
 import { aNode, aPod } from '../api/testing/builders.ts'
 import { type NodeTopic, topicRules } from '../api/topics.ts'
 import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
+import { serviceNetwork } from '../broker-controller/apiserver/handlers/service-network.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { parseYamlBody } from '../broker-controller/apiserver/wire/yaml-body.ts'
 import { nodeInbox } from '../broker-controller/broker/inbox/node-inbox.ts'
@@ -295,6 +296,7 @@ async function aStore() {
     usage: usageBoard({ clock }),
     random: Math.random,
     parseYaml: parseYamlBody,
+    services: serviceNetwork(),
     commonNameOf: commonNameOfCSR,
     version: '0',
     kinds: builtInKinds,

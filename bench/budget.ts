@@ -6,6 +6,7 @@
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
+import { serviceNetwork } from '../broker-controller/apiserver/handlers/service-network.ts'
 import type { KindStrategy } from '../broker-controller/apiserver/handlers/strategy.ts'
 import { answerRequest } from '../broker-controller/apiserver/requests.ts'
 import { mostValues } from '../broker-controller/apiserver/wire/body-limits.ts'
@@ -132,6 +133,7 @@ async function anApi() {
     log,
     random: Math.random,
     parseYaml: parseYamlBody,
+    services: serviceNetwork(),
     commonNameOf: commonNameOfCSR,
     version: '0',
     kinds: builtInKinds,

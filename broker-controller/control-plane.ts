@@ -8,6 +8,9 @@ import { configMapStrategy } from './apiserver/kinds/config-map.ts'
 import { eventStrategy } from './apiserver/kinds/event.ts'
 import { leaseStrategy } from './apiserver/kinds/lease.ts'
 import { namespaceStrategy } from './apiserver/kinds/namespace.ts'
+import { endpointSliceStrategy } from './apiserver/kinds/network/endpoint-slice.ts'
+import { endpointsStrategy } from './apiserver/kinds/network/endpoints.ts'
+import { serviceStrategy } from './apiserver/kinds/network/service.ts'
 import { nodeStrategy } from './apiserver/kinds/node.ts'
 import { podStrategy } from './apiserver/kinds/pod.ts'
 import { podDisruptionBudgetStrategy } from './apiserver/kinds/pod-disruption-budget.ts'
@@ -54,6 +57,9 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   rolebindings: roleBindingStrategy,
   roles: roleStrategy,
   serviceaccounts: serviceAccountStrategy,
+  services: serviceStrategy,
+  endpoints: endpointsStrategy,
+  endpointslices: endpointSliceStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))

@@ -17,8 +17,12 @@ export function parseCidr(text: string): Cidr | undefined {
 }
 
 export function formatCidr({ first, bits }: Cidr): string {
-  const parts = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256)
-  return `${parts.join('.')}/${bits}`
+  return `${formatIPv4(first)}/${bits}`
+}
+
+/** The text of an address that is given as a number, as in `Cidr.first`. */
+export function formatIPv4(address: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join('.')
 }
 
 /** How many addresses it has. */

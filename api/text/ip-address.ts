@@ -5,6 +5,12 @@ export function isIPAddress(text: string): boolean {
   return isIPv4(text) || isIPv6(text)
 }
 
+/** 4 or 6; undefined when it is no address. */
+export function ipVersion(text: string): 4 | 6 | undefined {
+  if (isIPv4(text)) return 4
+  return isIPv6(text) ? 6 : undefined
+}
+
 function isIPv4(text: string): boolean {
   const parts = text.split('.')
   return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)

@@ -4,6 +4,7 @@ import { commonNameOfCSR } from '../../certs/csr.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
+import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import type { KindRegistry } from '../apiserver/handlers/strategy.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
@@ -76,6 +77,7 @@ export async function anApi(
     log: quietLog(t),
     random: Math.random,
     parseYaml: parseYamlBody,
+    services: serviceNetwork(),
     commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),

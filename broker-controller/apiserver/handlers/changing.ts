@@ -24,7 +24,7 @@ import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { prepareForUpdate } from './admission.ts'
 import { represent } from './representation.ts'
 import { forbid, keyOfRoute, presentObject, wishOf } from './resource-request.ts'
-import { type ResourceNeeds, type ResourceRequest, replaceStatus, subresourceOf } from './strategy.ts'
+import { type ResourceNeeds, type ResourceRequest, replaceStatus, subresourceOf, writeBy } from './strategy.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
 const waitsMs = [10, 20, 40, 80, 160]
@@ -45,7 +45,8 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
         requester: request.identity,
         subresource: route.subresource,
       })
-      const result = dryRun ? next : await written(request, present, next, needs)
+      const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
+      const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
       return objectAnswer(represent(route.resource, result, wish), 200, warnings)
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.

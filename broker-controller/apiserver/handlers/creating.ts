@@ -8,7 +8,7 @@ import { fieldValidation, inNamespace, isDryRun, parseBody, readObject } from '.
 import { prepareForCreate } from './admission.ts'
 import { represent } from './representation.ts'
 import { forbid, wishOf } from './resource-request.ts'
-import { type ResourceNeeds, type ResourceRequest, subresourceOf } from './strategy.ts'
+import { type Put, type ResourceNeeds, type ResourceRequest, subresourceOf, writeBy } from './strategy.ts'
 
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, identity, query } = request
@@ -32,22 +32,20 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
     if (problem) throw forbid(kind, named.metadata.name ?? '', problem)
     return admission.decorate?.(prepared) ?? prepared
   }
-  const made = dryRun ? await rehearsed(prepare(), request, needs) : await created(prepare, placed, request, needs)
+  const put: Put<AnyObject> = dryRun
+    ? (one) => rehearsed(one, request, needs)
+    : (one) => needs.store.create(kind.id, one)
+  const made = await created(() => writeBy(kind, prepare(), undefined, needs, put), placed)
   return objectAnswer(represent(kind, made, wish), 201, warnings)
 }
 
 const attempts = 8
 
 /** A generated name may exist already: then another one is tried. */
-async function created(
-  prepare: () => AnyObject,
-  { metadata }: AnyObject,
-  { route }: ResourceRequest,
-  { store }: ResourceNeeds,
-): Promise<AnyObject> {
+async function created(create: () => Promise<AnyObject>, { metadata }: AnyObject): Promise<AnyObject> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await store.create(route.resource.id, prepare())
+      return await create()
     } catch (error) {
       const isOurName = (metadata.name ?? '') === ''
       if (!isOurName || !isApiError(error, 'AlreadyExists') || attempt === attempts) throw error

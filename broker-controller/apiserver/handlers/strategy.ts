@@ -17,6 +17,7 @@ import type { Store, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
+import type { ServiceNetwork } from './service-network.ts'
 import type { TokenIssuer } from './token-issuer.ts'
 
 /**
@@ -50,6 +51,11 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   admitCreate?(object: T, identity: Identity, needs: ResourceNeeds): Promise<CreateAdmission<T>>
   /** Judges the object that replaces `old`. Throws the ApiError of a refusal. */
   admitUpdate?(object: T, needs: ResourceNeeds, facts: UpdateFacts<T>): Promise<void>
+  /**
+   * Writes an object that takes what others cannot have too, such as an address: calls `put` with the object that has it,
+   * at most once. `old` is the object that it replaces. Throws the ApiError of a refusal. Undefined: the object is put as it is.
+   */
+  write?(object: T, old: T | undefined, needs: ResourceNeeds, put: Put<T>): Promise<AnyObject>
   /** What the certificate of a node may write (plugin/pkg/admission/noderestriction/admission.go); undefined: anything. */
   readonly nodeRestriction?: NodeRestriction<T>
 
@@ -74,6 +80,9 @@ export type CreateFacts = {
 }
 
 export type UpdateFacts<T> = { readonly old: T; readonly requester: Identity; readonly subresource: string }
+
+/** Into the store, or nowhere for a dry run. */
+export type Put<T> = (object: T) => Promise<AnyObject>
 
 export type CreateAdmission<T> = {
   /** Before defaults and validation, once it has its name. */
@@ -187,6 +196,7 @@ export type ResourceNeeds = {
   /** For lines that a client can cause; undefined: they are not limited. */
   readonly limited?: LimitedLog
   readonly random: () => number
+  readonly services: ServiceNetwork
   readonly parseYaml: (text: string) => unknown
   /** The common name in a certificate request (PEM); undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
@@ -227,4 +237,15 @@ export function withWrittenMetadata(stored: AnyObject, { metadata: wanted }: Any
     ...(finalizers && { finalizers }),
   }
   return { ...stored, metadata }
+}
+
+/** Puts the object by the strategy of its kind. */
+export function writeBy(
+  kind: KindStrategy,
+  object: AnyObject,
+  old: AnyObject | undefined,
+  needs: ResourceNeeds,
+  put: Put<AnyObject>,
+): Promise<AnyObject> {
+  return kind.write?.(object, old, needs, put) ?? put(object)
 }

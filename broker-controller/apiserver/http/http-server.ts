@@ -7,6 +7,7 @@ import { metricsContentType } from '../../../daemon/prometheus-text.ts'
 import type { RevocationList } from '../../store/revocations.ts'
 import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
+import { type ServiceNetwork, serviceNetwork } from '../handlers/service-network.ts'
 import type { RequestNeeds } from '../requests.ts'
 import { checkWithin, type ReadinessCheck } from '../system-paths.ts'
 import { parseYamlBody } from '../wire/yaml-body.ts'
@@ -51,6 +52,8 @@ export type ApiServerNeeds = Pick<
   /** Checks of /readyz in addition to that of the store. */
   readonly readiness?: readonly ReadinessCheck[]
   readonly random?: () => number
+  /** undefined: the default range of addresses. */
+  readonly services?: ServiceNetwork
   /** undefined: no certificate is revoked. */
   readonly revocations?: RevocationList
   /** Did a trusted authority issue this client certificate (DER), whatever its dates? undefined: expired ones are not trusted. */
@@ -129,6 +132,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     clock,
     log,
     random,
+    services: needs.services ?? serviceNetwork(),
     version,
     parseYaml: parseYamlBody,
     commonNameOf,

@@ -1,0 +1,48 @@
+/** discovery.k8s.io/v1 EndpointSlice: a part of the addresses behind a Service. */
+import { ObjectMetaSchema, ObjectReferenceSchema } from '../meta.ts'
+import { bool, type Described, field, integer, list, mapOf, object, oneOf, optional, pointer, text } from '../schema.ts'
+
+const namesOnly = optional(list(object({ name: field(1, text) })))
+
+const EndpointSchema = object({
+  addresses: field(1, list(text)),
+  conditions: field(
+    2,
+    optional(
+      object({
+        ready: pointer(1, optional(bool)),
+        serving: pointer(2, optional(bool)),
+        terminating: pointer(3, optional(bool)),
+      }),
+    ),
+  ),
+  hostname: pointer(3, optional(text)),
+  targetRef: field(4, optional(ObjectReferenceSchema)),
+  deprecatedTopology: field(5, optional(mapOf(text))),
+  nodeName: pointer(6, optional(text)),
+  zone: pointer(7, optional(text)),
+  hints: field(8, optional(object({ forZones: field(1, namesOnly), forNodes: field(2, namesOnly) }))),
+})
+export type Endpoint = Described<typeof EndpointSchema>
+
+export const EndpointSliceSchema = object({
+  apiVersion: oneOf('discovery.k8s.io/v1'),
+  kind: oneOf('EndpointSlice'),
+  metadata: field(1, ObjectMetaSchema),
+  endpoints: field(2, list(EndpointSchema)),
+  ports: field(
+    3,
+    optional(
+      list(
+        object({
+          name: pointer(1, optional(text)),
+          protocol: pointer(2, optional(text)),
+          port: pointer(3, optional(integer)),
+          appProtocol: pointer(4, optional(text)),
+        }),
+      ),
+    ),
+  ),
+  addressType: field(4, text),
+})
+export type EndpointSlice = Described<typeof EndpointSliceSchema>

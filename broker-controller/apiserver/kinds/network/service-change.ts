@@ -1,0 +1,108 @@
+/**
+ * The fields of a Service that depend on each other: what an update that leaves some of them out means
+ * (patchAllocatedValues, NormalizeClusterIPs and dropTypeDependentFields below pkg/registry/core/service).
+ */
+import {
+  isExternallyAccessible,
+  needsHealthCheckPort,
+  needsNodePorts,
+  type Service,
+  type ServicePort,
+  type ServiceSpec,
+} from '../../../../api/network/service.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+
+type Draft = { -readonly [Field in keyof ServiceSpec]: ServiceSpec[Field] }
+
+/** `clusterIPs` from `clusterIP`, which older clients send alone. */
+export function newService({ status: _, ...service }: Service): Service {
+  const spec = service.spec ?? {}
+  const { clusterIP, clusterIPs = [] } = spec
+  const paired = clusterIP && clusterIPs.length === 0 ? { ...spec, clusterIPs: [clusterIP] } : spec
+  return { ...service, spec: paired, status: { loadBalancer: {} } }
+}
+
+/** `now` with the allocated values of `old` that its author left out, and without those that its type has no use for. */
+export function changedService(old: Service, now: Service): Service {
+  const before = old.spec ?? {}
+  const kept = withPairedAddresses(before, withAllocatedValues(before, now.spec ?? {}))
+  const spec = withoutUnusedFields(before, kept)
+  const { status, ...rest } = now
+  const balanced = spec.type === 'LoadBalancer' && status?.loadBalancer !== undefined
+  return { ...rest, spec, status: { ...status, loadBalancer: balanced ? status.loadBalancer : {} } }
+}
+
+function withAllocatedValues(before: ServiceSpec, now: ServiceSpec): ServiceSpec {
+  const spec: Draft = { ...now }
+  if (hasAddress(before) && hasAddress(now)) {
+    if (!now.clusterIP && before.clusterIP) spec.clusterIP = before.clusterIP
+    if (isEmpty(now.clusterIPs) && before.clusterIPs) spec.clusterIPs = before.clusterIPs
+  }
+  if (needsNodePorts(before) && needsNodePorts(now)) spec.ports = portsWithNodePorts(before.ports, now.ports)
+  if (needsHealthCheckPort(before) && needsHealthCheckPort(now) && !now.healthCheckNodePort) {
+    if (before.healthCheckNodePort) spec.healthCheckNodePort = before.healthCheckNodePort
+  }
+  return spec
+}
+
+/** Ports of the same name keep their node port, unless another port took it. */
+function portsWithNodePorts(
+  before: readonly ServicePort[] = [],
+  now: readonly ServicePort[] = [],
+): readonly ServicePort[] {
+  const inUse = new Set(now.map(({ nodePort = 0 }) => nodePort))
+  const earlier = new Map(before.map(({ name = '', nodePort = 0 }) => [name, nodePort]))
+  return now.map((port) => {
+    const nodePort = earlier.get(port.name ?? '') ?? 0
+    return port.nodePort || nodePort === 0 || inUse.has(nodePort) ? port : { ...port, nodePort }
+  })
+}
+
+/** A client that changes or clears `clusterIP` alone means `clusterIPs`, too. */
+function withPairedAddresses(before: ServiceSpec, now: ServiceSpec): ServiceSpec {
+  const { clusterIPs: _, ...single } = now
+  const sameIPs = equalJSON(before.clusterIPs ?? [], now.clusterIPs ?? [])
+  if ((before.clusterIP ?? '') === (now.clusterIP ?? '') || !(sameIPs || isEmpty(now.clusterIPs))) return now
+  return now.clusterIP ? { ...now, clusterIPs: [now.clusterIP] } : single
+}
+
+/** Fields that the new type has no use for, if their author did not change them. */
+function withoutUnusedFields(before: ServiceSpec, now: ServiceSpec): ServiceSpec {
+  const spec: Draft = { ...now }
+  const same = (field: keyof ServiceSpec) => equalJSON(before[field] ?? null, now[field] ?? null)
+  if (hasAddress(before) && !hasAddress(now)) {
+    if (same('clusterIP') && same('clusterIPs')) {
+      delete spec.clusterIP
+      delete spec.clusterIPs
+    }
+    if (same('ipFamilies')) delete spec.ipFamilies
+    if (same('ipFamilyPolicy')) delete spec.ipFamilyPolicy
+  }
+  if (needsNodePorts(before) && !needsNodePorts(now) && hasNoNewNodePort(before, now)) {
+    spec.ports = (now.ports ?? []).map(({ nodePort: _, ...port }) => port)
+  }
+  if (needsHealthCheckPort(before) && !needsHealthCheckPort(now) && same('healthCheckNodePort')) {
+    delete spec.healthCheckNodePort
+  }
+  if (before.type === 'LoadBalancer' && now.type !== 'LoadBalancer') {
+    if (same('allocateLoadBalancerNodePorts')) delete spec.allocateLoadBalancerNodePorts
+    if (same('loadBalancerClass')) delete spec.loadBalancerClass
+  }
+  if (isExternallyAccessible(before) && !isExternallyAccessible(now) && same('externalTrafficPolicy')) {
+    delete spec.externalTrafficPolicy
+  }
+  return spec
+}
+
+function hasAddress({ type }: ServiceSpec): boolean {
+  return type !== 'ExternalName'
+}
+
+function hasNoNewNodePort(before: ServiceSpec, now: ServiceSpec): boolean {
+  const had = new Set((before.ports ?? []).map(({ nodePort = 0 }) => nodePort))
+  return (now.ports ?? []).every(({ nodePort = 0 }) => nodePort === 0 || had.has(nodePort))
+}
+
+function isEmpty(list: readonly string[] | undefined): boolean {
+  return (list ?? []).length === 0
+}
