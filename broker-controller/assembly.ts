@@ -20,6 +20,7 @@ import { openTokenKeys } from './access/service-account-keys.ts'
 import { adminSocket, adminSocketPath } from './admin-socket.ts'
 import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
+import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
@@ -32,6 +33,7 @@ import { authorityFolderName, makeBackup } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import { builtInKinds, controlLoops } from './control-plane.ts'
+import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 import { openStore, pidFileName } from './open-store.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
@@ -160,6 +162,7 @@ async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts,
     commonNameOf: commonNameOfCSR,
     origin,
     checkpoints,
+    services: serviceNetwork(configuration.serviceCIDR),
     revocations,
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
     lapsedWindowMs: certificates.expiredWindowMs,
@@ -260,7 +263,7 @@ async function openAdminSocket(
 }
 
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
-  const { shared, origin, access, own, revocations, checkpoints, usage, sessions } = parts
+  const { shared, origin, access, names, own, revocations, checkpoints, usage, sessions } = parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
@@ -283,6 +286,11 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
       { ...shared, random: Math.random, signer: own.signer, origin, checkpoints, authorities },
       configuration,
     ),
+    kubernetesServiceController(shared, {
+      serviceCIDR: configuration.serviceCIDR,
+      address: names.advertisedHost,
+      port: apiPort,
+    }),
   ]
 }
 

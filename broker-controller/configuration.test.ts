@@ -52,6 +52,20 @@ test('nodes get addresses for pods from the range that is configured, or none', 
   t.match(error.problems, [/^clusterCIDR: "fd00::\/64" must be/])
 })
 
+test('Services get their addresses from the range that is configured, which no pod has', async (t) => {
+  t.equal(configured(['run'], '').serviceCIDR, '10.96.0.0/12')
+  t.equal(configured(['run'], 'serviceCIDR: 172.16.0.0/20\n').serviceCIDR, '172.16.0.0/20')
+  const problems = (file: string) => {
+    const error = t.throws(() => configured(['run'], file)) as { problems?: readonly string[] }
+    return error.problems
+  }
+  t.match(problems('serviceCIDR: 10.0.0.0/8\n'), [/^serviceCIDR: "10.0.0.0\/8" must be an IPv4 range of \/12 to \/29/])
+  t.same(problems('serviceCIDR: 10.244.8.0/24\n'), [
+    'serviceCIDR: 10.244.8.0/24 must not overlap clusterCIDR 10.244.0.0/16',
+  ])
+  t.equal(configured(['run'], 'allocateNodeCIDRs: false\nserviceCIDR: 10.244.8.0/24\n').serviceCIDR, '10.244.8.0/24')
+})
+
 test('all problems are reported at once, each with its field', async (t) => {
   const flags = ['--bind-address', 'here', '--host', 'no_name']
   const file = 'apiPort: 70000\nnodeMonitorPeriod: soon\nunhealthyZoneThreshold: 2\n'

@@ -1,6 +1,7 @@
 /** ControllerConfiguration: flags before file before defaults, decoded once, all problems reported at once. */
 import { isIP } from 'node:net'
 import { dnsSubdomainProblem } from '../api/names.ts'
+import { defaultServiceCIDR, serviceCidrProblem } from '../api/network/service-range.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
@@ -59,6 +60,7 @@ export const ControllerConfigurationSchema = object({
   checkpointWindow: optional(text),
   allocateNodeCIDRs: optional(bool),
   clusterCIDR: optional(text),
+  serviceCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
@@ -94,6 +96,8 @@ export type ControllerConfiguration = {
   readonly checkpoints: CheckpointWindowSettings
   /** undefined: nodes get no addresses for pods from us. */
   readonly nodeCidrs: NodeCidrSettings | undefined
+  /** The range from which Services get their addresses. */
+  readonly serviceCIDR: string
 }
 
 export const emptyControllerConfiguration: ControllerConfigurationFile = {
@@ -188,6 +192,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     },
     checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
     nodeCidrs: nodeCidrsIn(file, problems),
+    serviceCIDR: serviceCidrIn(file, problems),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration
@@ -231,6 +236,13 @@ function nodeCidrsIn(file: ControllerConfigurationFile, problems: string[]): Nod
   const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
   if (problem !== undefined) problems.push(problem)
   return { clusterCIDR, nodeCIDRMaskSize }
+}
+
+function serviceCidrIn(file: ControllerConfigurationFile, problems: string[]): string {
+  const { serviceCIDR = defaultServiceCIDR, clusterCIDR = defaultNodeCidrSettings.clusterCIDR } = file
+  const problem = serviceCidrProblem(serviceCIDR, file.allocateNodeCIDRs === false ? undefined : clusterCIDR)
+  if (problem !== undefined) problems.push(problem)
+  return serviceCIDR
 }
 
 function isName(text: string): boolean {

@@ -21,6 +21,8 @@ export type ServerNames = {
   readonly all: readonly string[]
   /** The address for other machines, as a host in a URL. */
   readonly advertised: string
+  /** The same by itself: an address or a name. */
+  readonly advertisedHost: string
 }
 
 export function serverNames(
@@ -41,6 +43,7 @@ export function serverNames(
   return {
     all: [...all].filter((name) => name !== ''),
     advertised: urlHost(advertised),
+    advertisedHost: isAny(advertised) ? '127.0.0.1' : advertised,
   }
 }
 

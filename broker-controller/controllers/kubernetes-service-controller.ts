@@ -1,0 +1,131 @@
+/**
+ * Loop: the Service `default/kubernetes`, its Endpoints and its EndpointSlice, with which clients find the API
+ * (pkg/controlplane/controller/kubernetesservice and pkg/controlplane/reconcilers of kube-apiserver).
+ */
+import { isIP } from 'node:net'
+import { isApiError } from '../../api/api-error.ts'
+import type { EndpointSlice } from '../../api/network/endpoint-slice.ts'
+import type { Endpoints } from '../../api/network/endpoints.ts'
+import type { Service } from '../../api/network/service.ts'
+import { kubernetesServiceAddress } from '../../api/network/service-range.ts'
+import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
+import { parseCidr } from '../../api/text/cidr.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import { equalJSON } from '../store/equal-json.ts'
+import { rewrite } from '../store/rewrite.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+
+export type KubernetesServiceNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+export type ApiLocation = {
+  /** The range of the addresses of Services. */
+  readonly serviceCIDR: string
+  /** Where other machines reach the API: an IP address, or a name. */
+  readonly address: string
+  readonly port: number
+}
+
+/** As kube-apiserver's DefaultEndpointReconcilerInterval. */
+const periodMs = 10_000
+
+/** A name is no endpoint: with an advertised name the Service has no Endpoints and no EndpointSlice. */
+export function kubernetesServiceController(needs: KubernetesServiceNeeds, location: ApiLocation): Loop {
+  const { clock, log } = needs
+  const run = async (signal: AbortSignal) => {
+    while (!signal.aborted) {
+      await reconcile(needs, location).catch((error) =>
+        log.warn('Service default/kubernetes not written', { error: storyOf(error) }),
+      )
+      await clock.sleep(periodMs, signal)
+    }
+  }
+  return { name: 'kubernetes-service', run }
+}
+
+const key = { namespace: 'default', name: 'kubernetes' }
+
+async function reconcile(needs: KubernetesServiceNeeds, location: ApiLocation): Promise<void> {
+  const service = kubernetesService(location)
+  await ensure(needs, 'services', service, (present) => {
+    const ports = service.spec?.ports ?? []
+    return equalJSON(present.spec?.ports ?? [], ports) ? undefined : { ...present, spec: { ...present.spec, ports } }
+  })
+  if (isIP(location.address) === 0) return
+  const endpoints = kubernetesEndpoints(location)
+  await ensure(needs, 'endpoints', endpoints, (present) => {
+    const subsets = endpoints.subsets ?? []
+    return equalJSON(present.subsets ?? [], subsets) ? undefined : { ...present, subsets }
+  })
+  const slice = kubernetesEndpointSlice(location)
+  await ensure(needs, 'endpointslices', slice, (present) => {
+    const { addressType, endpoints: wanted, ports = [] } = slice
+    const same = equalJSON([present.endpoints, present.ports ?? []], [wanted, ports])
+    return same ? undefined : { ...present, addressType, endpoints: wanted, ports }
+  })
+}
+
+/** Creates the object, or changes the one that is there. */
+async function ensure<R extends ResourceName>(
+  { store, clock }: KubernetesServiceNeeds,
+  kind: R,
+  object: ResourceTypes[R],
+  change: (present: StoredObject<R>) => ResourceTypes[R] | undefined,
+): Promise<void> {
+  if ((await store.get(kind, key)) === undefined) {
+    try {
+      await store.create(kind, object)
+      return
+    } catch (error) {
+      if (!isApiError(error, 'AlreadyExists')) throw error
+    }
+  }
+  await rewrite({ store, clock }, kind, { key, change })
+}
+
+const labels = { component: 'apiserver', provider: 'kubernetes' }
+
+/** Throws TypeError for a range that `serviceCidrProblem` refuses. */
+export function kubernetesService({ serviceCIDR, port }: ApiLocation): Service {
+  const range = parseCidr(serviceCIDR)
+  if (range === undefined) throw new TypeError(`${serviceCIDR} is no range of addresses`)
+  const clusterIP = kubernetesServiceAddress(range)
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { ...key, labels },
+    spec: {
+      type: 'ClusterIP',
+      clusterIP,
+      clusterIPs: [clusterIP],
+      ipFamilies: ['IPv4'],
+      ipFamilyPolicy: 'SingleStack',
+      internalTrafficPolicy: 'Cluster',
+      sessionAffinity: 'None',
+      ports: [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }],
+    },
+    status: { loadBalancer: {} },
+  }
+}
+
+function kubernetesEndpoints({ address, port }: ApiLocation): Endpoints {
+  return {
+    apiVersion: 'v1',
+    kind: 'Endpoints',
+    // Its EndpointSlice is written here, and by no controller that mirrors Endpoints.
+    metadata: { ...key, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+    subsets: [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }],
+  }
+}
+
+function kubernetesEndpointSlice({ address, port }: ApiLocation): EndpointSlice {
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { ...key, labels: { 'kubernetes.io/service-name': key.name } },
+    addressType: isIP(address) === 6 ? 'IPv6' : 'IPv4',
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports: [{ name: 'https', port, protocol: 'TCP' }],
+  }
+}
