@@ -71,6 +71,8 @@ export const DesiredMessageSchema = object({
   configMaps: optional(list(ConfigMapSchema)),
   secrets: optional(list(SecretSchema)),
   podCIDR: optional(text),
+  /** Where containers reach the Kubernetes API: their environment names it. */
+  apiServer: optional(object({ host: text, port: integer })),
   /** Which store this is from. */
   store: optional(text),
   /**

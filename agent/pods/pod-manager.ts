@@ -189,6 +189,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     kernelLimits: node.kernelLimits(),
     podPidsLimit,
     podCIDR: wanted.desired?.podCIDR,
+    apiServer: wanted.desired?.apiServer,
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
   })

@@ -129,8 +129,8 @@ function formatOf(text: string): number | undefined {
 
 /** What is worth a write: not the number of the message it came with, but the store it is from. */
 function essence({ desired, endings }: CheckpointData): string {
-  const { pods, configMaps = [], secrets = [], podCIDR, misread = [], store } = desired
-  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, misread, store]))
+  const { pods, configMaps = [], secrets = [], podCIDR, apiServer, misread = [], store } = desired
+  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, misread, store]))
 }
 
 function sha256(text: string): string {

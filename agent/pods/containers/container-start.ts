@@ -5,6 +5,7 @@ import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { PodImages } from '../images/pod-images.ts'
+import type { ApiServerLocation } from '../options/container-env.ts'
 import { containerOptions } from '../options/container-options.ts'
 import { asksOfNode } from '../options/downward.ts'
 import { hasHostsFile, hostsFileText, hostsMount } from '../options/hosts-file.ts'
@@ -45,6 +46,7 @@ export type OptionSources = {
   readonly memoryCapacityBytes: number
   readonly allocatable: { readonly [resource: string]: string | number }
   readonly podCIDR: string | undefined
+  readonly apiServer: ApiServerLocation | undefined
   /** undefined: not known yet. */
   readonly kernelLimits: KernelLimits | undefined
   readonly podPidsLimit: number

@@ -13,16 +13,25 @@ import {
 } from './named-data.ts'
 
 /** What values may refer to. */
-export type EnvSources = NamedSources & DownwardSources
+export type EnvSources = NamedSources &
+  DownwardSources & {
+    /** undefined: not known to this node. */
+    readonly apiServer?: ApiServerLocation | undefined
+  }
+
+/** Where a container reaches the Kubernetes API. */
+export type ApiServerLocation = { readonly host: string; readonly port: number }
 
 export type Environment =
   | { readonly ok: true; readonly values: ReadonlyMap<string, string> }
   /** What is missing, in the words of CreateContainerConfigError. */
   | { readonly ok: false; readonly message: string }
 
-/** In order: whole ConfigMaps and Secrets first, then single variables, each seeing those before it. */
+/**
+ * In order: the location of the API, which clients in a pod read (client-go, rest/config.go, InClusterConfig), then whole ConfigMaps and Secrets first, then single variables, each seeing those before it.
+ */
 export function containerEnv(pod: Pod, container: Container, sources: EnvSources): Environment {
-  const values = new Map<string, string>()
+  const values = new Map(apiServerVariables(sources.apiServer))
   for (const { prefix = '', configMapRef, secretRef } of container.envFrom ?? []) {
     const data = configMapRef
       ? configMapTexts(pod, sources, configMapRef)
@@ -40,6 +49,16 @@ export function containerEnv(pod: Pod, container: Container, sources: EnvSources
     if (found.value !== undefined) values.set(variable.name, found.value)
   }
   return { ok: true, values }
+}
+
+function apiServerVariables(location: ApiServerLocation | undefined): readonly (readonly [string, string])[] {
+  if (location === undefined) return []
+  const port = String(location.port)
+  return [
+    ['KUBERNETES_SERVICE_HOST', location.host],
+    ['KUBERNETES_SERVICE_PORT', port],
+    ['KUBERNETES_SERVICE_PORT_HTTPS', port],
+  ]
 }
 
 function variableValue(

@@ -93,6 +93,22 @@ test('the environment sees what stands before it, the pod, its ConfigMaps and it
   })
 })
 
+test('the environment names the API, unless the container sets these variables itself', async (t) => {
+  const apiServer = { host: '192.168.1.10', port: 6443 }
+  const env = [
+    { name: 'KUBERNETES_SERVICE_PORT', value: '443' },
+    { name: 'API', value: 'https://$(KUBERNETES_SERVICE_HOST)' },
+  ]
+  const options = made({ env }, { apiServer })
+  t.same(Object.fromEntries(options.env.map(({ name, value }) => [name, value])), {
+    KUBERNETES_SERVICE_HOST: '192.168.1.10',
+    KUBERNETES_SERVICE_PORT: '443',
+    KUBERNETES_SERVICE_PORT_HTTPS: '6443',
+    API: 'https://192.168.1.10',
+  })
+  t.same(made({}).env, [], 'without the location there is no variable')
+})
+
 test('what the environment names must be there', async (t) => {
   const secrets = [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data: {} }]
   const messageOf = (container: Partial<Container>) => {

@@ -44,6 +44,17 @@ test('a content is published once for each Node', async (t) => {
   t.equal(isPublished(less, 'n1', earlier), false)
 })
 
+test('a node receives where its containers reach the API, again when that changes', async (t) => {
+  const apiServer = { host: '192.168.1.10', port: 6443 }
+  const content = desiredContent('pi-1', inputs({ apiServer }))
+  const moved = desiredContent('pi-1', inputs({ apiServer: { ...apiServer, host: '192.168.1.11' } }))
+  if (content === undefined || moved === undefined) return t.fail('no content')
+  t.same(content.data.apiServer, apiServer)
+  const earlier = { ...content, nodeUID: 'n1', pausedUntilMs: 0 }
+  t.equal(isPublished(content, 'n1', earlier), true)
+  t.equal(isPublished(moved, 'n1', earlier), false)
+})
+
 test('a change of a Node matters if it is created, deleted, or gets addresses or its checkpoint', async (t) => {
   const node = aNode({ name: 'pi-1' })
   t.equal(isOtherNode(node, undefined), true)

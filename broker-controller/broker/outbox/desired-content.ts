@@ -10,7 +10,7 @@ import { projectConfigMap, projectSecret, referencedData } from './referenced-da
 /** `awaitsCheckpoint`: the node keeps its pods running and posts its checkpoint; the other fields do not count. */
 export type DesiredContent = {
   readonly pods: ReadonlyMap<string, DesiredPod>
-  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'awaitsCheckpoint'>
+  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'apiServer' | 'awaitsCheckpoint'>
 }
 
 /** The message of a node that was published last. */
@@ -29,6 +29,8 @@ export type DesiredInputs = {
   readonly secret: (key: string) => StoredObject<'secrets'> | undefined
   /** The store accepts checkpoints of nodes and has this identifier; undefined: it does not. */
   readonly acceptingStoreID: string | undefined
+  /** Where containers reach the API; undefined: their environment does not name it. */
+  readonly apiServer?: DesiredMessage['apiServer']
   readonly earlier: PublishedDesired | undefined
 }
 
@@ -52,7 +54,7 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 function desiredData(
   name: string,
   desired: ReadonlyMap<string, DesiredPod>,
-  { node, configMap, secret }: DesiredInputs,
+  { node, configMap, secret, apiServer }: DesiredInputs,
 ): DesiredContent['data'] {
   const pods = [...desired.values()].map(({ pod }) => pod)
   const all = referencedData(pods)
@@ -72,6 +74,7 @@ function desiredData(
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
     ...(podCIDR && { podCIDR }),
+    ...(apiServer && { apiServer }),
     ...(secrets.length > 0 && { secrets: secrets.map(projectSecret) }),
   }
 }

@@ -26,6 +26,8 @@ export type NodeOutboxNeeds = {
   readonly origin?: StoreOrigin
   /** Are checkpoints of nodes accepted? undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
+  /** Where containers reach the API; undefined: their environment does not name it. */
+  readonly apiServer?: DesiredMessage['apiServer']
   /** Identifies the authorities that are trusted now. */
   readonly trust?: () => string
   /** How long the node lifecycle controller waits for a silent node. */
@@ -74,6 +76,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
       node,
       pods: sources.podsOf(name),
       acceptingStoreID: checkpoints?.isOpen() ? needs.origin?.id : undefined,
+      apiServer: needs.apiServer,
       earlier,
     })
     if (content !== undefined) await publisher.publish(name, nodeUID, content)
