@@ -16,7 +16,7 @@ import {
   time,
 } from './schema.ts'
 
-const CertificateSigningRequestConditionSchema = object({
+const CertificateSigningRequestConditionSchema = object('certificates.v1.CertificateSigningRequestCondition', {
   type: field(1, text),
   status: field(6, text),
   reason: field(2, optional(text)),

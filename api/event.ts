@@ -9,7 +9,10 @@ export const EventSchema = object({
   involvedObject: field(2, ObjectReferenceSchema),
   reason: field(3, optional(text)),
   message: field(4, optional(text)),
-  source: field(5, optional(object({ component: field(1, optional(text)), host: field(2, optional(text)) }))),
+  source: field(
+    5,
+    optional(object('core.v1.EventSource', { component: field(1, optional(text)), host: field(2, optional(text)) })),
+  ),
   firstTimestamp: field(6, optional(time)),
   lastTimestamp: field(7, optional(time)),
   count: field(8, optional(integer)),
@@ -17,7 +20,12 @@ export const EventSchema = object({
   eventTime: field(10, optional(microTime)),
   series: field(
     11,
-    optional(object({ count: field(1, optional(integer)), lastObservedTime: field(2, optional(microTime)) })),
+    optional(
+      object('core.v1.EventSeries', {
+        count: field(1, optional(integer)),
+        lastObservedTime: field(2, optional(microTime)),
+      }),
+    ),
   ),
   action: field(12, optional(text)),
   related: field(13, optional(ObjectReferenceSchema)),

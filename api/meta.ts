@@ -15,7 +15,7 @@ import {
   time,
 } from './schema.ts'
 
-const OwnerReferenceSchema = object({
+const OwnerReferenceSchema = object('meta.v1.OwnerReference', {
   apiVersion: field(5, text),
   kind: field(1, text),
   name: field(3, text),
@@ -25,7 +25,7 @@ const OwnerReferenceSchema = object({
 })
 export type OwnerReference = Described<typeof OwnerReferenceSchema>
 
-const managedFieldsEntry = object({
+const managedFieldsEntry = object('meta.v1.ManagedFieldsEntry', {
   manager: optional(text),
   operation: optional(text),
   apiVersion: optional(text),
@@ -34,7 +34,7 @@ const managedFieldsEntry = object({
   subresource: optional(text),
 })
 
-export const ObjectMetaSchema = object({
+export const ObjectMetaSchema = object('meta.v1.ObjectMeta', {
   name: field(1, optional(text)),
   generateName: field(2, optional(text)),
   namespace: field(3, optional(text)),
@@ -75,9 +75,9 @@ export type AnyObject = KubeObject & { readonly spec?: unknown; readonly status?
 /** An object as it comes out of the store. */
 export type Stored<T extends KubeObject = KubeObject> = Omit<T, 'metadata'> & { readonly metadata: StoredMeta }
 
-export const LocalObjectReferenceSchema = object({ name: field(1, optional(text)) })
+export const LocalObjectReferenceSchema = object('core.v1.LocalObjectReference', { name: field(1, optional(text)) })
 
-export const ObjectReferenceSchema = object({
+export const ObjectReferenceSchema = object('core.v1.ObjectReference', {
   kind: field(1, optional(text)),
   namespace: field(2, optional(text)),
   name: field(3, optional(text)),
@@ -88,11 +88,19 @@ export const ObjectReferenceSchema = object({
 })
 export type ObjectReference = Described<typeof ObjectReferenceSchema>
 
-export const LabelSelectorSchema = object({
+export const LabelSelectorSchema = object('meta.v1.LabelSelector', {
   matchLabels: field(1, optional(mapOf(text))),
   matchExpressions: field(
     2,
-    optional(list(object({ key: field(1, text), operator: field(2, text), values: field(3, optional(list(text))) }))),
+    optional(
+      list(
+        object('meta.v1.LabelSelectorRequirement', {
+          key: field(1, text),
+          operator: field(2, text),
+          values: field(3, optional(list(text))),
+        }),
+      ),
+    ),
   ),
 })
 export type LabelSelector = Described<typeof LabelSelectorSchema>

@@ -18,7 +18,7 @@ import {
   time,
 } from './schema.ts'
 
-export const TaintSchema = object({
+export const TaintSchema = object('core.v1.Taint', {
   key: field(1, text),
   value: field(2, optional(text)),
   effect: field(3, oneOf('NoSchedule', 'PreferNoSchedule', 'NoExecute')),
@@ -26,7 +26,7 @@ export const TaintSchema = object({
 })
 export type Taint = Described<typeof TaintSchema>
 
-const NodeConditionSchema = object({
+const NodeConditionSchema = object('core.v1.NodeCondition', {
   type: field(1, text),
   status: field(2, oneOf('True', 'False', 'Unknown')),
   lastHeartbeatTime: field(3, optional(time)),
@@ -36,14 +36,14 @@ const NodeConditionSchema = object({
 })
 export type NodeCondition = Described<typeof NodeConditionSchema>
 
-const NodeAddressSchema = object({
+const NodeAddressSchema = object('core.v1.NodeAddress', {
   type: field(1, oneOf('InternalIP', 'ExternalIP', 'Hostname', 'InternalDNS', 'ExternalDNS')),
   address: field(2, text),
 })
 export type NodeAddress = Described<typeof NodeAddressSchema>
 
 /** All texts as pointers: Go sends unknown ones as empty texts, and they are required. */
-const NodeSystemInfoSchema = object({
+const NodeSystemInfoSchema = object('core.v1.NodeSystemInfo', {
   machineID: pointer(1, text),
   systemUUID: pointer(2, text),
   bootID: pointer(3, text),
@@ -57,7 +57,7 @@ const NodeSystemInfoSchema = object({
 })
 export type NodeSystemInfo = Described<typeof NodeSystemInfoSchema>
 
-export const NodeStatusSchema = object({
+export const NodeStatusSchema = object('core.v1.NodeStatus', {
   capacity: field(1, optional(mapOf(quantity))),
   allocatable: field(2, optional(mapOf(quantity))),
   phase: field(3, optional(text)),
@@ -65,23 +65,37 @@ export const NodeStatusSchema = object({
   addresses: field(5, optional(listBy('type', NodeAddressSchema))),
   daemonEndpoints: field(
     6,
-    optional(object({ kubeletEndpoint: field(1, optional(object({ Port: pointer(1, integer) }))) })),
+    optional(
+      object('core.v1.NodeDaemonEndpoints', {
+        kubeletEndpoint: field(1, optional(object('core.v1.DaemonEndpoint', { Port: pointer(1, integer) }))),
+      }),
+    ),
   ),
   nodeInfo: field(7, optional(NodeSystemInfoSchema)),
   images: field(
     8,
-    optional(list(object({ names: field(1, optional(list(text))), sizeBytes: field(2, optional(integer)) }))),
+    optional(
+      list(
+        object('core.v1.ContainerImage', {
+          names: field(1, optional(list(text))),
+          sizeBytes: field(2, optional(integer)),
+        }),
+      ),
+    ),
   ),
   volumesInUse: field(9, optional(list(text))),
-  volumesAttached: field(10, optional(list(object({ name: pointer(1, text), devicePath: pointer(2, text) })))),
+  volumesAttached: field(
+    10,
+    optional(list(object('core.v1.AttachedVolume', { name: pointer(1, text), devicePath: pointer(2, text) }))),
+  ),
 })
 export type NodeStatus = Described<typeof NodeStatusSchema>
 
-const NodeConfigSourceSchema = object({
+const NodeConfigSourceSchema = object('core.v1.NodeConfigSource', {
   configMap: field(
     2,
     optional(
-      object({
+      object('core.v1.ConfigMapNodeConfigSource', {
         namespace: field(1, optional(text)),
         name: field(2, optional(text)),
         uid: field(3, optional(text)),
@@ -92,7 +106,7 @@ const NodeConfigSourceSchema = object({
   ),
 })
 
-const NodeSpecSchema = object({
+const NodeSpecSchema = object('core.v1.NodeSpec', {
   podCIDR: field(1, optional(text)),
   podCIDRs: field(7, optional(setOf(text))),
   providerID: field(3, optional(text)),

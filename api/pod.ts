@@ -23,7 +23,7 @@ import {
   time,
 } from './schema.ts'
 
-const TolerationSchema = object({
+const TolerationSchema = object('core.v1.Toleration', {
   key: field(1, optional(text)),
   operator: field(2, optional(text)),
   value: field(3, optional(text)),
@@ -32,52 +32,70 @@ const TolerationSchema = object({
 })
 export type Toleration = Described<typeof TolerationSchema>
 
-const ResourceRequirementsSchema = object({
+const ResourceRequirementsSchema = object('core.v1.ResourceRequirements', {
   limits: field(1, optional(mapOf(quantity))),
   requests: field(2, optional(mapOf(quantity))),
-  claims: field(3, optional(listBy('name', object({ name: field(1, text), request: field(2, optional(text)) })))),
+  claims: field(
+    3,
+    optional(
+      listBy('name', object('core.v1.ResourceClaim', { name: field(1, text), request: field(2, optional(text)) })),
+    ),
+  ),
 })
 export type ResourceRequirements = Described<typeof ResourceRequirementsSchema>
 
-const keySelector = object({
+const keySelector = {
   name: field([1, 1], optional(text)),
   key: field(2, text),
   optional: pointer(3, optional(bool)),
+}
+const fieldRef = object('core.v1.ObjectFieldSelector', {
+  apiVersion: field(1, optional(text)),
+  fieldPath: field(2, text),
 })
-const fieldRef = object({ apiVersion: field(1, optional(text)), fieldPath: field(2, text) })
-const resourceFieldRef = object({
+const resourceFieldRef = object('core.v1.ResourceFieldSelector', {
   containerName: field(1, optional(text)),
   resource: field(2, text),
   divisor: field(3, optional(quantity)),
 })
 
-const EnvVarSchema = object({
+const EnvVarSchema = object('core.v1.EnvVar', {
   name: field(1, text),
   value: field(2, optional(text)),
   valueFrom: field(
     3,
     optional(
-      object({
+      object('core.v1.EnvVarSource', {
         fieldRef: field(1, optional(fieldRef)),
         resourceFieldRef: field(2, optional(resourceFieldRef)),
-        configMapKeyRef: field(3, optional(keySelector)),
-        secretKeyRef: field(4, optional(keySelector)),
+        configMapKeyRef: field(3, optional(object('core.v1.ConfigMapKeySelector', keySelector))),
+        secretKeyRef: field(4, optional(object('core.v1.SecretKeySelector', keySelector))),
       }),
     ),
   ),
 })
 export type EnvVar = Described<typeof EnvVarSchema>
 
-const envFromSource = object({
+const envFromSource = object('core.v1.EnvFromSource', {
   prefix: field(1, optional(text)),
   configMapRef: field(
     2,
-    optional(object({ name: field([1, 1], optional(text)), optional: pointer(2, optional(bool)) })),
+    optional(
+      object('core.v1.ConfigMapEnvSource', {
+        name: field([1, 1], optional(text)),
+        optional: pointer(2, optional(bool)),
+      }),
+    ),
   ),
-  secretRef: field(3, optional(object({ name: field([1, 1], optional(text)), optional: pointer(2, optional(bool)) }))),
+  secretRef: field(
+    3,
+    optional(
+      object('core.v1.SecretEnvSource', { name: field([1, 1], optional(text)), optional: pointer(2, optional(bool)) }),
+    ),
+  ),
 })
 
-const ContainerPortSchema = object({
+const ContainerPortSchema = object('core.v1.ContainerPort', {
   name: field(1, optional(text)),
   hostPort: field(2, optional(integer)),
   containerPort: field(3, integer),
@@ -86,7 +104,7 @@ const ContainerPortSchema = object({
 })
 export type ContainerPort = Described<typeof ContainerPortSchema>
 
-const volumeMount = object({
+const volumeMount = object('core.v1.VolumeMount', {
   name: field(1, text),
   readOnly: field(2, optional(bool)),
   mountPath: field(3, text),
@@ -96,22 +114,28 @@ const volumeMount = object({
   recursiveReadOnly: pointer(7, optional(text)),
 })
 
-const httpHeader = object({ name: field(1, text), value: field(2, text) })
-const execAction = object({ command: field(1, optional(list(text))) })
-const httpGetAction = object({
+const httpHeader = object('core.v1.HTTPHeader', { name: field(1, text), value: field(2, text) })
+const execAction = object('core.v1.ExecAction', { command: field(1, optional(list(text))) })
+const httpGetAction = object('core.v1.HTTPGetAction', {
   path: field(1, optional(text)),
   port: field(2, intOrString),
   host: field(3, optional(text)),
   scheme: field(4, optional(text)),
   httpHeaders: field(5, optional(list(httpHeader))),
 })
-const tcpSocketAction = object({ port: field(1, intOrString), host: field(2, optional(text)) })
+const tcpSocketAction = object('core.v1.TCPSocketAction', {
+  port: field(1, intOrString),
+  host: field(2, optional(text)),
+})
 
-const ProbeSchema = object({
+const ProbeSchema = object('core.v1.Probe', {
   exec: field([1, 1], optional(execAction)),
   httpGet: field([1, 2], optional(httpGetAction)),
   tcpSocket: field([1, 3], optional(tcpSocketAction)),
-  grpc: field([1, 4], optional(object({ port: field(1, integer), service: pointer(2, optional(text)) }))),
+  grpc: field(
+    [1, 4],
+    optional(object('core.v1.GRPCAction', { port: field(1, integer), service: pointer(2, optional(text)) })),
+  ),
   initialDelaySeconds: field(2, optional(integer)),
   timeoutSeconds: field(3, optional(integer)),
   periodSeconds: field(4, optional(integer)),
@@ -121,35 +145,37 @@ const ProbeSchema = object({
 })
 export type Probe = Described<typeof ProbeSchema>
 
-const lifecycleHandler = object({
+const lifecycleHandler = object('core.v1.LifecycleHandler', {
   exec: field(1, optional(execAction)),
   httpGet: field(2, optional(httpGetAction)),
   tcpSocket: field(3, optional(tcpSocketAction)),
-  sleep: field(4, optional(object({ seconds: field(1, integer) }))),
+  sleep: field(4, optional(object('core.v1.SleepAction', { seconds: field(1, integer) }))),
 })
-const lifecycle = object({
+const lifecycle = object('core.v1.Lifecycle', {
   postStart: field(1, optional(lifecycleHandler)),
   preStop: field(2, optional(lifecycleHandler)),
 })
 
-const seLinuxOptions = object({
+const seLinuxOptions = object('core.v1.SELinuxOptions', {
   user: field(1, optional(text)),
   role: field(2, optional(text)),
   type: field(3, optional(text)),
   level: field(4, optional(text)),
 })
-const windowsOptions = object({
+const windowsOptions = object('core.v1.WindowsSecurityContextOptions', {
   gmsaCredentialSpecName: pointer(1, optional(text)),
   gmsaCredentialSpec: pointer(2, optional(text)),
   runAsUserName: pointer(3, optional(text)),
   hostProcess: pointer(4, optional(bool)),
 })
-const profile = object({ type: field(1, text), localhostProfile: pointer(2, optional(text)) })
+const profile = { type: field(1, text), localhostProfile: pointer(2, optional(text)) }
 
-const SecurityContextSchema = object({
+const SecurityContextSchema = object('core.v1.SecurityContext', {
   capabilities: field(
     1,
-    optional(object({ add: field(1, optional(list(text))), drop: field(2, optional(list(text))) })),
+    optional(
+      object('core.v1.Capabilities', { add: field(1, optional(list(text))), drop: field(2, optional(list(text))) }),
+    ),
   ),
   privileged: pointer(2, optional(bool)),
   seLinuxOptions: field(3, optional(seLinuxOptions)),
@@ -160,8 +186,8 @@ const SecurityContextSchema = object({
   readOnlyRootFilesystem: pointer(6, optional(bool)),
   allowPrivilegeEscalation: pointer(7, optional(bool)),
   procMount: pointer(9, optional(text)),
-  seccompProfile: field(11, optional(profile)),
-  appArmorProfile: field(12, optional(profile)),
+  seccompProfile: field(11, optional(object('core.v1.SeccompProfile', profile))),
+  appArmorProfile: field(12, optional(object('core.v1.AppArmorProfile', profile))),
 })
 export type SecurityContext = Described<typeof SecurityContextSchema>
 
@@ -171,16 +197,23 @@ const containerFields = {
   command: field(3, optional(list(text))),
   args: field(4, optional(list(text))),
   workingDir: field(5, optional(text)),
-  ports: field(6, optional(listBy('containerPort', ContainerPortSchema))),
+  ports: field(6, optional(listBy('containerPort', ContainerPortSchema, { keys: ['containerPort', 'protocol'] }))),
   envFrom: field(19, optional(list(envFromSource))),
   env: field(7, optional(listBy('name', EnvVarSchema))),
   resources: field(8, optional(ResourceRequirementsSchema)),
-  resizePolicy: field(23, optional(list(object({ resourceName: field(1, text), restartPolicy: field(2, text) })))),
+  resizePolicy: field(
+    23,
+    optional(
+      list(object('core.v1.ContainerResizePolicy', { resourceName: field(1, text), restartPolicy: field(2, text) })),
+    ),
+  ),
   restartPolicy: pointer(24, optional(text)),
   volumeMounts: field(9, optional(listBy('mountPath', volumeMount))),
   volumeDevices: field(
     21,
-    optional(listBy('devicePath', object({ name: field(1, text), devicePath: field(2, text) }))),
+    optional(
+      listBy('devicePath', object('core.v1.VolumeDevice', { name: field(1, text), devicePath: field(2, text) })),
+    ),
   ),
   livenessProbe: field(10, optional(ProbeSchema)),
   readinessProbe: field(11, optional(ProbeSchema)),
@@ -194,38 +227,50 @@ const containerFields = {
   stdinOnce: field(17, optional(bool)),
   tty: field(18, optional(bool)),
 }
-const ContainerSchema = object(containerFields)
+const ContainerSchema = object('core.v1.Container', containerFields)
 export type Container = Described<typeof ContainerSchema>
-const EphemeralContainerSchema = object({
+const EphemeralContainerSchema = object('core.v1.EphemeralContainer', {
   ...inside(1, containerFields),
   targetContainerName: field(2, optional(text)),
 })
 export type EphemeralContainer = Described<typeof EphemeralContainerSchema>
 
-const keyToPath = object({ key: field(1, text), path: field(2, text), mode: pointer(3, optional(integer)) })
-const downwardFile = object({
+const keyToPath = object('core.v1.KeyToPath', {
+  key: field(1, text),
+  path: field(2, text),
+  mode: pointer(3, optional(integer)),
+})
+const downwardFile = object('core.v1.DownwardAPIVolumeFile', {
   path: field(1, text),
   fieldRef: field(2, optional(fieldRef)),
   resourceFieldRef: field(3, optional(resourceFieldRef)),
   mode: pointer(4, optional(integer)),
 })
-const projection = object({
+const projection = {
   name: field([1, 1], optional(text)),
   items: field(2, optional(list(keyToPath))),
   optional: pointer(4, optional(bool)),
-})
+}
 
-const VolumeSchema = object({
+const VolumeSchema = object('core.v1.Volume', {
   name: field(1, text),
-  hostPath: field([2, 1], optional(object({ path: field(1, text), type: pointer(2, optional(text)) }))),
+  hostPath: field(
+    [2, 1],
+    optional(object('core.v1.HostPathVolumeSource', { path: field(1, text), type: pointer(2, optional(text)) })),
+  ),
   emptyDir: field(
     [2, 2],
-    optional(object({ medium: field(1, optional(text)), sizeLimit: field(2, optional(quantity)) })),
+    optional(
+      object('core.v1.EmptyDirVolumeSource', {
+        medium: field(1, optional(text)),
+        sizeLimit: field(2, optional(quantity)),
+      }),
+    ),
   ),
   secret: field(
     [2, 6],
     optional(
-      object({
+      object('core.v1.SecretVolumeSource', {
         secretName: field(1, optional(text)),
         items: field(2, optional(list(keyToPath))),
         defaultMode: pointer(3, optional(integer)),
@@ -236,7 +281,7 @@ const VolumeSchema = object({
   configMap: field(
     [2, 19],
     optional(
-      object({
+      object('core.v1.ConfigMapVolumeSource', {
         name: field([1, 1], optional(text)),
         items: field(2, optional(list(keyToPath))),
         defaultMode: pointer(3, optional(integer)),
@@ -246,24 +291,32 @@ const VolumeSchema = object({
   ),
   downwardAPI: field(
     [2, 16],
-    optional(object({ items: field(1, optional(list(downwardFile))), defaultMode: pointer(2, optional(integer)) })),
+    optional(
+      object('core.v1.DownwardAPIVolumeSource', {
+        items: field(1, optional(list(downwardFile))),
+        defaultMode: pointer(2, optional(integer)),
+      }),
+    ),
   ),
   projected: field(
     [2, 26],
     optional(
-      object({
+      object('core.v1.ProjectedVolumeSource', {
         sources: field(
           1,
           optional(
             list(
-              object({
-                secret: field(1, optional(projection)),
-                configMap: field(3, optional(projection)),
-                downwardAPI: field(2, optional(object({ items: field(1, optional(list(downwardFile))) }))),
+              object('core.v1.VolumeProjection', {
+                secret: field(1, optional(object('core.v1.SecretProjection', projection))),
+                configMap: field(3, optional(object('core.v1.ConfigMapProjection', projection))),
+                downwardAPI: field(
+                  2,
+                  optional(object('core.v1.DownwardAPIProjection', { items: field(1, optional(list(downwardFile))) })),
+                ),
                 serviceAccountToken: field(
                   4,
                   optional(
-                    object({
+                    object('core.v1.ServiceAccountTokenProjection', {
                       audience: field(1, optional(text)),
                       expirationSeconds: pointer(2, optional(integer)),
                       path: field(3, text),
@@ -281,7 +334,12 @@ const VolumeSchema = object({
   ),
   persistentVolumeClaim: field(
     [2, 10],
-    optional(object({ claimName: field(1, text), readOnly: field(2, optional(bool)) })),
+    optional(
+      object('core.v1.PersistentVolumeClaimVolumeSource', {
+        claimName: field(1, text),
+        readOnly: field(2, optional(bool)),
+      }),
+    ),
   ),
   nfs: pointer([2, 7], optional(anything)),
   iscsi: pointer([2, 8], optional(anything)),
@@ -310,18 +368,18 @@ const VolumeSchema = object({
 })
 export type Volume = Described<typeof VolumeSchema>
 
-const NodeSelectorRequirementSchema = object({
+const NodeSelectorRequirementSchema = object('core.v1.NodeSelectorRequirement', {
   key: field(1, text),
   operator: field(2, text),
   values: field(3, optional(list(text))),
 })
-const NodeSelectorTermSchema = object({
+const NodeSelectorTermSchema = object('core.v1.NodeSelectorTerm', {
   matchExpressions: field(1, optional(list(NodeSelectorRequirementSchema))),
   matchFields: field(2, optional(list(NodeSelectorRequirementSchema))),
 })
 export type NodeSelectorTerm = Described<typeof NodeSelectorTermSchema>
 
-const PodAffinityTermSchema = object({
+const PodAffinityTermSchema = object('core.v1.PodAffinityTerm', {
   labelSelector: field(1, optional(LabelSelectorSchema)),
   namespaces: field(2, optional(list(text))),
   topologyKey: field(3, text),
@@ -331,36 +389,50 @@ const PodAffinityTermSchema = object({
 })
 export type PodAffinityTerm = Described<typeof PodAffinityTermSchema>
 
-const podAffinity = object({
+const podAffinityFields = {
   requiredDuringSchedulingIgnoredDuringExecution: field(1, optional(list(PodAffinityTermSchema))),
   preferredDuringSchedulingIgnoredDuringExecution: field(
     2,
-    optional(list(object({ weight: field(1, integer), podAffinityTerm: field(2, PodAffinityTermSchema) }))),
+    optional(
+      list(
+        object('core.v1.WeightedPodAffinityTerm', {
+          weight: field(1, integer),
+          podAffinityTerm: field(2, PodAffinityTermSchema),
+        }),
+      ),
+    ),
   ),
-})
+}
 
-const AffinitySchema = object({
+const AffinitySchema = object('core.v1.Affinity', {
   nodeAffinity: field(
     1,
     optional(
-      object({
+      object('core.v1.NodeAffinity', {
         requiredDuringSchedulingIgnoredDuringExecution: field(
           1,
-          optional(object({ nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) })),
+          optional(object('core.v1.NodeSelector', { nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) })),
         ),
         preferredDuringSchedulingIgnoredDuringExecution: field(
           2,
-          optional(list(object({ weight: field(1, integer), preference: field(2, NodeSelectorTermSchema) }))),
+          optional(
+            list(
+              object('core.v1.PreferredSchedulingTerm', {
+                weight: field(1, integer),
+                preference: field(2, NodeSelectorTermSchema),
+              }),
+            ),
+          ),
         ),
       }),
     ),
   ),
-  podAffinity: field(2, optional(podAffinity)),
-  podAntiAffinity: field(3, optional(podAffinity)),
+  podAffinity: field(2, optional(object('core.v1.PodAffinity', podAffinityFields))),
+  podAntiAffinity: field(3, optional(object('core.v1.PodAntiAffinity', podAffinityFields))),
 })
 export type Affinity = Described<typeof AffinitySchema>
 
-const TopologySpreadConstraintSchema = object({
+const TopologySpreadConstraintSchema = object('core.v1.TopologySpreadConstraint', {
   maxSkew: field(1, integer),
   topologyKey: field(2, text),
   whenUnsatisfiable: field(3, text),
@@ -372,8 +444,8 @@ const TopologySpreadConstraintSchema = object({
 })
 export type TopologySpreadConstraint = Described<typeof TopologySpreadConstraintSchema>
 
-const PodSpecSchema = object({
-  volumes: field(1, optional(listBy('name', VolumeSchema))),
+const PodSpecSchema = object('core.v1.PodSpec', {
+  volumes: field(1, optional(listBy('name', VolumeSchema, { oneSource: true }))),
   initContainers: field(20, optional(listBy('name', ContainerSchema))),
   containers: field(2, listBy('name', ContainerSchema)),
   ephemeralContainers: field(34, optional(listBy('name', EphemeralContainerSchema))),
@@ -394,7 +466,7 @@ const PodSpecSchema = object({
   securityContext: field(
     14,
     optional(
-      object({
+      object('core.v1.PodSecurityContext', {
         seLinuxOptions: field(1, optional(seLinuxOptions)),
         windowsOptions: field(8, optional(windowsOptions)),
         runAsUser: pointer(2, optional(integer)),
@@ -404,9 +476,9 @@ const PodSpecSchema = object({
         supplementalGroupsPolicy: pointer(12, optional(text)),
         fsGroup: pointer(5, optional(integer)),
         fsGroupChangePolicy: pointer(9, optional(text)),
-        sysctls: field(7, optional(list(object({ name: field(1, text), value: field(2, text) })))),
-        seccompProfile: field(10, optional(profile)),
-        appArmorProfile: field(11, optional(profile)),
+        sysctls: field(7, optional(list(object('core.v1.Sysctl', { name: field(1, text), value: field(2, text) })))),
+        seccompProfile: field(10, optional(object('core.v1.SeccompProfile', profile))),
+        appArmorProfile: field(11, optional(object('core.v1.AppArmorProfile', profile))),
         seLinuxChangePolicy: pointer(13, optional(text)),
       }),
     ),
@@ -420,7 +492,9 @@ const PodSpecSchema = object({
   tolerations: field(22, optional(list(TolerationSchema))),
   hostAliases: field(
     23,
-    optional(listBy('ip', object({ ip: field(1, text), hostnames: field(2, optional(list(text))) }))),
+    optional(
+      listBy('ip', object('core.v1.HostAlias', { ip: field(1, text), hostnames: field(2, optional(list(text))) })),
+    ),
   ),
   priorityClassName: field(24, optional(text)),
   priority: pointer(25, optional(integer)),
@@ -428,33 +502,43 @@ const PodSpecSchema = object({
   dnsConfig: field(
     26,
     optional(
-      object({
+      object('core.v1.PodDNSConfig', {
         nameservers: field(1, optional(list(text))),
         searches: field(2, optional(list(text))),
         options: field(
           3,
-          optional(list(object({ name: field(1, optional(text)), value: pointer(2, optional(text)) }))),
+          optional(
+            list(
+              object('core.v1.PodDNSConfigOption', {
+                name: field(1, optional(text)),
+                value: pointer(2, optional(text)),
+              }),
+            ),
+          ),
         ),
       }),
     ),
   ),
-  readinessGates: field(28, optional(list(object({ conditionType: field(1, text) })))),
+  readinessGates: field(28, optional(list(object('core.v1.PodReadinessGate', { conditionType: field(1, text) })))),
   runtimeClassName: pointer(29, optional(text)),
   enableServiceLinks: pointer(30, optional(bool)),
   overhead: field(32, optional(mapOf(quantity))),
-  topologySpreadConstraints: field(33, optional(listBy('topologyKey', TopologySpreadConstraintSchema))),
-  os: field(36, optional(object({ name: field(1, text) }))),
-  schedulingGates: field(38, optional(listBy('name', object({ name: field(1, text) })))),
+  topologySpreadConstraints: field(
+    33,
+    optional(listBy('topologyKey', TopologySpreadConstraintSchema, { keys: ['topologyKey', 'whenUnsatisfiable'] })),
+  ),
+  os: field(36, optional(object('core.v1.PodOS', { name: field(1, text) }))),
+  schedulingGates: field(38, optional(listBy('name', object('core.v1.PodSchedulingGate', { name: field(1, text) })))),
   resourceClaims: optional(listBy('name', anything)),
   resources: field(40, optional(ResourceRequirementsSchema)),
 })
 export type PodSpec = Described<typeof PodSpecSchema>
 
-const ContainerStateSchema = object({
-  waiting: optional(object({ reason: optional(text), message: optional(text) })),
-  running: optional(object({ startedAt: optional(time) })),
+const ContainerStateSchema = object('core.v1.ContainerState', {
+  waiting: optional(object('core.v1.ContainerStateWaiting', { reason: optional(text), message: optional(text) })),
+  running: optional(object('core.v1.ContainerStateRunning', { startedAt: optional(time) })),
   terminated: optional(
-    object({
+    object('core.v1.ContainerStateTerminated', {
       exitCode: integer,
       signal: optional(integer),
       reason: optional(text),
@@ -467,7 +551,7 @@ const ContainerStateSchema = object({
 })
 export type ContainerState = Described<typeof ContainerStateSchema>
 
-const ContainerStatusSchema = object({
+const ContainerStatusSchema = object('core.v1.ContainerStatus', {
   name: text,
   state: optional(ContainerStateSchema),
   lastState: optional(ContainerStateSchema),
@@ -480,7 +564,7 @@ const ContainerStatusSchema = object({
 })
 export type ContainerStatus = Described<typeof ContainerStatusSchema>
 
-const PodConditionSchema = object({
+const PodConditionSchema = object('core.v1.PodCondition', {
   type: text,
   status: oneOf('True', 'False', 'Unknown'),
   observedGeneration: optional(integer),
@@ -497,16 +581,16 @@ export const mirrorAnnotation = 'kubernetes.io/config.mirror'
 export const podPhases = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const
 export type PodPhase = (typeof podPhases)[number]
 
-export const PodStatusSchema = object({
+export const PodStatusSchema = object('core.v1.PodStatus', {
   phase: optional(oneOf('Pending', 'Running', 'Succeeded', 'Failed', 'Unknown')),
   conditions: optional(listBy('type', PodConditionSchema)),
   message: optional(text),
   reason: optional(text),
   nominatedNodeName: optional(text),
   hostIP: optional(text),
-  hostIPs: optional(listBy('ip', object({ ip: text }))),
+  hostIPs: optional(listBy('ip', object('core.v1.HostIP', { ip: text }))),
   podIP: optional(text),
-  podIPs: optional(listBy('ip', object({ ip: text }))),
+  podIPs: optional(listBy('ip', object('core.v1.PodIP', { ip: text }))),
   startTime: optional(time),
   initContainerStatuses: optional(list(ContainerStatusSchema)),
   containerStatuses: optional(list(ContainerStatusSchema)),
@@ -526,7 +610,7 @@ export const PodSchema = object({
 export type Pod = Described<typeof PodSchema>
 
 /** The pods that a workload creates: PodTemplateSpec. */
-export const PodTemplateSchema = object({
+export const PodTemplateSchema = object('core.v1.PodTemplateSpec', {
   metadata: field(1, optional(ObjectMetaSchema)),
   spec: field(2, PodSpecSchema),
 })

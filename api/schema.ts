@@ -14,6 +14,7 @@ import {
   type Static,
   String as StringType,
   type TLiteral,
+  type TObject,
   type TProperties,
   type TSchema,
   type TUnion,
@@ -53,7 +54,11 @@ export const bytes = StringType({ format: 'byte' })
 
 export const optional = Optional
 
-export function object<const P extends TProperties>(properties: P) {
+/** An object with these fields. `typeName`: what the API description calls it; without one it has a name by its place. */
+export function object<const P extends TProperties>(properties: P): TObject<P>
+export function object<const P extends TProperties>(typeName: string, properties: P): TObject<P>
+export function object<const P extends TProperties>(...given: [P] | [string, P]): TObject<P> {
+  const [typeName, properties] = given.length === 1 ? [undefined, given[0]] : given
   const plain: { [name: string]: TSchema } = {}
   const numbers: { [name: string]: FieldNumber } = {}
   for (const [name, schema] of Object.entries<TSchema | Numbered>(properties)) {
@@ -61,7 +66,10 @@ export function object<const P extends TProperties>(properties: P) {
     plain[name] = isNumbered ? schema.schema : schema
     if (isNumbered) numbers[name] = schema[numberOf]
   }
-  return _Object_(plain as P, Object.keys(numbers).length === 0 ? {} : { 'x-bramble-field-numbers': numbers })
+  return _Object_(plain as P, {
+    ...(Object.keys(numbers).length > 0 && { 'x-bramble-field-numbers': numbers }),
+    ...(typeName !== undefined && { 'x-bramble-type-name': typeName }),
+  })
 }
 
 /** Where a field stands in the protobuf message of its object: its number in the generated.proto of its group. */
@@ -106,13 +114,21 @@ export function list<const S extends TSchema>(items: S) {
   return _Array_(items, { 'x-kubernetes-list-type': 'atomic' })
 }
 
-/** A list whose items are identified by `key`: strategic merge patches merge it item by item. */
-export function listBy<const S extends TSchema>(key: string, items: S) {
+/**
+ * A list whose items are identified by `key`: strategic merge patches merge it item by item. `more.keys`: all that
+ * identify an item for server-side apply, where that is more than the key. `more.oneSource`: an item has one of many
+ * fields, and a patch that sets another one removes the first (patchStrategy "retainKeys").
+ */
+export function listBy<const S extends TSchema>(
+  key: string,
+  items: S,
+  more: { readonly keys?: readonly string[]; readonly oneSource?: true } = {},
+) {
   return _Array_(items, {
     'x-kubernetes-patch-merge-key': key,
-    'x-kubernetes-patch-strategy': 'merge',
+    'x-kubernetes-patch-strategy': more.oneSource ? 'merge,retainKeys' : 'merge',
     'x-kubernetes-list-type': 'map',
-    'x-kubernetes-list-map-keys': [key],
+    'x-kubernetes-list-map-keys': more.keys ?? [key],
   })
 }
 
@@ -149,7 +165,11 @@ export type Keywords = {
   readonly 'x-kubernetes-int-or-string'?: boolean
   readonly 'x-kubernetes-patch-merge-key'?: string
   readonly 'x-kubernetes-patch-strategy'?: string
+  readonly 'x-kubernetes-list-type'?: 'atomic' | 'map' | 'set'
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-bramble-time'?: 'seconds' | 'micro'
+  /** `core.v1.Container`: of an object that other objects refer to. */
+  readonly 'x-bramble-type-name'?: string
   readonly 'x-bramble-field-numbers'?: { readonly [name: string]: FieldNumber }
 }
 

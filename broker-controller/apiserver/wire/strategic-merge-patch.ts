@@ -70,7 +70,8 @@ function mergedList(
   patch: JsonObject,
 ): readonly unknown[] {
   const keywords = schema === undefined ? {} : keywordsOf(schema)
-  if (keywords['x-kubernetes-patch-strategy'] !== 'merge') return given.filter(isNoDirective).map(withoutNulls)
+  if (!keywords['x-kubernetes-patch-strategy']?.split(',').includes('merge'))
+    return given.filter(isNoDirective).map(withoutNulls)
   const before: readonly unknown[] = Array.isArray(known) ? known : []
   const order = listDirective(patch, `${orderOf}${name}`)
   const key = keywords['x-kubernetes-patch-merge-key']
