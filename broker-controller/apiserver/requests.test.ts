@@ -65,7 +65,8 @@ test('only a few paths are served beside the resources', async (t) => {
   const proto = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
   t.match(await ask('GET', '/openapi/v2', { accept: proto }), { code: 200, body: { text: '' } })
   t.match(await ask('GET', '/openapi/v2', { accept: 'application/json' }), { body: { swagger: '2.0' } })
-  t.match(await ask('GET', '/openapi/v3'), {
+  t.match(await ask('GET', '/openapi/v3'), { code: 200, body: { paths: { 'api/v1': {} } } })
+  t.match(await ask('GET', '/openapi/v3/apis/apps/v9'), {
     code: 404,
     body: { reason: 'NotFound', message: 'the server could not find the requested resource' },
   })

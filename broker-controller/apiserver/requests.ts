@@ -183,7 +183,10 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
     case 'not-allowed':
       throw methodNotAllowed()
     case 'path':
-      return systemAnswer({ verb: route.verb, path: route.path, query, accept }, needs)
+      return systemAnswer(
+        { verb: route.verb, path: route.path, query, accept, ifNoneMatch: oneOf(headers['if-none-match']) },
+        needs,
+      )
     case 'session':
       return sessionAnswer({ id: route.id, identity, offered }, needs)
     case 'usage':

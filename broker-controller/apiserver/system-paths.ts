@@ -14,8 +14,8 @@ import {
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
 import type { KindRegistry } from './handlers/strategy.ts'
+import { openApiAnswer } from './openapi/openapi-answers.ts'
 import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
-import { prefersJson } from './wire/content-negotiation.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
 /** Rejects, with the reason, where something is not well. */
@@ -41,22 +41,19 @@ export type SystemRequest = {
   readonly path: string
   readonly query: URLSearchParams
   readonly accept: string | undefined
+  readonly ifNoneMatch?: string | undefined
 }
 
 export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse> {
-  const { verb, path, query, accept } = request
-  const answer = await answerAt(path, query, accept, needs)
+  const { verb, path } = request
+  const answer = await answerAt(request, needs)
   if (answer === undefined) throw unknownPath(path)
   if (verb !== 'get') throw methodNotAllowed()
   return answer
 }
 
-async function answerAt(
-  path: string,
-  query: URLSearchParams,
-  accept: string | undefined,
-  needs: SystemNeeds,
-): Promise<ApiResponse | undefined> {
+async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse | undefined> {
+  const { path, query, accept, ifNoneMatch } = request
   const [, endpoint = '', one] = /^\/(healthz|livez|readyz)(?:\/([^/]+))?$/.exec(path) ?? []
   if (endpoint !== '') return healthAnswer(endpoint, endpoint === 'readyz' ? needs.readiness : [], one, query)
   switch (path) {
@@ -69,6 +66,7 @@ async function answerAt(
           '/metrics/fleet',
           '/openapi/v2',
           ...(needs.tokens ? ['/.well-known/openid-configuration', keySetPath] : []),
+          '/openapi/v3',
           '/version',
         ].sort(),
       })
@@ -87,9 +85,10 @@ async function answerAt(
         needs.tokens &&
         jsonText(openidConfiguration(`${needs.serverUrl?.() ?? tokenIssuer}${keySetPath}`), 'application/json')
       )
-    case '/openapi/v2':
-      return openApi(accept, needs.version)
     default:
+      if (path.startsWith('/openapi/')) {
+        return openApiAnswer({ path, query, accept, ifNoneMatch }, needs.kinds, needs.version)
+      }
       return discoveryAnswer(path, accept, needs.kinds)
   }
 }
@@ -148,22 +147,6 @@ async function resultOf({ name, check }: ReadinessCheck): Promise<{ name: string
     return { name, problem: undefined }
   } catch (error) {
     return { name, problem: messageOf(error) }
-  }
-}
-
-/**
- * An empty document is a valid one: kubectl then leaves all validation to us. In its own form, protobuf, that is no
- * bytes at all. The type is spelled with a dot: with the `@` of the request kubectl cannot parse it.
- */
-function openApi(accept: string | undefined, version: string): ApiResponse {
-  if (prefersJson(accept)) {
-    return objectAnswer({ swagger: '2.0', info: { title: 'Bramble', version }, paths: {}, definitions: {} })
-  }
-  return {
-    kind: 'text',
-    code: 200,
-    text: '',
-    contentType: 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
   }
 }
 

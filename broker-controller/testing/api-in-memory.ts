@@ -106,9 +106,13 @@ export async function anApi(
       },
       needs,
     )
-    if (answer.kind !== 'object' && answer.kind !== 'text') throw new Error('a stream')
+    if (answer.kind !== 'object' && answer.kind !== 'text' && answer.kind !== 'document') throw new Error('a stream')
     const document =
-      answer.kind === 'text' ? { text: answer.text } : (JSON.parse(JSON.stringify(answer.body)) as Document)
+      answer.kind === 'text'
+        ? { text: answer.text }
+        : answer.kind === 'document'
+          ? (JSON.parse(answer.bytes.toString()) as Document)
+          : (JSON.parse(JSON.stringify(answer.body)) as Document)
     const { warnings = [], retryAfterSeconds, encoding = 'json' } = answer.kind === 'object' ? answer : {}
     return { code: answer.code, body: document, warnings, retryAfterSeconds, encoding }
   }

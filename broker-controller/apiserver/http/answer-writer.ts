@@ -14,6 +14,8 @@ const sliceBytes = 60 * 1024
 /** Characters of a piece, so that one with its last object is one slice. */
 const pieceLength = 48 * 1024
 
+const yearSeconds = 365 * 24 * 3600
+
 /** Sends it all, or until the client is gone. A watch's pieces go out one by one, large ones in slices, each when the one before was taken. */
 export async function writeAnswer(
   answer: ApiResponse,
@@ -38,6 +40,16 @@ export async function writeAnswer(
     case 'text':
       outgoing.setHeader('Content-Type', answer.contentType)
       return finish(outgoing, answer.code, answer.text, headOnly, signal, slow)
+    case 'document': {
+      outgoing.setHeader('Content-Type', answer.contentType)
+      outgoing.setHeader('ETag', answer.etag)
+      outgoing.setHeader('Vary', 'Accept')
+      if (answer.isImmutable) outgoing.setHeader('Cache-Control', `public, immutable, max-age=${yearSeconds}`)
+      if (answer.code === 200) return finish(outgoing, 200, answer.bytes, headOnly, signal, slow)
+      outgoing.writeHead(answer.code)
+      outgoing.end()
+      return
+    }
     case 'pieces':
     case 'stream':
       outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')
@@ -124,12 +136,12 @@ async function writePieces(
 async function finish(
   outgoing: ServerResponse,
   code: number,
-  text: string,
+  content: string | Buffer,
   headOnly: boolean,
   signal: AbortSignal,
   slow: SlowReaders,
 ): Promise<void> {
-  const bytes = Buffer.from(text)
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content
   outgoing.writeHead(code, { 'Content-Length': bytes.length })
   // A short answer goes out in one packet with its head.
   if (headOnly || bytes.length <= sliceBytes) {

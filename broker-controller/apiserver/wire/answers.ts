@@ -17,6 +17,16 @@ export type ApiResponse =
       readonly retryAfterSeconds?: number
     }
   | { readonly kind: 'text'; readonly code: number; readonly text: string; readonly contentType: string }
+  /** Bytes that are kept, which a client keeps too under their tag. 304: it has them. `isImmutable`: it need not ask again. */
+  | {
+      readonly kind: 'document'
+      readonly code: 200 | 304
+      readonly bytes: Buffer
+      readonly contentType: string
+      /** In quotes. */
+      readonly etag: string
+      readonly isImmutable: boolean
+    }
   /** Too long for one string. */
   | {
       readonly kind: 'pieces'

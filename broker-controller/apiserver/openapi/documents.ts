@@ -1,0 +1,187 @@
+/**
+ * The OpenAPI documents of the kinds that are served: 3.0 for each group and version, 2.0 in one. Each is built when it
+ * is first asked for, a group at a time with a turn of the event loop in between, and kept as bytes.
+ */
+import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import { apiVersionOf, type Resource } from '../../../api/resources.ts'
+import { bool, integer, list, object, optional, text } from '../../../api/schema.ts'
+import type { KindRegistry } from '../handlers/strategy.ts'
+import { reviewKinds } from '../reviews/review-kinds.ts'
+import { type DescribedKind, pathsOf } from './operations.ts'
+import { kindTypeName, wellKnownTypes } from './type-names.ts'
+import { type JsonSchema, type OpenApiVersion, type TypeRegistry, typeRegistry } from './type-schemas.ts'
+
+export type OpenApiDocument = {
+  readonly bytes: Buffer
+  /** Of the bytes; clients keep the document under it. */
+  readonly hash: string
+}
+
+export type OpenApiDocuments = {
+  /** `/openapi/v3`: where the document of each group and version is, with its hash. */
+  readonly index: () => Promise<OpenApiDocument>
+  /** `api/v1`, `apis/policy/v1`; undefined where nothing is served there. */
+  readonly ofGroup: (path: string) => Promise<OpenApiDocument> | undefined
+  /** `/openapi/v2` in JSON. */
+  readonly v2: () => Promise<OpenApiDocument>
+}
+
+const byRegistry = new WeakMap<KindRegistry, OpenApiDocuments>()
+
+/** Of these kinds, always the same documents. `title` and `version`: of the program. */
+export function openApiDocuments(kinds: KindRegistry, version: string): OpenApiDocuments {
+  const known = byRegistry.get(kinds)
+  if (known !== undefined) return known
+  const documents = makeDocuments(groupsOf(kinds), { title: 'Bramble', version })
+  byRegistry.set(kinds, documents)
+  return documents
+}
+
+type Info = { readonly title: string; readonly version: string }
+type Groups = ReadonlyMap<string, readonly DescribedKind[]>
+
+function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
+  const built = new Map<string, Promise<OpenApiDocument>>()
+  const once = (name: string, build: () => Promise<OpenApiDocument>) => {
+    const present = built.get(name)
+    if (present !== undefined) return present
+    const made = build()
+    built.set(name, made)
+    return made
+  }
+  const ofGroup = (path: string) => {
+    const group = groups.get(path)
+    return group && once(`v3 ${path}`, async () => documentOf(groupDocument(group, info)))
+  }
+  return {
+    ofGroup,
+    index: () => once('index', () => indexOf(groups, ofGroup)),
+    v2: () => once('v2', () => wholeDocument(groups, info)),
+  }
+}
+
+/** By the path of their documents. */
+function groupsOf(kinds: KindRegistry): Groups {
+  const groups = new Map<string, DescribedKind[]>()
+  const add = (kind: DescribedKind) => {
+    const path = documentPath(kind.resource)
+    groups.set(path, [...(groups.get(path) ?? []), kind])
+  }
+  for (const resource of kinds.all) add({ resource, subresources: resource.subresources, isStored: true })
+  for (const resource of Object.values<Resource>(reviewKinds)) add({ resource, subresources: {}, isStored: false })
+  return groups
+}
+
+function documentPath(resource: Resource): string {
+  return `${resource.group === '' ? 'api' : 'apis'}/${apiVersionOf(resource)}`
+}
+
+async function indexOf(
+  groups: Groups,
+  ofGroup: (path: string) => Promise<OpenApiDocument> | undefined,
+): Promise<OpenApiDocument> {
+  const paths: { [path: string]: JsonSchema } = {}
+  for (const path of groups.keys()) {
+    const document = await ofGroup(path)
+    paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${document?.hash}` }
+    await setImmediate()
+  }
+  return documentOf({ paths })
+}
+
+function groupDocument(group: readonly DescribedKind[], info: Info): JsonSchema {
+  const types = typeRegistry('v3')
+  addAnswers(types)
+  for (const kind of group) addTypesOf(kind, types)
+  return { openapi: '3.0.0', info, paths: pathsOfGroup(group, 'v3'), components: { schemas: types.all() } }
+}
+
+async function wholeDocument(groups: Groups, info: Info): Promise<OpenApiDocument> {
+  const types = typeRegistry('v2')
+  addAnswers(types)
+  let paths: { readonly [path: string]: JsonSchema } = {}
+  for (const group of groups.values()) {
+    for (const kind of group) addTypesOf(kind, types)
+    paths = { ...paths, ...pathsOfGroup(group, 'v2') }
+    await setImmediate()
+  }
+  return documentOf({ swagger: '2.0', info, paths, definitions: types.all() })
+}
+
+function pathsOfGroup(
+  group: readonly DescribedKind[],
+  version: OpenApiVersion,
+): { readonly [path: string]: JsonSchema } {
+  return Object.assign({}, ...group.map((kind) => pathsOf(kind, version)))
+}
+
+/** The type of the kind, and of its lists. kubectl finds them by what is in `x-kubernetes-group-version-kind`. */
+function addTypesOf({ resource, isStored }: DescribedKind, types: TypeRegistry): void {
+  const { group, version, kind, schema } = resource
+  const name = kindTypeName(resource)
+  const known = (of: string) => ({ 'x-kubernetes-group-version-kind': [{ group, kind: of, version }] })
+  types.add(name, schema, known(kind))
+  if (!isStored) return
+  types.addPlain(`${name}List`, {
+    type: 'object',
+    properties: {
+      apiVersion: { type: 'string' },
+      items: { type: 'array', items: types.reference(name) },
+      kind: { type: 'string' },
+      metadata: types.reference(wellKnownTypes.listMeta),
+    },
+    required: ['items'],
+    ...known(`${kind}List`),
+  })
+}
+
+const listMeta = object({
+  continue: optional(text),
+  remainingItemCount: optional(integer),
+  resourceVersion: optional(text),
+  selfLink: optional(text),
+})
+const status = object({
+  apiVersion: optional(text),
+  kind: optional(text),
+  metadata: optional(object('meta.v1.ListMeta', listMeta.properties)),
+  status: optional(text),
+  message: optional(text),
+  reason: optional(text),
+  details: optional(
+    object('meta.v1.StatusDetails', {
+      name: optional(text),
+      group: optional(text),
+      kind: optional(text),
+      uid: optional(text),
+      causes: optional(
+        list(object('meta.v1.StatusCause', { reason: optional(text), message: optional(text), field: optional(text) })),
+      ),
+      retryAfterSeconds: optional(integer),
+    }),
+  ),
+  code: optional(integer),
+})
+const deleteOptions = object({
+  apiVersion: optional(text),
+  kind: optional(text),
+  dryRun: optional(list(text)),
+  gracePeriodSeconds: optional(integer),
+  orphanDependents: optional(bool),
+  preconditions: optional(object('meta.v1.Preconditions', { resourceVersion: optional(text), uid: optional(text) })),
+  propagationPolicy: optional(text),
+})
+
+/** The types that the operations of every kind refer to. */
+function addAnswers(types: TypeRegistry): void {
+  types.add(wellKnownTypes.listMeta, listMeta)
+  types.add(wellKnownTypes.status, status)
+  types.add(wellKnownTypes.deleteOptions, deleteOptions)
+  types.addPlain(wellKnownTypes.patch, { type: 'object' })
+}
+
+function documentOf(content: JsonSchema): OpenApiDocument {
+  const bytes = Buffer.from(JSON.stringify(content))
+  return { bytes, hash: createHash('sha256').update(bytes).digest('hex').slice(0, 32).toUpperCase() }
+}

@@ -1,0 +1,28 @@
+import { test } from 'tap'
+import { builtInKinds } from '../../control-plane.ts'
+import type { ApiResponse } from '../wire/answers.ts'
+import { openApiAnswer } from './openapi-answers.ts'
+
+const path = '/openapi/v3/apis/policy/v1'
+
+async function answered(query = '', ifNoneMatch?: string): Promise<ApiResponse & { readonly kind: 'document' }> {
+  const request = { path, query: new URLSearchParams(query), accept: 'application/json', ifNoneMatch }
+  const answer = await openApiAnswer(request, builtInKinds, '0.1.0')
+  if (answer?.kind !== 'document') throw new Error('no document')
+  return answer
+}
+
+test('a client that has the document is not sent it again', async (t) => {
+  const { etag, code } = await answered()
+  t.equal(code, 200)
+  t.equal((await answered('', etag)).code, 304)
+  t.equal((await answered('', `"other", W/${etag}`)).code, 304)
+  t.equal((await answered('', '"other"')).code, 200)
+})
+
+test('a document is kept for ever only under its own hash', async (t) => {
+  const { etag, isImmutable } = await answered()
+  t.notOk(isImmutable)
+  t.ok((await answered(`hash=${etag.slice(1, -1)}`)).isImmutable)
+  t.notOk((await answered('hash=0')).isImmutable)
+})

@@ -1,0 +1,54 @@
+/** The answers below `/openapi`: the documents, in the forms and with the headers by which clients keep them. */
+import type { KindRegistry } from '../handlers/strategy.ts'
+import type { ApiResponse } from '../wire/answers.ts'
+import { prefersJson } from '../wire/content-negotiation.ts'
+import { type OpenApiDocument, openApiDocuments } from './documents.ts'
+
+export type OpenApiRequest = {
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly accept: string | undefined
+  /** The hash in quotes that the client has a document of. */
+  readonly ifNoneMatch: string | undefined
+}
+
+/** Undefined where the path is none of these. */
+export async function openApiAnswer(
+  request: OpenApiRequest,
+  kinds: KindRegistry,
+  version: string,
+): Promise<ApiResponse | undefined> {
+  const { path, accept } = request
+  const documents = openApiDocuments(kinds, version)
+  if (path === '/openapi/v2') return prefersJson(accept) ? documentAnswer(await documents.v2(), request) : emptyProtobuf
+  if (path === '/openapi/v3') return documentAnswer(await documents.index(), request)
+  const [, group] = /^\/openapi\/v3\/(.+)$/.exec(path) ?? []
+  const document = group === undefined ? undefined : await documents.ofGroup(group)
+  return document && documentAnswer(document, request)
+}
+
+/**
+ * In protobuf the 2.0 document is empty, which is a valid one of no bytes: kubectl then leaves all validation to the
+ * server, as it does for one that is not empty. The type is spelled with a dot: with the `@` of the request kubectl
+ * cannot parse it.
+ */
+const emptyProtobuf: ApiResponse = {
+  kind: 'text',
+  code: 200,
+  text: '',
+  contentType: 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
+}
+
+/** A document under its own hash never changes (kube-openapi, handler3: HandleGroupVersion). */
+function documentAnswer({ bytes, hash }: OpenApiDocument, { query, ifNoneMatch }: OpenApiRequest): ApiResponse {
+  const etag = `"${hash}"`
+  const isImmutable = query.get('hash') === hash
+  const code = matches(ifNoneMatch, etag) ? 304 : 200
+  return { kind: 'document', code, bytes, contentType: 'application/json', etag, isImmutable }
+}
+
+/** `*`, or one of the tags of the list (RFC 9110, 13.1.2; weakly compared). */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.split(',').some((one) => ['*', etag].includes(one.trim().replace(/^W\//, '')))
+}

@@ -1,0 +1,126 @@
+/**
+ * Schemas of kinds → the types of an OpenAPI document. An object becomes a type of its own, which others refer to;
+ * lists keep what patches identify their items by. Of 2.0 and 3.0 the same, save for references and choices.
+ */
+import { type Keywords, keywordsOf, type TSchema } from '../../../api/schema.ts'
+import { descriptionOf } from './descriptions.ts'
+import { capitalised, nestedTypeName, wellKnownTypes } from './type-names.ts'
+
+export type OpenApiVersion = 'v2' | 'v3'
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
+/** The types of one document, by name. */
+export type TypeRegistry = {
+  /** The type of that name, and all it refers to. */
+  readonly add: (name: string, schema: TSchema, more?: JsonSchema) => void
+  readonly addPlain: (name: string, schema: JsonSchema) => void
+  readonly reference: (name: string) => JsonSchema
+  readonly all: () => { readonly [name: string]: JsonSchema }
+}
+
+export function typeRegistry(version: OpenApiVersion): TypeRegistry {
+  const types = new Map<string, JsonSchema>()
+  const root = version === 'v2' ? '#/definitions/' : '#/components/schemas/'
+  const reference = (name: string): JsonSchema => ({ $ref: `${root}${name}` })
+  const plainTypes = plainTypesOf(version)
+  const plain = (key: keyof typeof plainTypes) => {
+    types.set(wellKnownTypes[key], plainTypes[key])
+    return reference(wellKnownTypes[key])
+  }
+
+  function objectType(place: string, keywords: Keywords): JsonSchema {
+    const short = keywords['x-bramble-type-name']
+    const name = short === undefined ? place : nestedTypeName(short)
+    const type = fieldsOf(name, keywords)
+    return reference(keep(types, name, type))
+  }
+
+  function fieldsOf(name: string, { properties = {}, required = [] }: Keywords, more: JsonSchema = {}): JsonSchema {
+    const isKind = 'kind' in properties && 'metadata' in properties
+    const described = Object.entries(properties).map(([field, schema]) => {
+      const type = typeAt(`${name}${capitalised(field)}`, schema)
+      return [field, withDescription(type, descriptionOf(name, field, isKind), version)]
+    })
+    const description = descriptionOf(name)
+    const mandatory = required.filter((field) => field !== 'apiVersion' && field !== 'kind' && field !== 'metadata')
+    return {
+      ...(description !== undefined && { description }),
+      type: 'object',
+      ...(described.length > 0 && { properties: Object.fromEntries(described) }),
+      ...(mandatory.length > 0 && { required: mandatory }),
+      ...more,
+    }
+  }
+
+  function typeAt(place: string, schema: TSchema): JsonSchema {
+    const keywords = keywordsOf(schema)
+    const { type, items, patternProperties, format, anyOf } = keywords
+    if (type === 'array' && items !== undefined) {
+      return { type: 'array', items: typeAt(place, items), ...listKeywords(keywords) }
+    }
+    if (patternProperties !== undefined) {
+      const [values] = Object.values(patternProperties)
+      return { type: 'object', ...(values !== undefined && { additionalProperties: typeAt(place, values) }) }
+    }
+    if (type === 'object') return objectType(place, keywords)
+    if (keywords['x-kubernetes-quantity']) return plain('quantity')
+    if (keywords['x-kubernetes-int-or-string']) return plain('intOrString')
+    if (keywords['x-bramble-time'] !== undefined) {
+      return plain(keywords['x-bramble-time'] === 'seconds' ? 'time' : 'microTime')
+    }
+    if (anyOf !== undefined || keywords.const !== undefined) return choiceOf(keywords)
+    if (type === 'integer') return { type, format: 'int64' }
+    if (type === 'number') return { type, format: 'double' }
+    if (type !== undefined) return { type, ...(format !== undefined && { format }) }
+    return { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  }
+
+  return {
+    add: (name, schema, more) => void keep(types, name, fieldsOf(name, keywordsOf(schema), more)),
+    addPlain: (name, schema) => void types.set(name, schema),
+    reference,
+    all: () => Object.fromEntries([...types].sort(([a], [b]) => (a < b ? -1 : 1))),
+  }
+}
+
+/** Its name: another one where that one is another type's already. */
+function keep(types: Map<string, JsonSchema>, name: string, type: JsonSchema): string {
+  const present = types.get(name)
+  if (present === undefined) types.set(name, type)
+  else if (JSON.stringify(present) !== JSON.stringify(type)) return keep(types, `${name}_`, type)
+  return name
+}
+
+function listKeywords(keywords: Keywords): JsonSchema {
+  const names = [
+    'x-kubernetes-list-type',
+    'x-kubernetes-list-map-keys',
+    'x-kubernetes-patch-merge-key',
+    'x-kubernetes-patch-strategy',
+  ] as const
+  return Object.fromEntries(names.flatMap((name) => (keywords[name] === undefined ? [] : [[name, keywords[name]]])))
+}
+
+/** Words to choose from; a single word is one that the path implies. Other choices are of a string or a number. */
+function choiceOf({ anyOf = [], const: only }: Keywords): JsonSchema {
+  const words = [...anyOf.map((one) => keywordsOf(one).const), only].filter((word) => typeof word === 'string')
+  return { type: 'string', ...(words.length > 1 && { enum: words }) }
+}
+
+/** In 3.0 a reference has nothing beside it. */
+function withDescription(type: JsonSchema, description: string | undefined, version: OpenApiVersion): JsonSchema {
+  if (description === undefined) return type
+  return '$ref' in type && version === 'v3' ? { description, allOf: [type] } : { description, ...type }
+}
+
+function plainTypesOf(version: OpenApiVersion) {
+  const choice = (...types: readonly string[]): JsonSchema =>
+    version === 'v2' ? { type: 'string' } : { oneOf: types.map((type) => ({ type })) }
+  const time: JsonSchema = { type: 'string', format: 'date-time' }
+  return {
+    time,
+    microTime: time,
+    quantity: choice('string', 'number'),
+    intOrString: { ...choice('integer', 'string'), format: 'int-or-string' },
+  }
+}
