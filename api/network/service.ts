@@ -28,7 +28,7 @@ const ServicePortSchema = object({
 export type ServicePort = Described<typeof ServicePortSchema>
 
 const ServiceSpecSchema = object({
-  ports: field(1, optional(listBy('port', ServicePortSchema))),
+  ports: field(1, optional(listBy('port', ServicePortSchema, { keys: ['port', 'protocol'] }))),
   selector: field(2, optional(mapOf(text))),
   clusterIP: field(3, optional(text)),
   type: field(4, optional(text)),
