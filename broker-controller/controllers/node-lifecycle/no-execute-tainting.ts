@@ -1,35 +1,43 @@
 /** Puts the NoExecute taint on failed nodes, zone by zone, at the rate of the zone's state. */
 import { alarm } from '../../../daemon/alarm.ts'
-import type { Clock } from '../../../daemon/clock.ts'
+import { rfc3339 } from '../../../daemon/clock.ts'
 import { waitMs } from '../../../daemon/due-times.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { NodeJudge } from './node-judgement.ts'
+import { withNoExecuteTaint, withoutNoExecuteTaints } from './node-taints.ts'
+import { type NodeWriteNeeds, rewriteNode } from './node-writes.ts'
 import { zoneQueues } from './zone-queues.ts'
-import { noZones, planZones, type ZoneCount, type ZoneSettings } from './zones.ts'
+import { isReady, noZones, planZones, type ZoneCount, type ZoneSettings } from './zones.ts'
 
-export type NoExecuteTaintingNeeds = {
-  readonly clock: Clock
-  readonly log: Log
-  /** Taints the node unless it is ready or its failure is not proven any more. Rejects when it could not be written. */
-  readonly taint: (name: string) => Promise<void>
-}
+export type NoExecuteTaintingNeeds = NodeWriteNeeds & { readonly log: Log; readonly judge: NodeJudge }
 
 export interface NoExecuteTainting {
   readonly run: (signal: AbortSignal) => Promise<void>
   add(name: string, zone: string): void
   remove(name: string): void
+  /** Removes the NoExecute taints from the node. Rejects when it could not be written. */
+  clear(name: string): Promise<void>
   /** Takes the number of ready and failed nodes of each zone; returns whether a full disruption began or ended with it. */
   planZones(counts: ReadonlyMap<string, ZoneCount>): 'entering' | 'leaving' | undefined
 }
 
 export function noExecuteTainting(
-  { clock, log, taint }: NoExecuteTaintingNeeds,
+  needs: NoExecuteTaintingNeeds,
   settings: ZoneSettings & { readonly nodeEvictionRate: number },
 ): NoExecuteTainting {
+  const { clock, log, judge } = needs
   const queues = zoneQueues(settings.nodeEvictionRate)
   const bell = alarm(clock)
   let zones = noZones
 
-  /** A failure costs the token, and the node stays first. */
+  /** A node that is ready, or whose failure is not proven any more, gets no taint. */
+  const taint = async (name: string) => {
+    if (judge(name)?.isProven !== true) return
+    const now = rfc3339(clock.wallMs())
+    await rewriteNode(needs, name, (node) => (isReady(node) ? undefined : withNoExecuteTaint(node, now)))
+  }
+
+  /** A failed write costs the token of the rate limit, and the node stays first in the queue. */
   const taintNode = async (name: string) => {
     try {
       await taint(name)
@@ -51,6 +59,9 @@ export function noExecuteTainting(
       bell.ring()
     },
     remove: (name) => queues.remove(name),
+    async clear(name) {
+      await rewriteNode(needs, name, withoutNoExecuteTaints)
+    },
     planZones(counts) {
       const plan = planZones(zones, counts, settings)
       for (const [zone, rate] of plan.rates) queues.setRate(zone, rate, clock.monotonicMs())

@@ -1,5 +1,5 @@
-/** What do we think of a node now, and how should it look? */
-
+/** The judgement of a node at a moment, and the labels, taints and annotations that follow from it. */
+import type { Clock } from '../../../daemon/clock.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { evictionHold, type Hold } from './eviction-hold.ts'
 import { withFlappingTaint } from './flapping.ts'
@@ -8,7 +8,7 @@ import { silenceText } from './node-conditions.ts'
 import { type NodeHealth, readyCondition, type Silence, silenceOf, steadyAtMs } from './node-health.ts'
 import { withStableLabels } from './node-labels.ts'
 import type { NodeLifecycleSettings } from './node-lifecycle-settings.ts'
-import { judgedFromMs, type NodeEntry } from './node-roster.ts'
+import { judgedFromMs, type NodeEntry, type NodeRoster } from './node-roster.ts'
 import {
   type ConditionTaintSettings,
   noExecuteStep,
@@ -21,14 +21,28 @@ import { type Absence, isExpectedLater, withAbsence } from './planned-absence.ts
 export type Judgement = {
   /** Why its conditions become Unknown, and their message. */
   readonly silence: { readonly is: Silence; readonly text: string } | undefined
-  /** Why its pods stay although it is ill. */
+  /** Why its pods stay although it has failed. */
   readonly hold: Hold | undefined
-  /** May its illness cost it its pods? Not in the period it began, not for a connection that just broke, not while held. */
+  /** Its pods may be evicted: not in the period in which the failure began, not for a connection that just broke, not while held. */
   readonly isProven: boolean
   readonly isFlapping: boolean
   /** Its leave, while it holds. */
   readonly absence: Absence | undefined
   readonly suspectedLink: string | undefined
+}
+
+/** Judges the node of this name at this moment; undefined for a node that does not exist. */
+export type NodeJudge = (name: string) => Judgement | undefined
+
+export function nodeJudge(
+  roster: NodeRoster,
+  clock: Pick<Clock, 'monotonicMs'>,
+  settings: NodeLifecycleSettings,
+): NodeJudge {
+  return (name) => {
+    const [entry, nowMs] = [roster.get(name), clock.monotonicMs()]
+    return entry && judgeNode(entry, roster.suspicionOf(name, nowMs), settings, nowMs)
+  }
 }
 
 export function judgeNode(
@@ -51,8 +65,8 @@ export function judgeNode(
 }
 
 /**
- * The node with the labels, taints and notes that this asks for. NoExecute: taken off at once, swapped when it is time,
- * never put on here. Undefined: it is so.
+ * The node with the labels, taints and annotations of this judgement. NoExecute taints are removed at once, swapped when the
+ * failure is proven, and never added here. Undefined: the node has all of it already.
  */
 export function settledNode(
   node: StoredObject<'nodes'>,

@@ -1,4 +1,4 @@
-/** Loop: silence → Unknown; conditions → taints; ill nodes → the queue of their zone → NoExecute; their pods not ready. */
+/** Loop: silence → Unknown; conditions → taints; failed nodes → the queue of their zone → NoExecute; their pods not ready. */
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { Node } from '../../../api/node.ts'
 import { alarm } from '../../../daemon/alarm.ts'
@@ -14,6 +14,7 @@ import { noExecuteTainting } from './no-execute-tainting.ts'
 import { nodeAnnouncements } from './node-announcements.ts'
 import { nodeCheck } from './node-check.ts'
 import { nodeLifecycleEvents } from './node-events.ts'
+import { nodeJudge } from './node-judgement.ts'
 import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './node-lifecycle-settings.ts'
 import { type NodeRoster, nodeRoster } from './node-roster.ts'
 import { podMarker } from './pod-marker.ts'
@@ -48,9 +49,10 @@ async function runNodeLifecycle(
   const announcements = nodeAnnouncements(nodeEvents, settings)
   const roster = nodeRoster(settings)
   const bell = alarm(clock)
-  const marker = podMarker({ store, clock, log, nodeEvents, isIll: (name) => isIll(roster.get(name)?.node) })
-  const node = nodeCheck({ store, clock, log, roster, nodeEvents, announcements, marker, settings })
-  const tainting = noExecuteTainting({ clock, log, taint: node.taint }, settings)
+  const marker = podMarker({ store, clock, log, nodeEvents, hasFailed: (name) => hasFailed(roster.get(name)?.node) })
+  const judge = nodeJudge(roster, clock, settings)
+  const tainting = noExecuteTainting({ store, clock, log, roster, judge }, settings)
+  const check = nodeCheck({ store, clock, log, roster, judge, nodeEvents, announcements, marker, tainting, settings })
   const grace = graceAfterStalls({ clock, log, roster }, settings)
   const unseen = new Set<string>()
   const gone: StoredObject<'nodes'>[] = []
@@ -85,7 +87,7 @@ async function runNodeLifecycle(
       grace.check()
       roster.judgeLinks(clock.monotonicMs())
       const names = roster.take(clock.monotonicMs())
-      await inParallel(names, writesAtOnce, (name) => look(name).catch((error) => retryLook(name, error)))
+      await inParallel(names, writesAtOnce, (name) => checkNode(name).catch((error) => retryCheck(name, error)))
       roster.judgeLinks(clock.monotonicMs())
       await marker.markLateComers()
       for (const removed of gone.splice(0)) await nodeEvents.removed(removed)
@@ -101,15 +103,15 @@ async function runNodeLifecycle(
     if (clock.monotonicMs() - dueMs > stallMs) await clock.sleep(readAfterStallMs, signal)
   }
 
-  const look = async (name: string) => {
+  const checkNode = async (name: string) => {
     if (roster.get(name) === undefined) return
-    roster.looked(name, clock.monotonicMs())
-    await node.check(name, unseen.delete(name), tainting)
+    roster.checked(name, clock.monotonicMs())
+    await check(name, unseen.delete(name))
   }
 
-  const retryLook = (name: string, error: unknown) => {
+  const retryCheck = (name: string, error: unknown) => {
     log.warn('Node not checked', { node: name, error })
-    roster.lookAt(name, clock.monotonicMs() + settings.nodeMonitorPeriodMs)
+    roster.checkAt(name, clock.monotonicMs() + settings.nodeMonitorPeriodMs)
   }
 
   const judgeZones = async () => {
@@ -118,9 +120,7 @@ async function runNodeLifecycle(
     if (turn !== 'entering') return
     log.warn('Every zone is down: nothing is evicted')
     const names = [...roster.entries()].map((entry) => entry.node.metadata.name)
-    await inParallel(names, writesAtOnce, (name) =>
-      node.clearNoExecuteTaints(name).catch((error) => retryLook(name, error)),
-    )
+    await inParallel(names, writesAtOnce, (name) => tainting.clear(name).catch((error) => retryCheck(name, error)))
   }
 
   const loops = [
@@ -169,6 +169,6 @@ function graceAfterStalls(
   }
 }
 
-function isIll(node: Node | undefined): boolean {
+function hasFailed(node: Node | undefined): boolean {
   return node !== undefined && !isReady(node)
 }

@@ -39,14 +39,14 @@ export interface NodeRoster {
   /** Nodes that changed, or were silent for so long that something may have to be done. */
   take(nowMs: number): string[]
   nextMs(): number | undefined
-  /** Plans the next look at a node, after this one. */
-  looked(name: string, nowMs: number): void
-  lookAt(name: string, dueMs: number): void
+  /** Plans the next check of a node, after this one. */
+  checked(name: string, nowMs: number): void
+  checkAt(name: string, dueMs: number): void
   /** Nodes by zone, but for those excluded by label. */
   counts(): ReadonlyMap<string, ZoneCount>
   /** The node flaps no longer: what it did before is forgotten. */
   steady(name: string): void
-  /** Thinks again about links whose nodes changed, and plans a look at every node for which that makes a difference. */
+  /** Thinks again about links whose nodes changed, and plans a check of every node for which that makes a difference. */
   judgeLinks(nowMs: number): void
   /** Why this node keeps its pods, if it is for its link's sake. */
   suspicionOf(name: string, nowMs: number): Suspicion | undefined
@@ -60,7 +60,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
   const zones = zoneCounts()
   const links = nodeLinks(settings)
   const due = dueTimes()
-  /** Nodes to be looked at for another reason than that time has passed. */
+  /** Nodes to be checked for a change, not because time has passed. */
   const changed = new Set<string>()
 
   const put = (name: string, entry: NodeEntry) => {
@@ -87,7 +87,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     const entry = entries.get(name)
     if (entry === undefined) return true
     if (!isWell(entry.health, settings, nowMs)) return false
-    due.advance(name, nextLookMs(entry.health, settings, nowMs))
+    due.advance(name, nextCheckMs(entry.health, settings, nowMs))
     return true
   }
 
@@ -120,7 +120,7 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       put(name, { ...entry, health })
       const isLeave = health.absence !== entry.health.absence
       if (!isLeave && health.lostMs === entry.health.lostMs) return false
-      wake(name, isLeave ? now.monotonicMs : nextLookMs(health, settings, now.monotonicMs))
+      wake(name, isLeave ? now.monotonicMs : nextCheckMs(health, settings, now.monotonicMs))
       return true
     },
     deleteLease: (name) => void leases.delete(name),
@@ -128,14 +128,14 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
     entries: () => entries.values(),
     take: (nowMs) => due.take(nowMs).filter((name) => changed.delete(name) || !isStillWell(name, nowMs)),
     nextMs: () => due.nextMs(),
-    looked(name, nowMs) {
+    checked(name, nowMs) {
       const entry = entries.get(name)
       if (entry === undefined) return
-      due.advance(name, nextLookMs(entry.health, settings, nowMs))
+      due.advance(name, nextCheckMs(entry.health, settings, nowMs))
       const suspicion = links.suspicionOf(name, nowMs)
       if (suspicion !== undefined) wake(name, suspicion.untilMs)
     },
-    lookAt: wake,
+    checkAt: wake,
     counts: () => zones.counts,
     steady: (name) => {
       const entry = entries.get(name)
@@ -177,7 +177,7 @@ export function judgedFromMs(health: NodeHealth, settings: RosterSettings): numb
   return Math.max(changed, tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs) + nodeMonitorPeriodMs)
 }
 
-function nextLookMs(health: NodeHealth, settings: RosterSettings, nowMs: number): number {
+function nextCheckMs(health: NodeHealth, settings: RosterSettings, nowMs: number): number {
   const { nodeMonitorPeriodMs } = settings
   const disconnected = disconnectedAtMs(health, settings)
   const late = lateAtMs(health, settings)

@@ -1,4 +1,6 @@
-/** The pods of failed nodes are no longer ready: marks them when their node fails, and when they turn up there later. */
+/** Sets Ready to False on the pods of failed nodes: when their node fails, and when a pod is bound to it later. */
+import { podCondition, withPodCondition } from '../../../api/pod/pod-conditions.ts'
+import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -6,14 +8,13 @@ import { podsByNode } from '../../store/pods-by-node.ts'
 import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'
 import type { StoredPod } from '../../store/store.ts'
 import type { NodeLifecycleEvents } from './node-events.ts'
-import { notReadyPod } from './pod-readiness.ts'
 
 export interface PodMarker {
   /** Takes a change of a pod. True when there is a pod to mark that came after its node failed. */
   observe(present: StoredPod | undefined, previous: StoredPod | undefined): boolean
-  /** The node has just failed: its pods are to be marked. */
+  /** The node has just failed: `markNode` will mark its pods. */
   failed(nodeName: string): void
-  /** Marks what is to be marked there, unless the node is well again; rejects when it could not, and remembers. */
+  /** Marks the pods of a failed node, unless it is ready again. Rejects when it could not; the next call then repeats it. */
   markNode(nodeName: string): Promise<void>
   markLateComers(): Promise<void>
 }
@@ -21,13 +22,13 @@ export interface PodMarker {
 export type PodMarkerNeeds = RewriteNeeds & {
   readonly nodeEvents: NodeLifecycleEvents
   readonly log: Log
-  /** Does the node exist with a Ready that is not True? */
-  readonly isIll: (nodeName: string) => boolean
+  /** The node exists, and its Ready is not True. */
+  readonly hasFailed: (nodeName: string) => boolean
 }
 
 const writesAtOnce = 64
 
-export function podMarker({ store, clock, nodeEvents, log, isIll }: PodMarkerNeeds): PodMarker {
+export function podMarker({ store, clock, nodeEvents, log, hasFailed }: PodMarkerNeeds): PodMarker {
   const byNode = podsByNode()
   const failedNodes = new Set<string>()
   const lateComers = new Map<string, StoredPod>()
@@ -42,14 +43,15 @@ export function podMarker({ store, clock, nodeEvents, log, isIll }: PodMarkerNee
     observe(present, previous) {
       byNode.update(present, previous)
       const nodeName = present?.spec.nodeName
-      if (present === undefined || !nodeName || nodeName === previous?.spec.nodeName || !isIll(nodeName)) return false
+      if (present === undefined || !nodeName || nodeName === previous?.spec.nodeName || !hasFailed(nodeName))
+        return false
       lateComers.set(present.metadata.uid, present)
       return true
     },
     failed: (nodeName) => void failedNodes.add(nodeName),
     async markNode(nodeName) {
       if (!failedNodes.has(nodeName)) return
-      if (isIll(nodeName)) await inParallel(byNode.of(nodeName), writesAtOnce, mark)
+      if (hasFailed(nodeName)) await inParallel(byNode.of(nodeName), writesAtOnce, mark)
       failedNodes.delete(nodeName)
     },
     async markLateComers() {
@@ -64,4 +66,11 @@ export function podMarker({ store, clock, nodeEvents, log, isIll }: PodMarkerNee
       })
     },
   }
+}
+
+/** The pod with Ready False; undefined when it was False or never reported. The phase is reported by the node only. */
+function notReadyPod<P extends Pod>(pod: P, now: string): P | undefined {
+  const ready = podCondition(pod, 'Ready')
+  if (ready === undefined || ready.status === 'False') return undefined
+  return withPodCondition(pod, { ...ready, status: 'False' }, now)
 }
