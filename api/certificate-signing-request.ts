@@ -64,3 +64,6 @@ export const waitingCondition = 'Waiting'
 export function isVerdict({ type }: { readonly type: string }): boolean {
   return type !== waitingCondition
 }
+
+/** The key usages a node client certificate may be asked with; `key encipherment` may be left out. */
+export const nodeClientUsages = ['digital signature', 'client auth'] as const

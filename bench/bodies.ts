@@ -12,7 +12,7 @@ import { builtInKinds } from '../broker-controller/control-plane.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../broker-controller/usage/usage-board.ts'
-import { commonNameOfCSR } from '../certs/csr.ts'
+import { commonNameOfCSR } from '../certs/csr-check.ts'
 import { openLog } from '../daemon/log.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
 

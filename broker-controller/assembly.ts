@@ -5,7 +5,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { trustHash } from '../certs/ca-hash.ts'
 import { issuerOf, onlyAuthority, signerOf } from '../certs/client-certificate.ts'
-import { commonNameOfCSR } from '../certs/csr.ts'
+import { checkNodeCSR, commonNameOfCSR } from '../certs/csr-check.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
@@ -284,7 +284,15 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     usageRequests({ usage, broker, clock }),
     sessionRequests({ sessions, broker, clock, log }),
     ...controlLoops(
-      { ...shared, random: Math.random, signer: own.signer, origin, checkpoints, authorities },
+      {
+        ...shared,
+        random: Math.random,
+        signer: own.signer,
+        checkRequest: checkNodeCSR,
+        origin,
+        checkpoints,
+        authorities,
+      },
       configuration,
     ),
     kubernetesServiceController(shared, {

@@ -2,12 +2,14 @@ import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:cryp
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { nodeClientSigner } from '../api/certificate-signing-request.ts'
+import { nodeClientSigner, nodeClientUsages } from '../api/certificate-signing-request.ts'
 import { newKey, openAuthority } from './authority.ts'
-import { checkNodeCSR, createCSR, type NodeCSRTerms, nodeClientUsages, signNodeCSR } from './csr.ts'
+import { createCSR } from './csr.ts'
+import { checkNodeCSR, type NodeCSRTerms } from './csr-check.ts'
 import { fromPem, toPem } from './der.ts'
 import { yearMs } from './issue.ts'
 import { openssl, temporaryFolder } from './testing/openssl.ts'
+import { signNodeCSR } from './testing/sign-node-csr.ts'
 
 const label = 'CERTIFICATE REQUEST'
 

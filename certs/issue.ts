@@ -68,6 +68,34 @@ export function issueNode(authority: Authority, { nodeName, nowMs, lifeMs = year
   )
 }
 
+export type SigningTerms = {
+  readonly nowMs: number
+  /** As requested: at least 600, at most a year. */
+  readonly expirationSeconds?: number
+  /** Start of its validity, if certificates of the same name were revoked at that time. */
+  readonly notBeforeMs?: number
+  /** First bytes of its serial number; see `issue`. */
+  readonly serialPrefix?: Uint8Array
+}
+
+/** The node's certificate, PEM, for a request that `checkNodeCSR` accepted. */
+export function issueNodeClient(
+  authority: Authority,
+  { nodeName, publicKey }: { readonly nodeName: string; readonly publicKey: KeyObject },
+  { nowMs, expirationSeconds, notBeforeMs, serialPrefix }: SigningTerms,
+): string {
+  const requestedMs = expirationSeconds === undefined ? yearMs : Math.max(expirationSeconds, 600) * 1000
+  return issue(authority, {
+    subject: nodeSubject(nodeName),
+    publicKey,
+    usage: 'clientAuth',
+    nowMs,
+    lifeMs: Math.min(requestedMs, yearMs),
+    ...(notBeforeMs !== undefined && { notBeforeMs }),
+    ...(serialPrefix !== undefined && { serialPrefix }),
+  })
+}
+
 export function nodeSubject(nodeName: string): Name {
   return nameOf(nodeIdentity(nodeName))
 }

@@ -23,6 +23,9 @@ import {
 
 export type Name = { readonly commonName: string; readonly organizations: readonly string[] }
 
+/** PEM label of a certificate request (RFC 7468, section 7). */
+export const csrLabel = 'CERTIFICATE REQUEST'
+
 export const oids = {
   commonName: '2.5.4.3',
   organization: '2.5.4.10',

@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
 import { openAuthority } from '../../certs/authority.ts'
-import { signNodeCSR } from '../../certs/csr.ts'
+import { signNodeCSR } from '../../certs/testing/sign-node-csr.ts'
 import { type ApiAnswer, ApiUnreachable } from '../../daemon/api-client.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { renewedCertificate } from './renewal.ts'

@@ -4,12 +4,13 @@ import {
   type CertificateSigningRequest,
   CertificateSigningRequestSchema,
   nodeClientSigner,
+  nodeClientUsages,
   waitingCondition,
 } from '../../api/certificate-signing-request.ts'
 import { decode } from '../../api/decode.ts'
 import { nodeIdentity, nodesGroup } from '../../api/identity.ts'
 import { type HardwareIdentity, hardwareIdentityAnnotation } from '../../api/node/hardware-identity.ts'
-import { createCSR, nodeClientUsages } from '../../certs/csr.ts'
+import { createCSR } from '../../certs/csr.ts'
 
 export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 

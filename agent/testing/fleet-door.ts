@@ -6,8 +6,9 @@ import type { TLSSocket } from 'node:tls'
 import type { CertificateSigningRequest } from '../../api/certificate-signing-request.ts'
 import { type BootstrapToken, judgeToken, parseToken, tokenRefusal } from '../../api/node/bootstrap-token.ts'
 import { type Authority, openAuthority } from '../../certs/authority.ts'
-import { checkNodeCSR, signNodeCSR } from '../../certs/csr.ts'
+import { checkNodeCSR } from '../../certs/csr-check.ts'
 import { issueServer } from '../../certs/issue.ts'
+import { signNodeCSR } from '../../certs/testing/sign-node-csr.ts'
 
 export type FleetDoor = {
   readonly url: URL

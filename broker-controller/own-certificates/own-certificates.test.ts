@@ -2,9 +2,11 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { nodeClientSigner, nodeClientUsages } from '../../api/certificate-signing-request.ts'
 import { administrator } from '../../api/identity.ts'
 import { newKey } from '../../certs/authority.ts'
 import { createCSR } from '../../certs/csr.ts'
+import { checkNodeCSR } from '../../certs/csr-check.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { readKubeconfig } from '../kubeconfig.ts'
@@ -104,7 +106,7 @@ test('the serial number of a node certificate shows whether it is older than the
   const { open } = aController(t)
   const own = await open()
   const pem = createCSR({ commonName: 'system:node:pi-1', organization: 'system:nodes', key: newKey() })
-  const serial = (more: object) => new X509Certificate(own.signer.sign(pem, more)).serialNumber
+  const serial = (more: object) => new X509Certificate(own.signer(checkedRequest(pem), more)).serialNumber
   t.equal(isOlderThanStore(serial({}), 'store-1'), false)
   t.equal(isOlderThanStore(serial({}), 'store-2'), true)
   t.equal(isOlderThanStore(serial({ isOlder: true }), 'store-1'), true, 'the renewal of one that is older')
@@ -167,4 +169,10 @@ function aController(t: Test, ...expected: readonly string[]) {
       revokedMs = beforeMs
     },
   }
+}
+
+function checkedRequest(pem: string) {
+  const checked = checkNodeCSR(pem, { signerName: nodeClientSigner, usages: nodeClientUsages })
+  if (!checked.ok) throw new Error(checked.reason)
+  return checked
 }

@@ -1,6 +1,6 @@
 /** Requests to the API without a network: what is asked, and what is answered. */
 import { type Identity, mastersGroup } from '../../api/identity.ts'
-import { commonNameOfCSR } from '../../certs/csr.ts'
+import { commonNameOfCSR } from '../../certs/csr-check.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'

@@ -1,23 +1,25 @@
+import { createPublicKey } from 'node:crypto'
 import { test } from 'tap'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { encodeToken } from '../../../api/node/bootstrap-token.ts'
+import { newKey } from '../../../certs/authority.ts'
 import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
 import { revoke } from '../../store/revocations.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
-import { certificateController } from './certificate-controller.ts'
+import { type CertificateNeeds, certificateController } from './certificate-controller.ts'
 import type { CertificateSigner } from './request-answers.ts'
 import { tokenCleaner } from './token-cleaner.ts'
 
 /** A request's text is the name it asks for, and `#KEY` for which key; `!` makes it a wrong one. */
-const signer: CertificateSigner = {
-  check: (pem, { expectedName }) => {
-    if (pem.startsWith('!')) return { ok: false, reason: 'organization must be exactly system:nodes' }
-    const [nodeName = '', keyHash = 'a key'] = pem.split('#')
-    if (expectedName !== undefined && expectedName !== nodeName) return { ok: false, reason: 'another node' }
-    return { ok: true, nodeName, keyHash }
-  },
-  sign: (pem, { expirationSeconds }) => `certificate of ${pem.split('#')[0]} for ${expirationSeconds ?? 'a year'}`,
+const checkRequest: CertificateNeeds['checkRequest'] = (pem, { expectedName }) => {
+  if (pem.startsWith('!')) return { ok: false, reason: 'organization must be exactly system:nodes' }
+  const [nodeName = '', keyHash = 'a key'] = pem.split('#')
+  if (expectedName !== undefined && expectedName !== nodeName) return { ok: false, reason: 'another node' }
+  return { ok: true, nodeName, keyHash, publicKey }
 }
+const signer: CertificateSigner = ({ nodeName }, { expirationSeconds }) =>
+  `certificate of ${nodeName} for ${expirationSeconds ?? 'a year'}`
+const publicKey = createPublicKey(newKey())
 
 type Request = {
   name: string
@@ -75,7 +77,7 @@ async function approve(world: Fleet, name: string): Promise<void> {
 
 function opened(t: Parameters<typeof fleet>[0] & { teardown(end: () => Promise<void>): void }): Fleet {
   const world = fleet(t)
-  t.teardown(world.start(certificateController({ ...world, signer }), tokenCleaner(world)))
+  t.teardown(world.start(certificateController({ ...world, signer, checkRequest }), tokenCleaner(world)))
   return world
 }
 
@@ -239,7 +241,12 @@ test('while checkpoints are accepted a token gives no name by itself', async (t)
   const world = fleet(t)
   t.teardown(
     world.start(
-      certificateController({ ...world, signer, checkpoints: { isOpen: () => true, onClose: () => undefined } }),
+      certificateController({
+        ...world,
+        signer,
+        checkRequest,
+        checkpoints: { isOpen: () => true, onClose: () => undefined },
+      }),
     ),
   )
   await ask(world, { name: 'new', asks: 'pi-9' })

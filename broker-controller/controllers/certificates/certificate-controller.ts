@@ -1,7 +1,7 @@
-/** Loop: certificate requests of nodes are answered, signed, and cleared away when they are history. */
-
+/** Loop: answers and signs certificate requests of nodes, and removes old ones. */
 import { type CertificateSigningRequest, waitingCondition } from '../../../api/certificate-signing-request.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import type { NodeCSRAnswer, NodeCSRTerms } from '../../../certs/csr-check.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -29,6 +29,8 @@ import { requestWarnings } from './request-warnings.ts'
 export type CertificateNeeds = {
   readonly store: Store
   readonly signer: CertificateSigner
+  /** Whether a node may have the request signed. */
+  readonly checkRequest: (pem: string, terms: NodeCSRTerms) => NodeCSRAnswer
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
@@ -43,7 +45,7 @@ export type CertificateSettings = {
 }
 
 const cleanUpPeriodMs = 3_600_000
-/** A machine that was let in has registered by then; until then its key alone may ask for the name again. */
+/** An admitted machine has registered by then. Until then only its key may request the name again. */
 const promiseMs = 10 * 60_000
 
 export function certificateController(
@@ -57,7 +59,7 @@ export function certificateController(
 type Promised = { readonly keyHash: string; readonly revokedMs: number | undefined }
 
 async function runCertificates(
-  { store, signer, events, clock, log, origin, checkpoints }: CertificateNeeds,
+  { store, signer, checkRequest, events, clock, log, origin, checkpoints }: CertificateNeeds,
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -86,19 +88,23 @@ async function runCertificates(
   const reconcile = async (key: string) => {
     const csr = await store.get('certificatesigningrequests', keyFrom(key))
     if (csr === undefined) return undefined
-    const step = await stepFor(csr)
-    await answers.act(csr, step)
-    return step.step === 'wait' && step.againMs !== undefined ? { requeueAfterMs: step.againMs } : undefined
-  }
-
-  const stepFor = async (csr: StoredObject<'certificatesigningrequests'>): Promise<CertificateStep> => {
     const { request, signerName, usages = [] } = csr.spec
     const expectedName = expectedNodeName(csr)
-    const checked = signer.check(pemOf(request), {
+    const checked = checkRequest(pemOf(request), {
       signerName,
       usages,
       ...(expectedName !== undefined && { expectedName }),
     })
+    const step = await stepFor(csr, checked, expectedName)
+    await answers.act(csr, step, checked)
+    return step.step === 'wait' && step.againMs !== undefined ? { requeueAfterMs: step.againMs } : undefined
+  }
+
+  const stepFor = async (
+    csr: StoredObject<'certificatesigningrequests'>,
+    checked: NodeCSRAnswer,
+    expectedName: string | undefined,
+  ): Promise<CertificateStep> => {
     const name = checked.ok ? checked.nodeName : ''
     const node = checked.ok ? await store.get('nodes', { namespace: '', name }) : undefined
     const revokedMs = await revokedBeforeMs(store, expectedName ?? name)

@@ -1,28 +1,21 @@
-/** Carries out what was decided on a certificate request: approves, refuses, lets it wait or signs it. */
+/** Carries out the decision on a certificate request: approves, denies, defers or signs it. */
 import { type CertificateSigningRequest, waitingCondition } from '../../../api/certificate-signing-request.ts'
 import { nodeIdentity, olderThanStoreKey } from '../../../api/identity.ts'
+import type { NodeCSR, NodeCSRAnswer } from '../../../certs/csr-check.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { revocationsIn, revocationsKey, revoke } from '../../store/revocations.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
-import { answeredRequest, type CertificateStep, type CheckedRequest } from './certificate-approval.ts'
+import { answeredRequest, type CertificateStep } from './certificate-approval.ts'
 
-/** The fleet's authority, as this controller needs it. */
-export interface CertificateSigner {
-  /** Is `pem` a node's request by the rules of its signer? */
-  check(
-    pem: string,
-    terms: { readonly signerName: string; readonly usages: readonly string[]; readonly expectedName?: string },
-  ): CheckedRequest
-  /** The certificate, PEM. */
-  sign(pem: string, terms: CertificateTerms): string
-}
+/** Signs a request that was checked. Returns the certificate, PEM. */
+export type CertificateSigner = (request: NodeCSR, terms: CertificateTerms) => string
 
 export type CertificateTerms = {
   readonly expirationSeconds?: number
   readonly notBeforeMs?: number
-  /** It renews a certificate that is older than the store: it counts as one, too. */
+  /** It renews a certificate that is older than the store, and counts as older itself. */
   readonly isOlder?: boolean
 }
 
@@ -39,11 +32,12 @@ export type RequestAnswerNeeds = {
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
 export interface RequestAnswers {
-  act(csr: StoredRequest, step: CertificateStep): Promise<void>
+  /** Carries out `step`. `checked`: the request, which is signed if the step asks for it. */
+  act(csr: StoredRequest, step: CertificateStep, checked: NodeCSRAnswer): Promise<void>
 }
 
 export function requestAnswers({ store, signer, clock, log, limited, origin }: RequestAnswerNeeds): RequestAnswers {
-  const act = async (csr: StoredRequest, step: CertificateStep): Promise<void> => {
+  const act = async (csr: StoredRequest, step: CertificateStep, checked: NodeCSRAnswer): Promise<void> => {
     const { name } = csr.metadata
     const now = rfc3339(clock.wallMs())
     switch (step.step) {
@@ -77,13 +71,14 @@ export function requestAnswers({ store, signer, clock, log, limited, origin }: R
         return write(answeredRequest(csr, { type: waitingCondition, reason, message }, now))
       }
       case 'sign': {
-        const { request, expirationSeconds } = csr.spec
+        if (!checked.ok) throw new Error(`Request ${name} is not signed: ${checked.reason}`)
+        const { expirationSeconds } = csr.spec
         if (step.replaces) {
           log.warn('Node replaced by another machine: its earlier certificates are revoked', { node: step.nodeName })
           await revoke({ store, clock }, nodeIdentity(step.nodeName).user, 'Replaced')
         }
         const notBeforeMs = await revokedBeforeMs(store, step.nodeName)
-        const pem = signer.sign(pemOf(request), {
+        const pem = signer(checked, {
           ...(expirationSeconds !== undefined && { expirationSeconds }),
           ...(notBeforeMs !== undefined && { notBeforeMs }),
           isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
@@ -102,7 +97,7 @@ export function requestAnswers({ store, signer, clock, log, limited, origin }: R
   return { act }
 }
 
-/** Up to when certificates of the node are revoked; undefined: none are. */
+/** Certificates of the node that were issued before this moment are revoked; undefined: none are. */
 export async function revokedBeforeMs(store: Store, nodeName: string): Promise<number | undefined> {
   return revocationsIn(await store.get('configmaps', revocationsKey)).get(nodeIdentity(nodeName).user)?.beforeMs
 }
