@@ -100,7 +100,8 @@ async function measureAll(): Promise<void> {
     const authority = await openAuthority(join(folder, 'authority'), Date.now())
     const server = issueServer(authority, { names: ['localhost'], nowMs: Date.now() })
     const node = issueNode(authority, { nodeName: 'node-1', nowMs: Date.now() })
-    const ofServer = { ca: authority.trusted, cert: server.certificate, key: server.key }
+    const chain = `${server.certificate}${authority.certificate}` // as the controller sends it
+    const ofServer = { ca: authority.trusted, cert: chain, key: server.key }
     const ofClient = { ca: authority.trusted, cert: node.certificate, key: node.key }
     for (const kind of ['TCP', 'TLS', 'TLS with client certificates'] as const) {
       const execPath = values.node ?? process.execPath
