@@ -1,5 +1,13 @@
 /** kubectl's streams on real parts: kubectl, controller, agent and Docker. */
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { test } from 'tap'
+import { temporaryFolder } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
@@ -127,3 +135,130 @@ test('kubectl logs', async (t) => {
     t.ok(Date.now() - before < 3_000)
   })
 })
+
+test('kubectl exec, attach, cp and run', async (t) => {
+  const { controller, startReady } = await joinedFleet(t)
+  const [agent] = await startReady()
+  const { kubectl, kubectlWith, tryKubectl } = controller
+  await kubectlWith(manifest('shell', [{ name: 'main', script: 'exec sleep 1000' }]), 'apply', '-f', '-')
+  await kubectl('wait', '--for=condition=Ready', 'pod/shell', '--timeout=80s')
+
+  await t.test('a command has its output, its errors and its exit code', async (t) => {
+    const ended = await tryKubectl('exec', 'shell', '--', 'sh', '-c', 'echo out; echo wrong >&2; exit 7')
+    const verbose = await tryKubectl('-v=4', 'exec', 'shell', '--', 'true')
+    t.notMatch(verbose.stderr, /fallback/i, 'over a WebSocket at once')
+    t.match(ended, { code: 7, stdout: 'out\n', stderr: /^wrong\n/ })
+    t.match(ended.stderr, /command terminated with exit code 7/)
+    t.match(await tryKubectl('exec', 'shell', '--', 'true'), { code: 0, stdout: '', stderr: '' })
+    const missing = await tryKubectl('exec', 'shell', '--', 'nothing-of-that-name')
+    t.equal(missing.code, 126, missing.stderr)
+    t.match(`${missing.stdout}${missing.stderr}`, /executable file not found/)
+    const refused = await tryKubectl('exec', 'shell', '--', '/etc')
+    t.equal(refused.code, 126, refused.stderr)
+  })
+
+  await t.test('input ends where the client ends it', async (t) => {
+    t.equal(await kubectlWith('hello\nworld\n', 'exec', '-i', 'shell', '--', 'wc', '-l'), '2\n')
+    const large = 'x'.repeat(3_000_000)
+    t.equal(await kubectlWith(large, 'exec', '-i', 'shell', '--', 'wc', '-c'), '3000000\n')
+  })
+
+  await t.test('older clients speak SPDY', async (t) => {
+    const spdy = async (input: string, ...args: readonly string[]) => {
+      const env = { ...process.env, KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false' }
+      const running = promisify(execFile)('kubectl', ['--kubeconfig', controller.kubeconfig, ...args], { env })
+      running.child.stdin?.end(input)
+      return running.then(
+        ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+        ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+      )
+    }
+    const ended = await spdy('', 'exec', 'shell', '--', 'sh', '-c', 'echo out; echo wrong >&2; exit 7')
+    t.match(ended, { code: 7, stdout: 'out\n', stderr: /^wrong\n/ })
+    const large = 'x'.repeat(3_000_000)
+    t.match(await spdy(large, 'exec', '-i', 'shell', '--', 'wc', '-c'), { code: 0, stdout: '3000000\n' })
+    const output = await spdy('', 'exec', 'shell', '--', 'head', '-c', '900000', '/dev/zero')
+    t.equal(output.stdout.length, 900_000)
+  })
+
+  await t.test('a terminal has its size', async (t) => {
+    const typed = [
+      '--kubeconfig',
+      controller.kubeconfig,
+      'exec',
+      '-it',
+      'shell',
+      '--',
+      'sh',
+      '-c',
+      "'sleep 1; stty size; tty'",
+    ]
+    const shell = `stty rows 33 cols 111; kubectl ${typed.join(' ')}`
+    const { stdout } = await promisify(execFile)('script', ['-qec', shell, '/dev/null'], { timeout: 30_000 })
+    t.match(stdout, /33 111\r\n\/dev\/pts\/\d+/)
+  })
+
+  await t.test('files are copied both ways', async (t) => {
+    const folder = await temporaryFolder(t)
+    const content = randomBytes(5_000_000)
+    await writeFile(join(folder, 'there'), content)
+    await kubectl('cp', join(folder, 'there'), 'shell:/tmp/here')
+    await kubectl('cp', 'shell:/tmp/here', join(folder, 'back'))
+    t.ok(content.equals(await readFile(join(folder, 'back'))))
+  })
+
+  await t.test('a pod is run with its input and output, and removed', async (t) => {
+    const run = ['run', 'once', '-i', '--rm', '--quiet', '--restart=Never', `--image=${image}`]
+    const { code, stdout, stderr } = await tryKubectl(
+      ...run,
+      '--image-pull-policy=IfNotPresent',
+      '--',
+      'sh',
+      '-c',
+      'sleep 3; echo hello; exit 3',
+    )
+    t.match({ code, stdout }, { code: 3, stdout: /hello/ }, stderr)
+    t.equal((await tryKubectl('get', 'pod', 'once')).code, 1)
+  })
+
+  await t.test('errors are those of Kubernetes', async (t) => {
+    const refusal = async (...args: readonly string[]) => (await tryKubectl(...args)).stderr.trim()
+    t.match(
+      await refusal('exec', 'shell', '-c', 'none', '--', 'true'),
+      /container none is not valid for pod shell|container not found/,
+    )
+    const path = '/api/v1/namespaces/default/pods/shell/exec?command=true&stdout=true'
+    t.equal(await refusal('get', '--raw', path), 'Error from server (BadRequest): Upgrade request required')
+  })
+
+  await t.test('a reader that stops costs no memory', async (t) => {
+    const args = ['--kubeconfig', controller.kubeconfig, 'exec', 'shell', '--', 'yes']
+    const child = spawn('kubectl', args, { stdio: ['ignore', 'pipe', 'ignore'] })
+    await once(child.stdout, 'readable')
+    const before = await Promise.all([agent.pid, controller.program.pid].map(residentKiB))
+    await delay(5_000)
+    const after = await Promise.all([agent.pid, controller.program.pid].map(residentKiB))
+    after.forEach((kib, i) => {
+      const grown = kib - (before[i] ?? 0)
+      t.ok(grown < 8_192, `${i === 0 ? 'agent' : 'controller'}: ${grown} KiB more`)
+    })
+    child.kill('SIGKILL')
+    await eventually('the command is killed with its client', async () => {
+      const { stdout } = await tryKubectl('exec', 'shell', '--', 'ps')
+      return stdout.includes('sleep') && !/\byes\b/.test(stdout)
+    })
+  })
+
+  await t.test('an agent that stops ends its streams', async (t) => {
+    const running = tryKubectl('exec', 'shell', '--', 'sleep', '100')
+    await delay(1_000)
+    await agent.stop()
+    const { code, stderr } = await running
+    t.equal(code, 1)
+    t.match(stderr, /the connection to the node ended/)
+  })
+})
+
+async function residentKiB(pid: number): Promise<number> {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
+}

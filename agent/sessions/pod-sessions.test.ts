@@ -75,7 +75,8 @@ function served(
   const near = Duplex.from({ writable: there, readable: back })
   const far = Duplex.from({ writable: back, readable: there })
   const stopping = new AbortController()
-  const engine: EngineStreams = { log: async () => log() }
+  const none = async () => Promise.reject(new Error('No command is run'))
+  const engine: EngineStreams = { log: async () => log(), exec: none, attach: none }
   const needs = { engine, pods: () => [aRunningPod()], containersOf: async () => containers, clock: fakeClock() }
   const end = servePodSession(far, stopping.signal, needs).catch(() => undefined)
   const frames = sessionFrames(near)

@@ -10,6 +10,7 @@ import { messageOf } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type SessionFrames, sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import { attachTo, runExec } from './command-session.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
@@ -68,6 +69,8 @@ export async function servePodSession(stream: Duplex, signal: AbortSignal, needs
 
 async function serve(request: SessionRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
   if (request.logs !== undefined) return sendLog(request.logs, session)
+  if (request.exec !== undefined) return runExec(request.exec, session)
+  if (request.attach !== undefined) return attachTo(request.attach, session)
   throw new SessionRefusal(
     'BadRequest',
     'this node cannot do what was requested: its agent is older than the controller',

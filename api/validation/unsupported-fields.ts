@@ -42,7 +42,6 @@ const unsupported: readonly Unsupported[] = [
   allBut('containers[].securityContext.procMount', 'Default'),
   any('containers[].resources.claims'),
   any('containers[].resizePolicy'),
-  allBut('containers[].stdinOnce', false),
 ]
 
 /** What a container cannot have, an init container and one that is added later cannot have either. */

@@ -70,9 +70,9 @@ test('only a few paths are served beside the resources', async (t) => {
     code: 404,
     body: { reason: 'NotFound', message: 'the server could not find the requested resource' },
   })
-  t.match(await ask('GET', '/api/v1/namespaces/default/pods/web/exec'), {
+  t.match(await ask('GET', '/api/v1/namespaces/default/pods/web/proxy/index.html'), {
     code: 404,
-    body: { message: /^pods\/exec is not served: on its node, .*pod\.name=web'/ },
+    body: { message: /^pods\/proxy is not served: on its node, .*get pod web -o wide'/ },
   })
   t.match(await ask('POST', '/version'), { code: 405, body: { reason: 'MethodNotAllowed' } })
   t.match(await ask('GET', '/'), { body: { paths: /./ } })

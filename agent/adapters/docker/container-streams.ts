@@ -3,10 +3,13 @@ import { Readable } from 'node:stream'
 import type Dockerode from 'dockerode'
 import type { EngineStreams, LogOptions } from '../../sessions/engine-streams.ts'
 import { askMs, call, runtimeError } from './call.ts'
+import { attachContainer, startCommand } from './process-streams.ts'
 import { frameReader, withoutInnerTimes } from './stream-frames.ts'
 
 export function containerStreams(docker: Dockerode): EngineStreams {
   return {
+    exec: (id, options, signal) => startCommand(docker, id, options, signal),
+    attach: (id, options, signal) => attachContainer(docker, id, options, signal),
     async log(id, options, signal) {
       const tried = `Cannot read the log of container ${id}`
       const { Config } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))

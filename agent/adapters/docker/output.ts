@@ -35,15 +35,15 @@ export async function execute(
   const { payloads, left } = framesIn(Buffer.concat(frames))
   const output = [...payloads, left.subarray(headBytes)].map(String).join('').slice(0, mostBytes)
   if (late.aborted) {
-    void end(exec, id)
+    void killCommand(exec, id)
     return { exitCode: undefined, output }
   }
   const { ExitCode } = await call(tried, askMs, (abortSignal) => exec.inspect({ abortSignal }))
   return { exitCode: ExitCode ?? undefined, output }
 }
 
-/** Docker cannot end what it runs so. The kernel can, where the process is surely one of this container. */
-async function end(exec: Dockerode.Exec, id: string): Promise<void> {
+/** Docker cannot end what it runs so. The kernel can, where the process is surely one of this container. Never rejects. */
+export async function killCommand(exec: Dockerode.Exec, id: string): Promise<void> {
   try {
     const { Running, Pid } = await call('Cannot look at a command', askMs, (abortSignal) =>
       exec.inspect({ abortSignal }),

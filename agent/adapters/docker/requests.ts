@@ -67,6 +67,7 @@ export function containerRequest(
     ...(options.security.user === undefined ? {} : { User: options.security.user }),
     Tty: options.tty,
     OpenStdin: options.stdin,
+    StdinOnce: options.stdinOnce === true,
     Healthcheck: noHealthcheck,
     HostConfig: {
       NetworkMode: joined,

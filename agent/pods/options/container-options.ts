@@ -103,6 +103,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
       workingDir: container.workingDir,
       tty: container.tty === true,
       stdin: container.stdin === true,
+      ...(container.stdinOnce === true && { stdinOnce: true }),
       limits: {
         nanoCPUs: limits['cpu'] === undefined ? 0 : milliValue(limits['cpu']) * 1_000_000,
         memoryBytes: limits['memory'] === undefined ? 0 : quantityToNumber(limits['memory']),

@@ -93,6 +93,8 @@ export type ContainerOptions = {
   readonly workingDir: string | undefined
   readonly tty: boolean
   readonly stdin: boolean
+  /** Its standard input ends with the first client that was attached to it. */
+  readonly stdinOnce?: boolean
   /** 0: no limit. Nano CPUs are CPU x 1e9. Of memory there is no swap beside it. */
   readonly limits: { readonly nanoCPUs: number; readonly memoryBytes: number; readonly pids: number }
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }

@@ -42,14 +42,14 @@ export function successStatus(details?: StatusDetails): Status {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...(details && { details }) }
 }
 
-const intoContainers = /^\/api\/v1\/namespaces\/[^/]+\/pods\/([^/]+)\/(exec|attach|portforward)$/
+const intoPods = /^\/api\/v1\/namespaces\/[^/]+\/pods\/([^/]+)\/proxy(\/|$)/
 
-/** 404 for a path that is not served. For streams into containers the message names the remedy. */
+/** 404 for a path that is not served. For connections to pods the message names the remedy. */
 export function unknownPath(path: string): ApiError {
-  const [, pod, what] = intoContainers.exec(path) ?? []
-  if (what === undefined) return new ApiError('NotFound', 'the server could not find the requested resource', {})
-  const remedy = `on its node, find the container with 'docker ps --filter label=io.kubernetes.pod.name=${pod}'; then use docker exec`
-  return new ApiError('NotFound', `pods/${what} is not served: ${remedy}`, {})
+  const [, pod] = intoPods.exec(path) ?? []
+  if (pod === undefined) return new ApiError('NotFound', 'the server could not find the requested resource', {})
+  const remedy = `on its node, connect to the address that 'kubectl get pod ${pod} -o wide' prints`
+  return new ApiError('NotFound', `pods/proxy is not served: ${remedy}`, {})
 }
 
 export function methodNotAllowed(): ApiError {

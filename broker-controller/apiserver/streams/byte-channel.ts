@@ -1,0 +1,30 @@
+/** A connection of a client as pieces of bytes: they are taken one at a time, and sent no faster than the client reads. */
+import type { Duplex } from 'node:stream'
+
+export interface ByteChannel {
+  /** The next piece; undefined: the client is gone. Meanwhile the connection is read no further. */
+  next(): Promise<Buffer | undefined>
+  /** Resolves when more can be sent; rejects where the client is gone. */
+  send(bytes: Uint8Array): Promise<void>
+  /** Sends what waits, and ends the connection. */
+  close(): void
+  destroy(): void
+}
+
+/** The connection itself, which becomes the property of the channel. */
+export function socketChannel(socket: Duplex, head: Buffer): ByteChannel {
+  if (head.length > 0) socket.unshift(head)
+  const pieces: AsyncIterator<Buffer> = socket.iterator({ destroyOnReturn: false })
+  return {
+    async next() {
+      const { value, done } = await pieces.next().catch(() => ({ value: undefined, done: true }))
+      return done ? undefined : value
+    },
+    send: (bytes) =>
+      new Promise((resolve, reject) => {
+        socket.write(bytes, (error) => (error ? reject(error) : resolve()))
+      }),
+    close: () => void socket.end(),
+    destroy: () => void socket.destroy(),
+  }
+}
