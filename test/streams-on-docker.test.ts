@@ -259,6 +259,55 @@ test('kubectl exec, attach, cp and run', async (t) => {
   })
 })
 
+test('kubectl port-forward', async (t) => {
+  const { controller, startReady } = await joinedFleet(t)
+  await startReady()
+  const { kubectl, kubectlWith } = controller
+  const script = 'head -c 2000000 /dev/zero > /tmp/large; echo here > /tmp/index.html; exec httpd -f -p 8080 -h /tmp'
+  await kubectlWith(manifest('web', [{ name: 'main', script }]), 'apply', '-f', '-')
+  await kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
+
+  for (const [how, tunnel] of [
+    ['through a WebSocket', 'true'],
+    ['through SPDY', 'false'],
+  ] as const) {
+    await t.test(how, async (t) => {
+      const args = ['--kubeconfig', controller.kubeconfig, 'port-forward', 'pod/web', ':8080', ':1', '-v=4']
+      const env = { ...process.env, KUBECTL_PORT_FORWARD_WEBSOCKETS: tunnel }
+      const child = spawn('kubectl', args, { stdio: ['ignore', 'pipe', 'pipe'], env })
+      const ended = once(child, 'close')
+      let [output, errors] = ['', '']
+      child.stdout.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+      })
+      child.stderr.on('data', (chunk: Buffer) => {
+        errors += chunk.toString()
+      })
+      t.teardown(async () => {
+        child.kill('SIGKILL')
+        await ended
+      })
+      const [web, closed] = await eventually('it listens', () => {
+        const ports = [...output.matchAll(/127\.0\.0\.1:(\d+) ->/g)].map(([, port]) => port)
+        return ports.length === 2 && ports
+      })
+      const base = `http://127.0.0.1:${web}`
+      t.equal(await textOf(`${base}/index.html`), 'here\n')
+      const pages = await Promise.all(Array.from({ length: 20 }, () => textOf(`${base}/index.html`)))
+      t.same(new Set(pages), new Set(['here\n']), 'twenty connections at once')
+      t.equal((await textOf(`${base}/large`)).length, 2_000_000)
+      await t.rejects(textOf(`http://127.0.0.1:${closed}/`))
+      t.notMatch(errors, /fallback/i)
+      t.match(errors, /failed to connect to port 1 of the pod: .*ECONNREFUSED/)
+    })
+  }
+})
+
+async function textOf(url: string): Promise<string> {
+  const answer = await fetch(url, { headers: { connection: 'close' } })
+  return answer.text()
+}
+
 async function residentKiB(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
 }

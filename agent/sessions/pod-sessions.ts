@@ -13,6 +13,7 @@ import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { attachTo, runExec } from './command-session.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
+import { forwardPort } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
 
 export type PodSessionNeeds = {
@@ -71,6 +72,7 @@ async function serve(request: SessionRequest, session: PodSession): Promise<Omit
   if (request.logs !== undefined) return sendLog(request.logs, session)
   if (request.exec !== undefined) return runExec(request.exec, session)
   if (request.attach !== undefined) return attachTo(request.attach, session)
+  if (request.portForward !== undefined) return forwardPort(request.portForward.port, session)
   throw new SessionRefusal(
     'BadRequest',
     'this node cannot do what was requested: its agent is older than the controller',

@@ -1,4 +1,5 @@
 /** A request that asks for another protocol on its connection: WebSocket, SPDY, or the one of nodes. */
+import { setMaxListeners } from 'node:events'
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -31,6 +32,7 @@ export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, need
     },
     async take(answer, gone) {
       outgoing.detachSocket(socket)
+      setMaxListeners(0, gone.signal) // each connection through a port-forward listens: many are no leak
       socket.once('close', () => gone.abort('closed'))
       const end = () => void socket.destroy()
       gone.signal.addEventListener('abort', end, { once: true })

@@ -14,6 +14,7 @@ import { restrictPod } from '../access/node-restriction.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import { type CreateFacts, type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 import { podLog } from '../streams/pod-log.ts'
+import { forwardPorts } from '../streams/port-forward.ts'
 import { attachToPod, execInPod } from '../streams/remote-command.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
 import { bindPod } from './pod-binding.ts'
@@ -41,6 +42,7 @@ export const podStrategy: KindStrategy<Pod> = {
     log: { access: 'get', kind: 'Pod', get: podLog },
     exec: { access: 'connect', kind: 'PodExecOptions', connect: execInPod },
     attach: { access: 'connect', kind: 'PodAttachOptions', connect: attachToPod },
+    portforward: { access: 'connect', kind: 'PodPortForwardOptions', connect: forwardPorts },
     binding: { access: 'create', kind: 'Binding', create: bindPod },
     // Of another group than pods: kubectl drain looks for just this before it evicts.
     eviction: { access: 'create', kind: 'Eviction', group: 'policy', version: 'v1', create: evictPod },
