@@ -107,7 +107,7 @@ test('power cuts', async (t) => {
     await writeFile(machine.disk(`${dataDir}/desired.json`), 'spoiled')
     const { sinceDockerS } = await comeBack(machine, pods)
     t.ok(sinceDockerS < 30)
-    t.match(await machine.journal('bramble-agent'), /A copy of the checkpoint is used/)
+    t.match(await machine.journal('bramble-agent'), /Using the copy of the checkpoint/)
   })
 
   await t.test('a pod that takes the machine down is held back, the others run', async (t) => {

@@ -55,7 +55,8 @@ test('a machine goes down on purpose', async (t) => {
   const locks = () => pi.run('systemd-inhibit --list --no-legend')
   const agentJournal = () => pi.journal('bramble-agent')
   const lastLeave = async () => [...(await agentJournal()).matchAll(/Goodbye published (.*)/g)].at(-1)?.[1]
-  const goesDownFor = async () => [...(await agentJournal()).matchAll(/Machine goes down action=(\S*)/g)].at(-1)?.[1]
+  const goesDownFor = async () =>
+    [...(await agentJournal()).matchAll(/Machine is shutting down action=(\S*)/g)].at(-1)?.[1]
 
   await t.test('with nothing configured pods have what logind grants, and critical ones a third of it', async (t) => {
     const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'

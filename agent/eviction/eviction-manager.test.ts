@@ -149,7 +149,7 @@ test('memory that runs short shows at the next look and stays shown for five min
   t.same(pressures(), [])
   t.equal(world.changes, 3)
   t.same(log.messages('warn'), ['Node is under pressure'])
-  t.same(log.messages('info'), ['Pressure is gone'])
+  t.same(log.messages('info'), ['Node is no longer under pressure'])
 })
 
 test('a disk that cannot be read is logged once, and hides no shortage of memory', async (t) => {
@@ -599,7 +599,7 @@ test('log lines name the pod, the threshold, the pressure and the signals they a
   })
   t.same(factsOf('Evicted pod does not end'), { podUID: uidOf('stuck') })
   t.match(factsOf('Node is under pressure'), { stalls: [{ signal: 'io.full', percent: 7 }] })
-  t.same(factsOf('Pressure is gone'), { pressure: 'MemoryPressure' })
+  t.same(factsOf('Node is no longer under pressure'), { pressure: 'MemoryPressure' })
   t.same(factsOf('Some signals cannot be read'), {
     unread: [{ signal: 'imagefs.available', because: 'ENOENT' }],
   })

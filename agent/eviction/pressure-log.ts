@@ -25,7 +25,7 @@ export function pressureLog(log: Log): PressureLog {
         log.warn('Node is under pressure', { pressure: type, observed: facts, stalls })
       }
       for (const type of before?.lastMet.keys() ?? []) {
-        if (!after.lastMet.has(type)) log.info('Pressure is gone', { pressure: type })
+        if (!after.lastMet.has(type)) log.info('Node is no longer under pressure', { pressure: type })
       }
     },
   }

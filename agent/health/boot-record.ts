@@ -181,7 +181,7 @@ function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
     const harmless = harmlessPods(cell.get(), ranMs)
     if (harmless.length === 0) return
     await cell.set(afterRelease(cell.get(), harmless))
-    log.info('Pods that were held back do no harm any more', { pods: harmless.map(({ pod }) => pod) })
+    log.info('Pods that were held back no longer take the machine down', { pods: harmless.map(({ pod }) => pod) })
   }
 
   return { gate, update }

@@ -29,7 +29,7 @@ export function dockerKeeper({ silence, services, clock, log, recordEvent }: Doc
 
   /** Why it is left alone, if it is; logged once while it is the same. */
   const leave = (why: string) => {
-    if (why !== logged) log.warn('Docker is not restarted by us', { why })
+    if (why !== logged) log.warn('Docker is not restarted by the agent', { why })
     logged = why
   }
 

@@ -58,7 +58,7 @@ test('on a machine that was in a fleet the log asks to restart the agent', async
   t.equal(await machine.boot(), 'joined')
   t.match(await machine.identity(), { nodeName: 'attic' })
   t.match(machine.log.lines.at(-2), {
-    message: 'The agent goes on as it was',
+    message: 'The agent continues with its previous identity',
     facts: { node: 'pi', remedy: /systemctl restart bramble-agent/ },
   })
 })

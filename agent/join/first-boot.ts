@@ -61,7 +61,8 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
   const joined = await joinAtLast(wanted, name, needs)
   if (joined === undefined) return 'stopped'
   log.info('Joined', { node: joined, controller: wanted.url.origin })
-  if (before !== undefined) log.warn('The agent goes on as it was', { node: before.nodeName, remedy: restartIt })
+  if (before !== undefined)
+    log.warn('The agent continues with its previous identity', { node: before.nodeName, remedy: restartIt })
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   await replaceFile(markPath(dataDir), `${digestOf(source)}\n`)
   if (!signal.aborted) await putAway(path, wanted.token.id, log)

@@ -118,7 +118,11 @@ test('a disk that takes no writes is logged, and the copy is used', async (t) =>
   const found = await findIdentity(folder)
   t.match(found, { identity: identity(), spoiled: { message: /Cannot read/ } })
   if (found === undefined) return
-  await repairIdentity(folder, found, quietLog(t, copyUsed, 'Cannot set a file aside', 'Identity not written down'))
+  await repairIdentity(
+    folder,
+    found,
+    quietLog(t, copyUsed, 'Cannot rename a damaged file', 'Identity not written down'),
+  )
 })
 
 test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {

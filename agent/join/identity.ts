@@ -68,7 +68,7 @@ export async function repairIdentity(dataDir: string, { identity, spoiled }: Fou
     const aside = `${path}.unreadable`
     log.error('The identity of this node was spoiled, its copy is used', { path, aside, error: spoiled })
     // Not moved: where there is no such file a machine has not joined.
-    await copyFile(path, aside).catch((error) => log.warn('Cannot set a file aside', { path, error }))
+    await copyFile(path, aside).catch((error) => log.warn('Cannot rename a damaged file', { path, error }))
   }
   const wanted = fileText(identity)
   for (const file of [path, copyPath(dataDir)]) {

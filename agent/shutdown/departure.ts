@@ -129,7 +129,7 @@ export function departure(needs: DepartureNeeds, release: () => void): Departure
       underway = new AbortController()
       const { signal } = underway
       goingDown.set({ action, untilMs: clock.monotonicMs() + totalMs(shares) })
-      log.info('Machine goes down', { action, forMs: totalMs(shares) })
+      log.info('Machine is shutting down', { action, forMs: totalMs(shares) })
       // Not waited for: a slow link takes no time from the pods.
       reportLeaving()
       stopping = stopAll(shares, signal)

@@ -55,7 +55,9 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
     } catch (error) {
       const aside = `${from}.unreadable`
       log.error('Checkpoint of wanted pods cannot be used', { path: from, aside, error })
-      await rename(from, aside).catch((reason) => log.warn('Cannot set a file aside', { path: from, error: reason }))
+      await rename(from, aside).catch((reason) =>
+        log.warn('Cannot rename a damaged file', { path: from, error: reason }),
+      )
       return undefined
     }
   }
@@ -69,7 +71,7 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
       }
       const older = await take(copy)
       if (older === undefined) return undefined
-      log.warn('A copy of the checkpoint is used: what it does not name stays as it is', { path: copy })
+      log.warn('Using the copy of the checkpoint; containers that it does not list keep running', { path: copy })
       return { ...older, mayBeOld: true }
     },
     async save(remembered) {
@@ -86,7 +88,7 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
         contentOf(text)
         await replaceFile(copy, text, 0o600)
       } catch (error) {
-        if (codeOf(error) !== 'ENOENT') log.warn('No copy of the checkpoint made', { path: copy, error })
+        if (codeOf(error) !== 'ENOENT') log.warn('Cannot copy the checkpoint', { path: copy, error })
       }
     },
   }

@@ -61,7 +61,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
         const code = codeOf(error)
         if (code === 'EAGAIN') return false
         // Records were overwritten before we came: the next read gives the oldest there is.
-        if (code === 'EPIPE') log.debug('Lines of the kernel were lost')
+        if (code === 'EPIPE') log.debug('Lines of the kernel log were lost')
         else throw error
       }
     }

@@ -93,7 +93,7 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
     try {
       await exclusively(() => collectContainers(needs, policy.containers, false, signal))
     } catch (error) {
-      if (isUnreachable(error)) return log.debug('Dead containers not looked at', { error })
+      if (isUnreachable(error)) return log.debug('Cannot list dead containers', { error })
       needs.event({ type: 'Warning', reason: 'ContainerGCFailed', message: storyOf(error) })
       log.warn('Dead containers not removed', { error })
     }
@@ -105,7 +105,7 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
       await exclusively(() => collectImages(signal))
       imagesFailed = false
     } catch (error) {
-      if (isUnreachable(error)) return log.debug('Images not looked at', { error })
+      if (isUnreachable(error)) return log.debug('Cannot list images', { error })
       if (imagesFailed) needs.event({ type: 'Warning', reason: 'ImageGCFailed', message: storyOf(error) })
       log.warn('Unused images not removed', { error })
       imagesFailed = true
@@ -116,7 +116,7 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
     name: 'garbage',
     async run(signal) {
       // Images older than this process have no age limit: they may be removed at once.
-      await exclusively(lookAtImages).catch((error) => log.debug('Images not looked at', { error }))
+      await exclusively(lookAtImages).catch((error) => log.debug('Cannot list images', { error }))
       for (let turn = 1; !signal.aborted; turn++) {
         await clock.sleep(containersPeriodMs, signal)
         // A stop waits for no removal: Docker finishes it, or the next start repeats it.

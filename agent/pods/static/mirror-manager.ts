@@ -82,8 +82,8 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     if (uid === undefined || deletionTimestamp !== undefined) throw new MirrorRefused('There is no Node yet', node)
     const { namespace = '', name = '' } = pod.metadata
     const made = await api.post(`/api/v1/namespaces/${namespace}/pods`, mirrorOf(pod, { name: nodeName, uid }), signal)
-    if (made.status === 201) return log.info('Mirror pod made', { pod: podPath(pod) })
-    if (made.status !== 409) throw new MirrorRefused('Mirror pod refused', made)
+    if (made.status === 201) return log.info('Mirror pod created', { pod: podPath(pod) })
+    if (made.status !== 409) throw new MirrorRefused('Mirror pod rejected', made)
     const there = await api.get(apiPath(namespace, name), signal)
     const annotations = metadataIn(there).annotations ?? {}
     if (annotations[mirrorAnnotation] === pod.metadata.uid) return
@@ -116,7 +116,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     const reason = error instanceof Error ? error.message : String(error)
     const isNew = logged.get(key) !== reason && !(error instanceof ApiUnreachable)
     logged.set(key, reason)
-    if (isNew) log.warn('Static pod has no right mirror in the API', { pod: key, retryInMs, error })
+    if (isNew) log.warn('Static pod has no matching mirror pod in the API', { pod: key, retryInMs, error })
     else log.debug('Static pod has no right mirror in the API yet', { pod: key, retryInMs, error })
   }
 

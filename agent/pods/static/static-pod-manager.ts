@@ -86,10 +86,10 @@ export function staticPodManager(
 
   const logChanges = (before: ReadonlyMap<string, Pod>, now: ReadonlyMap<string, Pod>) => {
     for (const [path, pod] of now) {
-      if (before.get(path) !== pod) log.info('Static pod wanted', { file: path, pod: podPath(pod) })
+      if (before.get(path) !== pod) log.info('Static pod added', { file: path, pod: podPath(pod) })
     }
     for (const [path, pod] of before) {
-      if (!now.has(path)) log.info('Static pod not wanted any more', { file: path, pod: podPath(pod) })
+      if (!now.has(path)) log.info('Static pod removed', { file: path, pod: podPath(pod) })
     }
   }
 

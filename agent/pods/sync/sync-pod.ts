@@ -233,7 +233,7 @@ async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds): Promi
     await refreshFiles(pod, { ...sources, podIP: undefined }, needs.volumes)
     needs.records.update(uid, (record) => onVolumesWritten(record, from))
   } catch (error) {
-    needs.log.warn('Files of a volume not renewed', { pod: podPath(pod), error })
+    needs.log.warn('Cannot update the files of a volume', { pod: podPath(pod), error })
   }
 }
 
