@@ -1,11 +1,11 @@
-/** The agent's own files: are they there, for it alone, and of use? */
+/** Checks of the agent's own files: they exist, only their owner can read them, and their content is valid. */
 import { type DoctorFinding, type Fix, ok, problem, warning } from './doctor-finding.ts'
 
 export type FileReading = { readonly path: string; readonly mode: number }
 
 export type AgentFiles = {
   readonly dataDirectory: FileReading | undefined
-  /** May we write to it? Undefined when not run as root, or on a saved tree. */
+  /** The data directory is writable. Undefined when the doctor does not run as root, or inspects a saved tree. */
   readonly isWritable: boolean | undefined
   /** `identity.json`. */
   readonly identity: FileReading | undefined
@@ -42,11 +42,11 @@ function rights(check: string, { path, mode }: FileReading, wanted: number): Doc
   }
   const found = `${path} is open to others than its owner (mode ${(mode & 0o7777).toString(8)})`
   const remedy = `Run 'chmod ${octal} ${path}'`
-  // The key in it is all that another needs to be this node.
+  // The key is sufficient to impersonate this node.
   return check === 'identity-file' ? problem(check, found, remedy, { fix }) : warning(check, found, remedy, { fix })
 }
 
-/** `trouble`: what is wrong with it, as the agent reports it when it starts. */
+/** `trouble`: the problem in the file, in the words that the agent logs when it starts. */
 export function configurationFinding(path: string | undefined, trouble: string | undefined): DoctorFinding {
   const check = 'configuration'
   if (trouble !== undefined) return problem(check, trouble, 'Correct the file: docs/configuration.md lists every field')

@@ -1,8 +1,8 @@
-/** Are pods held back because the machine went down with them? */
+/** The check for pods that are held back after a boot loop. */
 import { heldMs, releaseCommand } from '../health/boot-loop-hold.ts'
 import { type DoctorFinding, ok, warning } from './doctor-finding.ts'
 
-/** `held`: each as `namespace/name`, or its UID where no more is known. */
+/** `held`: each as `namespace/name`, or its UID where the name is unknown. */
 export function bootLoopFinding(held: readonly string[], uptimeMs: number): DoctorFinding {
   const check = 'boot-loop'
   if (held.length === 0) return ok(check, 'No pod is held back')

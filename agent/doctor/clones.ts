@@ -1,13 +1,13 @@
-/** Does this machine have marks of its own, or those of the card it was copied from? */
+/** Checks that the machine has a hostname and a machine-id of its own, not those of the card that it was copied from. */
 import { dnsSubdomainProblem } from '../../api/names.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type MarksReading = {
-  /** Undefined: it is not known. */
+  /** Undefined: unknown. */
   readonly hostname: string | undefined
-  /** The content of `/etc/machine-id`; undefined: there is none. */
+  /** The content of `/etc/machine-id`; undefined: the file does not exist. */
   readonly machineID: string | undefined
-  /** As the node's identity has it, if the machine has joined. */
+  /** The node name in the identity; undefined before the machine has joined. */
   readonly nodeName: string | undefined
 }
 

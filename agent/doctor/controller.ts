@@ -1,31 +1,34 @@
-/** Is the controller there, is it ours, does it accept us, and does it still mean this machine? One step after the other. */
+/**
+ * Checks of the controller, in order: it is reachable, it is the fleet's own, it accepts this node, and the node's hardware is
+ * this machine.
+ */
 import { describeHardware, type HardwareIdentity, sameMachine } from '../../api/node/hardware-identity.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { controllerClock } from './time.ts'
 
 export type Failure = { readonly error: string; readonly remedy: string }
 
-/** What was tried ends with the first step that failed; later ones are undefined. */
+/** Probing ends with the first step that fails; later ones are undefined. */
 export type ControllerReading = {
   readonly nodeName: string
   readonly apiHost: string
   readonly mqttHost: string
   /** A TCP connection to the API. */
   readonly port: 'open' | Failure
-  /** A request over TLS with the authority and the certificate of our identity, for our own Node. */
+  /** A request for the machine's own Node over TLS, with the authority and the certificate of its identity. */
   readonly api: ApiReading | Failure | undefined
-  /** TCP and TLS, with the same. */
+  /** TCP and TLS to the broker, with the same identity. */
   readonly mqtt: 'open' | Failure
   readonly hardware: HardwareIdentity
 }
 
 export type ApiReading = {
   readonly status: number
-  /** The API's own words for a refusal. */
+  /** The message of the API's refusal. */
   readonly message: string | undefined
-  /** As the Node has it; undefined where it has none. */
+  /** The hardware recorded on the Node; undefined where it has none. */
   readonly nodeHardware: HardwareIdentity | undefined
-  /** How far our clock is ahead of the controller's. */
+  /** How far the clock of this machine is ahead of the controller's. */
   readonly aheadMs: number | undefined
 }
 
@@ -82,7 +85,7 @@ function answered({ apiHost, nodeName, hardware }: ControllerReading, api: ApiRe
   }
 }
 
-/** A card that was copied after it joined bears the first machine's identity. */
+/** A card that was copied after a join holds the identity of the first machine. */
 function ownHardware(
   nodeName: string,
   ours: HardwareIdentity,

@@ -1,4 +1,4 @@
-/** Is Docker set up as pods need it? */
+/** Checks of Docker and of the settings that pods need. */
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type DockerFacts = {
@@ -11,10 +11,10 @@ export type DockerFacts = {
   readonly rootDirectory: string
 }
 
-/** `denied`: we may not open its socket. */
+/** `denied`: the user who runs the doctor cannot open the socket. */
 export type DockerSilent = 'absent' | 'refuses' | 'hangs' | 'denied'
 
-/** `found`: what health finds of this answer. */
+/** `found`: what the health check found. */
 export function dockerFinding(found: DoctorFinding, socket: string, answer: DockerFacts | DockerSilent): DoctorFinding {
   if (answer === 'denied') {
     return unknown(found.check, `${socket} may not be opened by this user`, 'Run it with sudo')
@@ -27,7 +27,7 @@ export function dockerFinding(found: DoctorFinding, socket: string, answer: Dock
   return found
 }
 
-/** How it is set up. */
+/** Checks Docker's settings. */
 export function dockerSettings(facts: DockerFacts, isSystemdHere: boolean): readonly DoctorFinding[] {
   return [storageDriver(facts), cgroupDriver(facts, isSystemdHere), restore(facts)]
 }

@@ -13,25 +13,25 @@ export type DoctorFinding = {
   readonly fix?: Fix
 }
 
-/** What `--fix` does. Safe: it can be undone, is right whenever it is offered, and does nothing when done again. */
+/** What `--fix` does. A fix can be undone, is correct whenever it is offered, and changes nothing when it is applied again. */
 export type Fix = {
   /** `Write /etc/…`: printed before it is applied. */
   readonly summary: string
   readonly steps: readonly FixStep[]
-  /** Nothing changes before the machine is restarted, which is left to a person. */
+  /** The change takes effect at the next boot. The doctor never reboots the machine. */
   readonly needsRestart: boolean
 }
 
-/** Paths are those of the machine, whatever folder it is looked at in. */
+/** Paths are those of the machine, whichever root folder is inspected. */
 export type FixStep =
   | {
       readonly kind: 'write'
       readonly path: string
       readonly content: string
       readonly mode: number
-      /** What is there now, which the content was made of; undefined: nothing. Anything else is left alone. */
+      /** The content that the new content was derived from; undefined: no file. The step fails if the file differs. */
       readonly instead: string | undefined
-      /** Where what is there now is kept, unless something is kept there already. */
+      /** Where the present content is saved, unless that file exists already. */
       readonly backup?: string
     }
   | { readonly kind: 'mode'; readonly path: string; readonly mode: number }

@@ -1,4 +1,4 @@
-/** Every check at once, each within its time: sources → findings. */
+/** Runs every check at once, each with a deadline: sources → findings. */
 import type { HealthConditionType } from '../../api/node.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import { isDenied } from '../../daemon/errors.ts'
@@ -23,13 +23,13 @@ import { clockFinding } from './time.ts'
 
 export type Wishes = {
   readonly healthzPort: number | undefined
-  /** More ports to look at. */
+  /** Additional ports to check. */
   readonly ports: readonly number[]
 }
 
 type Look = { readonly about: string; readonly look: () => Promise<readonly DoctorFinding[]> }
 
-/** With every call's own deadline below it the whole takes less than five seconds. */
+/** Each call below has its own deadline, so all checks take less than five seconds. */
 const lookMs = 4_000
 
 export async function examine(sources: DoctorSources, wishes: Wishes): Promise<readonly DoctorFinding[]> {
@@ -55,7 +55,7 @@ function conditionLooks(sources: DoctorSources): readonly Look[] {
 
 type Refinement = (look: () => Promise<DoctorFinding>, sources: DoctorSources) => Promise<DoctorFinding>
 
-/** What a person at the machine is shown beyond the condition: a fix, or a cause that only this machine shows. */
+/** Additions to a condition for a person at the machine: a fix, or a cause that is visible only here. */
 const refinements: { readonly [Type in HealthConditionType]?: Refinement } = {
   MemoryCgroupDisabled: async (look, { machine }) => {
     const path = (await machine.health()).memoryCgroup()?.file

@@ -1,11 +1,11 @@
-/** The checks of `health/`, as findings of the doctor: the same decisions, on one look instead of many. */
+/** The checks of `health/` as findings of the doctor: the same decisions, based on a single reading. */
 import { type HealthSource, healthChecks } from '../health/checks.ts'
 import type { ConditionCheck, HealthFinding } from '../health/condition-check.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type HealthLook = {
   readonly check: ConditionCheck<HealthSource>
-  /** Rejects where the source cannot be read, with the reason. */
+  /** Rejects with the reason where the source cannot be read. */
   readonly look: () => Promise<DoctorFinding>
 }
 
@@ -18,7 +18,7 @@ export function healthLooks(source: () => Promise<HealthSource>): readonly Healt
   }))
 }
 
-/** A condition that is not True, but has a remedy, is a warning: something was wrong since the machine was started. */
+/** A condition that is not True but has a remedy is a warning: the problem occurred since the machine was started. */
 export function healthFinding(
   { name, unknown: nothingFound }: { readonly name: string; readonly unknown: string },
   finding: HealthFinding | undefined,

@@ -1,4 +1,4 @@
-/** Does this machine have what proves who it is, and is that good for long enough? */
+/** Checks of the node's identity: certificate, key and authority are valid, belong together and do not expire soon. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { certificatesIn } from '../../api/text/pem.ts'
 import type { AgentIdentity } from '../join/identity.ts'
@@ -11,7 +11,7 @@ const joinAgain =
 const renewal =
   "The agent renews it long before: see 'journalctl -u bramble-agent' why it did not, and that it reaches the controller"
 
-/** Undefined: it has not joined. */
+/** Undefined: the machine has not joined. */
 export function identityFindings(identity: AgentIdentity | undefined, nowMs: number): readonly DoctorFinding[] {
   if (identity === undefined) {
     const remedy =
@@ -100,7 +100,7 @@ function timesOf({ validFrom, validTo }: X509Certificate) {
   return { fromMs: Date.parse(validFrom), toMs: Date.parse(validTo) }
 }
 
-/** Throws when there is none, or one is spoiled. */
+/** Throws when there is no authority, or one cannot be parsed. */
 function authoritiesIn(pem: string): readonly X509Certificate[] {
   const found = certificatesIn(pem)
   if (found.length === 0) throw new Error('There is no certificate')

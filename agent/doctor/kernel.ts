@@ -1,12 +1,12 @@
-/** The file in which the kernel's command line is corrected so that memory can be limited and counted. */
+/** The fix of the kernel's command line that enables the memory control group. */
 import { type DoctorFinding, type Fix, warning } from './doctor-finding.ts'
 
-/** `/boot/firmware/cmdline.txt`: one line, for the kernel. */
+/** `/boot/firmware/cmdline.txt`: one line with the kernel's parameters. */
 export type CommandLineFile = { readonly path: string; readonly content: string; readonly mode: number }
 
 const wanted = ['cgroup_enable=memory', 'cgroup_memory=1']
 
-/** `found`: what health finds. With a fix where the file of this machine is known. */
+/** `found`: what the health check found. A fix is added where the path of the file is known. */
 export function memoryCgroupFinding(found: DoctorFinding, file: CommandLineFile | undefined): DoctorFinding {
   if (found.verdict !== 'problem' || file === undefined) return found
   const content = withMemoryCgroup(file.content)
@@ -30,7 +30,7 @@ function fixOf({ path, content: instead, mode }: CommandLineFile, content: strin
   }
 }
 
-/** The same line with our words in it. Undefined when it is not one line: the firmware would read the first only. */
+/** Adds the parameters to the line. Undefined when the file has several lines: the firmware would read only the first. */
 export function withMemoryCgroup(content: string): string | undefined {
   const [, line = '', end = ''] = /^([^\n]*?)(\s*)$/.exec(content) ?? []
   if (line.trim() === '' || line.includes('\n')) return undefined

@@ -1,18 +1,18 @@
-/** Are the ports free that are needed here? */
+/** Checks of TCP ports: those that the agent needs, and those that the user asks about. */
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type Listener = {
   readonly port: number
-  /** `dnsmasq (process 612)`; undefined when it cannot be seen. */
+  /** `dnsmasq (process 612)`; undefined when the program cannot be seen. */
   readonly by: string | undefined
 }
 
 export type AgentDoor = {
   readonly port: number
   readonly listeners: readonly Listener[] | undefined
-  /** Of the agent that runs on the data directory. */
+  /** The agent that runs on the data directory. */
   readonly agentPid: number | undefined
-  /** What `/healthz` answered; undefined when nothing did. */
+  /** The answer of `/healthz`; undefined when there was none. */
   readonly answer: { readonly status: number; readonly text: string } | undefined
 }
 
@@ -38,7 +38,7 @@ export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): Doc
   return problem(check, found, "See 'journalctl -u bramble-agent'")
 }
 
-/** Of a port that somebody asked for, for a pod. */
+/** A port that the user asked about, for a pod. */
 export function askedPort(port: number, listeners: readonly Listener[] | undefined): DoctorFinding {
   const check = `port-${port}`
   if (listeners === undefined) return unknown(check, 'The ports of this machine are not shown')

@@ -9,9 +9,9 @@ export const DoctorReportSchema = object({
   time: text,
   agentVersion: text,
   hostname: text,
-  /** Board and system, in words. */
+  /** Board and operating system, as text. */
   machine: text,
-  /** `/`, or the saved tree that was looked at. */
+  /** `/`, or the saved tree that was inspected. */
   root: text,
   findings: list(
     object({
@@ -34,7 +34,7 @@ export type Done = {
   readonly check: string
   readonly what: string
   readonly needsRestart: boolean
-  /** Why it could not be done. */
+  /** Why the fix failed. */
   readonly error?: string
 }
 
@@ -53,7 +53,7 @@ export function doctorReport(about: About, findings: readonly DoctorFinding[], d
   }
 }
 
-/** 1: problems. 2: warnings only. 0: neither; what is unknown does not count. */
+/** 1: problems. 2: warnings only. 0: neither; unknown results do not count. */
 export function exitStatusOf({ summary }: DoctorReport): number {
   if (summary.problem > 0) return 1
   return summary.warning > 0 ? 2 : 0

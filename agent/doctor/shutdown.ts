@@ -1,22 +1,25 @@
-/** How long pods may take to stop at shutdown, which file decides it, and whether the machine restarts by itself. */
+/** Checks of a shutdown: how long pods have to stop, which file sets that, and whether the machine reboots by itself. */
 import { type AptSettings, isTrue } from './apt-settings.ts'
 import { type DoctorFinding, type Fix, ok, problem, unknown, warning } from './doctor-finding.ts'
 import { type Assignment, spanSeconds } from './systemd-settings.ts'
 
 export type ShutdownReading = {
   readonly hasLogind: boolean
-  /** Of `InhibitDelayMaxSec`, in the order they are read. */
+  /** All values of `InhibitDelayMaxSec`, in the order in which systemd reads them. */
   readonly assignments: readonly Assignment[]
-  /** What logind reports that it grants; undefined where it does not answer. */
+  /** The delay that logind grants; undefined where it does not answer. */
   readonly grantedSeconds: number | undefined
   readonly wantedSeconds: number
 }
 
-/** logind's own. */
+/** The default of logind. */
 const defaultSeconds = 5
-/** Of a person, who lets the doctor write it: after unattended-upgrades' file, and before the one the agent writes and removes. */
+/**
+ * The drop-in that `--fix` writes. Its name sorts after unattended-upgrades' file and before the one that the agent writes and
+ * removes.
+ */
 export const delayDropIn = '/etc/systemd/logind.conf.d/zz-bramble.conf'
-/** The agent's, for `shutdownGracePeriod`; written again at its start. */
+/** The drop-in that the agent writes for `shutdownGracePeriod` at each start. */
 const agentDropIn = '/etc/systemd/logind.conf.d/zzz-bramble.conf'
 
 export function shutdownDelay({
@@ -69,7 +72,7 @@ function over(valid: readonly Assignment[]): string {
 function dropInFix(winner: Assignment | undefined, all: readonly Assignment[], seconds: number): Fix | undefined {
   const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)
   const isBeaten = winner?.file.includes('.conf.d/') && nameOf(winner.file) > nameOf(delayDropIn)
-  // One of that name that somebody else wrote is theirs.
+  // The doctor does not overwrite a file of that name that another program wrote.
   if (isBeaten || all.some(({ file }) => file === delayDropIn)) return undefined
   return {
     summary: `Write ${delayDropIn}, so that pods have ${seconds} s to end at shutdown, and make systemd-logind read it`,
@@ -87,7 +90,7 @@ function dropInFix(winner: Assignment | undefined, all: readonly Assignment[], s
   }
 }
 
-/** unattended-upgrades. Undefined settings: there is no apt here. */
+/** Automatic reboots by unattended-upgrades. Undefined settings: the machine has no apt. */
 export function automaticRestart(settings: AptSettings | undefined): DoctorFinding {
   const check = 'automatic-restart'
   if (settings === undefined) return unknown(check, 'There is no apt here')
@@ -107,7 +110,7 @@ export function automaticRestart(settings: AptSettings | undefined): DoctorFindi
 }
 
 export type UnitReading = {
-  /** systemd's words: `loaded`, `not-found`, `masked`. */
+  /** systemd's LoadState: `loaded`, `not-found`, `masked`. */
   readonly load: string
   readonly active: string
   /** `enabled`, `disabled`, `static` … */
@@ -116,7 +119,7 @@ export type UnitReading = {
   readonly watchdogSeconds: number
 }
 
-/** `pid`: of an agent that runs on the data directory, however it was started. */
+/** `pid`: of the agent that runs on the data directory, however it was started. */
 export function agentUnit(
   unit: UnitReading | undefined,
   hasJoined: boolean,

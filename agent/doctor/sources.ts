@@ -11,14 +11,14 @@ import type { Listener } from './ports.ts'
 import type { UnitReading } from './shutdown.ts'
 import type { SpaceReading } from './storage.ts'
 
-/** Why a saved tree has no answer. */
+/** Why a check of a saved tree has no answer. */
 export const notSaved = 'Only saved files are inspected here, and they do not show it'
 
-/** Paths are the machine's own, whatever folder it is looked at in. A file that may not be read: throws. */
+/** Paths are the machine's own, whichever root folder is inspected. Reading a file without permission throws. */
 export interface MachineFiles {
-  /** Undefined: there is none. */
+  /** Undefined: the file does not exist. */
   text(path: string): Promise<string | undefined>
-  /** Names in a folder, in order; none when there is no such folder. */
+  /** The sorted names in a folder; empty when it does not exist. */
   names(folder: string): Promise<readonly string[]>
   mode(path: string): Promise<number | undefined>
   has(path: string): Promise<boolean>
@@ -32,15 +32,15 @@ export interface ExaminedMachine {
   hardware(): Promise<HardwareIdentity>
   uptimeMs(): number
   timeSynchronized(): Promise<boolean | undefined>
-  /** `mmcblk0` when that is where the root filesystem, or what holds this path, is. */
+  /** The memory card (`mmcblk0`) that holds the root filesystem or this path; undefined when it is on another device. */
   cardOf(path: string): Promise<string | undefined>
-  /** Undefined: it was not saved. */
+  /** Undefined: the saved tree does not have it. */
   hostname(): Promise<string | undefined>
-  /** On these ports. Undefined: the kernel shows none. */
+  /** The listeners on these ports. Undefined: the kernel shows no sockets. */
   listeners(ports: readonly number[]): Promise<readonly Listener[] | undefined>
 }
 
-/** What cannot be seen in a saved tree; each answer is undefined there. */
+/** What a saved tree does not show; each answer is undefined there. */
 export interface LiveMachine {
   space(paths: readonly string[]): Promise<readonly SpaceReading[]>
   docker(): Promise<DockerFacts | DockerSilent>
@@ -58,21 +58,21 @@ export interface AgentState {
   dataDirectory(): Promise<FileReading | undefined>
   identityFile(): Promise<FileReading | undefined>
   isWritable(): Promise<boolean | undefined>
-  /** The pods that are held back because the machine went down with them: `namespace/name` each. Throws when it cannot be read. */
+  /** The pods that are held back after a boot loop, each as `namespace/name`. Throws when the record cannot be read. */
   heldPods(): Promise<readonly string[]>
-  /** Undefined: not joined. Throws when it cannot be read. */
+  /** Undefined: the machine has not joined. Throws when the file cannot be read. */
   identity(): Promise<AgentIdentity | undefined>
 }
 
 export type DoctorSources = {
   readonly machine: ExaminedMachine
-  /** Undefined: a saved tree is looked at. */
+  /** Undefined: a saved tree is inspected. */
   readonly live: LiveMachine | undefined
   readonly agent: AgentState
-  /** The file that counts, and what is wrong with it. */
+  /** The configuration file in use, and the problem in it. */
   readonly configuration: () => Promise<ConfigurationReading>
   readonly nowMs: () => number
-  /** Throws with the reason when a step of it cannot be done; the steps before it are done then. */
+  /** Applies a fix. Throws with the reason when a step fails; the steps before it have been applied. */
   readonly apply: (fix: Fix) => Promise<void>
 }
 

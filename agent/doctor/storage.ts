@@ -1,18 +1,18 @@
-/** Is there room, and what wears the card? */
+/** Checks of free space, and of programs that wear the memory card. */
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import type { Assignment } from './systemd-settings.ts'
 
 export type SpaceReading = {
-  /** One filesystem may be several things to us: `/, the data directory`. */
+  /** One filesystem may have several uses: `/, the data directory`. */
   readonly path: string
   readonly availableBytes: number
   readonly capacityBytes: number
-  /** 0: it does not count them. */
+  /** 0: the filesystem does not count inodes. */
   readonly inodes: number
   readonly inodesFree: number
 }
 
-/** Percent of what there is. The kubelet's: at `evict` pods are evicted. */
+/** Free percent of the capacity. `evict` is the kubelet's default threshold (pkg/kubelet/eviction/defaults_linux.go). */
 const space = { evict: 10, short: 15 }
 const inodes = { evict: 5, short: 10 }
 
@@ -54,7 +54,7 @@ function shortage(
     : warning(check, found, makeRoom)
 }
 
-/** All of it where nothing is counted. */
+/** 100 % where the filesystem does not count it. */
 function percent(left: number, all: number): number {
   return all === 0 ? 100 : (left / all) * 100
 }
@@ -66,11 +66,11 @@ function inBytes(bytes: number): string {
 
 export type JournalReading = {
   readonly hasJournal: boolean
-  /** Of `Storage`, in the order they are read. */
+  /** All values of `Storage`, in the order in which systemd reads them. */
   readonly assignments: readonly Assignment[]
-  /** Is there a `/var/log/journal`? */
+  /** The folder `/var/log/journal` exists. */
   readonly hasFolder: boolean
-  /** `mmcblk0`, if it is on a memory card or eMMC. */
+  /** `mmcblk0` if the journal is on a memory card or eMMC. */
   readonly card: string | undefined
 }
 

@@ -1,14 +1,16 @@
-/** systemd's configuration files → what is set, by which file, and over whose head. As in systemd.syntax(7). */
+/**
+ * systemd's configuration files → each value, the file that sets it, and the files that it overrides. As in systemd.syntax(7).
+ */
 
 export type SettingFile = { readonly path: string; readonly content: string }
 export type Assignment = { readonly file: string; readonly value: string }
 
-/** Those earlier here win over files of the same name in those later. */
+/** Ordered by precedence: a file in an earlier folder replaces those of the same name in later ones. */
 export const settingFolders = ['/etc/systemd', '/run/systemd', '/usr/local/lib/systemd', '/usr/lib/systemd'] as const
 
 /**
- * Paths in the order they are read, the last to win: the one main file, then the drop-ins by their names, whatever their folder; of
- * those with one name only the first folder's.
+ * Paths in the order in which systemd reads them, the last one wins: the main file, then the drop-ins sorted by name. Of several
+ * files with one name only the one in the first folder is read.
  */
 export function inOrder(mains: readonly string[], dropIns: readonly string[]): readonly string[] {
   const byName = new Map<string, string>()
@@ -17,7 +19,7 @@ export function inOrder(mains: readonly string[], dropIns: readonly string[]): r
   return [...mains.toSorted(byFolder).slice(0, 1), ...names.flatMap((name) => byName.get(name) ?? [])]
 }
 
-/** Every file that sets `key`, in the order of `files`; the last is the one that holds. */
+/** Every file that sets `key`, in the order of `files`; the last one is in force. */
 export function assignmentsOf(files: readonly SettingFile[], section: string, key: string): readonly Assignment[] {
   return files.flatMap(({ path, content }) => {
     let inSection = false
@@ -42,7 +44,7 @@ const units: { readonly [unit: string]: number } = {
   w: 604_800,
 }
 
-/** `1min 30s` → 90, `infinity` → Infinity; undefined when it is no span of time. As in systemd.time(7). */
+/** `1min 30s` → 90, `infinity` → Infinity; undefined when it is not a time span. As in systemd.time(7). */
 export function spanSeconds(text: string): number | undefined {
   if (text === 'infinity') return Number.POSITIVE_INFINITY
   if (!/^\s*(\d+(\.\d+)?\s*[a-z]*\s*)+$/i.test(text)) return undefined

@@ -1,4 +1,4 @@
-/** The report for people: the worst first, wrapped to the terminal. */
+/** The report as text: the worst findings first, wrapped to the width of the terminal. */
 import type { DoctorReport } from './report.ts'
 
 export type TextSettings = { readonly columns: number; readonly isColoured: boolean }
@@ -65,7 +65,7 @@ function plural(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? '' : 's'}`
 }
 
-/** Words that are longer than a line stay whole: they are paths and commands. */
+/** Words longer than a line are not split: they are paths and commands. */
 function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = []
   for (const paragraph of text.split('\n')) {

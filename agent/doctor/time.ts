@@ -1,20 +1,20 @@
-/** The clock of this machine, and what sets it. */
+/** Checks of the machine's clock and of the service that sets it. */
 import { clockSynchronized } from '../health/clock.ts'
 import { type DoctorFinding, problem, unknown, warning } from './doctor-finding.ts'
 import { healthFinding } from './health.ts'
 
 export type TimeReading = {
   readonly nowMs: number
-  /** `systemd-timesyncd`, `chrony` …, if it runs. */
+  /** `systemd-timesyncd`, `chrony` …, if one runs. */
   readonly service: string | undefined
-  /** Undefined: there is no source for it. */
+  /** Undefined: the machine has no source for it. */
   readonly synchronized: boolean | undefined
 }
 
-/** No clock that is right shows an earlier one. */
+/** No correct clock shows an earlier date. */
 const earliestMs = Date.UTC(2024, 0)
 
-/** `found`: what health finds. */
+/** `found`: what the health check found. */
 export function clockFinding(found: DoctorFinding, { nowMs, service, synchronized }: TimeReading): DoctorFinding {
   const { check } = found
   if (nowMs < earliestMs) {
@@ -36,7 +36,7 @@ export function clockFinding(found: DoctorFinding, { nowMs, service, synchronize
   return service === undefined ? found : { ...found, found: `${found.found} (${service})` }
 }
 
-/** `aheadMs`: of the controller's clock, by whole seconds; undefined where it sent none. */
+/** `aheadMs`: the offset to the controller's clock, in whole seconds; undefined where the controller sent no time. */
 export function controllerClock(aheadMs: number | undefined): DoctorFinding {
   const check = 'controller-clock'
   const controller = aheadMs === undefined ? undefined : { aheadMs, isExact: true }

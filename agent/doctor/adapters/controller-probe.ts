@@ -1,4 +1,4 @@
-/** The connection to the controller, step by step as the agent makes it. Each failure with its remedy. */
+/** Probes the connection to the controller in the same steps as the agent. Each failure has a remedy. */
 import { connect } from 'node:net'
 import { decode } from '../../../api/decode.ts'
 import {
@@ -17,13 +17,13 @@ import { certificateDates } from '../../node/certificate/certificate-dates.ts'
 import { connectionFailure } from '../../node/connection/connection-failure.ts'
 import type { ApiReading, ControllerReading, Failure } from '../controller.ts'
 
-/** Of one step; the port and the API come one after the other. */
+/** Deadline of one step. The port and the API are probed one after the other. */
 const stepMs = 1_800
 
 const NodeSchema = object({ metadata: object({ annotations: optional(mapOf(text)) }) })
 
 export type DoctorTime = {
-  /** What certificates are judged by. */
+  /** The time against which certificates are checked. */
   readonly knownTime: KnownTime
   /** This machine's clock. */
   readonly nowMs: () => number
@@ -86,13 +86,13 @@ function failureOf(thrown: unknown, identity: AgentIdentity, nowMs: number): Fai
   return { error: storyOf(error), remedy }
 }
 
-/** Of a name with several addresses there is one error for each. */
+/** A name with several addresses fails with one error for each. */
 function firstOf(thrown: unknown): Error {
   const error = thrown instanceof AggregateError ? thrown.errors[0] : thrown
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Open, and closed again. Rejects with the socket's error, or after its time. */
+/** Opens a connection and closes it. Rejects with the socket's error, or at the deadline. */
 async function openPort(address: { readonly host: string; readonly port: number }): Promise<void> {
   const socket = connect(address)
   const opened = new Promise<void>((resolve, reject) => {

@@ -35,7 +35,7 @@ import { doctorSystemd } from './systemd.ts'
 export type DoctorSettings = {
   readonly request: DoctorRequest
   readonly defaults: { readonly dataDir: string; readonly dockerSocket: string }
-  /** The agent's configuration: the file that was asked for, or the usual one below `root`. */
+  /** Reads the agent's configuration: the file that was requested, or the default one below `root`. */
   readonly readConfiguration: () => Promise<ConfigurationReading>
 }
 
@@ -107,7 +107,7 @@ function machineBelow({ root, dataDirectory, timeSynchronized, docker }: Machine
   }
 }
 
-/** `179:2`: of the longest mount that leads to `path`; the last of several at one place. */
+/** The device that holds `path`, as `179:2`: the mount with the longest matching path, and the last of several at one place. */
 function deviceOf(mountinfo: string, path: string): string | undefined {
   let longest = 0
   let found: string | undefined
@@ -127,7 +127,7 @@ type LiveNeeds = {
   readonly dataDir: string
   readonly docker: () => Promise<DockerFacts | DockerSilent>
   readonly systemd: ReturnType<typeof doctorSystemd>
-  /** Undefined: there is no source for it. */
+  /** Undefined: the machine has no source for it. */
   readonly isClockRight: () => Promise<boolean | undefined>
 }
 
@@ -235,7 +235,7 @@ function agentState({ dataDir, dataPath, dockerSocket, isLive }: AgentPlace): Ag
   }
 }
 
-/** The same answer for everybody who asks. */
+/** Calls `ask` once and returns its result to every caller. */
 function once<T>(ask: () => Promise<T>): () => Promise<T> {
   let answer: Promise<T> | undefined
   return () => {

@@ -1,4 +1,4 @@
-/** What the checks of health read, for a doctor that looks once and beside a running agent. Nothing is written. */
+/** What the health checks read, for a doctor that reads once and runs beside the agent. It writes nothing. */
 import { systemClock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFile } from '../../adapters/disk/boot-file.ts'
@@ -60,7 +60,7 @@ export async function doctorHealthSource(needs: HealthSourceNeeds): Promise<Heal
       if (history.boots.length === 0) throw new Error(restartsCheck.unknown)
       const bootID = (await files.text('/proc/sys/kernel/random/boot_id'))?.trim() ?? ''
       const upMs = uptimeMs()
-      // In memory: a saved tree has none.
+      // The start record is in memory, so a saved tree has none.
       const folders = root === '/' ? await volumeFolders(dataDirectory) : undefined
       const starts = folders && (await readStarts(startsPath(folders.memoryDirectory)))
       return {
@@ -72,7 +72,7 @@ export async function doctorHealthSource(needs: HealthSourceNeeds): Promise<Heal
   }
 }
 
-/** One look: what is silent now counts as silent for long enough. */
+/** A single reading: an engine that does not answer now counts as silent for long enough. */
 function dockerReading(answer: DockerFacts | DockerSilent): DockerReading {
   if (typeof answer !== 'string') return { version: answer.version, silence: undefined }
   const kind = answer === 'hangs' ? 'hangs' : 'refuses'

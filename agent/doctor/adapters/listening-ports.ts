@@ -1,14 +1,16 @@
-/** Who listens on a TCP port, from `/proc`: what it costs to look through all open files is paid once, and only if need be. */
+/**
+ * The programs that listen on TCP ports, from `/proc`. All open files are searched at most once, and only if a port is in use.
+ */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Listener } from '../ports.ts'
 
-/** On a busy machine with many programs the look through their files takes many seconds. */
+/** Bound on the search: on a busy machine it takes many seconds. */
 const ownersMs = 2_000
 
 /**
- * Those of `ports` that a program listens on; undefined where the kernel shows no sockets. Only root can name other users'
- * programs; one that is not found within `patienceMs` has no name.
+ * Those of `ports` that a program listens on; undefined where the kernel shows no sockets. Only root can see the programs of
+ * other users. A program that is not found within `patienceMs` has no name.
  */
 export async function listeningPorts(
   root: string,
@@ -31,7 +33,7 @@ function listening(line: string): readonly { readonly port: number; readonly ino
   return [{ port: Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16), inode }]
 }
 
-/** A socket's number → who has it open; of those that were found in time. */
+/** Socket number → the program that has it open, for those found in time. */
 async function ownersOf(
   root: string,
   sought: ReadonlySet<string>,

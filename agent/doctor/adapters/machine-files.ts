@@ -1,4 +1,4 @@
-/** A machine's files for the doctor, below a root folder: looking, and putting right what it was allowed to. */
+/** The files of a machine for the doctor, below a root folder: reads them, and applies the steps of a fix. */
 
 import { access, chmod, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -27,7 +27,7 @@ export function machineFiles(root: string): MachineFiles {
   }
 }
 
-/** Permission bits; undefined when there is no such file, or it may not be seen. */
+/** Permission bits; undefined when the file does not exist or cannot be seen. */
 export async function modeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).mode & 0o7777
@@ -36,7 +36,7 @@ export async function modeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** Each step does nothing where it was done before. Throws when there is something else than it was made for. */
+/** Applies one step. Repeating a step changes nothing. Throws when the file is not the one that the step was made for. */
 export async function fixFiles(root: string, step: Exclude<FixStep, { kind: 'reload-logind' }>): Promise<void> {
   const path = await linkedTo(join(root, step.path))
   if (step.kind === 'mode') {
@@ -57,7 +57,7 @@ export async function fixFiles(root: string, step: Exclude<FixStep, { kind: 'rel
   await replaceFile(path, step.content, step.mode)
 }
 
-/** A link stays one: what it leads to is replaced. */
+/** Resolves a symbolic link, so that its target is replaced and the link stays. */
 async function linkedTo(path: string): Promise<string> {
   return realpath(path).catch(() => path)
 }

@@ -1,4 +1,4 @@
-/** What the doctor reads of systemd, logind and timedated over D-Bus. Undefined: no answer, or not that. */
+/** What the doctor reads of systemd, logind and timedated over D-Bus. Undefined: no answer, or an answer of another type. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { onSystemBus, type SystemBus } from '../../adapters/systemd/system-bus.ts'
 import {
@@ -12,7 +12,7 @@ import {
 import type { UnitReading } from '../shutdown.ts'
 
 const deadlineMs = 2_000
-/** After the signal, which logind acts on when it comes to it. */
+/** Wait after the signal: logind handles it asynchronously. */
 const rereadMs = 2_000
 
 export function doctorSystemd(root: string) {
@@ -38,7 +38,7 @@ export function doctorSystemd(root: string) {
       return microseconds === undefined ? undefined : Number(microseconds) / 1e6
     },
     timeSynchronized: () => asked(isKernelClockSet),
-    /** Until what it grants is another than before, for a while. Where there is no logind there is nothing to do. */
+    /** Resolves when logind grants another delay than before, or after a wait. Does nothing where there is no logind. */
     async reloadLogind(): Promise<void> {
       if (!isSystemdHere(root)) return
       await onSystemBus(settings, async (bus) => {
@@ -52,7 +52,7 @@ export function doctorSystemd(root: string) {
   }
 }
 
-/** The largest number there is means never. */
+/** D-Bus reports "never" as the largest number. */
 function spanOf(microseconds: string): number {
   const seconds = Number(microseconds) / 1e6
   return seconds < 1e12 ? seconds : 0
