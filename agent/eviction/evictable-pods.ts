@@ -1,26 +1,28 @@
-/** What eviction needs of the pod manager. */
+/** The pod manager's interface for evictions. */
 import type { Pod } from '../../api/pod.ts'
 
-/** As the kubelet, for a hard threshold and for an exceeded limit (eviction_manager.go, immediateEvictionGracePeriodSeconds). */
+/** Grace period for a hard threshold and for an exceeded limit (eviction_manager.go, immediateEvictionGracePeriodSeconds). */
 export const immediatelySeconds = 1
 
-/** A decision that a pod is over: an eviction, a shutdown. */
+/** A decision to end a pod: an eviction or a shutdown. */
 export type Ending = {
   readonly reason: string
   readonly message: string
-  /** In place of the pod's own. */
+  /** Overrides the grace period of the pod. */
   readonly gracePeriodSeconds?: number
-  /** Type of an Event of the pod; undefined: no Event. */
+  /** Type of the pod's Event; undefined: no Event. */
   readonly event?: 'Normal' | 'Warning'
-  /** Not by its own doing: the message of its condition DisruptionTarget. */
+  /** The message of the condition DisruptionTarget; undefined when the pod itself is the cause. */
   readonly disruption?: string
 }
 
 export interface EvictablePods {
-  /** Those that are not over: they run, or are to run. */
+  /** Pods that have not ended: they run, or are to run. */
   active(): readonly Pod[]
   /** Resolves when no container of the pod runs and its volumes are removed, or when `signal` aborts. */
   stopped(uid: string, signal: AbortSignal): Promise<void>
-  /** Stops the pod for good: Failed, with this reason. Nothing happens when it is over, or not here. */
+  /**
+   * Stops the pod for good: its phase is Failed, with this reason. Does nothing when the pod has ended or is not on this node.
+   */
   endPod(uid: string, ending: Ending): void
 }

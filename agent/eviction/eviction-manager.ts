@@ -28,7 +28,7 @@ export type EvictionNeeds = {
   readonly clock: Clock
   readonly log: Log
   readonly writes: {
-    /** Undefined until the signals were read once. Listeners are called when the list differs. */
+    /** Undefined until the signals were read once. Listeners are called when the list changes. */
     readonly pressures: Cell<readonly PressureType[] | undefined>
     /** Images and container layers are on another filesystem than the agent's data; undefined while that is unknown. */
     readonly imagesApart: Cell<boolean | undefined>
@@ -41,12 +41,12 @@ export type EvictionSettings = {
   readonly transitionMs: number
   /** The longest grace period of a pod that is evicted for a soft threshold. */
   readonly maxPodGraceSeconds: number
-  /** From this percentage on, a stall sets a pressure condition. It evicts no pod. */
+  /** From this percentage on, a stall sets a pressure condition. It does not evict pods. */
   readonly stallWarnings: ReadonlyMap<StallSignal, number>
 }
 
-const periodMs = 10_000 // as the kubelet
-/** While a threshold is near. */
+const periodMs = 10_000 // monitoringInterval (pkg/kubelet/kubelet.go, evictionMonitoringPeriod)
+/** The interval while a signal is near a threshold. */
 const nearPeriodMs = 1_000
 const reclaimMs = 60_000
 /** Interval of log messages and Events while a condition lasts. */
@@ -90,11 +90,12 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     if (threshold === undefined) return undefined
     recordTrying(threshold)
     if (await isReclaimed(threshold, observations, signal)) return undefined
-    // The message names the amounts that met the threshold, as the kubelet's does: what was freed since does not belong in it.
+    // The message contains the amounts that met the threshold, before anything was freed, as in evictionMessage
+    // (eviction/helpers.go).
     return await evictor.evictOne(threshold, observations)
   }
 
-  /** Freeing what is unused was enough: no threshold is met any more. */
+  /** Freeing unused images and containers was sufficient: no threshold is met any more. */
   const isReclaimed = async (
     threshold: Threshold,
     observations: Observations,
@@ -103,7 +104,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
     if (works.length === 0) return false
     await freeDisk(works, clock, signal, logFailure)
-    // The agent stops: no pod is evicted for what was not tried.
+    // The agent is stopping and reclaiming is incomplete, so no pod is evicted.
     if (signal.aborted) return true
     const { observed } = await signals.observe()
     return thresholdsMet(thresholds, observed, true).length === 0
@@ -150,7 +151,7 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
 
 type DiskWork = (signal: AbortSignal) => Promise<unknown>
 
-/** Does one work after the other. An engine that hangs does not keep a pod from being evicted: the wait has a limit. */
+/** Runs the steps one after the other, with a limit on the total time, so that a hung engine does not prevent an eviction. */
 async function freeDisk(
   works: readonly DiskWork[],
   clock: Clock,
@@ -170,8 +171,8 @@ async function freeDisk(
 }
 
 /**
- * What frees a disk, and which pod fills it, depends on whether images are on it. The kubelet, too, evicts nothing before this is
- * determined (eviction_manager.go, synchronize).
+ * The steps that free a disk, and the pods that fill it, depend on whether images are on it. The kubelet does not evict before
+ * this is determined either (eviction_manager.go, synchronize).
  */
 function canAct({ signal }: Threshold, { imagesApart }: Observations): boolean {
   return pressureOf(signal) !== 'DiskPressure' || imagesApart !== undefined
@@ -180,7 +181,7 @@ function canAct({ signal }: Threshold, { imagesApart }: Observations): boolean {
 const filesystemsUnknown =
   'Nothing is removed from the full disk until it is known whether images are on it: Docker has not reported its directory, or that directory cannot be read'
 
-/** For disks only. If images have a disk of their own, neither they nor container layers use space on the other one. */
+/** For disks only. If images are on another filesystem, neither they nor container layers use space on nodefs. */
 function reclaimsFor(
   { signal }: Threshold,
   imagesApart: boolean | undefined,
@@ -190,7 +191,7 @@ function reclaimsFor(
   return [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]
 }
 
-/** The pressures that stalls above their warning level show. */
+/** The pressures of stalls above their warning level. */
 function stallPressures(
   { stalls }: Observations,
   warnings: EvictionSettings['stallWarnings'],
@@ -200,7 +201,7 @@ function stallPressures(
     .map(({ signal }) => (signal.startsWith('memory.') ? 'MemoryPressure' : 'DiskPressure'))
 }
 
-/** True when this was not logged within the interval. */
+/** Returns true when this was not logged within the interval. */
 function logInterval(clock: Clock): (what: string) => boolean {
   const loggedMs = new Map<string, number>()
   return (what) => {

@@ -1,4 +1,7 @@
-/** Which of its own limits of local storage does a pod exceed? Independent of how full the disk is. */
+/**
+ * The limits of local storage that a pod exceeds, independent of how full the disk is (eviction_manager.go,
+ * localStorageEviction).
+ */
 import type { Pod } from '../../api/pod.ts'
 import {
   addQuantities,
@@ -46,7 +49,10 @@ function brokenVolumeLimit({ spec }: Pod, { volumes }: PodDiskReading): string |
   return undefined
 }
 
-/** All containers' limits together bound all that the pod has on disk. */
+/**
+ * The sum of all containers' limits bounds everything that the pod has on disk (eviction_manager.go,
+ * podEphemeralStorageLimitEviction).
+ */
 function brokenPodLimit({ spec }: Pod, use: PodDiskReading, imagesApart: boolean): string | undefined {
   const limitOf = ({ resources }: Pod['spec']['containers'][number]) => resources?.limits?.['ephemeral-storage']
   const regular = spec.containers.map(limitOf).filter(isSome)

@@ -10,23 +10,23 @@ export const signals = [
 ] as const
 export type Signal = (typeof signals)[number]
 
-/** Bytes, inodes or processes. `capacity` is what a percentage is a part of. */
+/** Bytes, inodes or processes. Percentages refer to `capacity`. */
 export type Observation = { readonly signal: Signal; readonly available: number; readonly capacity: number }
 
 export const stallSignals = ['memory.some', 'memory.full', 'io.some', 'io.full', 'cpu.some'] as const
 export type StallSignal = (typeof stallSignals)[number]
 
-/** The part of the last ten seconds, in percent, in which some or all of the tasks there are waited for it. */
+/** The share of the last ten seconds, in percent, in which some or all tasks waited for the resource. */
 export type Stall = { readonly signal: StallSignal; readonly percent: number }
 
 export type Observations = {
   readonly observed: readonly Observation[]
-  /** What could not be read, and why. A signal that was not observed never means pressure. */
+  /** Signals that could not be read, with the reason. A signal that was not observed never causes pressure. */
   readonly unread: readonly { readonly signal: Signal; readonly because: string }[]
   /** Empty where the kernel does not report stalls. */
   readonly stalls: readonly Stall[]
   /**
-   * Images and containers' layers are on another filesystem than the agent's data. Undefined until that is known: Docker has not
+   * Images and containers' layers are on another filesystem than the agent's data. Undefined while unknown: Docker has not
    * reported its directory, or the filesystem of that directory does not answer.
    */
   readonly imagesApart: boolean | undefined

@@ -33,14 +33,16 @@ export type OomWatchNeeds = {
 }
 
 export interface OomWatch {
-  /** The runtime, with `oomKilled` also for kills by a limit outside of the container: the engine does not detect those. */
+  /**
+   * Wraps the runtime: `oomKilled` is also true for kills by a limit outside of the container, which the engine does not detect.
+   */
   withOomKills(runtime: ContainerRuntime): ContainerRuntime
 }
 
-/** The kernel's log holds fewer lines than that. */
+/** The kernel's log holds fewer lines. */
 const mostRemembered = 1_000
 
-/** Subscribes: make it before the kernel's log is read. */
+/** Subscribes to the kernel's log; create it before the log is first read. */
 export function oomWatch({ kernel, event, clock, log }: OomWatchNeeds): OomWatch {
   const startedMs = clock.monotonicMs()
   const containers = new Set<string>()
@@ -52,7 +54,7 @@ export function oomWatch({ kernel, event, clock, log }: OomWatchNeeds): OomWatch
     if (id !== undefined) containers.add(id)
     const [oldest] = containers
     if (containers.size > mostRemembered && oldest !== undefined) containers.delete(oldest)
-    // Kills before this start were reported by the agent that ran then.
+    // The previous agent reported kills from before this start.
     if (ageMs > clock.monotonicMs() - startedMs) return
     log.warn('Process killed: out of memory', { ...kill })
     if (kill.limitOf !== undefined) return
@@ -78,7 +80,10 @@ export function oomWatch({ kernel, event, clock, log }: OomWatchNeeds): OomWatch
 
 const killed = 128 + 9
 
-/** Docker's ids are 64 digits; the drivers write `/docker/ID` and `/system.slice/docker-ID.scope`. */
+/**
+ * The container of a control group. Docker's ids have 64 digits; its drivers write `/docker/ID` and
+ * `/system.slice/docker-ID.scope`.
+ */
 function containerOf(group: string): string | undefined {
   return /[0-9a-f]{64}/.exec(group)?.[0]
 }

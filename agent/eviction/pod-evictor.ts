@@ -22,14 +22,14 @@ export interface PodEvictor {
   /** The UID of the evicted pod; undefined when there is none to evict. Critical pods are never evicted. */
   evictOne(threshold: Threshold, observations: Observations): Promise<string | undefined>
   /**
-   * Resolves when the pod has stopped, after 30 s, or when `signal` aborts. What it used must be free before the next decision,
-   * so pods are evicted one at a time.
+   * Resolves when the pod has stopped, after 30 s, or when `signal` aborts. Pods are evicted one at a time, so that the next
+   * decision sees the resources that this one freed.
    */
   stopped(uid: string, signal: AbortSignal): Promise<void>
 }
 
 const cleanupMs = 30_000
-/** Age of disk usage that an eviction accepts: pods have written since, but reading it again is expensive. */
+/** The maximum age of disk usage that a decision accepts: reading it again is expensive. */
 const diskUseAgeMs = 15_000
 
 export function podEvictor(

@@ -1,4 +1,4 @@
-/** Logs pressures that begin and end, and signals that cannot be read: each change once. */
+/** Logs the begin and the end of pressures, and signals that cannot be read: each change once. */
 import type { Log } from '../../daemon/log.ts'
 import type { Observations } from './observations.ts'
 import type { Situation } from './pressure.ts'

@@ -1,12 +1,12 @@
-/** Thresholds met over time → pressure that does not flap, and the thresholds for which a pod is evicted. */
+/** Thresholds met over time → pressure conditions that do not flap, and the thresholds for which a pod is evicted. */
 import type { PressureType } from '../../api/node.ts'
 import type { Observation } from './observations.ts'
 import { amountOf, pressureOf, type Threshold, thresholdsMet } from './thresholds.ts'
 
-/** When each pressure was last met, on the monotonic clock. What is in here is under pressure. */
+/** When each pressure was last met, on the monotonic clock. Every pressure in the map is set. */
 export type LastMet = ReadonlyMap<PressureType, number>
 
-/** Pressure shows at once; it is withdrawn only after staying away for `transitionMs`. */
+/** Pressure is set at once; it is cleared after its thresholds were not met for `transitionMs`. */
 export function observePressure(
   last: LastMet,
   met: readonly PressureType[],
@@ -20,9 +20,9 @@ export function observePressure(
 
 export type Situation = {
   readonly lastMet: LastMet
-  /** Since when each threshold has been met without a break. */
+  /** Since when each threshold has been met without interruption. */
   readonly firstMet: ReadonlyMap<Threshold, number>
-  /** Met for as long as they ask, the most urgent first. */
+  /** Thresholds met for their grace period, the most urgent first. */
   readonly inForce: readonly Threshold[]
 }
 
@@ -30,7 +30,7 @@ export const noPressure: Situation = { lastMet: new Map(), firstMet: new Map(), 
 
 export type PressureSettings = { readonly thresholds: readonly Threshold[]; readonly transitionMs: number }
 
-/** `warned`: pressures that show for another reason than a threshold. */
+/** `warned`: pressures that are set for another reason than a threshold. */
 export function nextSituation(
   before: Situation,
   observed: readonly Observation[],
@@ -50,15 +50,15 @@ export function nextSituation(
   }
 }
 
-/** Memory before all others: without it nothing else can be done. Of the same signal the hard before the soft. */
+/** Memory first, because nothing else works without it. Hard thresholds precede soft ones of the same signal. */
 function urgency({ signal, graceMs }: Threshold): number {
   return (signal === 'memory.available' ? 0 : 2) + (graceMs === undefined ? 0 : 1)
 }
 
-/** Of the way down to a threshold, what counts as near it. */
+/** The share of the distance to a threshold that counts as near. */
 const nearPart = 0.1
 
-/** Something is so near a threshold, or falls so fast, that it may be met within `withinMs`. */
+/** A signal is so near a threshold, or falls so fast, that it may meet it within `withinMs`. */
 export function isNear(
   thresholds: readonly Threshold[],
   before: readonly Observation[],

@@ -11,8 +11,9 @@ export type RankingFacts = {
 }
 
 /**
- * The first is evicted first. For memory and disk: pods that exceed their requests, then the lower priority, then the larger excess.
- * Processes and inodes have no requests. A pod without usage figures comes before all others (eviction/helpers.go, rankMemoryPressure).
+ * The first pod is evicted first. For memory and disk: pods that exceed their requests first, then by lower priority, then by
+ * larger excess. Processes and inodes have no requests. A pod without usage figures comes before all others (eviction/helpers.go,
+ * rankMemoryPressure).
  */
 export function rankForEviction<P extends Pod>(signal: Signal, pods: readonly P[], facts: RankingFacts): readonly P[] {
   const ranked = pods.map((pod) => ({ pod, priority: priorityOf(pod), ...excessOf(signal, pod, facts) }))
@@ -28,7 +29,7 @@ export function rankForEviction<P extends Pod>(signal: Signal, pods: readonly P[
 }
 
 type Ranked = Excess & { readonly priority: number }
-/** undefined: its usage could not be read. */
+/** undefined: the usage could not be read. */
 type Excess = { readonly excess: number | undefined; readonly isAbove: boolean }
 
 function excessOf(signal: Signal, pod: Pod, { use, disk, imagesApart }: RankingFacts): Excess {
@@ -58,14 +59,14 @@ function beyond(used: number | undefined, request: number): Excess {
 
 export type DiskParts = { readonly rootfs: boolean; readonly logsAndVolumes: boolean }
 
-/** What of a pod lies on the disk that runs short. */
+/** The parts of a pod that are on the disk under pressure. */
 function partsOf(signal: Signal, imagesApart: boolean): DiskParts {
   if (!imagesApart) return { rootfs: true, logsAndVolumes: true }
   const images = signal.startsWith('imagefs.')
   return { rootfs: images, logsAndVolumes: !images }
 }
 
-/** Volumes in memory take no disk. */
+/** Volumes in memory use no disk space. */
 export function filledBy(
   use: PodDiskReading | undefined,
   { rootfs, logsAndVolumes }: DiskParts,
@@ -86,7 +87,7 @@ function processesOf(use: PodUse | undefined): number | undefined {
   return use && sum(use.containers.map(({ pids = 0 }) => pids))
 }
 
-/** All containers together, or the most that one init container asks for in its turn. */
+/** The sum of all containers, or the largest request of an init container if that is more. */
 export function requestOf({ spec }: Pod, resource: 'memory' | 'ephemeral-storage'): number {
   const asked = (containers: Pod['spec']['containers']) =>
     containers.map(({ resources }) => quantityToNumber(resources?.requests?.[resource] ?? 0))

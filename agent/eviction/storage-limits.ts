@@ -1,4 +1,4 @@
-/** Loop: evicts pods that exceed their own limits of local storage, whatever space is left on the disk. */
+/** Loop: evicts pods that exceed their own limits of local storage, whatever space is free on the disk. */
 import type { Pod } from '../../api/pod.ts'
 import type { Reader } from '../../daemon/cell.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -19,17 +19,17 @@ export type StorageLimitsNeeds = {
   readonly log: Log
 }
 
-const periodMs = 10_000 // as the kubelet
-/** Measuring takes no more than this part of the time. */
+const periodMs = 10_000 // as the kubelet (pkg/kubelet/kubelet.go, evictionMonitoringPeriod)
+/** Measuring takes at most one part in this many of the time. */
 const restPerWork = 50
 
 export function storageLimits({ pods, usage, reads, clock, log }: StorageLimitsNeeds): Loop {
-  /** By pod: what was logged about an incomplete count. */
+  /** By pod: the reason that was logged for an incomplete count. */
   let logged: ReadonlyMap<string, string> = new Map()
 
   /**
-   * A limit holds for what was counted. To evict for what could not be would be to delete a healthy pod for a failing
-   * card; so it is logged, once for each reason.
+   * Limits are applied to the part that was counted. An eviction for an uncounted part would delete a healthy pod because of a
+   * failing card, so the part is logged, once for each reason.
    */
   const logIncomplete = (limited: readonly Pod[], use: ReadonlyMap<string, PodDiskReading>) => {
     const next = new Map<string, string>()

@@ -11,13 +11,13 @@ export type Amount =
 export type Threshold = {
   readonly signal: Signal
   readonly value: Amount
-  /** Soft: it must be met this long without a break before a pod is evicted. undefined: at once. */
+  /** Soft threshold: it must be met this long without interruption before a pod is evicted. undefined: hard. */
   readonly graceMs?: number
-  /** Once in force it stays so until this much more than its value is available. */
+  /** A threshold in force stays in force until this much more than its value is available. */
   readonly minimumReclaim?: Amount
 }
 
-/** Kubernetes' own for Linux. Giving any replaces them all. */
+/** The kubelet's defaults for Linux (pkg/kubelet/eviction/defaults_linux.go). Any configured value replaces them all. */
 export const defaultEvictionHard: Written = {
   'memory.available': '100Mi',
   'nodefs.available': '10%',
@@ -31,7 +31,7 @@ export type ThresholdProblem = { readonly signal: string; readonly value: string
 type Written = { readonly [signal: string]: string }
 type Parsed<T> = { readonly value?: T; readonly because?: string }
 
-/** `0%` and `100%` switch a threshold off. */
+/** `0%` and `100%` disable a threshold. */
 export function parseThresholds(evictionHard: Written): {
   readonly thresholds: readonly Threshold[]
   readonly problems: readonly ThresholdProblem[]
@@ -40,7 +40,7 @@ export function parseThresholds(evictionHard: Written): {
   return { thresholds: values.map(([signal, value]) => ({ signal, value })), problems }
 }
 
-/** What must be available beyond a threshold before it is over. 0 is valid. */
+/** The amount that must be available beyond a threshold before it is no longer in force. 0 is valid. */
 export function parseReclaims(evictionMinimumReclaim: Written): {
   readonly reclaims: ReadonlyMap<Signal, Amount>
   readonly problems: readonly ThresholdProblem[]
@@ -90,8 +90,8 @@ export function isSignal(name: string): name is Signal {
 }
 
 /**
- * The value (with `reclaiming`, and the minimum reclaim) is strictly more than what is available. A signal that was not
- * observed meets nothing.
+ * True when strictly less than the value is available (with `reclaiming`: than the value plus the minimum reclaim). A signal that
+ * was not observed meets no threshold.
  */
 export function thresholdsMet(
   thresholds: readonly Threshold[],
@@ -108,18 +108,21 @@ export function thresholdsMet(
   })
 }
 
-/** In the unit of its signal. */
+/** The amount in the unit of its signal. */
 export function amountOf(amount: Amount, capacity: number): number {
   return 'quantity' in amount ? amount.quantity : (capacity * amount.percentage) / 100
 }
 
-/** As Kubernetes writes it; a percentage as what it comes to. */
+/** The amount as Kubernetes formats it; a percentage is converted to the amount. */
 export function writtenAmount(amount: Amount, capacity: number): string {
   if ('quantity' in amount) return formatQuantity(quantityOf(amount.quantity, amount.family))
   return formatQuantity(quantityOf(Math.floor(amountOf(amount, capacity)), 'binary'))
 }
 
-/** What is not allocatable, so that the thresholds of memory and of the agent's own disk are not reached. The others reserve nothing. */
+/**
+ * The resources that are not allocatable because of the hard thresholds of memory and of nodefs. Other thresholds reserve
+ * nothing.
+ */
 export function reservedBelow(
   thresholds: readonly Threshold[],
   capacity: { readonly memoryBytes: number; readonly ephemeralStorageBytes: number },
@@ -134,7 +137,7 @@ export function reservedBelow(
   }
 }
 
-/** What a met threshold means for the node. */
+/** The pressure condition of a signal. */
 export function pressureOf(signal: Signal): PressureType {
   switch (signal) {
     case 'memory.available':
@@ -149,7 +152,7 @@ export function pressureOf(signal: Signal): PressureType {
   }
 }
 
-/** What runs short, in the word of Kubernetes' messages. */
+/** The resource of a signal, as Kubernetes' messages name it. */
 export function resourceOf(signal: Signal): 'memory' | 'ephemeral-storage' | 'inodes' | 'pids' {
   switch (signal) {
     case 'memory.available':
