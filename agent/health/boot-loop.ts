@@ -1,62 +1,65 @@
 /**
- * Does a pod take the machine down again and again? When boots end early and without a shutdown, one suspect at a time is
- * started last and alone. That the machine then goes down proves little: a hand at the plug, or a weak supply, does the
- * same. So the pod is also made to wait for longer than the machine lived with it. Only a pod with which the machine goes
- * down about as fast each time, and not during that wait, is held back.
+ * Detects a pod that takes the machine down again and again. When boots end early and without a shutdown, one suspect at a time
+ * is started last and alone. A crash after its start proves little: an interrupted or weak power supply has the same effect.
+ * Therefore the pod is also delayed for longer than the machine ran with it. A pod is held back only if the machine crashes after
+ * about the same time with it each time, and not during that delay.
  */
 
-/** A boot that goes on for so long did not break off. */
+/** A boot of this length did not break off. */
 export const bootLastsMs = 10 * 60_000
 
-/** A pod that takes the machine down does so within this time; later it is the supply, or somebody's hand. */
+/** A pod that takes the machine down does so within this time; a later crash has another cause, such as the power supply. */
 export const harmMs = 60_000
 
-/** How long the suspect ran is put on record when it passes each of these, and no more often: cards wear. */
+/**
+ * The running time of a suspect is recorded when it passes each of these seconds, and no more often, because writes wear the
+ * card.
+ */
 export const ranMarks: readonly number[] = [0, 5, 10, 20, 40]
 
-/** One boot, as put on record while it went on. */
+/** One boot, as recorded while it lasted. */
 export type BootNote = {
   readonly bootID: string
-  /** It went on for longer than a boot loop's. */
+  /** It lasted longer than the boots of a boot loop. */
   readonly lasted?: boolean
-  /** The agent was stopped in order. */
+  /** The agent was stopped in an orderly way. */
   readonly ended?: boolean
-  /** The pod started last, of those still suspected. */
+  /** The pod started last, of those still under suspicion. */
   readonly last?: string
-  /** The pod that was to be started after all others. */
+  /** The pod on trial: it was to be started after all others. */
   readonly trial?: string
-  /** It was, and has not been harmless for long enough since. */
+  /** The pod on trial was started, and has not run long enough since to count as harmless. */
   readonly began?: boolean
-  /** Before that the machine lived without it for longer than it had with it. */
+  /** Before the trial, the machine ran without the pod for longer than it had run with it. */
   readonly controlled?: boolean
-  /** The last of `ranMarks`, in seconds, that it passed. */
+  /** The last of `ranMarks` that the pod on trial passed, in seconds. */
   readonly ran?: number
 }
 
-/** For this boot: the pod waits so long before it is started, while everything else runs. */
+/** In this boot the pod is started after this wait, while everything else runs. */
 export type Trial = { readonly uid: string; readonly waitMs: number; readonly controlled: boolean }
 
 export type BootVerdict = {
-  /** Worth writing down which pod was started last. */
+  /** The pod that is started last is recorded. */
   readonly watch: boolean
   readonly trial: Trial | undefined
-  /** Found out: to be held back from now on. */
+  /** The pod that is held back from now on. */
   readonly guilty: string | undefined
-  /** The machine went down without them, or long after their start. */
+  /** Pods cleared of suspicion: the machine crashed without them, or long after their start. */
   readonly acquitted: ReadonlySet<string>
-  /** Boots in a row that broke off. */
+  /** Consecutive boots that broke off. */
   readonly brokenOff: number
 }
 
 const trialAfter = 2
-/** Alike, with the suspect started last; the last two of them after the long wait. */
+/** Boots that broke off alike with the suspect started last; the last two of them after the long wait. */
 export const guiltyAfter = 4
 const controls = 2
-/** A suspect waits so long for the machine to go down without it; a pod is to be back within half a minute. */
+/** The shortest delay of a suspect. A pod must run again within half a minute. */
 const quietMs = 10_000
 const leastControlMs = 30_000
 
-/** `earlier`: the newest first. */
+/** `earlier`: the newest boot first. */
 export function judgeBoots(earlier: readonly BootNote[], held: ReadonlySet<string>): BootVerdict {
   const firstGood = earlier.findIndex(({ lasted, ended }) => lasted || ended)
   const broken = firstGood === -1 ? earlier : earlier.slice(0, firstGood)
@@ -73,7 +76,7 @@ export function judgeBoots(earlier: readonly BootNote[], held: ReadonlySet<strin
   return { ...common, trial: { uid: suspect, waitMs: controlled ? controlMs(deaths) : quietMs, controlled } }
 }
 
-/** The newest boots in a row that ended with the suspect started last, after about the same time. */
+/** The newest consecutive boots that broke off with the suspect started last, after about the same time. */
 function alike(broken: readonly BootNote[], suspect: string): readonly BootNote[] {
   const marks = new Set<number>()
   const firstOther = broken.findIndex((note) => {
@@ -84,7 +87,7 @@ function alike(broken: readonly BootNote[], suspect: string): readonly BootNote[
   return firstOther === -1 ? broken : broken.slice(0, firstOther)
 }
 
-/** Twice as long as the machine lived at most with the suspect. */
+/** Twice the longest time that the machine ran with the suspect. */
 function controlMs(deaths: readonly BootNote[]): number {
   const mostMs = Math.max(...deaths.map((note) => (ranMarks[markOf(note) + 1] ?? harmMs / 1000) * 1000))
   return Math.max(leastControlMs, 2 * mostMs)

@@ -1,7 +1,7 @@
 /**
- * Keeps the record of boots on disk, and holds back a pod that takes the machine down. The file is written twice a boot: at
- * the first start of the agent and once the boot has lasted. After a boot that broke off it is also written for each pod that
- * is started, for a suspect while it runs, and once it has done no harm, until a boot lasts.
+ * Keeps the record of boots on disk, and holds back a pod that takes the machine down. The file is written twice a boot: at the
+ * first start of the agent and once the boot has lasted. After a boot that broke off it is also written for each pod that is
+ * started, for a suspect while it runs, and once the suspect has run long enough to count as harmless, until a boot lasts.
  */
 import type { Pod } from '../../api/pod.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -27,24 +27,24 @@ import {
   withName,
 } from './boot-state.ts'
 
-/** What the record needs of the disk. */
+/** The disk operations of the record. */
 export interface BootFile {
-  /** Without boots where there is no such file, or it cannot be read. */
+  /** Empty where the file does not exist or cannot be read. */
   read(): Promise<BootHistory>
   save(history: BootHistory): Promise<void>
 }
 
 export interface BootRecord {
-  /** Another boot is on record. */
+  /** The record has another boot than this one. */
   readonly rebooted: boolean
   /** How many boots before this one did not last, in a row. */
   readonly shortBoots: number
   /**
-   * Called every few seconds while this boot goes on. Saves that it has lasted, how long a suspect ran, that it did no harm,
-   * and which pods are released. A card that takes no writes is no reason to fail.
+   * Called every few seconds while this boot lasts. Saves that it has lasted, how long a suspect ran, that it was harmless, and
+   * which pods are released. A write error is not a failure.
    */
   update(uptimeMs: number): Promise<void>
-  /** The agent is stopped in order: what comes is no power cut. */
+  /** Records that the agent is stopped in an orderly way: the end of this boot is then not a crash. */
   stop(): Promise<void>
   /** Holds back a pod that takes the machine down. */
   startGate(needs: StartGateNeeds): StartGate
@@ -52,12 +52,12 @@ export interface BootRecord {
 
 export type StartGateNeeds = {
   readonly clock: Clock
-  /** Of the machine: a pod is held for so long of a boot, whenever the agent was started. */
+  /** Uptime of the machine: the hold of a pod counts from the boot, not from the start of the agent. */
   readonly uptimeMs: () => number
   readonly log: Log
 }
 
-/** `bootID`: '' where the kernel has none. Nothing is saved then. */
+/** `bootID`: '' where the kernel has none; nothing is saved then. */
 export async function openBootRecord(file: BootFile, bootID: string): Promise<BootRecord> {
   const opened = openedBoot(await file.read(), bootID)
   const cell = stateCell(file, opened.state, bootID !== '')
@@ -84,7 +84,7 @@ export async function openBootRecord(file: BootFile, bootID: string): Promise<Bo
 
 type StateCell = {
   get(): BootState
-  /** Resolves when a state that differs is saved, or could not be. */
+  /** Resolves when a changed state is saved, or could not be saved. */
   set(next: BootState): Promise<void>
   save(): Promise<void>
 }
@@ -93,7 +93,7 @@ function stateCell(file: BootFile, first: BootState, isSaved: boolean): StateCel
   let state = first
   let onDisk: BootState | undefined
   let saved: Promise<void> = Promise.resolve()
-  /** One after the other: several pods start at once, and one write then holds what all of them changed. */
+  /** Saves run one after the other. Several pods start at once, and one write then holds all changes. */
   const save = () => {
     saved = saved.then(async () => {
       const newest = state
@@ -117,14 +117,14 @@ function stateCell(file: BootFile, first: BootState, isSaved: boolean): StateCel
   }
 }
 
-/** `update`: to be called every few seconds. */
+/** `update` must be called every few seconds. */
 function startGate({ clock, uptimeMs, log }: StartGateNeeds, cell: StateCell) {
   const logged = new Set<string>()
-  /** Of those that matter only: pods come and go for years. */
+  /** Only pods that are watched, so that the map does not grow with the age of the node. */
   const startedMs = new Map<string, number>()
   let waitUntilMs: number | undefined
   const { trial, began } = cell.get().current
-  // An agent before this one started it in this boot, no later than now.
+  // An earlier agent started the pod in this boot, at the latest now.
   if (trial !== undefined && began) startedMs.set(trial, clock.monotonicMs())
 
   const ranMs = (uid: string) => clock.monotonicMs() - (startedMs.get(uid) ?? Number.POSITIVE_INFINITY)

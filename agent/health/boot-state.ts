@@ -1,18 +1,18 @@
 /**
- * What is on record of the present boot and of those before it, as pure steps. A step returns the same object where nothing
- * has to be saved. The record names boots and no dates: the clock may have been wrong in any of them.
+ * The state of the present boot and of earlier ones, as pure steps. A step returns the same object when nothing has to be saved.
+ * The record identifies boots by id and holds no dates, because the clock may have been wrong in any of them.
  */
 import { type BootNote, type BootVerdict, bootLastsMs, harmMs, judgeBoots, ranMarks } from './boot-loop.ts'
 
-/** `pod`: `namespace/name`; its UID where an earlier agent wrote none. */
+/** `pod`: `namespace/name`; the UID where an earlier agent did not record the name. */
 export type HeldPod = { readonly uid: string; readonly pod: string }
 
-/** The newest boot first. */
+/** `boots`: the newest first. */
 export type BootHistory = { readonly boots: readonly BootNote[]; readonly held: readonly HeldPod[] }
 
 export type BootState = {
   readonly current: BootNote
-  /** The newest first. */
+  /** The newest boot first. */
   readonly earlier: readonly BootNote[]
   readonly held: readonly HeldPod[]
   readonly verdict: BootVerdict
@@ -20,18 +20,18 @@ export type BootState = {
 
 export type OpenedBoot = {
   readonly state: BootState
-  /** Another boot is on record than this one. */
+  /** The record has another boot than this one. */
   readonly rebooted: boolean
-  /** Differs from the history that was read. */
+  /** The state differs from the history that was read. */
   readonly isChanged: boolean
 }
 
 const keptBoots = 8
 const keptHeld = 8
-/** A held pod that ran for so long has done no harm. */
+/** A held pod that ran for this long counts as harmless. */
 const harmlessMs = 10 * 60_000
 
-/** `bootID`: '' where the kernel has none; the newest boot on record then counts as this one. */
+/** `bootID`: '' where the kernel has none; the newest recorded boot then counts as this one. */
 export function openedBoot({ boots, held }: BootHistory, bootID: string): OpenedBoot {
   const isSameBoot = bootID === '' || boots[0]?.bootID === bootID
   const earlier = isSameBoot ? boots.slice(1) : boots
@@ -50,7 +50,7 @@ export function openedBoot({ boots, held }: BootHistory, bootID: string): Opened
   return { state, rebooted: boots.length > 0, isChanged: true }
 }
 
-/** What is saved of it. */
+/** The part of the state that is saved. */
 export function historyOf({ current, earlier, held }: BootState): BootHistory {
   return { boots: [current, ...earlier].slice(0, keptBoots), held: held.slice(-keptHeld) }
 }
@@ -66,16 +66,16 @@ export function afterUptime(state: BootState, uptimeMs: number): BootState {
   return uptimeMs < bootLastsMs || lasted ? state : { ...state, current: { bootID, lasted: true } }
 }
 
-/** The agent is stopped in order: a power cut would have left no such note. */
+/** The agent is stopped in an orderly way. After a power cut this note is missing. */
 export function afterStop(state: BootState): BootState {
   const { current } = state
   return current.lasted || current.ended ? state : { ...state, current: { ...current, ended: true } }
 }
 
 export type BootHold =
-  /** It took the machine down before. */
+  /** The pod took the machine down before. */
   | { readonly kind: 'held'; readonly held: HeldPod }
-  /** It is suspected: the machine is watched without it first. */
+  /** The pod is a suspect: the machine first runs without it. */
   | { readonly kind: 'trial'; readonly waitMs: number }
 
 /** Why a pod is not started now. A pod with the annotation that exempts it is never on trial. */
@@ -87,13 +87,13 @@ export function bootHold({ current, held, verdict }: BootState, uid: string, isE
   return { kind: 'trial', waitMs: verdict.trial.waitMs }
 }
 
-/** How long this pod runs matters to later verdicts, or to its release. */
+/** The running time of this pod counts for later verdicts, or for its release. */
 export function isWatched({ current, held, verdict }: BootState, uid: string, isExempt: boolean): boolean {
   if (held.some((one) => one.uid === uid)) return true
   return verdict.watch && !current.lasted && !verdict.acquitted.has(uid) && !isExempt
 }
 
-/** A watched pod is about to be started. */
+/** The state after a watched pod is about to be started. */
 export function afterStart(state: BootState, uid: string): BootState {
   const { current, held, verdict } = state
   if (held.some((one) => one.uid === uid)) return state
@@ -102,7 +102,7 @@ export function afterStart(state: BootState, uid: string): BootState {
   return { ...state, current: { ...current, began: true, ...controlled } }
 }
 
-/** `ranMs`: how long ago this agent started a pod; negative infinity where it did not. */
+/** `ranMs`: the time since this agent started a pod; negative infinity where it did not start it. */
 export function afterRunning(state: BootState, ranMs: (uid: string) => number): BootState {
   const { trial, began, controlled: _, ran = 0, ...rest } = state.current
   if (trial === undefined || !began) return state
@@ -116,7 +116,7 @@ export function harmlessPods({ held }: BootState, ranMs: (uid: string) => number
   return held.filter(({ uid }) => ranMs(uid) >= harmlessMs)
 }
 
-/** Held pods that are not desired any more. */
+/** Held pods that are no longer desired. */
 export function deletedPods({ held }: BootState, desiredUIDs: ReadonlySet<string>): readonly HeldPod[] {
   return held.filter(({ uid }) => !desiredUIDs.has(uid))
 }
@@ -125,7 +125,7 @@ export function afterRelease(state: BootState, released: readonly HeldPod[]): Bo
   return released.length === 0 ? state : { ...state, held: state.held.filter((one) => !released.includes(one)) }
 }
 
-/** The name of a held pod that was known by its UID only. */
+/** Adds the name of a held pod of which only the UID was recorded. */
 export function withName(state: BootState, held: HeldPod, pod: string): BootState {
   if (held.pod === pod) return state
   return { ...state, held: state.held.map((one) => (one === held ? { ...one, pod } : one)) }

@@ -34,12 +34,12 @@ const checksByType = {
 
 type AnyCheck = (typeof checksByType)[HealthConditionType]
 
-/** What all checks together read of the machine: the sources of each. */
+/** All sources that the checks read. */
 export type HealthSource = AnyCheck extends ConditionCheck<infer Source> ? Source : never
 
 export const healthChecks: readonly ConditionCheck<HealthSource>[] = Object.values(checksByType)
 
-/** The checks as the node's loop runs them, each with what it found before. */
+/** The checks as the node's loop runs them. Each keeps its own state. */
 export function scheduledChecks(source: HealthSource, settings: CheckSettings): readonly ScheduledCheck[] {
   const shared = { ...source, power: sharedReading(() => source.power()) }
   return healthChecks.map(({ look, ...check }) => {
@@ -55,7 +55,7 @@ export function scheduledChecks(source: HealthSource, settings: CheckSettings): 
   })
 }
 
-/** Reads once for all checks that are due in the same moment: the reading compares with the one before it. */
+/** Reads once for all checks that are due at the same moment: a reading is compared with the one before it. */
 export function sharedReading(read: () => PowerReading): () => PowerReading {
   let latest: PowerReading | undefined
   return () => {

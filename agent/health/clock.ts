@@ -1,7 +1,7 @@
-/** Is this machine's clock right? A board without a battery wakes up in the past. */
+/** Checks the clock of this machine. A board without a battery-backed clock boots with a date in the past. */
 import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
-/** Who sets clocks beside systemd-timesyncd, and what below the root shows that it runs. */
+/** Time services other than systemd-timesyncd, and the files below the root that show that each runs. */
 export const timeServices = [
   { name: 'chrony', mark: 'run/chrony' },
   { name: 'ntpd', mark: 'run/ntpd.pid' },
@@ -10,20 +10,20 @@ export const timeServices = [
 ] as const
 
 export type ClockReading = {
-  /** As systemd-timesyncd reports it, or for another service the kernel; undefined: neither does. */
+  /** As reported by systemd-timesyncd, or for another service by the kernel; undefined: neither reports it. */
   readonly synchronized: boolean | undefined
   readonly uptimeMs: number
   readonly controller: Difference | undefined
-  /** How far it is behind the last time known for certain. */
+  /** How far the clock is behind the last known time. */
   readonly behindKnownMs?: number
 }
 
-/** How far this clock is ahead of the controller's. Not exact: it may be further behind than that, never less. */
+/** How far this clock is ahead of the controller's. If not exact, the clock may be further behind, but not less. */
 export type Difference = { readonly aheadMs: number; readonly isExact: boolean }
 
-/** More than any delay of a message, less than what breaks certificates. */
+/** More than any message delay, and less than an error that invalidates certificates. */
 const tolerableMs = 30_000
-/** After its start a machine may take a while to find a network and a time server. */
+/** Time for a machine to reach a network and a time server after its start. */
 const patienceMs = 10 * 60_000
 
 export function clockSynchronized({
@@ -61,7 +61,7 @@ export function clockSynchronized({
   return controller?.isExact ? fine('ClockAgreesWithController', "The clock agrees with the controller's") : undefined
 }
 
-/** In steps, so that a clock that drifts does not change its message all day. */
+/** Rounded in steps, so that the message does not change all the time while a clock drifts. */
 function inWords(ms: number): string {
   const steps = [
     [365 * 86_400_000, 'a year'],
@@ -84,14 +84,14 @@ export const clockCheck: ConditionCheck<{ clock(): ClockReading | Promise<ClockR
 
 export type DateFacts = Pick<ClockReading, 'synchronized' | 'controller'> & {
   readonly wallMs: number
-  /** It is not before this. */
+  /** The date is not before this. */
   readonly earliestMs: number
 }
 
-/** Longer than any machine is off that has no time server; less than what a wrong date of years is. */
+/** More than the time for which a machine without a time server is switched off, less than a date that is wrong by years. */
 const plausibleMs = 400 * 86_400_000
 
-/** The date by the best source; undefined without one. */
+/** The date from the best source; undefined without a source. */
 export function likelyDate({ wallMs, earliestMs, synchronized, controller }: DateFacts): number | undefined {
   if (synchronized === true) return wallMs
   if (controller?.isExact) return wallMs - controller.aheadMs
@@ -102,14 +102,14 @@ export function likelyDate({ wallMs, earliestMs, synchronized, controller }: Dat
 type Observation = { readonly controllerMs: number; readonly atMs: number }
 
 export interface ControllerTime {
-  /** The controller sent its time: just now, or (`isLive` false) at some moment before. */
+  /** The controller sent its time: just now, or (`isLive` false) at an unknown moment before. */
   observe(controllerMs: number, isLive: boolean): void
   difference(): Difference | undefined
 }
 
 /**
- * The controller's clock as last received. Holds when ours is set: it is measured on from when it was received, through a time in
- * which the machine was suspended too.
+ * The controller's clock, extrapolated from its last message with a clock that includes suspended time. It does not depend on
+ * changes of this machine's clock.
  */
 export function controllerTime(clock: { sinceBootMs(): number; wallMs(): number }): ControllerTime {
   let live: Observation | undefined

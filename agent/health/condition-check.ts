@@ -1,16 +1,16 @@
 /** A check of the machine's health: a condition of the node, and a line in the output of `bramble-agent doctor`. */
 import type { HealthConditionType } from '../../api/node.ts'
 
-/** `True`: something is wrong, and there is evidence of it. */
+/** `True`: there is evidence of a problem. */
 export type HealthFinding = {
   readonly status: 'True' | 'False'
-  /** As in Kubernetes' conditions: one word in CamelCase. */
+  /** One word in CamelCase, as in Kubernetes' conditions. */
   readonly reason: string
   /** A sentence without its full stop. */
   readonly found: string
-  /** What a person can do; of a `False` one: something was wrong since the machine was started. */
+  /** What to do. A `False` finding has a remedy if the problem occurred since the machine was started. */
   readonly remedy?: string
-  /** Both, as the condition shows them. */
+  /** `found` and `remedy`, as the condition shows them. */
   readonly message: string
 }
 
@@ -29,13 +29,13 @@ function finding(status: HealthFinding['status'], reason: string, found: string,
 }
 
 export type CheckSettings = {
-  /** For every thermal zone, in the place of the hardware's own limits. */
+  /** Limit for every thermal zone, instead of the hardware's own limits. */
   readonly highTemperatureCelsius: number | undefined
 }
 
 export type CheckContext = {
   readonly settings: CheckSettings
-  /** The last look found something wrong: it may take more to be well again. */
+  /** The previous reading was a problem. Used for hysteresis. */
   readonly wasWrong: boolean
 }
 
@@ -44,18 +44,18 @@ export type CheckResult = HealthFinding | undefined | Promise<HealthFinding | un
 
 export type CheckTiming = {
   readonly periodMs: number
-  /** Evidence must last this long before it is shown. */
+  /** Evidence must last this long before the condition is True. */
   readonly riseMs?: number
-  /** It is shown until there has been no evidence for this long. */
+  /** The condition stays True until there has been no evidence for this long. */
   readonly holdMs: number
 }
 
-/** `Source`: what it reads of the machine. */
+/** `Source`: the part of the machine that the check reads. */
 export type ConditionCheck<Source> = CheckTiming & {
   readonly type: HealthConditionType
-  /** `wifi`: in the output of the doctor. */
+  /** The name in the output of the doctor, such as `wifi`. */
   readonly name: string
-  /** What the doctor prints where the machine has no source for it. */
+  /** The doctor prints this where the machine has no source for the check. */
   readonly unknown: string
   /** While it is True the node is not Ready. */
   readonly unfit?: true

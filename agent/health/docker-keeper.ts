@@ -27,7 +27,7 @@ export function dockerKeeper({ silence, services, clock, log, recordEvent }: Doc
   let restarts = noRestarts
   let logged = ''
 
-  /** Why it is left alone, if it is; logged once while it is the same. */
+  /** Docker is not restarted, for this reason; logged when the reason changes. */
   const leave = (why: string) => {
     if (why !== logged) log.warn('Docker is not restarted by the agent', { why })
     logged = why
@@ -61,7 +61,7 @@ export function dockerKeeper({ silence, services, clock, log, recordEvent }: Doc
         try {
           await pass()
         } catch (error) {
-          // Asked again after the usual wait, not at once: systemd may be what hangs.
+          // Retry after the usual wait, not at once: systemd itself may hang.
           restarts = restarted(restarts, clock.monotonicMs())
           log.warn('Docker cannot be restarted', { unit, error })
           recordEvent({

@@ -1,11 +1,11 @@
-/** Shall a Docker that does not answer be restarted, and when again if that did not help? */
+/** Decides when a Docker that does not answer is restarted, and when the restart is repeated. */
 import { longestBackoffMs } from '../../daemon/backoff.ts'
 import type { DockerSilence } from './docker.ts'
 
 export type Restarts = {
-  /** In a row, without Docker having been well for long since. */
+  /** Consecutive restarts, each without a long healthy period after it. */
   readonly count: number
-  /** Not before; on the monotonic clock. */
+  /** The next restart is not before this time, on the monotonic clock. */
   readonly nextMs: number
   /** Since when Docker answers; undefined while it does not. */
   readonly wellSinceMs: number | undefined
@@ -13,12 +13,12 @@ export type Restarts = {
 
 export const noRestarts: Restarts = { count: 0, nextMs: 0, wellSinceMs: undefined }
 
-/** Time for a restart by hand or an upgrade to finish. A hung Docker may only be slow: it gets longer. */
+/** Time for a manual restart or an upgrade to finish. A hung Docker may only be slow, so it gets longer. */
 const patienceMs = { refuses: 20_000, hangs: 45_000 }
-/** The first time to wait after a restart, and the longest: a Docker that cannot start is not to be started all day. */
+/** The first and the longest wait after a restart. A Docker that cannot start is not restarted all day. */
 const firstWaitMs = 2 * 60_000
 const longestWaitMs = 60 * 60_000
-/** So long it must be well for the waits to begin again. */
+/** After Docker was healthy for this long, the waits start from the first one again. */
 const trustedAfterMs = 10 * 60_000
 
 export function seenWell(restarts: Restarts, nowMs: number): Restarts {

@@ -1,10 +1,10 @@
-/** Does Docker answer, and can it be worked with? */
+/** Checks that Docker answers and that its version is supported. */
 import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
 export type DockerReading = {
-  /** `docker://20.10.24`, as it last reported; undefined when it never answered. */
+  /** `docker://20.10.24`, as last reported; undefined when it never answered. */
   readonly version: string | undefined
-  /** Undefined: it answered when it was last asked. */
+  /** Undefined: the last request was answered. */
   readonly silence: DockerSilence | undefined
 }
 
@@ -14,9 +14,9 @@ export type DockerSilence = {
   readonly kind: 'refuses' | 'hangs'
 }
 
-/** A daemon that is restarted is away for a moment; one on a busy card takes some seconds for an answer. */
+/** A Docker that is restarted is away for a moment; on a slow card an answer takes some seconds. */
 const patienceMs = { refuses: 5_000, hangs: 8_000 }
-/** The first that supports cgroup v2, which everything but old Raspberry Pi OS has. */
+/** The first version that supports cgroup v2, which all systems but old releases of Raspberry Pi OS use. */
 const oldest = { major: 20, minor: 10 }
 
 export function dockerHealth({ version, silence }: DockerReading): HealthFinding | undefined {

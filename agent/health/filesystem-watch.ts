@@ -1,6 +1,6 @@
 /**
- * The state of the filesystems that the agent writes to, by what the kernel reports of them. Only signs of trouble make the
- * agent write: one small file then shows whether writes still arrive. Decisions are pure steps over what was seen before.
+ * The state of the filesystems that the agent writes to, as reported by the kernel. Only after signs of trouble does the agent
+ * write a small file to check that writes still succeed. Decisions are pure steps over earlier readings.
  */
 import type { Clock } from '../../daemon/clock.ts'
 import { type FilesystemState, isDiskTrouble } from './filesystem.ts'
@@ -14,7 +14,7 @@ export type MountReading = {
   /** `179:2` */
   readonly device: string
   readonly isReadOnly: boolean
-  /** How many errors the filesystem has counted in its life; undefined where it does not count. */
+  /** Errors that the filesystem has counted since it was created; undefined where it does not count them. */
   readonly errors: number | undefined
 }
 
@@ -23,36 +23,39 @@ export type MountsReading = {
   readonly root: MountReading | undefined
   /** The mount that holds the data directory. */
   readonly data: MountReading | undefined
-  /** The data directory, without links. */
+  /** The data directory with symbolic links resolved. */
   readonly dataPath: string
   /** The content of `/etc/fstab`. */
   readonly fstab: string
 }
 
-/** What the watch needs of the disk. Every call ends within seconds. */
+/** The disk operations of the watch. Every call ends within seconds. */
 export interface FilesystemAccess {
   mounts(): Promise<MountsReading>
-  /** Why the filesystem of the data directory cannot be queried; undefined: it can. */
+  /** Queries the filesystem of the data directory. Returns the reason of a failure; undefined on success. */
   query(): Promise<string | undefined>
-  /** Writes and removes one small file there. Why that failed; undefined: it did not, or the disk is not the reason. */
+  /**
+   * Writes and removes one small file there. Returns the reason of a failure; undefined on success, or if the disk is not the
+   * cause.
+   */
   writeProbe(): Promise<string | undefined>
 }
 
-/** What earlier looks have shown. */
+/** State from earlier readings. */
 export type FilesystemHistory = {
   /** Mount points. */
   readonly wasWritable: ReadonlySet<string>
   /** By device. */
   readonly errors: ReadonlyMap<string, number>
-  /** There were signs of trouble since the last write that succeeded. */
+  /** There were signs of trouble since the last successful write. */
   readonly isSuspect: boolean
   readonly probedMs: number
   readonly probeFailure: string | undefined
 }
 
-/** While trouble lasts; each is a write to what may be failing. */
+/** Interval of the write probe while trouble lasts; each is a write to a device that may be failing. */
 const probeEveryMs = 30_000
-/** Older lines of the kernel are no evidence of the present. */
+/** Older lines of the kernel log are no evidence of the present state. */
 const recentMs = 2 * 60_000
 
 export const noHistory: FilesystemHistory = {
@@ -67,7 +70,7 @@ export function afterKernelLine(history: FilesystemHistory, { text, ageMs }: Ker
   return ageMs < recentMs && isDiskTrouble(text) ? { ...history, isSuspect: true } : history
 }
 
-/** A counter of errors that rises is a sign of trouble. */
+/** A rising error counter is a sign of trouble. */
 export function afterMounts(history: FilesystemHistory, { root, data }: MountsReading): FilesystemHistory {
   const mounts = [data, root].filter((mount) => mount !== undefined)
   const rose = mounts.some(({ device, errors }) => (errors ?? 0) > (history.errors.get(device) ?? errors ?? 0))
@@ -80,7 +83,7 @@ export function afterMounts(history: FilesystemHistory, { root, data }: MountsRe
     wasWritable: new Set([...history.wasWritable, ...writable]),
     errors: new Map([...history.errors, ...counted]),
     isSuspect: history.isSuspect || rose,
-    // The state itself explains a write that fails.
+    // The mount state already explains the failing write.
     probeFailure: data?.isReadOnly === false ? history.probeFailure : undefined,
   }
 }
@@ -97,7 +100,7 @@ export function afterProbe(history: FilesystemHistory, nowMs: number, failure: s
   return { ...history, probedMs: nowMs, probeFailure: failure, isSuspect: failure !== undefined }
 }
 
-/** `failure`: of the data directory. Its filesystem is shown once where it is the root. */
+/** `failure`: of the data directory. Its filesystem is listed once if it is the root filesystem. */
 export function statesOf(
   { wasWritable }: FilesystemHistory,
   { root, data, dataPath, fstab }: MountsReading,
@@ -137,7 +140,7 @@ export type FilesystemWatchNeeds = {
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** Looks now. Rejects where the mounts cannot be read. */
+/** Reads the state now. Rejects where the mounts cannot be read. */
 export function filesystemWatch({ access, kernel, clock }: FilesystemWatchNeeds) {
   let history = noHistory
   kernel.subscribe((line) => {

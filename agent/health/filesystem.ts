@@ -1,8 +1,8 @@
-/** Can the machine still write where it must? */
+/** Checks that the filesystems that the agent and the system need are writable. */
 import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
 export type FilesystemState = {
-  /** What it holds. */
+  /** The use of the filesystem. */
   readonly role: 'root' | 'data directory'
   readonly path: string
   /** `/dev/mmcblk0p2` */
@@ -10,9 +10,9 @@ export type FilesystemState = {
   readonly isReadOnly: boolean
   /** Read-only by design: mounted so by the configuration, and without any error. */
   readonly isMeantSo: boolean
-  /** How many errors the filesystem has counted in its life; undefined where it does not count. */
+  /** Errors that the filesystem has counted since it was created; undefined where it does not count them. */
   readonly errors: number | undefined
-  /** Why the last query or the last write failed; undefined: it did not. */
+  /** Why the last query or write failed; undefined: it succeeded. */
   readonly failure: string | undefined
 }
 
@@ -55,7 +55,7 @@ export const filesystemCheck: ConditionCheck<{ filesystems(): Promise<readonly F
   look: async (source) => readOnlyFilesystem(await source.filesystems()),
 }
 
-/** A line of the kernel's log that is a reason to check whether a write still arrives. */
+/** A line of the kernel's log that is a reason to probe with a write. */
 export function isDiskTrouble(kernelLine: string): boolean {
   return /I\/O error|Remounting filesystem read-only|-fs error \(device |-fs \([^)]*\): (?:error|Remounting)|mmc\d+: .*(?:timeout|error)/i.test(
     kernelLine,

@@ -1,4 +1,4 @@
-/** Loop: runs the checks of the machine's health, each at its own interval, and records what changed. */
+/** Loop: runs the checks of the machine's health, each at its own interval, and records changes. */
 
 import type { HealthConditionType } from '../../api/node.ts'
 import { aborted } from '../../daemon/aborted.ts'
@@ -12,7 +12,7 @@ import type { NodeEvent } from '../node/status/node-event.ts'
 import type { CheckResult, CheckTiming, HealthFinding } from './condition-check.ts'
 import { type Settled, settle } from './settling.ts'
 
-/** A check as this loop runs it. */
+/** A check with its state. */
 export type ScheduledCheck = CheckTiming & {
   readonly type: HealthConditionType
   /** While it is True the node is not Ready. */
@@ -36,14 +36,14 @@ export type MachineHealth = {
   readonly problems: readonly string[]
 }
 
-/** For the cell: listeners are called when a condition differs. */
+/** Equality of the cell: listeners are called when a condition differs. */
 export function isSameHealth(before: MachineHealth | undefined, after: MachineHealth | undefined): boolean {
   return JSON.stringify(before?.conditions) === JSON.stringify(after?.conditions)
 }
 
-/** All checks are woken together, so that an idle machine sleeps on. */
+/** All checks run on one tick, so that an idle machine wakes up less often. */
 const healthTickMs = 5_000
-/** A check that has not answered by then is run again when it has; the others do not wait for it. */
+/** Other checks do not wait longer than this for one check. A check runs again only after it has answered. */
 const patienceMs = 4_000
 
 type Progress = { readonly settled: Settled | undefined; readonly dueMs: number; readonly isLooking: boolean }
@@ -51,7 +51,7 @@ type Progress = { readonly settled: Settled | undefined; readonly dueMs: number;
 export function healthManager({ checks, clock, log, recordEvent, writes }: HealthNeeds): Loop {
   const progress = new Map<ScheduledCheck, Progress>()
   const troubles = new Map<string, string>()
-  /** In a pass all results are written together, at its end. */
+  /** Results of one pass are written together, at its end. */
   let inPass = false
 
   const shownBy = (check: ScheduledCheck): HealthFinding | undefined => progress.get(check)?.settled?.shown

@@ -1,16 +1,16 @@
-/** What parts of the agent need of the kernel's log: the kernel's own lines, as they come. Lines that programs write there are ignored. */
+/** The kernel's log: the lines of the kernel itself, in order. Lines that programs write there are ignored. */
 
 export type KernelLine = {
   readonly text: string
-  /** How long ago it was written. Lines from before the agent's start come too: judge them by this. */
+  /** Age of the line. Lines from before the agent's start are delivered too and must be judged by their age. */
   readonly ageMs: number
 }
 
 export interface KernelLog {
-  /** Every line from now on, and with the first look those the kernel still has. Subscribe before it runs. */
+  /** Receives every line from now on, and with the first read the lines that the kernel still holds. Subscribe before that. */
   subscribe(listener: (line: KernelLine) => void): void
-  /** Emits what was written until now. */
+  /** Reads the lines written until now and emits them. */
   look(): void
-  /** False: this machine does not let the agent read it, or it has not been read yet. */
+  /** False: the agent has no permission to read the log, or has not read it yet. */
   readable(): boolean
 }

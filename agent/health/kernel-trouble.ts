@@ -6,7 +6,7 @@ import type { KernelLine, KernelLog } from './kernel-log.ts'
 export type KernelTrouble = {
   readonly reason: 'TaskHung' | 'ProcessorStuck' | 'NetworkDeviceStuck'
   readonly what: string
-  /** The process that waits, where there is one. */
+  /** The process that waits, if there is one. */
   readonly pid: number | undefined
 }
 
@@ -23,14 +23,14 @@ export function kernelTrouble(text: string): KernelTrouble | undefined {
   return { reason: 'NetworkDeviceStuck', what: `network device ${device[1]} cannot be removed`, pid: undefined }
 }
 
-/** So long after its last line a trouble without a process counts as over: the kernel repeats itself sooner. */
+/** A trouble without a process counts as over after this time: the kernel repeats the line sooner. */
 const rememberedMs = 5 * 60_000
 
 type Remembered = KernelTrouble & { readonly atMs: number }
 
 export type KernelTroubleNeeds = {
   readonly kernel: Pick<KernelLog, 'subscribe' | 'readable'>
-  /** Does this process wait for the kernel, uninterruptibly? */
+  /** The process waits for the kernel, uninterruptibly. */
   readonly isStuck: (pid: number) => boolean
   readonly clock: Clock
 }
@@ -38,7 +38,7 @@ export type KernelTroubleNeeds = {
 export type KernelTroubleReading = {
   /** The newest last. */
   readonly troubles: readonly KernelTrouble[]
-  /** False: this machine does not let the agent read the kernel's log. */
+  /** False: the agent has no permission to read the kernel's log. */
   readonly isReadable: boolean
 }
 
@@ -63,7 +63,7 @@ export const kernelDeadlockCheck: ConditionCheck<{ kernelTroubles(): KernelTroub
   look: (source) => kernelDeadlock(source.kernelTroubles()),
 }
 
-/** Remembers what the kernel's log reports. Gives what is not over. */
+/** Keeps the troubles from the kernel's log. Returns those that are not over. */
 export function kernelTroubles({ kernel, isStuck, clock }: KernelTroubleNeeds): () => KernelTroubleReading {
   let remembered: readonly Remembered[] = []
   kernel.subscribe(({ text, ageMs }: KernelLine) => {

@@ -1,11 +1,11 @@
-/** Can this machine limit and count memory? Raspberry Pi OS switches that off. */
+/** Checks that the memory control group is enabled. Raspberry Pi OS disables it by default. */
 import { type ConditionCheck, fine, type HealthFinding, minutes, wrong } from './condition-check.ts'
 
 export type MemoryCgroupReading = {
   readonly isEnabled: boolean
-  /** As the kernel was started. */
+  /** The command line with which the kernel was started. */
   readonly commandLine: string
-  /** Where its command line is written: `/boot/firmware/cmdline.txt`; undefined where that is not known. */
+  /** The file of the kernel's command line, such as `/boot/firmware/cmdline.txt`; undefined where unknown. */
   readonly file: string | undefined
 }
 

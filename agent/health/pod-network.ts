@@ -1,7 +1,7 @@
-/** Can pods get a network with the addresses that the controller assigned to this node? */
+/** Checks that pods have a network with the addresses that the controller assigned to this node. */
 import { type ConditionCheck, fine, type HealthFinding, seconds, wrong } from './condition-check.ts'
 
-/** `problem`: why there is no network for them; undefined when there is one, or no pod has asked for one yet. */
+/** `problem`: why there is no network; undefined when there is one, or no pod has needed one yet. */
 export function podNetworkUnavailable(problem: string | undefined): HealthFinding {
   return problem === undefined
     ? fine('PodNetworkAvailable', 'Pods can get a network of their own')

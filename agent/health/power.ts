@@ -1,23 +1,23 @@
-/** Is the power supply strong enough, and is the processor held back? Now, and since the machine was started. */
+/** Checks of the power supply and of processor throttling: now, and since the machine was started. */
 import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
 export type PowerReading = {
-  /** Undefined: nothing on this machine monitors its supply. */
+  /** Undefined: the machine does not monitor its supply. */
   readonly underVoltage: Seen | undefined
-  /** Undefined: nothing on this machine shows whether it is slowed down. */
+  /** Undefined: the machine does not report throttling. */
   readonly throttling: (Seen & { readonly by: readonly string[] }) | undefined
 }
 
 export type Seen = {
   readonly now: boolean
-  /** Since boot, as far as that is recorded. */
+  /** Since the boot, as far as it is recorded. */
   readonly before: boolean
 }
 
 const supplyRemedy =
   'Use the supply made for this board, a short thick cable, and a powered hub for USB disks and modems'
 
-/** 4.63 V: below it the board reports under-voltage and slows itself down. */
+/** Below 4.63 V the board reports under-voltage and throttles itself. */
 export function underVoltage({ underVoltage: seen }: PowerReading): HealthFinding | undefined {
   if (seen === undefined) return undefined
   if (seen.now) {
@@ -74,7 +74,9 @@ export const thermalThrottlingCheck: ConditionCheck<PowerSource> = {
   look: (source) => thermalThrottling(source.power()),
 }
 
-/** What the firmware of a Raspberry Pi reports in one number: bits 0 to 3 now, 16 to 19 since they were last cleared. */
+/**
+ * The flags that the firmware of a Raspberry Pi reports in one number: bits 0 to 3 now, 16 to 19 since they were last cleared.
+ */
 export type FirmwareFlags = {
   readonly underVoltage: Seen
   readonly throttling: Seen & { readonly by: readonly string[] }

@@ -1,12 +1,12 @@
-/** Does something here start again and again? */
+/** Checks for repeated starts of the machine, of Docker and of the agent. */
 import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
 export type RestartReading = {
-  /** How long ago the agent was started, each time since boot; undefined where that is not recorded. */
+  /** How long ago each start of the agent since the boot was; undefined where starts are not recorded. */
   readonly agentStartsAgoMs: readonly number[] | undefined
-  /** The same of Docker, as far as the agent saw it. */
+  /** The same for Docker, as far as the agent observed it. */
   readonly dockerStartsAgoMs: readonly number[]
-  /** How many boots before this one ended within ten minutes, in a row. */
+  /** Consecutive boots before this one that ended within ten minutes. */
   readonly shortBoots: number
 }
 
@@ -42,13 +42,13 @@ export function frequentRestarts({ agentStartsAgoMs, dockerStartsAgoMs, shortBoo
 }
 
 export interface StartCounter {
-  /** Called at each look: did it start since the last one? */
+  /** Called at each poll: counts a start since the previous one. */
   look(): readonly number[]
 }
 
 /**
- * Counts starts of something that is looked at now and then: it is silent and then not, or its process is another. A start that
- * is over between two looks is seen by its process only.
+ * Counts starts of a service that is polled: a start is a silence that ended, or another process ID. A restart between two polls
+ * is visible only by the process ID.
  */
 export function startCounter(
   seen: () => { readonly pid: number | undefined; readonly isSilent: boolean },

@@ -1,16 +1,16 @@
-/** Evidence over time → a condition that does not flap. */
+/** Turns evidence over time into a condition that does not flap. */
 import { fine, type HealthFinding } from './condition-check.ts'
 
 export type Settled = {
   readonly shown: HealthFinding
-  /** Since when there is evidence without a break, and when there last was any; on the monotonic clock. */
+  /** Since when there has been evidence without interruption, and when there last was any; on the monotonic clock. */
   readonly wrongSinceMs: number | undefined
   readonly lastWrongMs: number | undefined
 }
 
 export type Patience = { readonly riseMs?: number; readonly holdMs: number }
 
-/** Undefined: nothing is shown, since there is no source. What was wrong stays shown for its time even then. */
+/** Undefined: no condition, because there is no source. A condition that is True is kept for its hold time even then. */
 export function settle(
   before: Settled | undefined,
   found: HealthFinding | undefined,

@@ -1,12 +1,12 @@
-/** How worn is the flash memory that this machine writes to? Only by what the device itself reports: cards do not. */
+/** Checks the wear of the flash memory that this machine writes to, as reported by the device. SD cards do not report it. */
 import { type ConditionCheck, fine, type HealthFinding, minutes, wrong } from './condition-check.ts'
 
 export type FlashDevice = {
   /** `mmcblk0` */
   readonly name: string
-  /** Each a step of the standard (JEDEC JESD84-B50): 1 is up to 10 % of its life used, 10 up to 100 %, 11 more than that. */
+  /** Steps of the standard (JEDEC JESD84-B50): 1 is up to 10 % of the lifetime used, 10 up to 100 %, 11 more. */
   readonly lifeTime: readonly number[]
-  /** 1 normal, 2: 80 % of the spare blocks are used, 3: 90 %. Undefined where it does not report it. */
+  /** 1: normal; 2: 80 % of the spare blocks are used; 3: 90 %. Undefined where the device does not report it. */
   readonly preEndOfLife: number | undefined
 }
 

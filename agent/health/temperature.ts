@@ -1,8 +1,8 @@
-/** Is the machine too hot? By its own limits, or by the one it was given. */
+/** Checks temperatures against the limits of the hardware, or against the configured limit. */
 import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
 export type ThermalZone = {
-  /** As the kernel calls it: `cpu-thermal`. */
+  /** The kernel's name: `cpu-thermal`. */
   readonly name: string
   readonly celsius: number
   /** Limits of the hardware, each with its kind: `passive`, `hot`, `critical`. */
@@ -15,14 +15,14 @@ export type TemperatureReading = {
   readonly board: string | undefined
 }
 
-/** The firmware of every Raspberry Pi begins to slow the processor down here. */
+/** The firmware of every Raspberry Pi throttles the processor from this temperature on. */
 const raspberryCelsius = 80
 /** The kernel switches the machine off at `critical`: the condition is set this many degrees earlier. */
 const beforeCritical = 10
-/** Cooler by this much before it counts as cool again. */
+/** The temperature must fall this far below the limit before it counts as normal again. */
 const hysteresis = 5
 
-/** `configured`: degrees for every zone, in the place of the hardware's own limits. */
+/** `configured`: limit for every zone in degrees, instead of the hardware's own limits. */
 export function highTemperature(
   { zones, board }: TemperatureReading,
   configured: number | undefined,

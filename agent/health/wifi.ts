@@ -1,11 +1,11 @@
-/** Is the radio link too weak to be relied on? */
+/** Checks the signal strength of the Wi-Fi link. */
 import { type ConditionCheck, fine, type HealthFinding, minutes, seconds, wrong } from './condition-check.ts'
 
-/** dBm: 0 is as loud as it gets, -90 the end of it. */
+/** `signalDbm`: 0 is the strongest signal, about -90 the weakest usable one. */
 export type RadioLink = { readonly name: string; readonly signalDbm: number }
 
 const weakDbm = -80
-/** Louder by this much before it counts as good again. */
+/** The signal must rise this far above the limit before it counts as good again. */
 const hysteresisDb = 5
 
 export function weakWifi(links: readonly RadioLink[] | undefined, wasWeak: boolean): HealthFinding | undefined {
