@@ -1,4 +1,7 @@
-/** The machine goes down: reports it to the control plane and stops the pods in order, each group within its share, until cancelled. */
+/**
+ * Stops the pods when the machine shuts down: reports the shutdown to the control plane and stops the pods in order, each group
+ * within its share, until cancelled.
+ */
 import { shutdownEnding } from '../../api/node/node-shutdown.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
@@ -8,7 +11,7 @@ import type { Log } from '../../daemon/log.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { ownMs, type Share, type StopGroup, stopGroups, totalMs } from './shutdown-groups.ts'
 
-/** What a shutdown needs of the pod manager. */
+/** The shutdown's interface to the pod manager. */
 export interface StoppablePods {
   /** Pods that have not ended: they run, or are to run. */
   active(): readonly Pod[]
@@ -53,7 +56,7 @@ export type DepartureNeeds = {
   readonly log: Log
   readonly recordEvent: (event: NodeEvent) => void
   readonly writes: {
-    /** Set from the moment the machine goes down until it is down, or the shutdown is cancelled. */
+    /** Set from the begin of a shutdown until the machine is off, or the shutdown is cancelled. */
     readonly goingDown: Cell<Departing | undefined>
     /** The last value of `goingDown` that the control plane has received. */
     readonly departureReported: Cell<Departing | undefined>
@@ -84,8 +87,8 @@ export function departure(needs: DepartureNeeds, release: () => void): Departure
   let reported: Promise<void> = Promise.resolve()
 
   /**
-   * One report after the other, so that the last one stands. The planned leave goes before NotReady: otherwise its pods would
-   * be evicted.
+   * Reports are sent one after the other, so that the last one is in force. The goodbye precedes NotReady: otherwise the
+   * controller would evict the pods.
    */
   const reportLeaving = () => {
     const departing = goingDown.get()
@@ -130,7 +133,7 @@ export function departure(needs: DepartureNeeds, release: () => void): Departure
       const { signal } = underway
       goingDown.set({ action, untilMs: clock.monotonicMs() + totalMs(shares) })
       log.info('Machine is shutting down', { action, forMs: totalMs(shares) })
-      // Not waited for: a slow link takes no time from the pods.
+      // Not awaited: a slow link does not take time from the pods.
       reportLeaving()
       stopping = stopAll(shares, signal)
         .catch((error) => log.error('Pods not stopped for the shutdown', { error }))

@@ -1,4 +1,4 @@
-/** The reason for which the agent or the machine stops, and when it is expected back: the goodbye of docs/mqtt.md. */
+/** The goodbye message of docs/mqtt.md: why the agent or the machine stops, and when it is expected back. */
 import type { GoingDown } from './departure.ts'
 
 export type Goodbye = {
@@ -13,7 +13,7 @@ export type SystemJob = { readonly unit: string; readonly type: string }
 export type GoodbyeFacts = {
   /** systemd's queue; empty if it could not be read. */
   readonly jobs: readonly SystemJob[]
-  /** The machine goes down. */
+  /** The machine is shutting down. */
   readonly goingDown: GoingDown | undefined
   /** The agent's package is being replaced. */
   readonly isUpgrading: boolean
@@ -28,7 +28,7 @@ const offTargets = ['poweroff.target', 'halt.target']
 const rebootActions = ['reboot', 'kexec', 'soft-reboot']
 const offActions = ['poweroff', 'halt']
 
-/** A small board with a slow card, before it was measured. */
+/** Boot time of a small board with a slow card, before it was measured. */
 const defaultBootMs = 120_000
 /** Time to stop the remaining services, and for the firmware before the kernel's clock starts. */
 const aroundBootMs = 60_000

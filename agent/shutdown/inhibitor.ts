@@ -1,4 +1,4 @@
-/** What a graceful shutdown needs of logind. */
+/** The interface to logind for a graceful shutdown. */
 
 /** A lock of another program that delays or blocks a shutdown. */
 export type OtherLock = { readonly who: string; readonly why: string; readonly mode: string }

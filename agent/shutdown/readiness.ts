@@ -1,4 +1,4 @@
-/** GracefulShutdownReady: would a shutdown now stop the pods of this machine in order? */
+/** The condition GracefulShutdownReady: a shutdown now would stop the pods of this machine in order. */
 import { rfc3339 } from '../../daemon/clock.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
 import type { OtherLock, ScheduledShutdown } from './inhibitor.ts'
@@ -9,7 +9,7 @@ export type Readiness = {
   readonly held: { readonly delayMs: number; readonly how: 'descriptor' | 'process' } | undefined
   readonly trouble: string | undefined
   readonly shares: readonly Share[]
-  /** The configured time if it was not granted, and the reason if that can be determined. */
+  /** The configured time if logind did not grant it, and the reason if it can be determined. */
   readonly denied: { readonly wantedMs: number; readonly because: string | undefined } | undefined
   readonly others: readonly OtherLock[]
   readonly scheduled: ScheduledShutdown | undefined

@@ -1,13 +1,16 @@
-/** The order and the time in which pods stop: by priority, the lowest first (kubelet, nodeshutdown_manager.go). */
+/**
+ * The order and the time in which pods stop: by priority, the lowest first
+ * (pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go).
+ */
 import { systemCriticalPriority } from '../../api/pod/critical-pod.ts'
 import type { Pod } from '../../api/pod.ts'
 
 export type ShutdownSettings = {
-  /** For all pods together; 0: the agent does not stop them; undefined: all that logind grants. */
+  /** Time for all pods together; 0: the agent does not stop them; undefined: all that logind grants. */
   readonly graceMs: number | undefined
-  /** The part of it that is for critical pods; undefined: a third. */
+  /** The part of it for critical pods; undefined: a third. */
   readonly criticalMs: number | undefined
-  /** In the place of both; empty: not given. */
+  /** Replaces both; empty: not configured. */
   readonly byPriority: readonly Share[]
 }
 
@@ -19,10 +22,10 @@ export type StopGroup = {
   readonly pods: readonly { readonly uid: string; readonly gracePeriodSeconds: number }[]
 }
 
-/** The kubelet's own example: 10 s of 30 are for critical pods. */
+/** As in the kubelet's documentation: 10 s of 30 are for critical pods. */
 const criticalPart = 1 / 3
 
-/** Part of the granted time for the agent itself: to see all containers end, to report it and to disconnect. */
+/** Part of the granted time for the agent itself: to observe that all containers ended, to report it and to disconnect. */
 export const ownMs = 1_000
 
 /** Part of the granted time for the pods: at least half, so that pods get a part of a short delay too. */
@@ -34,7 +37,7 @@ export function isShutdownOff({ graceMs, byPriority }: ShutdownSettings): boolea
   return byPriority.length > 0 ? totalMs(byPriority) === 0 : graceMs === 0
 }
 
-/** The configured time, whatever logind grants; undefined: none is configured. */
+/** The configured time, independent of what logind grants; undefined: none is configured. */
 export function wantedMs({ graceMs, byPriority }: ShutdownSettings): number | undefined {
   return byPriority.length > 0 ? totalMs(byPriority) : graceMs
 }

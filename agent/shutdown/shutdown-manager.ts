@@ -21,7 +21,7 @@ export type ShutdownNeeds = DepartureNeeds & {
   }
 }
 
-/** Also how soon a bus that hangs is noticed. */
+/** The poll interval; it also bounds the time until a hung bus is detected. */
 const lookMs = 30_000
 const retry = { firstMs: 1_000, maxMs: 30_000 }
 /** Without a delay lock: logind does not wait, but stopping the other services leaves some seconds. */
@@ -41,7 +41,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
   let lock: ShutdownLock | undefined
   let readiness: Readiness = initialReadiness
   let shown = ''
-  /** The action that logind's signal named. */
+  /** The action in logind's signal. */
   let hint: string | undefined
 
   const show = (next: Readiness) => {
@@ -117,7 +117,7 @@ export function shutdownManager(needs: ShutdownNeeds, settings: ShutdownSettings
           if (signal.aborted) break
           failures = clock.monotonicMs() - openedMs > lookMs ? 1 : failures + 1
           log.debug('logind is out of reach', { error })
-          // The lock is a file that logind holds the other end of: it outlives the bus.
+          // The lock is a file descriptor whose other end logind holds, so it stays valid when the bus stops.
           const isLost = writes.goingDown.get() === undefined && (failures > 2 || lock === undefined)
           if (isLost) show({ ...readiness, held: undefined, trouble: messageOf(error) })
           await clock.sleep(backoffMs(failures - 1, retry, random), signal)
