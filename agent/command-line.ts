@@ -1,4 +1,4 @@
-/** The command line of `bramble-agent` → what to do. */
+/** Parses the command line of `bramble-agent`. */
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { type Command, type PrintText, readArguments, type Values } from '../daemon/process/command-line.ts'
 import { bashCompletion } from '../daemon/process/completion.ts'

@@ -23,7 +23,7 @@ import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/images/image-puller.ts'
 import type { ShutdownSettings } from './shutdown/shutdown-groups.ts'
 
-/** The file. What is left out has the kubelet's default. */
+/** The configuration file. Omitted fields have the kubelet's defaults. */
 export const AgentConfigurationSchema = object({
   apiVersion: oneOf('bramble.dev/v1alpha1'),
   kind: oneOf('AgentConfiguration'),
@@ -70,14 +70,14 @@ export const AgentConfigurationSchema = object({
 })
 export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
 
-/** cpu in cores, the others in bytes. */
+/** cpu in cores, other resources in bytes. */
 type Amounts = { readonly [resource: string]: number }
 
 export type AgentConfiguration = EvictionThresholds & {
   readonly nodeStatusUpdateMs: number
   readonly nodeStatusReportMs: number
   readonly nodeLeaseDurationSeconds: number
-  /** The link to the controller is paid by the byte: no usage, no events but warnings. */
+  /** The connection to the controller is charged by volume: no usage is sent, and only Warning events. */
   readonly metered: boolean
   readonly maxPods: number
   readonly podsPerCore: number
@@ -91,14 +91,14 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly registerWithTaints: readonly Taint[]
   readonly nodeLabels: { readonly [name: string]: string }
   readonly nodeIP: string | undefined
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly healthzPort: number
   readonly healthzBindAddress: string
-  /** undefined: as detected from the hardware. */
+  /** undefined: the limit of the hardware. */
   readonly highTemperatureCelsius: number | undefined
-  /** Through systemd, when it does not answer. */
+  /** Restart Docker through systemd when it does not answer. */
   readonly restartDocker: boolean
-  /** The folder of manifests; '' for none. */
+  /** The folder of static pod manifests; '' for none. */
   readonly staticPodPath: string
   readonly fileCheckMs: number
   readonly shutdown: ShutdownSettings
@@ -116,7 +116,7 @@ export const emptyAgentConfiguration: AgentConfigurationFile = {
 /** A heartbeat every five minutes: 1.5 MB a month with the headers of TCP. NATs of mobile networks keep a connection longer. */
 const meteredLeaseSeconds = 1_200
 
-/** Throws ConfigurationError with everything that is wrong. `where` names the file in the message. */
+/** Throws ConfigurationError with all problems. `where` names the file in the message. */
 export function agentConfiguration(file: AgentConfigurationFile, where = 'the defaults'): AgentConfiguration {
   const problems: string[] = []
   const span = (name: FieldOf<AgentConfigurationFile, string>, otherwiseMs: number, leastMs = 1) => {
@@ -124,7 +124,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     const ms = written === undefined ? otherwiseMs : parseDuration(written)
     if (ms !== undefined && ms >= leastMs) return ms
     const least = leastMs > 1 ? ` of at least ${leastMs / 1000}s` : ''
-    problems.push(`${name}: ${JSON.stringify(written)} must be a span of time${least} (like 10s or 5m)`)
+    problems.push(`${name}: ${JSON.stringify(written)} must be a duration${least} (like 10s or 5m)`)
     return otherwiseMs
   }
   const whole = (name: FieldOf<AgentConfigurationFile, number>, otherwise: number, least: number, most: number) => {
@@ -135,7 +135,8 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
   }
 
   const updateMs = span('nodeStatusUpdateFrequency', 10_000, 1_000)
-  // As the kubelet: who sets how often to look, and nothing else, wants it reported as often.
+  // As in the kubelet (pkg/kubelet/apis/config/v1beta1/defaults.go, SetDefaults_KubeletConfiguration): if only
+  // nodeStatusUpdateFrequency is set, nodeStatusReportFrequency takes its value.
   const reportMs = file.nodeStatusUpdateFrequency === undefined ? 5 * 60_000 : updateMs
   const configuration: AgentConfiguration = {
     nodeStatusUpdateMs: updateMs,
@@ -201,14 +202,16 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
   return deepFrozen(configuration)
 }
 
-/** The kubelet's -1 is no limit. */
+/** -1 is unlimited, as in the kubelet. */
 function pidsLimitOf(written: number, problems: string[]): number {
   if (written === -1) return 0
   if (written < 1) problems.push(`podPidsLimit: ${written} must be -1 (no limit) or greater than 0`)
   return written
 }
 
-/** The kubelet's words; unlike there, without any of them two at once: one slow registry does not hold up the next. */
+/**
+ * The kubelet's fields. Unlike the kubelet's, the default is two parallel pulls, so that a slow registry does not delay another.
+ */
 function parallelPulls({ serializeImagePulls, maxParallelImagePulls }: AgentConfigurationFile, wanted: number): number {
   if (serializeImagePulls === true) return 1
   return serializeImagePulls === false && maxParallelImagePulls === undefined ? Number.POSITIVE_INFINITY : wanted
@@ -239,7 +242,7 @@ function labelsOf(
   problems: string[],
 ): { readonly [name: string]: string } {
   for (const [name, value] of Object.entries(labels)) {
-    // The API would refuse them, and the node with them.
+    // The API would reject these labels, and the node with them.
     const reserved = isReservedNodeLabel(name) ? 'belongs to Kubernetes; a node may not set it' : undefined
     const because = labelKeyProblem(name) ?? reserved
     if (because !== undefined) problems.push(`nodeLabels[${name}]: ${because}`)
@@ -249,13 +252,16 @@ function labelsOf(
   return labels
 }
 
-/** As the kubelet judges them; unlike there, without any of them all that logind grants is shared out. */
+/**
+ * Validated as in the kubelet (pkg/kubelet/apis/config/validation/validation.go). Unlike there, by default pods share all of the
+ * delay that logind grants.
+ */
 function shutdownOf(file: AgentConfigurationFile, problems: string[]): ShutdownSettings {
   const { shutdownGracePeriod, shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority: table = [] } = file
   const span = (name: string, text: string | undefined) => {
     const ms = text === undefined ? undefined : parseDuration(text)
     if (text === undefined || (ms !== undefined && (ms === 0 || ms >= 1000))) return ms
-    problems.push(`${name}: ${JSON.stringify(text)} must be 0s or a span of time of at least 1s (like 30s)`)
+    problems.push(`${name}: ${JSON.stringify(text)} must be 0s or a duration of at least 1s (like 30s)`)
     return undefined
   }
   const graceMs = span('shutdownGracePeriod', shutdownGracePeriod)
@@ -269,14 +275,14 @@ function shutdownOf(file: AgentConfigurationFile, problems: string[]): ShutdownS
   const priorities = table.map(({ priority }) => priority)
   for (const [index, { priority, shutdownGracePeriodSeconds: seconds }] of table.entries()) {
     const where = `shutdownGracePeriodByPodPriority[${index}]`
-    if (priorities.indexOf(priority) < index) problems.push(`${where}.priority: ${priority} is there already`)
+    if (priorities.indexOf(priority) < index) problems.push(`${where}.priority: ${priority} is set twice`)
     if (seconds < 0) problems.push(`${where}.shutdownGracePeriodSeconds: ${seconds} must not be below 0`)
   }
   const byPriority = table.map(({ priority, shutdownGracePeriodSeconds }) => ({
     priority,
     graceMs: shutdownGracePeriodSeconds * 1000,
   }))
-  // The kubelet gives critical pods nothing where only the whole is set.
+  // In the kubelet critical pods have no time of their own where only shutdownGracePeriod is set.
   return { graceMs, criticalMs: graceMs === undefined ? undefined : (criticalMs ?? 0), byPriority }
 }
 
@@ -287,9 +293,9 @@ function devicesOf(
   const names = devices.map(({ name }) => name)
   return devices.map(({ name, paths }, index) => {
     const resource = `bramble.dev/${name}`
-    const because = name.includes('/') ? 'must have no prefix: it gets ours' : labelKeyProblem(resource)
+    const because = name.includes('/') ? 'must not contain "/"; the prefix bramble.dev/ is added' : labelKeyProblem(resource)
     if (because !== undefined) problems.push(`devices[${index}].name: ${JSON.stringify(name)} ${because}`)
-    if (names.indexOf(name) < index) problems.push(`devices[${index}].name: ${name} is there already`)
+    if (names.indexOf(name) < index) problems.push(`devices[${index}].name: ${name} is set twice`)
     for (const path of paths) {
       const good = path.startsWith('/dev/') && !path.split('/').includes('..') && !/[*?].*\//.test(path)
       if (!good)

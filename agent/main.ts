@@ -1,4 +1,4 @@
-/** The agent as a program: command line → configuration and identity → the agent, and an exit status. */
+/** The agent as a program: command line → configuration and identity → agent → exit status. */
 
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -75,7 +75,7 @@ function openOwnLog({ logLevel, logFormat }: RunRequest): Log {
 }
 
 async function joinThenRun(argv: readonly string[]): Promise<number> {
-  // Loaded here: it brings the certificate code, which a running agent does without.
+  // Loaded on demand: it includes the certificate code, which a running agent does not need.
   const { joinCommand } = await import('./join/join-command.ts')
   const joined = await joinCommand(argv, {
     hostname: machineName(),
@@ -110,7 +110,7 @@ async function askDoctor(argv: readonly string[]): Promise<number> {
   })
 }
 
-/** Without a path: the file that the unit names, where it is there. */
+/** Without a path: the file that the systemd unit names, if it exists. */
 async function configurationFor(asked: string | undefined, root: string) {
   const usual = join(root, '/etc/bramble/agent.yaml')
   const path = asked ?? (existsSync(usual) ? usual : undefined)
@@ -128,7 +128,7 @@ async function configurationFor(asked: string | undefined, root: string) {
   }
 }
 
-/** The grace period of pods at shutdown, without a configured one. */
+/** The grace period of pods at shutdown if none is configured. */
 const usualShutdownMs = 30_000
 
 async function askOnTerminal(question: string): Promise<boolean> {
@@ -144,7 +144,7 @@ async function askOnTerminal(question: string): Promise<boolean> {
 async function run(request: RunRequest): Promise<number> {
   const log = openOwnLog(request)
   const ready = await prepare(request).catch((error: unknown) => {
-    log.error('Agent not started', { error, remedy: 'See with dmesg whether the disk fails; it is tried again' })
+    log.error('Agent not started', { error, remedy: 'Check with dmesg whether the disk fails. The agent tries again' })
     return undefined
   })
   if (ready === undefined) return exitCode.failed
@@ -159,7 +159,8 @@ async function run(request: RunRequest): Promise<number> {
     await mkdir(request.dataDir, { recursive: true, mode: 0o700 })
     const lock = await lockDirectory(request.dataDir)
     const { dataDir } = request
-    if (lock.unmarked !== undefined) log.warn('Disk takes no writes, going on', { dataDir, error: lock.unmarked })
+    if (lock.unmarked !== undefined)
+      log.warn('The disk cannot be written; the agent continues', { dataDir, error: lock.unmarked })
     try {
       await removeUnfinished(dataDir)
       await repairIdentity(dataDir, found, log)
@@ -201,7 +202,7 @@ async function prepare({ configPath, dataDir, nodeName }: RunRequest): Promise<P
   }
 }
 
-/** The disk did not give what is on it, or the machine was short of something. */
+/** A read error of the disk, or a shortage of resources: a later start may succeed. */
 function mayPass(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return passing.includes(codeOf(error)) || mayPass(error.cause)
@@ -221,7 +222,7 @@ function print(text: string): number {
   return exitCode.fine
 }
 
-/** The first signal ends everything in order, a second one at once. */
+/** The first signal stops the agent in order, a second one ends it at once. */
 const stopping = new AbortController()
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.on(name, () => {
