@@ -41,7 +41,7 @@ export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
   readonly hostResolver: () => Promise<Resolver>
-  /** Of the configuration, and plugged in now. */
+  /** The devices that are declared in the configuration and connected now. */
   readonly devices: () => Promise<MachineDevices>
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   readonly checkpoint: PodCheckpoint
@@ -50,11 +50,11 @@ export type PodManagerNeeds = {
   readonly date?: TrustedTime
   /** Default: every pod may start. */
   readonly gate?: StartGate
-  /** Why an image of this platform does not run here. */
+  /** Why an image of this platform does not run on this machine. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   /** This machine as it is now. */
   readonly node: Host & {
-    /** It was inspected once: what is unknown of it does not exist. */
+    /** The node was inspected once: a value that is missing does not exist. */
     isKnown(): boolean
     hostIP(): string | undefined
     memoryCapacityBytes(): number
@@ -68,12 +68,12 @@ export type PodManagerSettings = {
   readonly nodeName: string
   /** Interval of the list of all containers. */
   readonly resyncMs: number
-  /** Syncs at once. */
+  /** The number of concurrent syncs. */
   readonly parallelPods: number
   readonly pulls: ImagePullerSettings
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
-  /** Of each container of a pod, beside the newest. */
+  /** Dead instances of each container of a pod, beside the newest. */
   readonly keptDead: number
 }
 
@@ -91,7 +91,7 @@ export interface PodManager extends Loop, ControlPlaneListener, PodTermination {
   lastDesired(): Promise<Desired | undefined>
   /** The desired pods, with the status last reported. */
   pods(): readonly Pod[]
-  /** The static pods of this machine; undefined while they are not known: no unknown container is removed then. */
+  /** The static pods of this machine; undefined while unknown: no unknown container is removed then. */
   staticPods(pods: readonly Pod[] | undefined): void
   /** The pod is desired, or something of it is on this machine. */
   isHere(uid: string): boolean

@@ -1,4 +1,4 @@
-/** Does a pod that was bound to this node fit it? What is refused stays refused. */
+/** Admission of a pod on this node: the decision and its reason. A rejection is final. */
 
 import { shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { PressureType } from '../../../api/node.ts'
@@ -15,16 +15,16 @@ import type { PortMapping } from '../runtime/runtime.ts'
 import { podsToPreempt } from './preemption.ts'
 
 export type AdmitResult =
-  /** `preempt`: who makes room for it. */
+  /** `preempt`: the pods that are evicted to make room for it. */
   | { readonly admit: true; readonly preempt?: readonly Pod[] }
   | { readonly admit: false; readonly reason: string; readonly message: string }
 
-/** Kubernetes' quantities, as in Node.status.allocatable. */
+/** Quantities as in Node.status.allocatable. */
 export type Allocatable = { readonly [resource: string]: string | number }
 
 /**
- * `others`: the pods that run here already. `pressures`: conditions of the node now. `isShuttingDown`: every pod is
- * rejected.
+ * `others`: the pods that already run on this node. `pressures`: the pressure conditions of the node. `isShuttingDown`: every pod
+ * is rejected.
  */
 export function admit(
   pod: Pod,
@@ -108,7 +108,7 @@ function requestOf(pod: Pod, resource: string): number {
 function needs({ spec }: Pod): readonly (readonly [string, number])[] {
   const request = (resource: string, { resources }: Container) =>
     amount(resource, resources?.requests?.[resource] ?? resources?.limits?.[resource]) ?? 0
-  /** All at once, or the most that one init container needs in its turn, beside the sidecars started before it. */
+  /** The sum of all containers, or the request of one init container plus the sidecars started before it, if that is more. */
   const total = (resource: string) => {
     let sidecars = 0
     let most = 0
@@ -131,7 +131,7 @@ function needs({ spec }: Pod): readonly (readonly [string, number])[] {
   ]
 }
 
-/** cpu in thousandths, the rest in units (pkg/kubelet/lifecycle/predicate.go). */
+/** cpu in thousandths, other resources in units (pkg/kubelet/lifecycle/predicate.go). */
 function amount(resource: string, quantity: string | number | undefined): number | undefined {
   if (quantity === undefined) return undefined
   return resource === 'cpu' ? milliValue(quantity) : quantityToNumber(quantity)

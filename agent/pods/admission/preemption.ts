@@ -1,14 +1,17 @@
-/** A pod the machine needs does not fit: who makes room for it? As few and as little as will do. */
+/**
+ * Selects the pods that are preempted for a critical pod that does not fit: as few and as small as possible
+ * (pkg/kubelet/preemption/preemption.go).
+ */
 import { isCriticalPod } from '../../../api/pod/critical-pod.ts'
 import { type QosClass, qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Pod } from '../../../api/pod.ts'
 
-/** What is wanting, by resource: cpu in thousandths, the rest in units. */
+/** Missing amounts by resource: cpu in thousandths, other resources in units. */
 export type Wanting = ReadonlyMap<string, number>
 
 export type PreemptionChoice =
   | { readonly possible: true; readonly pods: readonly Pod[] }
-  /** What would be wanting still if everybody who can go went. */
+  /** The amounts that would still be missing after the preemption of all candidates. */
   | { readonly possible: false; readonly wanting: Wanting }
 
 /** `requestOf`: in the units of `wanting`. */
@@ -28,7 +31,7 @@ export function podsToPreempt(
         .filter(([, amount]) => amount > 0),
     )
 
-  /** The next is always the one after which the least is wanting; of equals the smaller. */
+  /** The next candidate is the one that leaves the smallest amount missing; of equal ones the smaller pod. */
   const nearest = (candidates: readonly Pod[], needed: Wanting): readonly Pod[] => {
     if (needed.size === 0) return []
     const distance = (one: Pod) =>

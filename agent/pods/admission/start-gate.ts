@@ -1,19 +1,19 @@
-/** May a pod be started now? Asked before anything of it runs. */
+/** Decides before the first container of a pod whether the pod may start now. */
 import type { Pod } from '../../../api/pod.ts'
 import type { WaitingReason } from '../record/pod-record.ts'
 
 export interface StartGate {
-  /** Why not, and when to ask again; undefined: it may. */
+  /** Why the pod may not start, and when to ask again; undefined: it may. */
   hold(pod: Pod): StartDelay | undefined
-  /** It is about to be started. On disk when it resolves, where that is worth a write; never rejects. */
+  /** The pod is about to start. Resolves when this is saved, if it needs to be saved; never rejects. */
   starting(pod: Pod): Promise<void>
-  /** All pods that this node shall have: what is on record of others is forgotten. */
+  /** All desired pods of this node: the records of other pods are removed. */
   wanted(podUIDs: ReadonlySet<string>): void
 }
 
 export type StartDelay = WaitingReason & {
   readonly againInMs: number
-  /** Worth an event. */
+  /** An Event is recorded for it. */
   readonly isNew: boolean
 }
 

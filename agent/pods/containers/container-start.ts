@@ -40,14 +40,14 @@ import { terminationMessageMount } from './termination-message-reader.ts'
 
 /** The current inputs of container options. */
 export type OptionSources = {
-  /** The node was inspected: what is unknown of it does not exist. */
+  /** The node was inspected: a value that is missing does not exist. */
   readonly isNodeKnown: boolean
   readonly hostIP: string | undefined
   readonly memoryCapacityBytes: number
   readonly allocatable: { readonly [resource: string]: string | number }
   readonly podCIDR: string | undefined
   readonly apiServer: ApiServerLocation | undefined
-  /** undefined: not known yet. */
+  /** undefined: unknown. */
   readonly kernelLimits: KernelLimits | undefined
   readonly podPidsLimit: number
   readonly configMaps: readonly ConfigMap[]
@@ -74,7 +74,7 @@ type Start = {
 
 /** A container that could not be created is tried again after this time. */
 const problemMs = 10_000
-/** The node is inspected within moments of the agent's start. */
+/** Wait for the first inspection of the node, shortly after the agent's start. */
 const nodeKnownMs = 500
 
 export async function startContainer(
@@ -121,7 +121,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   const imageUser = asksForImageUser(pod, container) ? await needs.runtime.imageUser(image) : undefined
   const message = await terminationMessageMount(needs, pod, container, attempt, placed.mounts)
   const hosts = await hostsMounts(needs, start, [...placed.mounts, ...message])
-  // Last: the devices are held from here on, and nothing may throw until they are released.
+  // Allocated last: devices are held from here on, and nothing may throw until they are released.
   const holder = { podUID: uid, containerName: name }
   const devices = await needs.devices.allocate(holder, container)
   if (!devices.ok) return void problem(needs, start, 'CreateContainerConfigError', devices.message)
@@ -171,7 +171,7 @@ async function createIn(
     return await needs.runtime.createContainer(options)
   } catch (error) {
     if (isUnreachable(error)) throw error
-    // The image or the sandbox was removed since the plan was made: the next observation finds out.
+    // The image or the sandbox was removed after planning: the next observation shows that.
     if (error instanceof RuntimeError && error.reason === 'ImageNotFound') {
       needs.records.update(start.uid, withoutImages)
     } else problem(needs, start, 'CreateContainerError', storyOf(error))

@@ -1,6 +1,6 @@
 /**
- * Which of the machine's devices does a container get? Each is one container's at a time, and it keeps it over
- * restarts.
+ * Allocates the devices of this machine to containers. A device belongs to one container at a time, and the container keeps it
+ * over restarts.
  */
 import type { Container } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
@@ -17,15 +17,15 @@ export type Allocation =
 type Who = Pick<ContainerIdentity, 'podUID' | 'containerName'>
 
 export interface DeviceAllocator {
-  /** Holds them until `release`: until then no container shows that they are in use. */
+  /** Holds the devices until `release`, because no container shows yet that they are in use. */
   allocate(who: Who, container: Container): Promise<Allocation>
-  /** The container was made, or will not be. */
+  /** The container was created, or will not be. */
   release(who: Who): void
 }
 
 export type DeviceNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers'>
-  /** Those the configuration declares, as they are now. */
+  /** The devices that are declared in the configuration and connected now. */
   readonly devices: () => Promise<MachineDevices>
 }
 
@@ -59,7 +59,7 @@ function askedDevices({ resources }: Container): readonly (readonly [string, num
 type Taken = {
   readonly who: Who
   readonly containers: readonly RuntimeContainer[]
-  /** By containers that are being made. */
+  /** Devices held for containers that are being created. */
   readonly held: readonly string[]
 }
 

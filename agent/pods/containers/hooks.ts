@@ -1,4 +1,4 @@
-/** Runs what a container wants done right after its start and before its end. */
+/** Runs the lifecycle hooks of a container. */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -22,11 +22,11 @@ export type HookCall = {
   readonly id: string
   readonly podIP: string | undefined
   readonly timeoutMs: number
-  /** Aborts when its result is not needed any more. */
+  /** Aborts when the result is no longer needed. */
   readonly signal: AbortSignal
 }
 
-/** Ends within its time, whatever the hook does, and never rejects. */
+/** Ends within the hook's timeout and never rejects. */
 export async function runHook({ runtime, network, clock }: HookNeeds, call: HookCall): Promise<ProbeAnswer> {
   const { hook, container, id, podIP, timeoutMs, signal } = call
   if (hook.sleep !== undefined) {

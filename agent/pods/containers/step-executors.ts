@@ -1,4 +1,4 @@
-/** Executes the steps of a plan. What comes of a step goes into the pod's record. */
+/** Executes the steps of a plan and puts their results into the pod's record. */
 import type { Pod } from '../../../api/pod.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import type { PodImages } from '../images/pod-images.ts'
@@ -15,15 +15,15 @@ export type StepNeeds = ContainerStartNeeds &
   ContainerStopNeeds & {
     readonly runtime: ContainerRuntime
     readonly images: PodImages
-    /** How this machine looks up names. */
+    /** The DNS settings of this machine. */
     readonly hostResolver: () => Promise<Resolver>
   }
 
-/** `pod`: undefined when its specification is not known. Rejects only when the engine does not answer. */
+/** `pod`: undefined when its specification is unknown. Rejects only when the engine does not answer. */
 export type ExecuteStep = (uid: string, pod: Pod | undefined, step: PodStep) => Promise<void>
 
 type Executor<S extends StepName> = (uid: string, pod: Pod | undefined, step: StepOf<S>) => Promise<void>
-/** Total: a step without an executor does not compile. */
+/** A mapped type: a step without an executor does not compile. */
 type Executors = { readonly [S in StepName]: Executor<S> }
 
 export function stepExecutors(needs: StepNeeds): ExecuteStep {

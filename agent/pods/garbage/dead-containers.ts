@@ -4,11 +4,11 @@ import { isRunning } from '../record/pod-containers.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 
 export type DeadContainerPolicy = {
-  /** Since it was made. */
+  /** Minimum age since the creation. */
   readonly minAgeMs: number
-  /** Of each container of a pod; below 0: no limit. */
+  /** Maximum per container of a pod; below 0: no limit. */
   readonly maxPerPodContainer: number
-  /** On the whole machine; below 0: no limit. */
+  /** Maximum on the whole machine; below 0: no limit. */
   readonly maxContainers: number
 }
 
@@ -19,11 +19,11 @@ export type DeadContainerFacts = {
   readonly containers: readonly RuntimeContainer[]
   readonly needOf: (podUID: string) => PodNeed
   readonly nowWallMs: number
-  /** The disk is short: what pods that are over have left goes too. */
+  /** The disk is full: containers of ended pods are removed too. */
   readonly short: boolean
 }
 
-/** To be removed in this order: containers, the oldest first, then sandboxes that nothing is on any more. */
+/** The containers to remove, the oldest first, then the sandboxes without containers. */
 export function deadContainers(policy: DeadContainerPolicy, facts: DeadContainerFacts): readonly RuntimeContainer[] {
   const removed = new Set(containersToRemove(policy, facts))
   return [...removed, ...sandboxesToRemove(facts, removed)]
@@ -38,24 +38,27 @@ function containersToRemove(policy: DeadContainerPolicy, facts: DeadContainerFac
   return [...oldestFirst(unneeded.flat()), ...oldestFirst(perUnit), ...beyondTotal(left, policy.maxContainers)]
 }
 
-/** First each container gives what is above an equal share, then the oldest go, whosever they are. */
+/**
+ * First each container's excess over an equal share is removed, then the oldest ones of all containers
+ * (enforceMaxContainersPerEvictUnit and evictContainers in pkg/kubelet/kuberuntime/kuberuntime_gc.go).
+ */
 function beyondTotal(units: readonly (readonly RuntimeContainer[])[], maxContainers: number) {
   const all = units.flat()
   if (maxContainers < 0 || all.length <= maxContainers) return []
   const share = Math.max(1, Math.floor(maxContainers / units.length))
   const aboveShare = units.flatMap((unit) => beyond(unit, share))
   const left = all.filter((one) => !aboveShare.includes(one))
-  // The newest of each container shows that it has ended: without it, it would be run again.
+  // The newest instance of a container proves that it has ended: without it, the container would run again.
   const older = oldestFirst(left.filter((one) => !units.some(([newest]) => newest === one)))
   return [...oldestFirst(aboveShare), ...older.slice(0, Math.max(0, left.length - maxContainers))]
 }
 
-/** The newest stays whatever the limit: the pod's plan reads from it how the container ended. */
+/** The newest one is kept regardless of the limit: the plan reads from it how the container ended. */
 function beyond(unit: readonly RuntimeContainer[], limit: number): readonly RuntimeContainer[] {
   return limit < 0 ? [] : unit.slice(Math.max(1, limit))
 }
 
-/** The newest sandbox of a pod stays; of a pod that is not needed, none. */
+/** Keeps the newest sandbox of a pod, or none if the pod is not needed. */
 function sandboxesToRemove(facts: DeadContainerFacts, removed: ReadonlySet<RuntimeContainer>) {
   const used = new Set(facts.containers.filter((one) => !removed.has(one)).map(({ sandboxID }) => sandboxID))
   const newest = newestSandboxes(facts.containers)
@@ -84,7 +87,10 @@ function isUnneeded({ identity }: RuntimeContainer, { needOf, short }: DeadConta
   return need === 'gone' || (short && need === 'over')
 }
 
-/** Without a least age even one that was made in the future, by a clock that has since been set. */
+/**
+ * With a minimum age of 0, containers with a creation time in the future also qualify: the clock was set back after their
+ * creation.
+ */
 function isOldEnough({ identity, createdAt, ...one }: RuntimeContainer, minAgeMs: number, nowWallMs: number): boolean {
   if (identity.kind === 'sandbox' || one.state === 'running' || one.state === 'paused' || one.state === 'restarting') {
     return false
@@ -92,7 +98,7 @@ function isOldEnough({ identity, createdAt, ...one }: RuntimeContainer, minAgeMs
   return minAgeMs === 0 || nowWallMs - Date.parse(createdAt) >= minAgeMs
 }
 
-/** The dead ones of one container of one pod each, newest first. */
+/** The dead instances of each container of each pod, newest first. */
 function unitsOf(containers: readonly RuntimeContainer[]): readonly (readonly RuntimeContainer[])[] {
   const units = new Map<string, RuntimeContainer[]>()
   for (const one of [...containers].sort(newestFirst)) {

@@ -1,6 +1,6 @@
 /**
- * Removes what is not needed: dead containers every minute; images every five minutes, when the disk fills up. The
- * same on demand, when the disk is short. It never stops a container.
+ * Removes unneeded data: dead containers every minute; images every five minutes, if the disk is above its high threshold.
+ * Eviction triggers the same on demand. Running containers are never stopped.
  */
 import { unlessAborted } from '../../../daemon/aborted.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -33,7 +33,7 @@ type GarbageRuntime = Pick<
 export type PodGarbageCollectorNeeds = {
   readonly runtime: GarbageRuntime
   readonly pods: { needOf(podUID: string): PodNeed }
-  /** For the disk with the images. */
+  /** Reads the usage of the disk with the images. */
   readonly signals: SignalSource
   readonly event: (event: NodeEvent) => void
   readonly clock: Clock
@@ -59,7 +59,7 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
   let imagesFailed = false
   const exclusively = mutex()
 
-  /** Takes in the present images; returns those that no container uses. */
+  /** Records the images that are present; returns those that no container uses. */
   const lookAtImages = async () => {
     const nowMs = clock.monotonicMs()
     const first = sinceMs === undefined
@@ -99,7 +99,7 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
     }
   }
 
-  /** The first failure is not reported: after a start the disk of the engine may not be known yet. */
+  /** The first failure is not logged: shortly after a start the disk of the engine may be unknown. */
   const passImages = async (signal: AbortSignal) => {
     try {
       await exclusively(() => collectImages(signal))
@@ -172,7 +172,7 @@ async function collectContainers(
   if (failures.length > 0) throw severalErrors('Some dead containers were not removed', failures)
 }
 
-/** One after the other until it is enough; an image that cannot be removed holds up no other. */
+/** Removes images one by one until enough is free. An image that cannot be removed does not block the next. */
 async function removeImages(
   { runtime, log }: PodGarbageCollectorNeeds,
   images: readonly ImageRecord[],

@@ -1,16 +1,16 @@
-/** Which images can go when the disk fills up, and in which order? See pkg/kubelet/images/image_gc_manager.go. */
+/** Selects the images to remove when the disk is full, and their order (pkg/kubelet/images/image_gc_manager.go). */
 
 import { sandboxImage } from '../images/sandbox-image.ts'
 import type { ImageReference } from '../runtime/runtime.ts'
 
 export type ImagePolicy = {
-  /** Of the file system with the images: from here on images are removed … 100: never. */
+  /** Percentage of the image filesystem from which images are removed … 100: never. */
   readonly highPercent: number
-  /** … until it is down to this. */
+  /** … until the usage is at this percentage. */
   readonly lowPercent: number
-  /** Since it was first seen. */
+  /** Minimum age since it was first observed. */
   readonly minAgeMs: number
-  /** Unused for longer it is removed, however much room there is; 0: never for its age. */
+  /** An image unused for longer is removed whatever space is free; 0: no such limit. */
   readonly maxAgeMs: number
 }
 
@@ -18,16 +18,16 @@ export type ImagePolicy = {
 export type ImageRecord = {
   readonly image: ImageReference
   readonly firstDetectedMs: number
-  /** -Infinity: not since we look. */
+  /** -Infinity: not used since the start. */
   readonly lastUsedMs: number
 }
 
-/** By the engine's id. */
+/** By the engine's image id. */
 export type ImageRecords = ReadonlyMap<string, ImageRecord>
 
 export type Disk = { readonly availableBytes: number; readonly capacityBytes: number }
 
-/** `atMs`: when they count as first seen; of those that were here before us, -Infinity. */
+/** `atMs`: the time of the first observation; -Infinity for images present at the start. */
 export function remember(
   records: ImageRecords,
   images: readonly ImageReference[],
@@ -43,7 +43,7 @@ export function remember(
   )
 }
 
-/** Unused images that are old enough, the longest unused first; among equals the first detected. */
+/** Unused images above the minimum age, the longest unused first; among equals the first observed. */
 export function removableImages(
   records: ImageRecords,
   inUse: ReadonlySet<string>,
@@ -68,21 +68,20 @@ export function outlivedImages(
 }
 
 /**
- * In whole percents (pkg/kubelet/images/image_gc_manager.go, GarbageCollect): a reserve of the file system counts as
- * used.
+ * Whole percentages (pkg/kubelet/images/image_gc_manager.go, GarbageCollect). Reserved blocks of the filesystem count as used.
  */
 export function usedPercent({ availableBytes, capacityBytes }: Disk): number {
   return 100 - Math.floor((Math.min(availableBytes, capacityBytes) * 100) / capacityBytes)
 }
 
-/** 0 as long as the disk is less than full to the high mark. */
+/** 0 while the usage is below the high threshold. */
 export function bytesToFree(disk: Disk, { highPercent, lowPercent }: ImagePolicy): number {
   if (highPercent === 100 || usedPercent(disk) < highPercent) return 0
   const wanted = Math.floor((disk.capacityBytes * (100 - lowPercent)) / 100)
   return Math.max(0, wanted - disk.availableBytes)
 }
 
-/** -Infinity equals itself. */
+/** Compares numbers; -Infinity equals itself. */
 function compare(a: number, b: number): number {
   return a === b ? 0 : a - b
 }

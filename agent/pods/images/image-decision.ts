@@ -1,11 +1,11 @@
-/** May this container be started with the image it names, and if not, what is in the way? */
+/** Decides whether a container may start with its image, and why not. */
 
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never'
 
 export type ImageName = {
   /** Registry and repository, as written. */
   readonly repository: string
-  /** `latest` when neither tag nor digest is given. */
+  /** `latest` when the name has neither tag nor digest. */
   readonly tag: string | undefined
   readonly digest: string | undefined
 }
@@ -17,7 +17,7 @@ const reference = new RegExp(
   `^((?:${host}/)?${part}(?:/${part})*)(?::([\\w][\\w.-]{0,127}))?(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`,
 )
 
-/** The grammar of the registry's distribution reference; undefined when it is none. */
+/** The grammar of distribution references; undefined when the text is not one. */
 export function parseImageName(text: string): ImageName | undefined {
   const match = text.length > 512 ? null : reference.exec(text)
   if (match?.[1] === undefined || match[1].length > 255) return undefined
@@ -25,24 +25,24 @@ export function parseImageName(text: string): ImageName | undefined {
   return { repository, tag: tag ?? (digest === undefined ? 'latest' : undefined), digest }
 }
 
-/** As written, or what its absence means: `:latest`, and no tag, are pulled each time. */
+/** The given policy, or Kubernetes' default: Always for `:latest` or no tag, else IfNotPresent. */
 export function pullPolicyOf(policy: string | undefined, image: string): PullPolicy {
   if (policy === 'Always' || policy === 'IfNotPresent' || policy === 'Never') return policy
   return parseImageName(image)?.tag === 'latest' ? 'Always' : 'IfNotPresent'
 }
 
-/** What is known of one image when a container wants it. */
+/** The state of one image when a container needs it. */
 export type ImageFacts = {
   readonly present: boolean
-  /** Why the one that is here does not run on this machine. */
+  /** Why the image that is present does not run on this machine. */
   readonly unfit?: string
-  /** The last pull since the container last ran: none, still going, done, or failed with this message. */
+  /** The last pull since the container last ran: none, in progress, complete, or failed with this message. */
   readonly pull: PullState
 }
 
 export type PullState =
   | { readonly state: 'none' }
-  /** `silentMs`: how long the registries asked for an image have sent nothing. */
+  /** `silentMs`: how long the registries have sent nothing. */
   | { readonly state: 'pulling'; readonly silentMs: number }
   | { readonly state: 'pulled'; readonly agoMs: number }
   | {
@@ -57,12 +57,12 @@ export type ImageAnswer =
   | { readonly answer: 'pull' }
   | { readonly answer: 'wait'; readonly reason: string; readonly message: string; readonly retryInMs?: number }
 
-/** A registry behind a slow link has sent its first bytes by then. */
+/** A registry behind a slow link sends its first bytes within this time. */
 const silenceMs = 10_000
 
 /**
- * `ranBefore`: a container of this pod and name ran here already. It is then started from the image at hand when the
- * registry cannot be reached, or sends nothing: after a power cut a node comes back from what it has.
+ * `ranBefore`: a container of this pod and name ran on this node before. It then starts from the image that is present if the
+ * registry cannot be reached or sends nothing, so that a node starts its pods after a power cut without a registry.
  */
 export function answerImage(
   { image, policy, ranBefore }: { readonly image: string; readonly policy: PullPolicy; readonly ranBefore: boolean },
@@ -95,7 +95,7 @@ export function answerImage(
 
 const creating = { answer: 'wait', reason: 'ContainerCreating', message: '' } as const
 
-/** The registry may have it for this machine too, or later. */
+/** Retry interval: the registry may publish the image for this platform later. */
 const unfitRetryMs = 300_000
 
 function answerUnfit(message: string, policy: PullPolicy, pull: PullState): ImageAnswer {
@@ -121,9 +121,7 @@ function neverThere(image: string): ImageAnswer {
   }
 }
 
-/**
- * The failure itself is shown for a moment, then the back-off (pkg/kubelet/images/image_manager.go, EnsureImageExists).
- */
+/** The waiting reason is first the failure, then the back-off (pkg/kubelet/images/image_manager.go, EnsureImageExists). */
 const failureShownMs = 5_000
 
 function failed(image: string, pull: PullState & { readonly state: 'failed' }): ImageAnswer {

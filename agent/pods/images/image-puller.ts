@@ -1,4 +1,7 @@
-/** Pulls images in the background: a few at once, each once for all pods that wait for it, failures with a back-off. */
+/**
+ * Pulls images in the background: several at once, each image once for all pods that wait for it. Failed pulls are retried with a
+ * back-off.
+ */
 import { createHash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { aborted } from '../../../daemon/aborted.ts'
@@ -7,7 +10,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { ContainerRuntime, PullProgress, RegistryCredentials } from '../runtime/runtime.ts'
 import type { PullState } from './image-decision.ts'
 
-/** Pulls with other credentials do not wait for the failures of the first. */
+/** Pulls with other credentials are not delayed by failures of the first. */
 export type WantedImage = {
   readonly image: string
   /** Tried one after the other. */
@@ -16,23 +19,23 @@ export type WantedImage = {
 
 /** Callbacks of one pod that waits for a pull. */
 export type PullWaiter = {
-  /** Once, whatever becomes of it. */
+  /** Called once, when the pull succeeds or fails. */
   readonly ended: () => void
-  /** Of a long pull, every few minutes. */
+  /** Called every few minutes during a long pull. */
   readonly goesOn: (progress: PullProgress) => void
 }
 
-/** `waitedMs`: in the line, before it began. */
+/** `waitedMs`: time in the queue. */
 export type PullTimes = { readonly tookMs: number; readonly waitedMs: number }
 
 export interface ImagePuller {
-  /** Begins, unless it is going on. */
+  /** Starts a pull, unless it is in progress. */
   pull(wanted: WantedImage, waiter: PullWaiter): void
-  /** What became of the image since `sinceMs` (monotonic). */
+  /** The state of the image since `sinceMs` (monotonic). */
   stateOf(wanted: WantedImage, sinceMs: number): PullState
-  /** Of the last pull. */
+  /** Times of the last pull. */
   timesOf(wanted: WantedImage): PullTimes | undefined
-  /** Until `signal` aborts: pulls under way are then called off. */
+  /** Pulls until `signal` aborts, and cancels the pulls in progress then. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -43,22 +46,20 @@ export type ImagePullerNeeds = {
 }
 
 export type ImagePullerSettings = {
-  /** At once. */
+  /** Maximum of concurrent pulls. */
   readonly parallel: number
-  /** A pull that gets nothing for this long is broken off. */
+  /** A pull without progress for this long is cancelled. */
   readonly stallMs: number
 }
 
 const firstWaitMs = 10_000
 const maxWaitMs = 300_000
-/**
- * Since the last failure: `flowcontrol.Backoff` forgets an entry after twice the longest wait (client-go, hasExpired).
- */
+/** Since the last failure: `flowcontrol.Backoff` removes an entry after twice the maximum wait (client-go, hasExpired). */
 const forgetAfterMs = 2 * maxWaitMs
 const logEveryMs = 30_000
-/** Of pulls that have ended the last ones are known: more than the pods of a machine have images. */
+/** Ended pulls that are kept: more than the pods of a machine have images. */
 const mostEnded = 500
-/** Every event is a message over a thin link: one in so many logs. */
+/** Events are sent over a slow link: one Event for so many log lines. */
 const logsPerEvent = 6
 
 type History = {
@@ -187,7 +188,7 @@ async function reportProgress(
   }
 }
 
-/** A queued pull behind one that receives waits for that, not for a registry. */
+/** A queued pull behind one that receives data waits for that pull, not for a registry. */
 function silentMs(own: Pulling, all: readonly Pulling[], nowMs: number): number {
   const isFetching = own.is === 'receiving' || (own.is === 'queued' && all.some(({ is }) => is === 'receiving'))
   if (isFetching) return 0
@@ -203,7 +204,7 @@ export function pulledMessage(image: string, times: PullTimes | undefined, sizeB
   return `Successfully pulled image "${image}" in ${spans}. Image size: ${sizeBytes} bytes.`
 }
 
-/** How far a long pull is. */
+/** The progress of a long pull. */
 export function pullingMessage(image: string, { layers, layersDone, fetchedBytes, knownBytes }: PullProgress): string {
   const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
   const fetched = `${megabytes(fetchedBytes)} of ${megabytes(knownBytes)}`
@@ -218,7 +219,7 @@ function spanText(ms: number): string {
   return `${minutes > 0 ? `${minutes}m` : ''}${(whole - minutes * 60_000) / 1000}s`
 }
 
-/** With each of the credentials until one opens; without any where there are none. */
+/** Tries each of the credentials until one is accepted; pulls anonymously if there are none. */
 async function pullWithAny(
   runtime: Pick<ContainerRuntime, 'pullImage'>,
   { image, credentials }: WantedImage,

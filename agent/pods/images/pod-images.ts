@@ -1,4 +1,4 @@
-/** The images of one pod: looks for them in the engine, and starts pulls. */
+/** The images of one pod: inspects them in the engine, and starts pulls. */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
@@ -17,7 +17,7 @@ export type PodImagesNeeds = {
   readonly records: PodRecords
   readonly runtime: Pick<ContainerRuntime, 'findImage'>
   readonly puller: ImagePuller
-  /** Why an image of this platform does not run here. */
+  /** Why an image of this platform does not run on this machine. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   readonly sources: () => { readonly configMaps: readonly ConfigMap[]; readonly secrets: readonly Secret[] }
   readonly clock: Clock
@@ -27,12 +27,12 @@ export type PodImagesNeeds = {
 }
 
 export interface PodImages {
-  /** By container name, of the images that the record has. */
+  /** By container name; only the images in the record. */
   factsOf(pod: Pod, record: PodRecord): ReadonlyMap<string, ImageFacts>
   lookFor(uid: string, image: string): Promise<void>
   /** Starts a pull, unless one is under way. */
   pull(uid: string, pod: Pod, image: string, containerName: string): void
-  /** Message of the event `Pulled`. `pulled`: for this container, not before. */
+  /** Message of the Event `Pulled`. `pulled`: it was pulled for this container. */
   pulledMessage(pod: Pod, record: PodRecord, image: string, pulled: boolean): string
 }
 

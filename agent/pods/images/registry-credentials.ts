@@ -1,13 +1,13 @@
-/** Which of a pod's image pull secrets open the registry of this image? */
+/** Selects the image pull secrets of a pod that apply to the registry of an image. */
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { type NamedSources, secretNamed } from '../options/named-data.ts'
 import type { RegistryCredentials } from '../runtime/runtime.ts'
 
 export type PullCredentials = {
-  /** The narrowest first. */
+  /** The most specific first. */
   readonly credentials: readonly RegistryCredentials[]
-  /** Secrets that are not there, or are none of that kind. */
+  /** Secrets that do not exist or have another type. */
   readonly missing: readonly string[]
 }
 
@@ -28,14 +28,14 @@ export function credentialsFor(pod: Pod, image: string, sources: Pick<NamedSourc
 
 type Place = { readonly host: string; readonly path: string }
 
-/** Without a registry it is Docker Hub's. */
+/** An image name without a registry refers to Docker Hub. */
 function placeOfImage(image: string): Place {
   const [first = '', ...rest] = image.split('/')
   const namesHost = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost')
   return namesHost ? { host: nameOf(first), path: rest.join('/') } : { host: nameOf('docker.io'), path: image }
 }
 
-/** As such files name them: `https://index.docker.io/v1/`, `registry.lan:5000/team`. */
+/** A registry as written in such files: `https://index.docker.io/v1/`, `registry.lan:5000/team`. */
 function placeOfRegistry(text: string): Place {
   const plain = text.replace(/^https?:\/\//, '').replace(/\/v[12]\/?$/, '')
   const [first = '', ...rest] = plain.split('/')

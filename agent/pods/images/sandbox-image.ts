@@ -1,12 +1,12 @@
 /**
- * The image of a pod's sandbox: one program that sleeps for ever, so that the pod's network has an owner while its
- * containers come and go. It is made here, machine code and all, so that a node needs no registry for it.
+ * The image of a pod's sandbox: a program that sleeps forever and holds the pod's network namespace while its containers start
+ * and end. The agent builds the image, including the machine code, so that no registry is needed.
  */
 import { tarOf } from './tar.ts'
 
 export const sandboxImage = 'bramble.dev/pause:1'
 
-/** In Docker's (Go's) words. */
+/** Docker's (Go's) names of architectures. */
 export type SandboxArchitecture = 'amd64' | 'arm64' | 'arm'
 
 /** The image's one layer as a tar archive, to be imported with the entrypoint `/pause`. */

@@ -1,4 +1,4 @@
-/** A tar archive in memory (POSIX ustar), as small as an image made on the spot needs. */
+/** Writes a tar archive in memory (POSIX ustar), with only what a generated image needs. */
 
 export type TarEntry =
   | { readonly path: string; readonly content: Uint8Array; readonly mode: number }

@@ -1,4 +1,4 @@
-/** One container of a pod that shall run: is it as wanted, is it to stop, to start, to wait, and for what? */
+/** The plan for one container of a pod that is to run: keep it, stop it, start it, or wait, and for what. */
 import type { Container, Pod } from '../../../api/pod.ts'
 import { answerImage, parseImageName, pullPolicyOf } from '../images/image-decision.ts'
 import {
@@ -20,15 +20,15 @@ import type { PodFacts, PodStep, StepOf } from './pod-steps.ts'
 export type Choice = {
   readonly waiting?: readonly [string, WaitingReason]
   readonly againInMs?: number
-  /** What is to be known or fetched first. */
+  /** A step that must come before, such as an image pull. */
   readonly first?: PodStep
   readonly stop?: PodStep
-  /** It is to run; what to do for it now, given a sandbox. Nothing while it waits. */
+  /** The steps that start the container in a sandbox. Empty while it waits. */
   readonly start?: (sandbox: RuntimeContainer) => readonly PodStep[]
   readonly tidy?: readonly PodStep[]
 }
 
-/** What one container of a pod that shall run asks for, by itself. */
+/** The plan for one container of a pod that is to run, independent of the others. */
 export function choose(
   pod: Pod,
   container: Container,
@@ -57,7 +57,7 @@ export function choose(
     const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
     return { tidy, ...(stop ? { stop: changed ? { ...stop, replace: true } : stop } : {}), start: () => [] }
   }
-  // What ended by itself has done its work, or failed at it, also when it should be another by now.
+  // A container that ended by itself has succeeded or failed, even if its specification has changed since.
   const isReplaced = changed && facts.record.replacing.has(newest.id)
   if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
   const exitedAtMs = facts.record.exits.get(newest.id) ?? facts.nowMs
@@ -66,7 +66,7 @@ export function choose(
   if (leftMs <= 0) return { tidy, ...chooseStart(container, newest, facts) }
   const { name, namespace = 'default', uid } = pod.metadata
   const message = `back-off ${durationText(waitMs)} restarting failed container=${container.name} pod=${name}_${namespace}(${uid})`
-  // For one that never started, the error is more useful than the back-off.
+  // For a container that never started, the error is more useful than the back-off.
   const refused = newest.state === 'created'
   const waiting = refused
     ? { reason: 'RunContainerError', message: newest.error }
@@ -79,7 +79,7 @@ export function choose(
   }
 }
 
-/** An init container that runs brings to its end what it began, whatever it should be by now. */
+/** A running init container is not restarted for a changed specification. */
 function isAtWork({ spec }: Pod, container: RuntimeContainer): boolean {
   const init = spec.initContainers?.find(({ name }) => name === container.identity.containerName)
   return init !== undefined && !isSidecar(init) && isRunning(container)
@@ -130,7 +130,7 @@ function chooseStart(
   }
 }
 
-/** undefined when it is being stopped already, and no later than this. */
+/** undefined when it is being stopped already, with a deadline that is not later. */
 export function stopOf(
   target: RuntimeContainer,
   graceSeconds: number,

@@ -1,4 +1,6 @@
-/** Whose turn is it? Init containers one after the other, then all others together, sidecars beside them. */
+/**
+ * The order of containers: init containers one after the other, then all others together, with sidecars beside them (KEP-753).
+ */
 import type { Container, Pod } from '../../../api/pod.ts'
 import {
   exitCodeOf,
@@ -15,7 +17,7 @@ import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type Choice, choose, stopOf } from './container-choice.ts'
 import type { PodFacts } from './pod-steps.ts'
 
-/** What is to be done now for the containers of a pod that shall run. */
+/** The steps for the containers of a pod that is to run. */
 export function chooseInOrder(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
   const regular = afterHooks(pod, found, facts)
   const inits = pod.spec.initContainers ?? []
@@ -32,7 +34,7 @@ export function chooseInOrder(pod: Pod, found: PodContainers, facts: PodFacts): 
   return [...turn.choices, ...regular.map((choice, index) => waitForInit(choice, pod.spec.containers[index]))]
 }
 
-/** A regular container was started in the sandbox there is: whatever had to come before has come. */
+/** A regular container was started in the present sandbox, so all init containers are done. */
 function isInitialized(pod: Pod, { sandbox, histories }: PodContainers): boolean {
   if (sandbox === undefined || !isRunning(sandbox)) return false
   return pod.spec.containers
@@ -58,7 +60,7 @@ function initialize(pod: Pod, inits: readonly Container[], found: PodContainers,
     }
     if (succeeded(here)) continue
     const policy = restartPolicyFor(pod, container)
-    // One that succeeded on a network that is lost runs again.
+    // An init container that succeeded in a lost sandbox runs again.
     choices.push(choose(pod, container, found, facts, here === undefined ? 'Always' : policy))
     return { choices, done: false, failed: false }
   }
@@ -78,7 +80,7 @@ function waitForInit(choice: Choice, container: Container | undefined): Choice {
   return { tidy, waiting: [container.name, { reason: 'ContainerCreating', message: '' }], start: () => [] }
 }
 
-/** While the postStart hook of one is to come or under way, those after it wait. */
+/** Containers wait for the postStart hook of the one before them. */
 function afterHooks(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
   let waits = false
   return pod.spec.containers.map((container) => {
@@ -91,7 +93,7 @@ function afterHooks(pod: Pod, found: PodContainers, facts: PodFacts): readonly C
   })
 }
 
-/** The others are done for good: sidecars end too, the one started last first. */
+/** All regular containers are done for good: sidecars are stopped too, in reverse order of their start. */
 function lastSidecar(
   pod: Pod,
   sidecars: readonly Container[],

@@ -1,10 +1,10 @@
-/** Containers that were added to a pod while it lives: each is started once, beside the others, and never again. */
+/** Ephemeral containers: each is started once, beside the others, and never restarted (KEP-277). */
 import type { EphemeralContainer, Pod } from '../../../api/pod.ts'
 import { isRunning, type PodContainers } from '../record/pod-containers.ts'
 import { type Choice, choose } from './container-choice.ts'
 import type { PodFacts, PodStep } from './pod-steps.ts'
 
-/** None of them is waited for, and for none of them alone is a sandbox made. */
+/** They are never waited for, and no sandbox is created for them alone. */
 export function chooseEphemeral(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
   return (pod.spec.ephemeralContainers ?? []).map((container) => chooseOne(pod, container, found, facts))
 }
@@ -12,7 +12,7 @@ export function chooseEphemeral(pod: Pod, found: PodContainers, facts: PodFacts)
 function chooseOne(pod: Pod, container: EphemeralContainer, found: PodContainers, facts: PodFacts): Choice {
   const { name, targetContainerName: target = '' } = container
   const isNew = found.histories.get(name) === undefined
-  // It ran, and someone has removed it since.
+  // It ran, and was removed since.
   if (isNew && facts.record.restartCounts.has(name)) return {}
   const choice = choose(pod, container, found, facts, 'Never')
   const { start } = choice

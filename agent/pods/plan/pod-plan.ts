@@ -1,7 +1,6 @@
 /**
- * A wanted pod, what the engine has of it, and now → ordered steps. Pure: after the steps were done and the world was
- * looked at again, the next plan goes on from there, and in the end is empty. Whatever interrupts it, the next plan
- * starts from what is there.
+ * A desired pod, its containers in the engine, and the time → ordered steps. Pure. Each plan starts from a new observation, so an
+ * interrupted plan is continued by the next one. The plan of a pod in its desired state is empty.
  */
 import type { Pod } from '../../../api/pod.ts'
 import {
@@ -29,19 +28,17 @@ export function planPod(pod: Pod, facts: PodFacts): PodPlan {
   return withoutStuck(planRun(pod, facts), facts)
 }
 
-/**
- * Nothing of the pod shall be left: containers first, each with its grace (`graceSeconds` at most), then the sandbox.
- */
+/** Removes everything of the pod: containers first, each with its grace period (`graceSeconds` at most), then the sandbox. */
 export function planRemoval(pod: Pod | undefined, facts: PodFacts, graceSeconds?: number): PodPlan {
   return withoutStuck(planGone(pod, facts, graceSeconds), facts)
 }
 
-/** The pod is over: nothing of it runs any more, and what is left is kept to be looked at. */
+/** The pod has ended: running containers are stopped, and dead ones are kept for inspection. */
 export function planEnding(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): PodPlan {
   return withoutStuck(planOver(pod, facts, graceSeconds), facts)
 }
 
-/** A container that the engine could not remove is tried again later, and blocks no other step. */
+/** A container that the engine could not remove is retried later, and blocks no other step. */
 function withoutStuck(plan: PodPlan, { record, nowMs }: PodFacts): PodPlan {
   const waits = plan.steps.map((step) => removalWaitMs(step, { record, nowMs })).filter((ms) => ms > 0)
   if (waits.length === 0) return plan
@@ -80,11 +77,12 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
   if (up === undefined) {
     return withTrouble(merge(choices, [], sandboxPlan(found, facts)), facts.record.sandboxProblem)
   }
-  // First (pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncPod): they are for debugging why the others do not start.
+  // Ephemeral containers are started first (pkg/kubelet/kuberuntime/kuberuntime_manager.go, SyncPod): they may debug why the
+  // others do not start.
   return merge(choices, [...beside, ...starting.flatMap((start) => start(up)), ...outdated(found)])
 }
 
-/** Containers that wait to be created show the sandbox's problem. */
+/** Containers that wait for creation show the problem of the sandbox. */
 function withTrouble(plan: PodPlan, message: string): PodPlan {
   if (message === '') return plan
   const waiting = [...plan.waiting].map(([name, wait]): [string, WaitingReason] => [
@@ -94,7 +92,7 @@ function withTrouble(plan: PodPlan, message: string): PodPlan {
   return { ...plan, waiting: new Map(waiting) }
 }
 
-/** A new sandbox, once nothing runs on the network of the last one. */
+/** Creates a sandbox when no container runs in the last one. */
 function sandboxPlan({ sandbox, histories }: PodContainers, { record, nowMs }: PodFacts): Partial<PodPlan> {
   if ([...histories.values()].flat().some(isRunning)) return {}
   const againInMs = (record.sandboxRetryAtMs ?? 0) - nowMs
@@ -103,7 +101,7 @@ function sandboxPlan({ sandbox, histories }: PodContainers, { record, nowMs }: P
   return { steps: [{ step: 'runSandbox', attempt, lost: attempt > 0 }] }
 }
 
-/** Older sandboxes nothing runs on any more. */
+/** Older sandboxes without running containers. */
 function outdated({ olderSandboxes, histories }: PodContainers): readonly PodStep[] {
   const used = new Set(
     [...histories.values()]
@@ -132,7 +130,7 @@ function planOver(pod: Pod, facts: PodFacts, graceSeconds: number | undefined): 
   return { ...nothing, steps: leaveSandbox(sortContainers(containers), facts) }
 }
 
-/** Containers the pod does not name (any more). */
+/** Containers that are not, or no longer, in the specification. */
 function strangers(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodStep[] {
   if (facts.mayBeOld) return []
   const names = new Set(containersOf(pod).map(({ name }) => name))
@@ -148,7 +146,7 @@ function strangers(pod: Pod, found: PodContainers, facts: PodFacts): readonly Po
     .flatMap((step) => step ?? [])
 }
 
-/** Older instances of a container that has a newer one: two never run side by side. */
+/** Older instances of a container that has a newer one: two instances never run at once. */
 function twins(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodStep[] {
   return [...found.histories].flatMap(([name, [, ...older]]) =>
     older
@@ -157,7 +155,7 @@ function twins(pod: Pod, found: PodContainers, facts: PodFacts): readonly PodSte
   )
 }
 
-/** No container is left to run: the sandbox need not wait for one. Its address is free again. */
+/** No container is to run: the sandbox is stopped and its address is released. */
 function leaveSandbox(found: PodContainers, { record }: PodFacts): readonly PodStep[] {
   if ([...found.histories.values()].flat().some((container) => !hasEnded(container))) return []
   return [found.sandbox, ...found.olderSandboxes]
@@ -166,7 +164,7 @@ function leaveSandbox(found: PodContainers, { record }: PodFacts): readonly PodS
     .map((target) => ({ step: 'stop', target, graceSeconds: 0, why: '' }))
 }
 
-/** All of them at once, within the time the pod has; sidecars after the others, the one started last first. */
+/** Stops all containers at once within the pod's grace period; sidecars after the others, in reverse order of their start. */
 function stopAll(
   pod: Pod | undefined,
   containers: readonly RuntimeContainer[],

@@ -1,4 +1,4 @@
-/** What a plan for a pod is made of: the facts it is drawn from, and the steps it gives. */
+/** The types of a plan: the facts it is made from, and its steps. */
 import type { Container } from '../../../api/pod.ts'
 import type { ImageFacts } from '../images/image-decision.ts'
 import type { PodRecord, WaitingReason } from '../record/pod-record.ts'
@@ -14,19 +14,19 @@ type StepFields = {
     readonly attempt: number
     readonly sandbox: RuntimeContainer
     readonly imagePulled: boolean
-    /** What this one comes after. */
+    /** The earlier instance that this one replaces. */
     readonly previous: RuntimeContainer | undefined
     /** The container whose processes it sees, by id. */
     readonly processesOf?: string
   }
-  /** Begins to stop it; the world changes later. */
+  /** Begins a stop; the container ends later. */
   stop: {
     readonly target: RuntimeContainer
     readonly graceSeconds: number
     readonly why: string
-    /** All of the pod is ending: its time runs from the first of these. */
+    /** The whole pod is ending: its grace period starts with the first of these steps. */
     readonly leaving?: true
-    /** Another takes its place. */
+    /** Another instance takes its place. */
     readonly replace?: true
   }
   remove: { readonly target: RuntimeContainer }
@@ -40,18 +40,18 @@ export type PodPlan = {
   readonly steps: readonly PodStep[]
   /** By container name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>
-  /** When time alone changes the plan. */
+  /** When the plan changes by time alone. */
   readonly againInMs: number | undefined
 }
 
 export type PodFacts = {
-  /** The pod is from a copy that may be old: what runs of it may be newer, and goes on. */
+  /** The pod is from a copy of the checkpoint that may be outdated: containers that it does not list keep running. */
   readonly mayBeOld?: boolean
   readonly containers: readonly RuntimeContainer[]
-  /** By container name, of those images that were looked for. */
+  /** By container name; only the images that were inspected. */
   readonly images: ReadonlyMap<string, ImageFacts>
   readonly record: PodRecord
   readonly nowMs: number
-  /** How many dead ones of a container stay beside its newest; undefined: one. */
+  /** The number of dead instances of a container that are kept beside the newest; undefined: one. */
   readonly keptDead?: number
 }

@@ -1,7 +1,4 @@
-/**
- * One probe of one container: is it to be tried now, and what do its answers in a row mean? See
- * pkg/kubelet/prober/worker.go.
- */
+/** The state of one probe of one container: when it is due, and what consecutive answers mean (pkg/kubelet/prober/worker.go). */
 import type { Probe } from '../../../api/pod.ts'
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup'
@@ -12,16 +9,16 @@ export type ProbeResult = 'success' | 'failure' | 'unknown'
 export type ProbeState = {
   readonly kind: ProbeKind
   readonly containerID: string | undefined
-  /** What it means for the container now. */
+  /** The result for the container now. */
   readonly result: ProbeResult
-  /** The last answer, and how often it came in a row. */
+  /** The last answer, and how often it was given in a row. */
   readonly answer: 'success' | 'failure' | undefined
   readonly run: number
-  /** Nothing more is asked of this container. */
+  /** The container is not probed any more. */
   readonly onHold: boolean
 }
 
-/** The container as it is now: the newest of its name. */
+/** The newest instance of the container. */
 export type ProbedContainer = {
   readonly id: string
   readonly running: boolean

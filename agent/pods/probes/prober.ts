@@ -26,14 +26,14 @@ export type ProberNeeds = {
   readonly random: () => number
   readonly log: Log
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
-  /** A container of this pod is ready, started or ill, and was not before; or the other way round. */
+  /** A result of a container of this pod changed: ready, started or healthy. */
   readonly changed: (podUID: string) => void
 }
 
 export interface Prober {
-  /** The pod as it was just found. */
+  /** The pod as just observed. */
   observe(podUID: string, probed: ProbedPod): void
-  /** The pod is over, or gone. */
+  /** The pod has ended, or is gone. */
   forget(podUID: string): void
   vitals(podUID: string): Vitals
   /**
@@ -50,7 +50,7 @@ export function prober(needs: ProberNeeds): Prober {
   const due = dueTimes()
   const running = new Set<Promise<void>>()
   const stopped = new AbortController()
-  setMaxListeners(0, stopped.signal) // every probe under way listens until it has a result: many is no leak
+  setMaxListeners(0, stopped.signal) // every probe under way adds a listener until it has a result: many of them are no leak
   let wake: () => void = () => undefined
 
   const schedule = (worker: Worker, dueMs: number) => {
@@ -75,7 +75,7 @@ export function prober(needs: ProberNeeds): Prober {
     changed(worker.podUID)
   }
 
-  /** It has started: its readiness is probed now, not at the next period. */
+  /** The container has started: its readiness is probed now, not at the next period. */
   const probeReadiness = (podUID: string, name: string) => {
     const waiting = pods.get(podUID)?.workers.filter((one) => one.container.name === name && one.kind === 'readiness')
     for (const worker of waiting ?? []) schedule(worker, clock.monotonicMs())
@@ -155,7 +155,7 @@ async function runProbe(
   }
 }
 
-/** Once for a run of failures, and again for another message: each Event is a message to the controller. */
+/** Once for consecutive failures, and again for another message: each Event is a message to the controller. */
 function recordFailure({ recordEvent }: ProberNeeds, worker: Worker, pod: Pod, { result, message }: ProbeAnswer): void {
   const text = result === 'failure' ? `failure ${message}` : ''
   if (result === 'unknown' || worker.lastFailure === text) return

@@ -1,4 +1,4 @@
-/** What a probe or a hook asks, of whom: with the pod's address and the container's port names looked up. */
+/** The target of a probe or a hook, with the pod's address and the named ports of the container resolved. */
 import type { Container, Probe } from '../../../api/pod.ts'
 
 export type Target =
@@ -14,10 +14,10 @@ export type Target =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'grpc'; readonly host: string; readonly port: number; readonly service: string }
 
-/** `unknown`: it could not even be tried. */
+/** `unknown`: the probe could not be tried. */
 export type ProbeAnswer = { readonly result: 'success' | 'failure' | 'unknown'; readonly message: string }
 
-/** Asks over the network, by itself: no process is started and nothing is written. Always answers in time. */
+/** Probes over the network. Starts no process and writes nothing. Always answers within the timeout. */
 export interface NetworkProbes {
   ask(target: Exclude<Target, { kind: 'exec' }>, timeoutMs: number, signal: AbortSignal): Promise<ProbeAnswer>
 }

@@ -1,4 +1,4 @@
-/** What the engine has of one pod, sorted out: its sandbox, and for each container the newest and the one before. */
+/** The containers of one pod in the engine, grouped: its sandbox, and the instances of each container. */
 
 import type { Container, Pod } from '../../../api/pod.ts'
 import { compareInstants } from '../../../daemon/clock.ts'
@@ -6,24 +6,24 @@ import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { type RestartPolicy, restartPolicyOf } from './restarts.ts'
 
 export type PodContainers = {
-  /** The newest. */
+  /** The newest sandbox. */
   readonly sandbox: RuntimeContainer | undefined
   readonly olderSandboxes: readonly RuntimeContainer[]
   /** By container name, newest first. Never empty. */
   readonly histories: ReadonlyMap<string, readonly RuntimeContainer[]>
 }
 
-/** All that the pod names, in the order they are started in; last those that were added to it while it lives. */
+/** All containers of the pod in the order of their start; ephemeral containers last. */
 export function containersOf({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }
 
-/** An init container that stays: it is started in its turn, and ends after all others. */
+/** A sidecar: an init container that keeps running and ends after all regular containers (KEP-753). */
 export function isSidecar(container: Container): boolean {
   return container.restartPolicy === 'Always'
 }
 
-/** An init container runs until it succeeds, unless nothing of the pod may be tried twice. */
+/** The restart policy of an init container is OnFailure, unless the pod's is Never. */
 export function restartPolicyFor({ spec }: Pod, container: Container): RestartPolicy {
   if (isSidecar(container)) return 'Always'
   const policy = restartPolicyOf(spec.restartPolicy)
@@ -46,7 +46,7 @@ export function sortContainers(containers: readonly RuntimeContainer[]): PodCont
   return { sandbox, olderSandboxes, histories }
 }
 
-/** Does it hold processes? Created ones were never started: their agent was interrupted. */
+/** The container holds processes. A created one was never started: its agent was interrupted. */
 export function isRunning({ state }: RuntimeContainer): boolean {
   return state === 'running' || state === 'paused' || state === 'restarting'
 }
@@ -56,12 +56,12 @@ export function hasEnded({ state, error }: RuntimeContainer): boolean {
   return state === 'exited' || state === 'dead' || (state === 'created' && error !== '')
 }
 
-/** Created, and left so by an agent that was interrupted. */
+/** Created, and not started because the agent was interrupted. */
 export function isHalfMade({ state, error }: RuntimeContainer): boolean {
   return state === 'created' && error === ''
 }
 
-/** 128: it could not be started, whatever number the engine has for that. */
+/** 128 if it could not be started, whatever code the engine has for that. */
 export function exitCodeOf({ state, exitCode }: RuntimeContainer): number {
   return state === 'created' ? 128 : exitCode
 }

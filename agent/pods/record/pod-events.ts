@@ -8,7 +8,7 @@ export type PodEvent = {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly message: string
-  /** When it happened to one container. */
+  /** The container that the Event is about. */
   readonly containerName?: string
 }
 
@@ -36,7 +36,7 @@ export function podEvent(
   return eventOfAgent(nodeName, { metadata: own, involvedObject, type, reason, message }, rfc3339(nowWallMs))
 }
 
-/** `why`: which fields. */
+/** `why`: the fields that could not be decoded. */
 export function notUnderstood(why: string): PodEvent {
   const message = `The agent of this node could not decode the pod and keeps the running version. Update the agent or change the pod: ${why}`
   return { type: 'Warning', reason: 'NotUnderstood', message }

@@ -1,9 +1,9 @@
-/** How far a pod is: its phase, and which of its init containers it still waits for. */
+/** The phase of a pod, and the init containers that it still waits for. */
 import type { ContainerState, ContainerStatus, Pod, PodPhase } from '../../../api/pod.ts'
 import { isSidecar } from './pod-containers.ts'
 import { restartPolicyOf } from './restarts.ts'
 
-/** Succeeded and Failed are never left again. */
+/** Succeeded and Failed are final. */
 export function isFinal(phase: PodPhase | undefined): boolean {
   return phase === 'Succeeded' || phase === 'Failed'
 }
@@ -33,7 +33,7 @@ function endOf({ state, lastState }: ContainerStatus): ContainerState['terminate
   return state?.running === undefined ? (state?.terminated ?? lastState?.terminated) : undefined
 }
 
-/** All that must come first has come, or must have: a regular container was started. */
+/** The init containers are done: a regular container was started. */
 export function isInitialized(
   pod: Pod,
   statuses: readonly ContainerStatus[],
@@ -43,7 +43,7 @@ export function isInitialized(
   return statuses.some(begun) || incomplete(pod, initStatuses).length === 0
 }
 
-/** Names of the init containers that are still waited for. */
+/** Names of the init containers that have not completed. */
 export function incomplete(pod: Pod, initStatuses: readonly ContainerStatus[]): readonly string[] {
   const plain = plainInits(pod, initStatuses)
   return initStatuses
@@ -51,7 +51,7 @@ export function incomplete(pod: Pod, initStatuses: readonly ContainerStatus[]): 
     .map(({ name }) => name)
 }
 
-/** Of those that are not sidecars. */
+/** Init containers that are not sidecars. */
 export function plainInits({ spec }: Pod, statuses: readonly ContainerStatus[]): readonly ContainerStatus[] {
   return statuses.filter((_, index) => {
     const container = spec.initContainers?.[index]

@@ -1,4 +1,7 @@
-/** Start a container that ended again, and when? */
+/**
+ * The crash back-off: when a container that ended starts again (pkg/kubelet/kubelet.go, MaxContainerBackOff; client-go,
+ * flowcontrol.Backoff).
+ */
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never'
 
@@ -10,20 +13,20 @@ export function shouldRestart(policy: RestartPolicy, exitCode: number): boolean 
   return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0)
 }
 
-/** What is remembered of a container's restarts. Times are on the monotonic clock. */
+/** The back-off state of a container. Times are on the monotonic clock. */
 export type CrashBackoff = { readonly waitMs: number; readonly restartedAtMs: number }
 
 const firstWaitMs = 10_000
 const maxWaitMs = 300_000
-/** An exit this long after the last restart is a new story. */
+/** An exit this long after the last restart resets the back-off. */
 const forgetAfterMs = 600_000
 
-/** How long to wait, counted from the exit: nothing before the first restart, then 10, 20, 40 … 300 s. */
+/** The wait after an exit: none before the first restart, then 10, 20, 40 … 300 s. */
 export function crashWaitMs(last: CrashBackoff | undefined, exitedAtMs: number): number {
   return last === undefined || isOver(last, exitedAtMs) ? 0 : last.waitMs
 }
 
-/** What to remember once it was started again at `nowMs`, after an exit at `exitedAtMs`. */
+/** The state after a restart at `nowMs` that follows an exit at `exitedAtMs`. */
 export function afterRestart(last: CrashBackoff | undefined, exitedAtMs: number, nowMs: number): CrashBackoff {
   const grows = last !== undefined && !isOver(last, exitedAtMs)
   return { waitMs: grows ? Math.min(maxWaitMs, last.waitMs * 2) : firstWaitMs, restartedAtMs: nowMs }

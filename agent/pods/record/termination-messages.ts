@@ -1,10 +1,10 @@
-/** What a container leaves to be read after its end: where it writes it, and how much of it is shown. */
+/** Termination messages: the path of the file, and how much of it is reported. */
 import type { Container, ContainerStatus } from '../../../api/pod.ts'
 import type { ContainerMount } from '../runtime/runtime.ts'
 
 /**
- * Limits of pkg/kubelet/container/runtime.go: of one container's file, of its log in place of it, and of all of a pod's
- * together.
+ * Limits of pkg/kubelet/container/runtime.go: for the file of one container, for its log as a fallback, and for all containers of
+ * a pod together.
  */
 export const mostMessageBytes = 4096
 export const mostLogLines = 80
@@ -13,7 +13,7 @@ const mostPodBytes = 12 * 1024
 
 const standardPath = '/dev/termination-log'
 
-/** Where the container finds the file. None when it mounts something of its own there. */
+/** The mount of the message file. None when the container mounts something else there. */
 export function messageMount(
   { terminationMessagePath = standardPath }: Container,
   mounts: readonly ContainerMount[],
@@ -48,7 +48,7 @@ export function withinPod(statuses: readonly ContainerStatus[], containers: numb
   })
 }
 
-/** No character is cut in two. */
+/** Does not split a character. */
 function firstBytes(text: string, most: number): string {
   const bytes = Buffer.from(text)
   let end = Math.min(most, bytes.length)
@@ -56,7 +56,7 @@ function firstBytes(text: string, most: number): string {
   return bytes.subarray(0, end).toString()
 }
 
-/** The end of what was written, without half a character. */
+/** The end of the text, without a split character. */
 export function lastBytes(bytes: Buffer, most: number): string {
   let start = Math.max(0, bytes.length - most)
   while (start > 0 && start < bytes.length && isContinuation(bytes[start])) start++

@@ -1,19 +1,21 @@
-/** How long ago was that? By dates, where no clock of ours ran: they may have been wrong then, or be wrong now. */
+/**
+ * Elapsed time since a date, where the monotonic clock cannot be used. The clock may have been wrong then or may be wrong now.
+ */
 import type { Clock } from '../../../daemon/clock.ts'
 
 export interface TrustedTime {
   /** The date, in milliseconds since 1970; undefined while it is unknown. */
   nowMs(): number | undefined
-  /** How long the machine is up: nothing that runs is older. */
+  /** The uptime of the machine: the upper bound for the age of anything that runs. */
   uptimeMs(): number
 }
 
-/** Of a clock that is right. */
+/** For a clock that is correct. */
 export function systemTime(clock: Clock): TrustedTime {
   return { nowMs: clock.wallMs, uptimeMs: () => Number.POSITIVE_INFINITY }
 }
 
-/** Undefined while the date is not known. Never below 0: dates may lie. */
+/** Undefined while the date is unknown. Never negative, because dates may be wrong. */
 export function elapsedMs(time: string, { nowMs, uptimeMs }: TrustedTime, runs: boolean): number | undefined {
   const now = nowMs()
   if (now === undefined) return undefined

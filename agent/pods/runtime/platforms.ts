@@ -1,14 +1,14 @@
-/** Does a program of this platform run on this machine, by its processor or by an emulator registered in the kernel? */
+/** Decides whether programs of a platform run on this machine, by its processor or by an emulator registered in the kernel. */
 
-/** In Docker's words. */
+/** Docker's names. */
 export type Platform = {
   readonly os: string
   readonly architecture: string
-  /** Of ARM: `v6`, `v7`, `v8`; '' when it is not given. */
+  /** Of ARM: `v6`, `v7`, `v8`; '' when unspecified. */
   readonly variant: string
 }
 
-/** As the kernel recognises the programs it hands to an emulator. */
+/** The pattern by which the kernel recognises programs for an emulator. */
 export type Emulator = { readonly offset: number; readonly magic: Uint8Array; readonly mask: Uint8Array | undefined }
 
 /** `machine`: the output of `uname -m`. */
@@ -27,7 +27,7 @@ const kernelWords: { readonly [machine: string]: readonly [string, string] } = {
   armv6l: ['arm', 'v6'],
 }
 
-/** What is in the way, and what to do about it; undefined when it runs. An image without a platform is assumed to. */
+/** Why the image does not run, and what to do; undefined when it runs. An image without a platform is assumed to run. */
 export function platformProblem(
   image: string,
   of: Platform,
@@ -59,7 +59,7 @@ export function platformText({ os, architecture, variant }: Platform): string {
   return [os || 'linux', architecture, variant].filter((part) => part !== '').join('/')
 }
 
-/** A file of the kernel's binfmt_misc; undefined when it is switched off or goes by the file's name. */
+/** A file of the kernel's binfmt_misc; undefined when it is disabled or matches file names. */
 export function readEmulator(text: string): Emulator | undefined {
   const value = (name: string) => new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]
   const magic = value('magic')
@@ -77,7 +77,7 @@ function emulates({ offset, magic, mask }: Emulator, architecture: string): bool
   return head !== undefined && magic.every((byte, at) => ((head[offset + at] ?? 0) & (mask?.[at] ?? 0xff)) === byte)
 }
 
-/** How an executable of it begins: ELF's magic, class, byte order, version; its type and machine. */
+/** The first bytes of its executables: ELF's magic, class, byte order and version; type and machine. */
 function programHead(architecture: string): Uint8Array | undefined {
   const [bits, order, machine] = elf[architecture] ?? []
   if (bits === undefined || order === undefined || machine === undefined) return undefined

@@ -1,4 +1,4 @@
-/** What the container runtime refuses: which field of the pod or setting of the node causes it, and what to change. */
+/** Known refusals of the container runtime: the field of the pod or setting of the node that causes each, and what to change. */
 
 type Remedy = readonly [RegExp, string]
 
@@ -52,7 +52,7 @@ const remedies: readonly Remedy[] = [
   ],
 ]
 
-/** By the runtime's own text; undefined where it is none of the known refusals. */
+/** Matches the runtime's text; undefined if it is not a known refusal. */
 export function refusalRemedy(text: string): string | undefined {
   return remedies.find(([pattern]) => pattern.test(text))?.[1]
 }

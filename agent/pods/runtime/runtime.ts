@@ -1,10 +1,10 @@
-/** What the pod manager needs of a container engine, in pods' words. Docker's own stop at `adapters/docker.ts`. */
+/** The container engine as the pod manager uses it. Only `adapters/docker/` uses Docker's own API. */
 
 import type { Platform } from './platforms.ts'
 
 export type ContainerKind = 'sandbox' | 'container'
 
-/** The identity of a container, from its labels. Containers without these labels are not ours and are never seen. */
+/** The identity of a container, from its labels. Containers without these labels are ignored. */
 export type ContainerIdentity = {
   readonly kind: ContainerKind
   readonly podNamespace: string
@@ -12,40 +12,40 @@ export type ContainerIdentity = {
   readonly podUID: string
   /** '' for the sandbox. */
   readonly containerName: string
-  /** How often this container of the pod was started before: the restart count. */
+  /** The number of earlier instances of this container: the restart count. */
   readonly attempt: number
-  /** Fingerprint of the part of the specification it was made from: equal means it may be adopted. */
+  /** Hash of the part of the specification that the container was created from: if equal, it is adopted. */
   readonly specHash: string
-  /** The pod's own, for stopping it when its specification is not known any more. */
+  /** The pod's grace period, used to stop the container when its specification is unknown. */
   readonly gracePeriodSeconds: number
 }
 
 export type RuntimeContainer = {
   readonly id: string
   readonly identity: ContainerIdentity
-  /** Whose network it is on; undefined for a sandbox. */
+  /** The sandbox whose network it uses; undefined for a sandbox. */
   readonly sandboxID: string | undefined
   readonly image: string
-  /** As Kubernetes shows it: by digest where the image came from a registry, else by the engine's own id. */
+  /** As in the pod's status: the digest if the image came from a registry, else the engine's id. */
   readonly imageID: string
   readonly state: 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead'
   readonly exitCode: number
   readonly oomKilled: boolean
-  /** The engine's error when it could not start it: it then stays `created`. */
+  /** The error of a failed start: the container then stays `created`. */
   readonly error: string
-  /** RFC 3339, as the engine gives them; undefined when it has not happened. */
+  /** RFC 3339, as reported by the engine; undefined before it happened. */
   readonly createdAt: string
   readonly startedAt: string | undefined
   readonly finishedAt: string | undefined
-  /** Of the sandbox, on the network it was given; undefined on the host's network and when not running. */
+  /** The address of the sandbox on the pod network; undefined on the host's network and when it does not run. */
   readonly ip: string | undefined
-  /** Of this machine, given to it alone. */
+  /** Devices of this machine that are allocated to the container. */
   readonly devices?: readonly string[]
-  /** Its first process, as this machine counts; undefined when it does not run. */
+  /** The host PID of its first process; undefined when it does not run. */
   readonly pid?: number
-  /** The folder of what it wrote into its image, where the engine keeps that in one. */
+  /** The folder with its writable layer, where the engine has one. */
   readonly layerPath?: string
-  /** Its log file; older ones are beside it, with a number appended. */
+  /** Its log file; rotated ones are beside it, with a number appended. */
   readonly logPath?: string
 }
 
@@ -59,13 +59,13 @@ export type PortMapping = {
 export type SandboxOptions = {
   readonly identity: ContainerIdentity
   readonly hostname: string
-  /** The rest of its full name; '' when it has none. */
+  /** The rest of the full name; '' when it has none. */
   readonly domain: string
   readonly hostNetwork: boolean
-  /** Where its address is from (`10.42.1.0/24`); undefined: from the engine's own. */
+  /** The range of its address (`10.42.1.0/24`); undefined: the engine's own. */
   readonly podCIDR: string | undefined
   readonly hostIPC: boolean
-  /** undefined: as the machine does. */
+  /** undefined: the machine's settings. */
   readonly resolver:
     | { readonly servers: readonly string[]; readonly searches: readonly string[]; readonly options: readonly string[] }
     | undefined
@@ -74,12 +74,12 @@ export type SandboxOptions = {
   readonly ports: readonly PortMapping[]
 }
 
-/** A folder or file of this machine, as a container sees it. */
+/** A folder or file of this machine that is mounted into a container. */
 export type ContainerMount = {
   readonly source: string
   readonly target: string
   readonly readOnly: boolean
-  /** Whether what is mounted below it later reaches the other side. */
+  /** Whether mounts made later below it are propagated. */
   readonly propagation: 'rprivate' | 'rslave' | 'rshared'
 }
 
@@ -95,7 +95,7 @@ export type ContainerOptions = {
   readonly stdin: boolean
   /** Its standard input ends with the first client that was attached to it. */
   readonly stdinOnce?: boolean
-  /** 0: no limit. Nano CPUs are CPU x 1e9. Of memory there is no swap beside it. */
+  /** 0: no limit. Nano CPUs are CPU x 1e9. No swap is added to the memory. */
   readonly limits: { readonly nanoCPUs: number; readonly memoryBytes: number; readonly pids: number }
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
   readonly oomScoreAdj: number
@@ -110,13 +110,13 @@ export type ContainerOptions = {
   readonly processesOf?: string
 }
 
-/** A profile of the kernel's guards: the engine's own, none, or one of this machine by its name. */
+/** An AppArmor or seccomp profile: the engine's default, none, or a local one by name. */
 export type GuardProfile = { readonly kind: 'standard' | 'none' } | { readonly kind: 'own'; readonly name: string }
 
 export type ContainerSecurity = {
-  /** `user` or `user:group`; undefined: the image's. */
+  /** `user` or `user:group`; undefined: the user of the image. */
   readonly user: string | undefined
-  /** Further groups. */
+  /** Supplementary groups. */
   readonly groups: readonly number[]
   readonly addCapabilities: readonly string[]
   readonly dropCapabilities: readonly string[]
@@ -129,9 +129,9 @@ export type ContainerSecurity = {
   readonly seLinux: { readonly [part: string]: string }
 }
 
-/** What the kernel can be asked to hold a container to, as the engine sees it. */
+/** The limits that the kernel can enforce, as reported by the engine. */
 export type KernelLimits = {
-  /** Not on Raspberry Pi OS as it ships: its kernel starts with the memory controller off. */
+  /** False on Raspberry Pi OS by default: its kernel starts with the memory controller disabled. */
   readonly memoryLimit: boolean
   readonly swapLimit: boolean
   readonly pidsLimit: boolean
@@ -150,7 +150,7 @@ export type RuntimeInfo = KernelLimits & {
 
 export type ExecResult = { readonly exitCode: number | undefined; readonly output: string }
 
-/** For a registry. Either a name and a password, or a token; the other is ''. Never logged. */
+/** Credentials of a registry: either a name and a password, or a token; the others are ''. Never logged. */
 export type RegistryCredentials = {
   readonly username: string
   readonly password: string
@@ -161,16 +161,16 @@ export type PullOptions = {
   readonly signal: AbortSignal
   readonly credentials?: RegistryCredentials
   readonly stallMs: number
-  /** Called often: with every piece. */
+  /** Called for every message of the engine, so often. */
   readonly progress?: (progress: PullProgress) => void
 }
 
 export type PullProgress = {
   readonly layers: number
-  /** Fetched and unpacked, or here before. */
+  /** Pulled and unpacked, or present before. */
   readonly layersDone: number
   readonly fetchedBytes: number
-  /** Of the layers whose size is known so far. */
+  /** The sum of the layers whose size is known. */
   readonly knownBytes: number
 }
 
@@ -183,50 +183,53 @@ export type ImageReference = {
   readonly sizeBytes: number
 }
 
-/** Every call ends within its deadline or throws RuntimeError. Doing a thing twice is doing it once. */
+/** Every call ends within its deadline or throws RuntimeError. All calls are idempotent. */
 export interface ContainerRuntime {
   /** Fails when the engine does not answer. */
   info(): Promise<RuntimeInfo>
-  /** Everything of ours on this machine, running or not, of this node only; or all of one pod. */
+  /** All containers of this node, running or not; or those of one pod. */
   listContainers(podUID?: string): Promise<readonly RuntimeContainer[]>
-  /** Makes it and starts it. When it cannot be started nothing is left behind. */
+  /** Creates and starts the sandbox. A sandbox that cannot be started is removed. */
   runSandbox(options: SandboxOptions): Promise<string>
-  /** The image must be there: see `pullImage`. */
+  /** The image must be present: see `pullImage`. */
   createContainer(options: ContainerOptions): Promise<string>
-  /** When it cannot be started it stays, with the reason in `error`. */
+  /** A container that cannot be started is kept, with the reason in `error`. */
   startContainer(id: string): Promise<void>
-  /** The container's stop signal, then SIGKILL after the grace period. Not running or gone counts as stopped. */
+  /**
+   * Sends the container's stop signal, then SIGKILL after the grace period. A container that does not run or does not exist
+   * counts as stopped.
+   */
   stopContainer(id: string, gracePeriodSeconds: number): Promise<void>
   /**
-   * Runs a command in a container that runs and gives what it wrote, up to 10 KiB. `exitCode` undefined: it took longer
-   * than `timeoutMs` and was left to itself.
+   * Runs a command in a running container and returns its output, up to 10 KiB. `exitCode` undefined: it took longer than
+   * `timeoutMs` and was abandoned.
    */
   exec(id: string, command: readonly string[], timeoutMs: number): Promise<ExecResult>
-  /** The end of what a container wrote, at most so many lines and bytes. */
+  /** The end of a container's output, at most so many lines and bytes. */
   logTail(id: string, mostLines: number, mostBytes: number): Promise<Buffer>
-  /** Gone counts as removed. Kills what still runs. */
+  /** Kills a running container. One that does not exist counts as removed. */
   removeContainer(id: string): Promise<void>
-  /** undefined: it is not here. */
+  /** undefined: it is not present. */
   findImage(image: string): Promise<LocalImage | undefined>
-  /** Whom the image runs as (`user`, `user:group`), '' for root. */
+  /** The user of the image (`user`, `user:group`), '' for root. */
   imageUser(image: string): Promise<string>
-  /** Ends when the image is there, when `signal` aborts, or when nothing comes for `stallMs`; finished layers stay. */
+  /** Ends when the image is present, when `signal` aborts, or after `stallMs` without progress; finished layers are kept. */
   pullImage(image: string, options: PullOptions): Promise<void>
   listImages(): Promise<readonly ImageReference[]>
-  /** Ids of the images of all containers on this machine, also of those that are not ours, running or not. */
+  /** Ids of the images of all containers on this machine, including those of other programs, running or not. */
   imagesInUse(): Promise<ReadonlySet<string>>
-  /** Under all its names. Gone counts as removed; fails when a container uses it. */
+  /** Removes all its names. An image that does not exist counts as removed; fails when a container uses it. */
   removeImage(image: ImageReference): Promise<void>
   /**
-   * Calls the listener about changes of our containers, until `signal` aborts (it resolves) or the stream breaks (it rejects).
-   * Changes before `opened` are not reported: list then.
+   * Calls the listener for changes of this node's containers, until `signal` aborts (resolves) or the stream breaks (rejects).
+   * Changes before `opened` are not reported: list the containers then.
    */
   watch(listener: RuntimeListener, signal: AbortSignal): Promise<void>
 }
 
 export interface RuntimeListener {
   opened(): void
-  /** A container of this pod started, died or went. */
+  /** A container of this pod was started, ended or was removed. */
   changed(podUID: string): void
 }
 
@@ -240,7 +243,7 @@ export type RuntimeErrorReason =
   | 'NotFound'
   | 'Failed'
 
-/** What was tried, on what, and which of the few reasons a caller can act on it was. */
+/** The failed operation, its object, and a reason if callers can act on it. */
 export class RuntimeError extends Error {
   override readonly name = 'RuntimeError'
   readonly reason: RuntimeErrorReason
@@ -251,7 +254,7 @@ export class RuntimeError extends Error {
   }
 }
 
-/** The engine itself did not answer, whatever it was asked. */
+/** The engine itself did not answer. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof RuntimeError && error.reason === 'Unreachable'
 }

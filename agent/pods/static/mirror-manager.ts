@@ -1,4 +1,7 @@
-/** Loop: for each static pod a mirror in the API, so that kubectl shows it; for none, none. */
+/**
+ * Loop: creates and deletes the mirror pods of static pods in the API, so that kubectl shows them
+ * (pkg/kubelet/pod/mirror_client.go).
+ */
 
 import type { Desired } from '../../../api/desired.ts'
 import type { OwnerReference } from '../../../api/meta.ts'
@@ -14,7 +17,7 @@ import { isNewer, mirrorsIn, podPath, withKnown } from '../wanted/desired-pods.t
 
 export type MirrorManagerNeeds = {
   readonly api: Pick<ApiClient, 'get' | 'post' | 'delete'>
-  /** Is something of this static pod still on the machine? */
+  /** Containers or volumes of this static pod exist on the machine. */
   readonly isHere: (uid: string) => boolean
   readonly clock: Clock
   readonly random: () => number
@@ -22,13 +25,13 @@ export type MirrorManagerNeeds = {
 }
 
 export interface MirrorManager extends Loop, ControlPlaneListener {
-  /** All static pods; undefined while they are not known. */
+  /** All static pods; undefined while unknown. */
   staticPods(pods: readonly Pod[] | undefined): void
 }
 
 export type MirrorStep = 'none' | 'create' | 'replace' | 'delete' | 'wait'
 
-/** `isHere`: of what the mirror shows something is left. */
+/** `isHere`: containers or volumes of the mirrored pod exist. */
 export function mirrorStep(pod: Pod | undefined, mirror: Pod | undefined, isHere: boolean): MirrorStep {
   if (pod === undefined) return mirror === undefined ? 'none' : isHere ? 'wait' : 'delete'
   if (mirror === undefined) return 'create'
@@ -36,7 +39,7 @@ export function mirrorStep(pod: Pod | undefined, mirror: Pod | undefined, isHere
   return isRight ? 'none' : 'replace'
 }
 
-/** The copy that the API is given. The Node owns it: it goes when the node goes. */
+/** The mirror pod. The Node owns it, so it is deleted with the Node. */
 function mirrorOf({ apiVersion, kind, metadata, spec }: Pod, node: Pick<OwnerReference, 'name' | 'uid'>): Pod {
   const { name, namespace, labels, annotations, uid = '' } = metadata
   return {
@@ -53,7 +56,7 @@ function mirrorOf({ apiVersion, kind, metadata, spec }: Pod, node: Pick<OwnerRef
   }
 }
 
-/** What was made shows in what is wanted here; should it not, it is asked for again. */
+/** A created mirror appears in the desired pods; if it does not, it is created again after this time. */
 const lookAgainMs = 30_000
 const waitForEndMs = 1_000
 
@@ -67,7 +70,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
 
   const stepFor = (key: string): MirrorStep => {
     const mirror = mirrors.get(key)
-    // Without the desired pods or the static pods it is unknown what is missing.
+    // Without the desired pods or the static pods it is unknown which mirrors are missing.
     if (desired === undefined || own === undefined) return 'none'
     return mirrorStep(own.get(key), mirror, mirror !== undefined && isHere(mirroredHash(mirror) ?? ''))
   }
@@ -94,7 +97,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     const { namespace = '', name = '', uid } = metadata
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
     const gone = await api.delete(apiPath(namespace, name), signal, options)
-    // Another one of its name, or none, or one that is not ours any more: the next `desired` message shows it.
+    // A mirror pod of that name was replaced, deleted or belongs to another owner: the next `desired` message shows it.
     if ([200, 202, 403, 404, 409].includes(gone.status)) return
     throw new MirrorRefused('Mirror pod not removed', gone)
   }
@@ -111,7 +114,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     return lookAgainMs
   }
 
-  /** Each reason once: it is tried again for as long as it takes. */
+  /** Logs each reason once: the operation is retried until it succeeds. */
   const logFailure = (key: string, error: unknown, retryInMs: number) => {
     const reason = error instanceof Error ? error.message : String(error)
     const isNew = logged.get(key) !== reason && !(error instanceof ApiUnreachable)
@@ -145,7 +148,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
   }
 }
 
-/** The API answered, and the answer is no. */
+/** The API rejected the request. */
 class MirrorRefused extends Error {
   override readonly name = 'MirrorRefused'
 

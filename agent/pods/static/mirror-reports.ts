@@ -11,13 +11,13 @@ import type { ControlPlane } from '../../node/connection/control-plane.ts'
 type Reports = Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
 
 export interface MirrorReporter extends Reports {
-  /** All UIDs of the machine's own pods, those that something is left of included. */
+  /** The UIDs of all static pods, including those of which only containers or volumes are left. */
   setStatic(uids: ReadonlySet<string>): void
-  /** All mirrors that there are now. */
+  /** All existing mirror pods. */
   setMirrors(pods: readonly Pod[]): void
 }
 
-/** Of each pod that has no mirror yet. */
+/** For each pod without a mirror. */
 const mostEvents = 20
 
 export function mirrorReporter(controlPlane: Reports): MirrorReporter {
@@ -49,7 +49,7 @@ export function mirrorReporter(controlPlane: Reports): MirrorReporter {
     reportEvent(event) {
       const uid = event.involvedObject.uid ?? ''
       const last = own.get(uid)
-      // The controller rejects an Event of an unknown pod: it waits for the mirror.
+      // The controller rejects an Event of an unknown pod, so it waits for the mirror.
       if (last === undefined || mirrors.has(uid)) return controlPlane.reportEvent(event)
       own.set(uid, { ...last, events: [...last.events, event].slice(-mostEvents) })
     },

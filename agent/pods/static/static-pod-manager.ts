@@ -1,4 +1,4 @@
-/** Loop: the folder of manifests → the pods that this machine runs of its own accord. A bad file stops no other. */
+/** Loop: the folder of manifests → the static pods of this machine. An invalid file does not affect the others. */
 import type { Pod } from '../../../api/pod.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -9,12 +9,12 @@ import { staticPod } from './static-pods.ts'
 
 export type ManifestFile = { readonly path: string } & (
   | { readonly content: unknown }
-  /** It cannot be read, or is neither YAML nor JSON. */
+  /** The file cannot be read, or is neither YAML nor JSON. */
   | { readonly problem: string }
 )
 
 export interface ManifestFolder {
-  /** Every manifest that is there; none when there is no folder. Rejects when the folder cannot be read. */
+  /** Every manifest in the folder; empty when the folder does not exist. Rejects when it cannot be read. */
   read(): Promise<readonly ManifestFile[]>
   /** Reports changes until `signal` aborts. Resolves early when the folder cannot be watched. */
   watch(changed: () => void, signal: AbortSignal): Promise<void>
@@ -22,7 +22,7 @@ export interface ManifestFolder {
 
 export type StaticPodNeeds = {
   readonly folder: ManifestFolder
-  /** Called with all static pods each time they change; undefined while they are not known. */
+  /** Called with all static pods when they change; undefined while unknown. */
   readonly onChange: (pods: readonly Pod[] | undefined) => void
   /** Records an Event of the node. */
   readonly warn: (reason: string, message: string) => void
@@ -37,7 +37,7 @@ export interface StaticPodManager extends Loop {
   look(): Promise<void>
 }
 
-/** An editor writes in several goes: it is read once it is quiet. */
+/** An editor writes a file in several steps: it is read after this time without a change. */
 const quietMs = 150
 
 export function staticPodManager(
@@ -45,9 +45,9 @@ export function staticPodManager(
   { nodeName, fileCheckMs }: StaticPodSettings,
 ): StaticPodManager {
   const { folder, onChange, warn, clock, log } = needs
-  /** By file: the last good pod it held. */
+  /** By file: its last valid pod. */
   let pods: ReadonlyMap<string, Pod> | undefined
-  /** By file: what is wrong with it. */
+  /** By file: its problem. */
   let problems: ReadonlyMap<string, string> = new Map()
   let folderProblem: string | undefined
 
@@ -61,7 +61,7 @@ export function staticPodManager(
       const last = before.get(path)
       const read = 'content' in file ? podIn(path, file.content, last) : { ok: false as const, because: file.problem }
       if (!read.ok) wrong.set(path, read.because)
-      // A slip of the pen ends nothing that runs.
+      // An invalid edit does not stop a running pod.
       const pod = read.ok ? read.pod : last
       if (pod === undefined) continue
       const twin = names.get(podPath(pod))

@@ -1,4 +1,4 @@
-/** A manifest in a file → the pod that this machine runs of its own accord, or everything that is wrong with it. */
+/** A manifest in a file → a static pod, or all problems of the manifest. */
 import { createHash } from 'node:crypto'
 import { decode } from '../../../api/decode.ts'
 import { claimsOf, configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
@@ -22,8 +22,7 @@ export type StaticPod =
 export type ManifestFacts = { readonly path: string; readonly nodeName: string; readonly nowWallMs: number }
 
 /**
- * With the node's name appended to its own, and a hash of the file as UID (applyDefaults in
- * pkg/kubelet/config/common.go).
+ * Appends the node's name to the pod's name, and sets a hash of the file as UID (applyDefaults in pkg/kubelet/config/common.go).
  */
 export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
   const { apiVersion, kind } = isObject(content) ? content : {}
@@ -51,7 +50,7 @@ function made({ apiVersion, kind, metadata, spec }: Pod, hash: string, { nodeNam
     apiVersion,
     kind,
     metadata: {
-      // Without a name of its own it has none: the node's alone names nothing.
+      // A pod without a name stays without one: the node's name alone identifies nothing.
       name: name === '' ? '' : `${name}-${nodeName}`,
       namespace: namespace || 'default',
       uid: hash,
@@ -66,13 +65,13 @@ function made({ apiVersion, kind, metadata, spec }: Pod, hash: string, { nodeNam
     spec: withPodDefaults({
       ...spec,
       nodeName,
-      // It is not evicted by taints: it stays as long as its file (applyDefaults in pkg/kubelet/config/common.go).
+      // The pod is not evicted by taints: it exists as long as its file (applyDefaults in pkg/kubelet/config/common.go).
       tolerations: [...(spec.tolerations ?? []), { operator: 'Exists', effect: 'NoExecute' }],
     }),
   }
 }
 
-/** It must run with no API to ask. */
+/** A static pod must run without the API. */
 function dependencies(pod: Pod): readonly Problem[] {
   const because = (what: string) =>
     forbidden('spec', `names ${what}: a static pod runs without the API, so give it what it needs by hostPath or env`)
@@ -85,7 +84,7 @@ function dependencies(pod: Pod): readonly Problem[] {
   ]
 }
 
-/** Of what is written, not of what we make of it: an agent with other defaults finds the same pod. */
+/** The hash covers the file's content, not the decoded pod: an agent with other defaults computes the same UID. */
 function hashOf(content: unknown, { path, nodeName }: ManifestFacts): string {
   const written = JSON.stringify(content, (_, value) => (isObject(value) ? inOrder(value) : value))
   return createHash('sha256').update(`${written}\n${nodeName}\n${path}`).digest('hex').slice(0, 32)

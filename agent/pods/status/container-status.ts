@@ -1,4 +1,4 @@
-/** What the engine has of one container, and what holds it up → its status. */
+/** The observations of one container → its status. */
 import type { Container, ContainerState, ContainerStatus, PodStatus } from '../../../api/pod.ts'
 import { wholeSeconds } from '../../../daemon/clock.ts'
 import { exitCodeOf, hasEnded, isRunning, isSidecar, type PodContainers } from '../record/pod-containers.ts'
@@ -9,9 +9,9 @@ export type ContainerFacts = {
   /** By container name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>
   readonly vitals: Vitals
-  /** By container id: what it left to be read. */
+  /** By container id: its termination message. */
   readonly messages: ReadonlyMap<string, string>
-  /** The status last reported, for what only it remembers. */
+  /** The status last reported, for values that the engine no longer has. */
   readonly last: PodStatus | undefined
 }
 
@@ -53,19 +53,19 @@ export function containerStatus(
   }
 }
 
-/** One that did its work is ready. */
+/** An init container that succeeded is ready. */
 export function initStatus(container: Container, status: ContainerStatus): ContainerStatus {
   return isSidecar(container) ? status : { ...status, ready: status.state?.terminated?.exitCode === 0 }
 }
 
-/** Never ready, as nothing may rely on it; once it has ended, or is lost, it is not waited for. */
+/** An ephemeral container is never ready; it is not waited for once it has ended or is lost. */
 export function ephemeralStatus({ started: _, lastState, ...status }: ContainerStatus): ContainerStatus {
   const isLost = lastState?.terminated !== undefined && status.state?.waiting?.reason === 'ContainerCreating'
   const state = isLost ? { state: lastState } : {}
   return { ...status, ...state, ready: false }
 }
 
-/** Nothing of it is here: never started yet, or someone removed it. */
+/** The container does not exist: it was never started, or it was removed. */
 function goneStatus(
   name: string,
   image: string,

@@ -1,4 +1,4 @@
-/** The conditions of a pod: what of it is so, since when, and what is missing. */
+/** The conditions of a pod: status, transition time and reason. */
 import type { ContainerStatus, Pod, PodCondition, PodPhase } from '../../../api/pod.ts'
 import { rfc3339, wholeSeconds } from '../../../daemon/clock.ts'
 import { isRunning } from '../record/pod-containers.ts'
@@ -12,12 +12,12 @@ type ConditionFacts = {
   readonly containerStatuses: readonly ContainerStatus[]
   readonly initStatuses: readonly ContainerStatus[]
   readonly startTime: string
-  /** As last reported: one that stays keeps its time. */
+  /** As last reported: an unchanged condition keeps its transition time. */
   readonly last: readonly PodCondition[] | undefined
   readonly nowWallMs: number
 }
 
-/** In Kubernetes' order and words. */
+/** In Kubernetes' order and wording. */
 export function conditionsOf(given: ConditionFacts): readonly PodCondition[] {
   const { pod, sandbox, startTime, containerStatuses } = given
   const now = rfc3339(given.nowWallMs)
@@ -72,7 +72,9 @@ function readiness({ pod, phase, containerStatuses, initStatuses }: ConditionFac
   }
 }
 
-/** Conditions that others write and the pod waits for; in Kubernetes' words (pkg/kubelet/status/generate.go). */
+/**
+ * The readiness gates of a pod: conditions that other components set, in Kubernetes' wording (pkg/kubelet/status/generate.go).
+ */
 function gatesVerdict({ spec, status }: Pod): Verdict {
   const closed = (spec.readinessGates ?? []).flatMap(({ conditionType }) => {
     const value = status?.conditions?.find(({ type }) => type === conditionType)?.status

@@ -39,7 +39,7 @@ export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   }
 }
 
-/** That it is not the pod's own doing that it ends: its owner may have another in its place. */
+/** The cause of the end is not the pod itself: its owner may replace it. */
 export function withDisruption(
   conditions: readonly PodCondition[],
   message: string | undefined,
@@ -54,7 +54,7 @@ export function withDisruption(
   ]
 }
 
-/** The status as if these containers had never been: what they came to does not count. */
+/** The status without the results of these containers. */
 export function begunAgain(status: PodStatus, names: readonly string[]): PodStatus {
   const others = (of: readonly ContainerStatus[] = []) => of.filter(({ name }) => !names.includes(name))
   return {

@@ -11,7 +11,10 @@ import { podPath } from '../wanted/desired-pods.ts'
 export interface PodStatusManager {
   /** Reports the status unless it was reported already. */
   report(uid: string, pod: Pod, status: PodStatus): void
-  /** Nothing of the pod is left: drops its record. While the pod is `desired`, reported once until `resendGone`. */
+  /**
+   * All containers and volumes of the pod are removed: drops its record. While the pod is `desired`, reports this once until
+   * `resendGone`.
+   */
   reportGone(uid: string, desired: boolean): void
   /** The control plane still desires these pods (left out: all): their next `reportGone` is sent again. */
   resendGone(uids?: readonly string[]): void

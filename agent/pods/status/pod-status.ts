@@ -1,4 +1,4 @@
-/** What the engine has of a pod, and what holds it up → the status that kubectl shows. */
+/** The observations of a pod → the status that kubectl shows. */
 
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'

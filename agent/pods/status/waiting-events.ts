@@ -1,4 +1,4 @@
-/** Events of containers that wait: one for each new reason, until something was done for the container. */
+/** Events of containers that wait: one for each new reason, until a step was executed for the container. */
 import type { Pod } from '../../../api/pod.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import { containersOf } from '../record/pod-containers.ts'

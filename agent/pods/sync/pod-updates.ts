@@ -37,19 +37,19 @@ export type PodUpdatesNeeds = {
 }
 
 export interface PodUpdates {
-  /** Reads the checkpoint, then takes in what the controller sent meanwhile. */
+  /** Reads the checkpoint, then applies what the controller sent meanwhile. */
   load(): Promise<void>
-  /** Resolves after `load`, with the desired state known then or since. */
+  /** Resolves after `load`, with the latest desired state. */
   desired(): Promise<Desired | undefined>
-  /** From the controller. Before `load`, the newest is kept until then. */
+  /** A message of the controller. Before `load`, the newest one is kept until then. */
   update(message: Desired): void
-  /** The static pods of this machine; undefined: not known. */
+  /** The static pods of this machine; undefined: unknown. */
   updateStatic(pods: readonly Pod[] | undefined): void
   /** Admits new pods, then syncs these. */
   dispatch(uids: readonly string[]): void
   /** Syncs all pods. */
   dispatchAll(): void
-  /** A pod has ended or is gone: a static pod of its name may start now. */
+  /** A pod has ended or is removed: a static pod of its name may start now. */
   podEnded(): void
 }
 
@@ -78,7 +78,7 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     }
     recordUndecodable(needs, received, wanted.desired)
     const message = withKnown(received, wanted.desired)
-    // A pod that an old copy of the checkpoint named was not held to that copy's specification.
+    // A pod in an old copy of the checkpoint was not changed to that copy's specification.
     const unsure = wanted.isWhole ? nothing : wanted.all.keys()
     const changed = [...changedPods(wanted.desired, message), ...unsure, ...wanted.undecodable]
     // Containers of pods that are not desired can be removed from now on.
@@ -128,8 +128,9 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
 }
 
 /**
- * What the next start of the agent needs; undefined while the desired state is not complete. The rejection of a static pod
- * is not kept, so that the next agent admits it again: no controller replaces it. Nor is a rejection by a shutdown.
+ * The data for the next start of the agent; undefined while the desired state is incomplete. The rejection of a static pod is not
+ * saved, so that the next agent admits it again, because no controller replaces it. A rejection by a shutdown is not saved
+ * either.
  */
 export function checkpointOf(
   { desired, isWhole, staticUIDs }: WantedPods,
@@ -156,7 +157,7 @@ function restore(needs: PodUpdatesNeeds, { desired, endings }: CheckpointData, i
   wanted.setDesired(desired, isWhole)
   for (const [uid, status] of Object.entries(endings)) {
     const pod = wanted.all.get(uid) ?? wanted.staticPods?.find(({ metadata }) => metadata.uid === uid)
-    // A shutdown ended it before this agent started, and the machine is up again.
+    // A shutdown ended it before this agent started, and the machine was booted since.
     const reduce = comesBack(pod ?? unknownPod, status) ? onResumed : onEndRestored
     records.of(uid)
     records.update(uid, (record) => reduce(record, status))
@@ -164,7 +165,7 @@ function restore(needs: PodUpdatesNeeds, { desired, endings }: CheckpointData, i
   log.info('Desired pods restored from the checkpoint', { pods: wanted.all.size })
 }
 
-/** Nothing on record is dropped while the desired pods may be incomplete. */
+/** No record is dropped while the desired pods may be incomplete. */
 function updateGate({ wanted, gate }: PodUpdatesNeeds): void {
   if (wanted.isWhole && wanted.staticPods !== undefined)
     gate.wanted(new Set([...wanted.all.keys(), ...wanted.staticUIDs, ...wanted.undecodable]))

@@ -1,28 +1,28 @@
-/** Syncs pods: each by itself, a few at once, with retries (pkg/kubelet/pod_workers.go). */
+/** Syncs pods: each pod in its own sequence, several concurrently, with retries (pkg/kubelet/pod_workers.go). */
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { isUnreachable } from '../runtime/runtime.ts'
 
 export type PodWorkersNeeds = {
-  /** Syncs at once. */
+  /** The number of concurrent syncs. */
   readonly parallel: number
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
 }
 
-/** Makes real equal desired for one pod; returns after how many milliseconds to sync it again in any case. */
+/** Reconciles one pod; returns the milliseconds after which it is synced again in any case. */
 export type Sync = (uid: string, signal: AbortSignal) => Promise<number | undefined>
 
 export interface PodWorkers {
-  /** Syncs each soon, in this order. */
+  /** Enqueues pods for a sync, in this order. */
   add(uids: Iterable<string>): void
   addAfter(uid: string, ms: number): void
   run(sync: Sync, signal: AbortSignal): Promise<void>
 }
 
-/** A call to the engine may take long; the next agent continues what is half done. */
+/** A call to the engine may take long; the next agent continues unfinished work. */
 const lastSyncsMs = 2_000
 
 export function podWorkers({ parallel, clock, random, log }: PodWorkersNeeds): PodWorkers {

@@ -49,7 +49,7 @@ export async function relist(needs: RelistNeeds): Promise<void> {
   needs.updates.dispatch(uids)
 }
 
-/** Of pods that went away while no agent was running. */
+/** Removes the volumes of pods that were deleted while no agent was running. */
 async function removeVolumes({ volumes, log }: RelistNeeds, here: ReadonlySet<string>): Promise<void> {
   for (const uid of await volumes.podUIDs()) {
     if (here.has(uid)) continue

@@ -75,7 +75,7 @@ const unsettledMs = 30_000
 /** While the date is unknown a deadline is checked this often. */
 const undatedMs = 60_000
 
-/** The sync of a pod worker. Skips pods that may still be desired by a source that is not known yet. */
+/** The sync of a pod worker. Skips pods that a source that was not read yet may desire. */
 export function syncPod(needs: SyncPodNeeds): Sync {
   const { records, wanted } = needs
   return async (uid, signal) =>
@@ -110,7 +110,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     const unknownMs = needs.prober.unknownForMs(uid)
     const runs = containers.some(isRunning)
     if (round === 0 && runs && pod !== undefined && !isOver(pod, known)) await refreshVolumes(uid, pod, needs)
-    // Ended by a decision while we read, or that was called off: nothing above holds.
+    // A decision ended the pod during the reads, or was cancelled: the values above are outdated.
     if (records.of(uid).ended !== known.ended) continue
     const hold = pod === undefined || runs || isLeaving(pod) || isOver(pod, known) ? undefined : needs.gate.hold(pod)
     if (pod !== undefined && hold?.isNew) {
@@ -127,7 +127,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
       continue
     }
     if (plan.steps.length === 0) {
-      // What has ended needs its volumes no longer, memory least of all.
+      // A pod that has ended does not need its volumes, and those in memory use memory.
       if (!runs && pod !== undefined && isOver(pod, known)) {
         if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid, signal)
         records.update(uid, onCleared)
@@ -144,8 +144,8 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
 }
 
 /**
- * Stopped by a shutdown of the machine, they exited with 0 without being done: they run again. Containers that failed, or
- * are restarted anyway, need nothing.
+ * Containers that a shutdown of the machine stopped exited with 0 although their work is not done: they run again. Failed
+ * containers, and those that are restarted in any case, are not affected.
  */
 function cutShort(
   { spec }: Pod,
@@ -175,8 +175,8 @@ function earliest(...times: readonly (number | undefined)[]): number | undefined
 }
 
 /**
- * Until its deadline, on the monotonic clock: from its first container, or by dates where that was before us. It did not
- * start before it was created, whatever the clock showed.
+ * Time until its deadline, on the monotonic clock: from its first container, or from dates where it started before this agent. It
+ * did not start before it was created, whatever the clock showed.
  */
 function leftToLive(uid: string, pod: Pod, needs: SyncPodNeeds, runs: boolean): number | undefined {
   const { records, clock } = needs
@@ -190,7 +190,7 @@ function leftToLive(uid: string, pod: Pod, needs: SyncPodNeeds, runs: boolean): 
   const { creationTimestamp = '' } = pod.metadata
   const sinceTime = [startTime, creationTimestamp].sort().at(-1) ?? startTime
   const agoMs = elapsedMs(sinceTime, needs.date, runs)
-  // Until the date is known its time runs from when it was first seen.
+  // Until the date is known the time counts from the first observation.
   const activeSinceMs = known.activeSinceMs ?? nowMs - (agoMs ?? 0)
   if (known.activeSinceMs === undefined || (known.dateUnknown && agoMs !== undefined)) {
     records.update(uid, (record) => onActiveSince(record, nowMs - (agoMs ?? 0), agoMs === undefined))
@@ -260,7 +260,7 @@ function planFor(
     nowMs: needs.clock.monotonicMs(),
     keptDead: needs.keptDead,
   }
-  // Who was evicted left no room: what is on the disk of it goes, too.
+  // The node had no room for the evicted pod: its data on the disk is removed too.
   const isEvicted = pod !== undefined && isOver(pod, known) && (known.ended ?? pod.status)?.reason === 'Evicted'
   if (pod === undefined || isLeaving(pod) || isEvicted) return planRemoval(pod ?? known.pod, facts, graceSeconds)
   return isOver(pod, known) ? planEnding(pod, facts, graceSeconds) : planPod(pod, facts)

@@ -5,14 +5,14 @@ import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '
 import type { Pod } from '../../../api/pod.ts'
 
 /**
- * A message is the whole of what is wanted. Within one epoch of the controller an older one is late and counts for
- * nothing; a new epoch is always newer, even without pods: the controller may have been reinstalled.
+ * A message contains the complete desired state. Within one epoch of the controller an older version is ignored. A new epoch is
+ * always newer, even without pods: the controller may have been reinstalled.
  */
 export function isNewer(known: Desired | undefined, message: Desired): boolean {
   return known === undefined || known.epoch !== message.epoch || known.version < message.version
 }
 
-/** What is not understood of it stays as it was wanted before: nothing is ended for words that are not known. */
+/** Objects that cannot be decoded keep their previous version: no pod is stopped for an unknown field value. */
 export function withKnown(message: Desired, before: Desired | undefined): Desired {
   if (message.misread === undefined || before === undefined) return message
   const uids = (kind: Misread['kind']) =>
@@ -32,7 +32,7 @@ export function withKnown(message: Desired, before: Desired | undefined): Desire
   }
 }
 
-/** The pods to run, by UID. One without a UID or a name cannot be run; a mirror shows what runs already. */
+/** The pods to run, by UID. A pod without a UID or a name is skipped, and so is a mirror pod. */
 function podsByUID({ pods }: Desired): ReadonlyMap<string, Pod> {
   return new Map(
     pods.flatMap((pod) => {
@@ -42,14 +42,14 @@ function podsByUID({ pods }: Desired): ReadonlyMap<string, Pod> {
   )
 }
 
-/** Readiness conditions of a static pod are written to its mirror. */
+/** Readiness conditions of a static pod are written to its mirror pod. */
 function withGates(pod: Pod, desired: Desired | undefined): Pod {
   if ((pod.spec.readinessGates ?? []).length === 0) return pod
   const status = desired?.pods.find((one) => mirroredHash(one) === pod.metadata.uid)?.status
   return status === undefined ? pod : { ...pod, status }
 }
 
-/** A pod of the API cannot become a static pod by its annotation. */
+/** An annotation cannot turn a pod of the API into a static pod. */
 function notOwn(pod: Pod): Pod {
   if (!isStaticPod(pod)) return pod
   const annotations = { ...pod.metadata.annotations, [configSourceAnnotation]: 'api' }
@@ -61,8 +61,8 @@ export function mirrorsIn({ pods }: Desired): readonly Pod[] {
 }
 
 /**
- * All that is wanted here. A static pod waits for the last one of its name to be gone, so that a changed file never has
- * two of it running. `here`: what there is on the machine, by UID, with its namespace and name.
+ * All pods that may run on this node. A static pod waits until the last one of its name is removed, so that a changed file never
+ * has two pods running. `here`: the pods on the machine, by UID, with namespace and name.
  */
 export function wantedHere(
   desired: Desired | undefined,
@@ -80,7 +80,7 @@ export function podPath({ metadata }: Pod): string {
   return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
 }
 
-/** UIDs of the pods for which the two want something else, what they name included. */
+/** UIDs of the pods that differ between the two, including the objects that they reference. */
 export function changedPods(before: Desired | undefined, after: Desired): readonly string[] {
   if (before === undefined) return [...podsByUID(after).keys()]
   const [old, now] = [podsByUID(before), podsByUID(after)]

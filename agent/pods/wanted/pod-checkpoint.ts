@@ -13,15 +13,15 @@ export type CheckpointData = {
   readonly endings: { readonly [uid: string]: PodStatus }
 }
 
-/** `mayBeOld`: from the copy. More pods may be desired than it names. */
+/** `mayBeOld`: from the copy, so more pods may be desired than it lists. */
 export type LoadedCheckpoint = CheckpointData & { readonly mayBeOld?: true }
 
 export interface PodCheckpoint {
-  /** undefined: there is none, or none that can be trusted. Never fails. */
+  /** undefined: there is no checkpoint, or no valid one. Never fails. */
   load(): Promise<LoadedCheckpoint | undefined>
-  /** Writes only what differs from what is there. */
+  /** Writes only if the data differs from the file. */
   save(data: CheckpointData): Promise<void>
-  /** Writes what is there once more beside it, unless it is there already. Never fails. */
+  /** Copies the file, unless the copy is up to date. Never fails. */
   keepCopy(): Promise<void>
 }
 
@@ -50,7 +50,7 @@ export function checkpointWriter(
 ): CheckpointWriter {
   const wake = alarm(clock)
   let unsaved = false
-  /** Monotonic. The previous process may have left no copy. */
+  /** Monotonic. The previous process may not have written a copy. */
   let copyDueMs = clock.monotonicMs() + copyMs
 
   const saveNow = async (): Promise<boolean> => {

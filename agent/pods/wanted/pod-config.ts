@@ -8,27 +8,24 @@ import { podPath, wantedHere } from './desired-pods.ts'
 export interface WantedPods {
   /** The last message of the controller, or the checkpoint's. */
   readonly desired: Desired | undefined
-  /**
-   * `desired` is complete: a pod that it does not name is not desired any more. False for an old copy of the
-   * checkpoint.
-   */
+  /** `desired` is complete: a pod that it does not list is no longer desired. False for an old copy of the checkpoint. */
   readonly isWhole: boolean
   /** Undefined while the static pod files were not read. */
   readonly staticPods: readonly Pod[] | undefined
   /** All pods that may run, by UID. */
   readonly all: ReadonlyMap<string, Pod>
-  /** Of static pods, also of those without a file that still have containers here. */
+  /** Static pods, including those without a file that still have containers. */
   readonly staticUIDs: ReadonlySet<string>
   /** Pods that could not be decoded: their containers stay as they are. */
   readonly undecodable: ReadonlySet<string>
-  /** Oldest first: older pods have precedence where not all fit. Each once. */
+  /** Oldest first: older pods have precedence if not all fit. Without duplicates. */
   oldestFirst(uids: Iterable<string>): readonly string[]
-  /** All sources that may desire this pod, or another of its name, are known. Before that, nothing of it is removed. */
+  /** All sources that may desire this pod, or another of its name, were read. Before that, nothing of it is removed. */
   isDecided(uid: string): boolean
-  /** These three return the UIDs of static pods that may run from now on, or may no longer. `isAll`: see `isWhole`. */
+  /** These three return the UIDs of static pods that may now run, or may no longer run. `isAll`: see `isWhole`. */
   setDesired(message: Desired, isAll?: boolean): readonly string[]
   setStatic(pods: readonly Pod[] | undefined): readonly string[]
-  /** A static pod waits until the last pod of its name is gone: checks again. */
+  /** Checks static pods that wait until the last pod of their name is removed. */
   refresh(): readonly string[]
 }
 
