@@ -1,4 +1,4 @@
-/** How long logind waits for delay locks: asked for by a drop-in, applied without a restart, and read back. */
+/** Sets how long logind waits for delay locks: writes a drop-in, applies it without a restart, and reads the granted delay. */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -7,11 +7,13 @@ import type { GrantedDelay } from '../../shutdown/inhibitor.ts'
 import type { SystemBus } from './system-bus.ts'
 import { rereadLogindFiles } from './systemd-bus.ts'
 
-/** Of all drop-ins the one whose name sorts last wins: letters after digits, so `99-…` does not beat unattended-upgrades'. */
+/**
+ * The drop-in whose name sorts last is in force: letters sort after digits, so unattended-upgrades' file would override `99-…`.
+ */
 const ownName = 'zzz-bramble.conf'
 const ownDropIn = `etc/systemd/logind.conf.d/${ownName}`
 
-/** The first of one name hides the others. */
+/** A file in an earlier folder replaces those of the same name in later ones. */
 const folders = ['etc', 'run', 'usr/local/lib', 'usr/lib'].map((folder) => `${folder}/systemd/logind.conf.d`)
 
 export type DelayNeeds = {
@@ -20,12 +22,12 @@ export type DelayNeeds = {
   readonly delayMs: () => Promise<number>
 }
 
-/** After the signal. */
+/** Wait after the signal. */
 const appliedMs = 2_000
 
 export function logindDelay({ root, bus, delayMs }: DelayNeeds) {
   const path = join(root, ownDropIn)
-  /** What was asked for in vain is not asked for again. */
+  /** A delay that was not granted is not requested again. */
   let refused: number | undefined
 
   const apply = async (isSo: (ms: number) => boolean) => {
@@ -74,7 +76,7 @@ function dropIn(ms: number): string {
   ].join('\n')
 }
 
-/** Another file that sets the delay, and is read after ours. */
+/** Another file that sets the delay and is read after the agent's. */
 async function lastWord(root: string): Promise<string | undefined> {
   const found = new Map<string, string>()
   for (const folder of folders) {

@@ -1,6 +1,6 @@
 /**
- * A delay lock of logind: an open file, and as long as anybody has it open the lock is held, whatever becomes of the bus or of
- * logind. Without the native code that takes it, or without the rights to keep it from our children, a child process holds it.
+ * A delay lock of logind: an open file. The lock is held while any process has the file open, even if the bus or logind stops. If
+ * the native code that receives the file is missing, or the agent may not reopen it, a child process holds the lock.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,7 +30,7 @@ export async function takeDelayLock(needs: LockNeeds): Promise<ShutdownLock> {
   }
 }
 
-/** The lock outlives the connection, whose socket would be open in every child, too. */
+/** The lock outlives the connection, whose socket would be open in every child too. */
 async function lockByDescriptor(needs: LockNeeds): Promise<ShutdownLock> {
   const own = await onSystemBus({ ...needs, withDescriptors: true }, async (bus) => {
     const body = ['shutdown', lockName, why, 'delay']
@@ -41,7 +41,7 @@ async function lockByDescriptor(needs: LockNeeds): Promise<ShutdownLock> {
   return { how: 'descriptor', pid: process.pid, release: () => closeSync(own) }
 }
 
-/** Passed files stay open in every child, and the lock with them: opened again, as only root may, it does not. */
+/** Received files are inherited by child processes, and the lock with them. A reopened file is not; reopening needs root. */
 function reopened(passed: number): number {
   try {
     return openSync(`/proc/self/fd/${passed}`, 'a')
@@ -50,7 +50,7 @@ function reopened(passed: number): number {
   }
 }
 
-/** It ends with us, however we end: its input is ours to close. */
+/** The child ends with the agent, however the agent ends, because its standard input closes. */
 async function lockByChild({ socketPath, deadlineMs }: LockNeeds): Promise<ShutdownLock> {
   const command = ['systemd-inhibit', '--what=shutdown', '--mode=delay', `--who=${lockName}`, `--why=${why}`]
   const child = spawn(

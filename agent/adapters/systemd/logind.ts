@@ -20,13 +20,13 @@ export type LogindSettings = {
   readonly deadlineMs?: number
 }
 
-/** Shorter than the bus' own: a shutdown may begin meanwhile. */
+/** Shorter than the default of the bus: a shutdown may begin meanwhile. */
 const defaultDeadlineMs = 5_000
 
 export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings): ShutdownInhibitor {
   const socketPath = systemBusPath(root)
   return {
-    // And a logind that is installed: on a machine without one the bus cannot start it.
+    // logind must be installed: on a machine without it, the bus cannot start it.
     isAvailable: () => isSystemdHere(root) && logindUnits.some((unit) => existsSync(join(root, unit))),
     async open(listener) {
       const bus = await openSystemBus({ socketPath, deadlineMs })
@@ -34,7 +34,7 @@ export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings)
         await bus.listen({ sender: logindName, interface: logindManager.interface }, ({ member, body }) =>
           onSignal(listener, member, body),
         )
-        // Another logind under that name.
+        // Another process took the name of logind.
         const names = { sender: 'org.freedesktop.DBus', interface: 'org.freedesktop.DBus', first: logindName }
         await bus.listen(names, ({ member, body }) => {
           if (member === 'NameOwnerChanged' && body[0] === logindName && body[2] !== '') listener.changed()
@@ -51,7 +51,7 @@ export function logind({ root, deadlineMs = defaultDeadlineMs }: LogindSettings)
 const logindName = logindManager.destination
 const logindUnits = ['usr/lib/systemd/system/systemd-logind.service', 'lib/systemd/system/systemd-logind.service']
 
-/** From systemd 255 on there is a second signal with the action that follows; it comes just before the first. */
+/** systemd 255 and later also send a signal with the action, just before this one. */
 function onSignal(listener: ShutdownListener, member: string, [isPreparing, more]: readonly unknown[]): void {
   if (member === 'PrepareForShutdown') listener.preparing(isPreparing === true, undefined)
   if (member === 'PrepareForShutdownWithMetadata') listener.preparing(isPreparing === true, actionIn(more))
@@ -71,7 +71,7 @@ function sessionOn(
   return {
     isPreparing: async () => (await property('PreparingForShutdown')) === true,
     scheduled: async () => scheduledIn(await property('ScheduledShutdown')),
-    // Also of a shutdown that was not scheduled, as long as it is prepared for: seen from systemd 252 on.
+    // Set also for a shutdown that was not scheduled, while it is being prepared: observed from systemd 252 on.
     action: async () => actionOf(await property('ScheduledShutdown')),
     async locks(own) {
       const [rows] = await bus.call({ ...logindManager, member: 'ListInhibitors' })
@@ -84,7 +84,7 @@ function sessionOn(
   }
 }
 
-/** In microseconds since 1970; 0 when it is for now, '' when there is none. */
+/** In microseconds since 1970; 0 for now, '' without a scheduled shutdown. */
 function scheduledIn(value: unknown): ScheduledShutdown | undefined {
   const [action, microseconds] = [actionOf(value), Array.isArray(value) ? Number(value[1]) : 0]
   return action !== undefined && microseconds > 0 ? { action, atWallMs: microseconds / 1000 } : undefined
@@ -95,7 +95,7 @@ function actionOf(value: unknown): string | undefined {
   return typeof action === 'string' && action !== '' ? action : undefined
 }
 
-/** Rows of what (a list with colons), who, why, mode, uid, pid. */
+/** Rows of what (separated by colons), who, why, mode, uid, pid. */
 function locksIn(rows: unknown, ownPid: number | undefined): Locks {
   let isHeld = false
   const others: OtherLock[] = []

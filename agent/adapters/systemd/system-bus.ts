@@ -1,6 +1,6 @@
 /**
- * Calls over D-Bus, on dbus-next, loaded when first needed. The library neither ends a call by itself nor reports when the bus
- * has gone away: so every call has a deadline, and callers with rare calls open a connection each time and close it.
+ * Calls over D-Bus on dbus-next, loaded on demand. The library neither times out a call nor reports a lost bus, so every call has
+ * a deadline, and callers with rare calls open a connection for each.
  */
 import { unlessAborted } from '../../../daemon/aborted.ts'
 import { within } from '../../../daemon/deadline.ts'
@@ -9,7 +9,7 @@ export type BusSettings = {
   /** `/run/dbus/system_bus_socket` */
   readonly socketPath: string
   readonly deadlineMs?: number
-  /** Takes open files that are passed, with native code. For this and nothing else: see `openSystemBus`. */
+  /** Receive file descriptors, with native code. Only for that: see `openSystemBus`. */
   readonly withDescriptors?: boolean
 }
 
@@ -17,28 +17,28 @@ export type BusObject = { readonly destination: string; readonly path: string; r
 
 export type BusCall = BusObject & {
   readonly member: string
-  /** Of `body`, in D-Bus' letters: `ss`. */
+  /** D-Bus signature of `body`: `ss`. */
   readonly signature?: string
   readonly body?: readonly unknown[]
 }
 
-/** Signals of one interface, from the owner of this name. `first`: only those whose body begins with this text. */
+/** Signals of one interface from the owner of this name. `first`: only those whose first argument starts with this text. */
 export type BusMatch = { readonly sender: string; readonly interface: string; readonly first?: string }
 
 export type BusSignal = { readonly member: string; readonly body: readonly unknown[] }
 
 export interface SystemBus {
-  /** What the method gave. Throws BusError, also when there is no answer in time. */
+  /** Returns the body of the reply. Throws BusError, also at the deadline. */
   call(request: BusCall): Promise<readonly unknown[]>
   property(of: BusObject, name: string): Promise<unknown>
-  /** Calls `onSignal` with each such signal until the connection ends. */
+  /** Calls `onSignal` for each matching signal until the connection ends. */
   listen(match: BusMatch, onSignal: (signal: BusSignal) => void): Promise<void>
-  /** Resolves when the connection is known to have ended. A hung one is noticed by a call only. */
+  /** Resolves when the connection has ended. A hung bus is detected only by a call. */
   readonly ended: Promise<void>
   close(): void
 }
 
-/** `code` is D-Bus' own name of the error (`org.freedesktop.systemd1.NoSuchUnit`); '' when there was no answer. */
+/** `code` is D-Bus' name of the error (`org.freedesktop.systemd1.NoSuchUnit`); '' without a reply. */
 export class BusError extends Error {
   override readonly name = 'BusError'
   readonly code: string
@@ -52,16 +52,17 @@ export class BusError extends Error {
 const defaultDeadlineMs = 10_000
 const closedMs = 1_000
 
-/** Throws BusError when there is no bus. With descriptors a connection must be used for one call and closed. */
+/** Throws BusError when there is no bus. A connection with descriptors must be used for one call and closed. */
 export async function openSystemBus(settings: BusSettings): Promise<SystemBus> {
   const { socketPath, deadlineMs = defaultDeadlineMs, withDescriptors = false } = settings
   const { default: dbus } = await import('dbus-next')
-  // `socket=` in the place of `path=`: a connection that passes no descriptors needs no native code.
+  // `socket=` instead of `path=`: without descriptors, a connection needs no native code.
   const address = withDescriptors ? `unix:path=${socketPath}` : `unix:socket=${socketPath}`
   const bus = dbus.sessionBus({ busAddress: address, negotiateUnixFd: withDescriptors } as Parameters<
     typeof dbus.sessionBus
   >[0])
-  // Without a listener an error would end the program. Not a promise: each call that raced it would stay on it.
+  // Without a listener an error event would end the program. An AbortSignal, because each race would leave a listener on a
+  // promise.
   const failure = new AbortController()
   bus.on('error', (error) => failure.abort(error))
   const answered = async <T>(work: Promise<T>): Promise<T | undefined> => {
@@ -76,7 +77,7 @@ export async function openSystemBus(settings: BusSettings): Promise<SystemBus> {
   const close = () => {
     bus.disconnect()
     streamOf(bus)?.destroy()
-    // Its close goes on for a moment; collected before that, it would end the program.
+    // Closing takes a moment; if it were garbage-collected before that, the program would end.
     setTimeout(() => native, closedMs).unref()
   }
   const connected = new Promise<void>((resolve) => bus.once('connect', () => resolve()))
@@ -88,7 +89,7 @@ export async function openSystemBus(settings: BusSettings): Promise<SystemBus> {
   }
   if (withDescriptors && streamOf(bus)?.supportsUnixFd !== true) {
     close()
-    throw new BusError('The native part that takes open files from the system bus is not there', '')
+    throw new BusError('The native module that receives file descriptors from the system bus is missing', '')
   }
   const call: SystemBus['call'] = async (request) => {
     const { body = [], ...rest } = request
@@ -104,7 +105,7 @@ export async function openSystemBus(settings: BusSettings): Promise<SystemBus> {
   }
   if (withDescriptors) {
     try {
-      // Behind the answer nothing is on its way: the library gives what is passed to whichever message comes first.
+      // No message follows the reply: the library attaches received descriptors to whichever message is parsed next.
       await call({ ...busItself, member: 'GetId' })
     } catch (error) {
       close()
@@ -137,7 +138,7 @@ const busItself = {
   interface: 'org.freedesktop.DBus',
 }
 
-/** The library's own end of a connection waits for the other side, which may be what hangs. */
+/** The library's own close waits for the peer, which may hang. */
 function streamOf(bus: object): BusStream | undefined {
   const { _connection: connection } = bus as { readonly _connection?: { readonly stream?: BusStream } }
   return connection?.stream
@@ -146,12 +147,12 @@ function streamOf(bus: object): BusStream | undefined {
 type BusStream = {
   destroy(): void
   once(event: string, then: () => void): unknown
-  /** usocket's, and its native part. */
+  /** A field of usocket, the native module. */
   readonly supportsUnixFd?: boolean
   readonly _wrap?: object
 }
 
-/** A connection for this alone. */
+/** Opens a connection for one use. */
 export async function onSystemBus<T>(settings: BusSettings, use: (bus: SystemBus) => Promise<T>): Promise<T> {
   const bus = await openSystemBus(settings)
   try {

@@ -27,10 +27,10 @@ export function systemdUnits({ root, ...more }: SystemdSettings): UnitController
   }
 }
 
-/** The agent is being stopped meanwhile. */
+/** Short, because the agent is being stopped meanwhile. */
 const jobsMs = 1_000
 
-/** What systemd is about to do. None where there is no systemd, or it does not answer in time. */
+/** The jobs in systemd's queue. Empty without systemd, or if it does not answer in time. */
 export async function systemJobs(root: string): Promise<readonly SystemJob[]> {
   if (!isSystemdHere(root)) return []
   try {
@@ -45,7 +45,7 @@ export async function systemJobs(root: string): Promise<readonly SystemJob[]> {
   }
 }
 
-/** The package's scripts leave this mark while they replace us. */
+/** The package's maintainer scripts create this mark during an upgrade. */
 export function isUpgrading(root: string): boolean {
   return existsSync(join(root, 'run/bramble/agent-upgrade'))
 }

@@ -1,6 +1,6 @@
 /**
- * Is the clock right where another than systemd-timesyncd sets it? The kernel records it for any program, and systemd-timedated
- * reports it over the bus. Asked until the answer is yes, and no longer: each call starts that program.
+ * Clock synchronisation by a service other than systemd-timesyncd, from the kernel's flag for any program, as systemd-timedated
+ * reports it over the bus. Polled until it is true, because each call starts that program.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
