@@ -1,4 +1,6 @@
-/** How long this machine takes from power on to a connection: one number in a file, written when it is another. */
+/**
+ * Measures the time from power on to the connection to the controller. The value is in a file that is written when it changes.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { aborted } from '../../../daemon/aborted.ts'
@@ -9,10 +11,10 @@ import type { Loop } from '../../../daemon/run.ts'
 
 export type BootTimeNeeds = {
   readonly dataDirectory: string
-  /** The machine was started since we last ran: else this start measures no boot. */
+  /** The machine was booted since the last start of the agent; otherwise this start measures no boot. */
   readonly rebooted: boolean
   readonly isConnected: () => boolean
-  /** Since power on. */
+  /** Time since power on. */
   readonly uptimeMs: () => number
   readonly clock: Clock
   readonly writes: {
@@ -21,9 +23,9 @@ export type BootTimeNeeds = {
   }
 }
 
-/** Who finds its controller later than this waited for something else. */
+/** A connection after this time had another cause of delay, and is not measured. */
 const longestMs = 15 * 60_000
-/** Boots differ: smaller changes are not worth a write to the card. */
+/** Boot times vary: a smaller change is not written to the card. */
 const changedBy = 0.25
 const lookMs = 1_000
 
@@ -38,7 +40,7 @@ export async function openBootTime(needs: BootTimeNeeds): Promise<Loop> {
     if (ms !== undefined && Math.abs(tookMs - ms) <= ms * changedBy) return
     const seconds = Math.ceil(tookMs / 1000)
     writes.bootMs.set(seconds * 1000)
-    // A card that takes no writes is no reason to fail.
+    // A write error is not a failure.
     await replaceFile(path, `${seconds}\n`).catch(() => undefined)
   }
 

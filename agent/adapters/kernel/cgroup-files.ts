@@ -1,12 +1,12 @@
 /**
- * What the kernel writes about a control group: version 1, version 2, or both at once (hybrid), each controller where the
- * process's own entry names it. Files of the kernel are answered from memory: they are read at once, without a thread.
+ * Reads control groups: version 1, version 2, or both (hybrid). The folder of each controller is in the entry of the process.
+ * Reads are synchronous, because the kernel answers them from memory.
  */
 import { join } from 'node:path'
 import type { CpuReading, GroupReading, MemoryReading } from '../../usage/usage.ts'
 import { textOf } from './kernel-files.ts'
 
-/** Where each controller keeps the group's files. `second`: the folder of version 2, whole or beside version 1. */
+/** The folder of each controller. `second`: the folder of version 2, as the only version or beside version 1. */
 export type GroupFolders = {
   readonly memory?: string
   readonly cpuacct?: string
@@ -16,8 +16,8 @@ export type GroupFolders = {
 }
 
 /**
- * The control group of this container, found by its process; by the places both drivers of Docker have by default when
- * the process cannot be asked. Undefined: it is gone, or it is no longer its own process.
+ * The control group of this container, by its process; if the process cannot be read, by the default paths of both cgroup drivers
+ * of Docker. Undefined: the container is gone, or the PID belongs to another process.
  */
 export function groupFolders(root: string, { id, pid }: { id: string; pid: number }): GroupFolders | undefined {
   const entries = textOf(join(root, `proc/${pid}/cgroup`))
@@ -32,7 +32,7 @@ export function groupFolders(root: string, { id, pid }: { id: string; pid: numbe
   return foldersIn(root, (controller) => at.get(controller))
 }
 
-/** Of a group by its path, the same in every hierarchy: `/` is the machine itself. */
+/** A control group by its path, which is the same in every hierarchy: `/` is the machine itself. */
 export function groupFoldersAt(root: string, path: string): GroupFolders | undefined {
   return foldersIn(root, () => path)
 }
@@ -47,7 +47,7 @@ function groupAtUsualPlace(root: string, id: string): GroupFolders | undefined {
   return undefined
 }
 
-/** A container with an init of its own may be in a group below the one it was given: all of it counts. */
+/** A container with its own init may be in a group below the assigned one: the whole group counts. */
 function upTo(id: string, path: string): string | undefined {
   const parts = path.split('/')
   const own = parts.findIndex((part) => part.includes(id))
@@ -82,7 +82,7 @@ function foldersIn(root: string, placeOf: (controller: string) => string | undef
   }
 }
 
-/** Everything; or, with `brief`, memory and processes only. */
+/** Reads everything; with `brief`, only memory and processes. */
 export function readGroup(folders: GroupFolders, brief = false): GroupReading {
   const cpu = brief ? undefined : readCpu(folders)
   const memory = readMemory(folders, brief)
@@ -110,7 +110,7 @@ function readCpu({ cpuacct, cpu, second }: GroupFolders): CpuReading | undefined
   }
 }
 
-/** Without a limit no period ever begins. */
+/** Without a limit the kernel counts no periods. */
 function throttling(stat: ReadonlyMap<string, number>, throttledNanoSeconds: number | undefined) {
   const [periods, throttledPeriods] = [stat.get('nr_periods'), stat.get('nr_throttled')]
   if (!periods || throttledPeriods === undefined || throttledNanoSeconds === undefined) return {}
@@ -137,7 +137,7 @@ function readFirstMemory(folder: string, brief: boolean): MemoryReading | undefi
     ...(swap !== undefined && { swapBytes: swap }),
     pageFaults: stat.get('total_pgfault') ?? 0,
     majorPageFaults: stat.get('total_pgmajfault') ?? 0,
-    // No limit is written as the largest number of pages.
+    // The kernel writes the largest number of pages for "no limit".
     ...(limit !== undefined && limit < 2 ** 62 && { limitBytes: limit }),
     ...(oomKills !== undefined && { oomKills }),
   }
@@ -148,7 +148,7 @@ function readSecondMemory(folder: string | undefined, brief: boolean): MemoryRea
   const inactive = stat.get('inactive_file')
   if (folder === undefined || inactive === undefined) return undefined
   const [anon = 0, file = 0] = [stat.get('anon'), stat.get('file')]
-  // The machine's own group has no such file.
+  // The root group has no such file.
   const usageBytes = numberIn(folder, 'memory.current') ?? anon + file
   const swap = brief ? undefined : numberIn(folder, 'memory.swap.current')
   const limit = brief ? undefined : numberIn(folder, 'memory.max')
@@ -174,7 +174,7 @@ function readPids({ pids, second }: GroupFolders): GroupReading['pids'] {
   return { current, ...(limit !== undefined && { limit }) }
 }
 
-/** `inactive_file 12345`, a line each. */
+/** The lines of a file such as memory.stat: `inactive_file 12345`. */
 function lines(folder: string | undefined, file: string): ReadonlyMap<string, number> {
   const text = folder === undefined ? undefined : textOf(join(folder, file))
   const found = new Map<string, number>()
@@ -185,7 +185,7 @@ function lines(folder: string | undefined, file: string): ReadonlyMap<string, nu
   return found
 }
 
-/** Undefined where there is no file, and for `max`. */
+/** Undefined if the file does not exist, and for `max`. */
 function numberIn(folder: string | undefined, file: string): number | undefined {
   const text = folder === undefined ? undefined : textOf(join(folder, file))
   const number = text === undefined ? Number.NaN : Number(text)

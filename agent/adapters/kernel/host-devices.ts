@@ -1,11 +1,11 @@
-/** The devices that are declared in the configuration, as they are plugged in now. */
+/** The devices that are declared in the configuration and connected now. */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { MachineDevices } from '../../pods/containers/devices.ts'
 
 export type DeclaredDevices = {
   readonly resource: string
-  /** Paths; the last part may have `*` and `?` in it. */
+  /** Paths; `*` and `?` are allowed in the last part. */
   readonly paths: readonly string[]
 }
 

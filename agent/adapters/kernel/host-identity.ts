@@ -1,9 +1,9 @@
-/** Which machine this is, read from files below `root`; starts no process. */
+/** The hardware identity of the machine, read from files below `root`; starts no process. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { HardwareIdentity } from '../../../api/node/hardware-identity.ts'
 
-/** Every mark this machine shows. One that cannot be read, or that many machines share, is left out. */
+/** All identifiers of the machine. Unreadable ones, and those that many machines share, are omitted. */
 export async function readHardwareIdentity(root: string): Promise<HardwareIdentity> {
   const [treeSerial, cpuinfo, boardSerial, productSerial, systemUUID, machineID, treeModel, vendor, product] =
     await Promise.all(
@@ -30,12 +30,12 @@ export async function readHardwareIdentity(root: string): Promise<HardwareIdenti
   }
 }
 
-/** Another one after every boot of the machine; undefined where the kernel shows none. */
+/** Differs after every boot; undefined where the kernel has none. */
 export async function readBootID(root: string): Promise<string | undefined> {
   return readText(join(root, 'proc/sys/kernel/random/boot_id'))
 }
 
-/** What makers leave in when they fill nothing in; the UUID is one whole series of boards' default. */
+/** Placeholders of manufacturers; the UUID is the default of a whole series of boards. */
 const fillers =
   /^(to be filled by o\.?e\.?m\.?|default string|(system|chassis|base board) serial number|not (specified|applicable|available)|none|unknown|n\/a|[0-]+|[f-]+|x+|123456789|03000200-0400-0500-0006-000700080009)$/i
 
@@ -43,7 +43,7 @@ function isMark(text: string | undefined): text is string {
   return text !== undefined && !fillers.test(text)
 }
 
-/** Trimmed, without the device tree's closing NUL. Undefined when empty, missing or not for us to read. */
+/** Trimmed, without the device tree's closing NUL. Undefined when the file is empty, missing or unreadable. */
 async function readText(path: string): Promise<string | undefined> {
   try {
     const text = (await readFile(path, 'utf8')).replaceAll('\0', '').trim()

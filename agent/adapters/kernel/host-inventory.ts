@@ -1,6 +1,6 @@
 /**
- * What machine this is: read once, at start. Everything Kubernetes asks for stands in files. systeminformation adds what
- * people like to read (which board, which processor); it is loaded only for that, and may start a few programs.
+ * The inventory of the machine, read once at start. The values that Kubernetes needs are in files. systeminformation adds
+ * descriptions for people (board, processor); it is loaded only for that, and may start a few programs.
  */
 import { readdir, readFile, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -88,15 +88,15 @@ async function readSystem(root: string): Promise<SystemFacts> {
   }
 }
 
-/** Node's word → Go's, which labels and images use. */
+/** Node.js' name of an architecture → Go's, which labels and images use. */
 const architectures: { readonly [arch: string]: string } = { x64: 'amd64', ia32: '386' }
 
-/** For people, as annotations of the node: what cannot be read is left out. */
+/** Shown to people as annotations of the node. Unreadable values are omitted. */
 export type MachineDescription = { readonly board?: string; readonly processor?: string }
 
 const describeMs = 10_000
 
-/** Which board and which processor. Never rejects: a machine that cannot be described is still a node. */
+/** The board and the processor. Never rejects: a machine without a description is still a node. */
 export async function describeMachine(): Promise<MachineDescription> {
   try {
     const { default: si } = await import('systeminformation')
@@ -109,7 +109,7 @@ export async function describeMachine(): Promise<MachineDescription> {
   }
 }
 
-/** Words with a meaning, each once. */
+/** The distinct words that carry a meaning. */
 function joined(...words: readonly string[]): string {
   const meaningful = words.map((word) => word.trim()).filter((word) => word !== '' && word !== '-')
   return meaningful

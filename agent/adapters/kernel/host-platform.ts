@@ -1,4 +1,4 @@
-/** Which programs this machine runs: its own kind, and those the kernel hands to an emulator (binfmt_misc). */
+/** The platforms whose programs this machine runs: its own, and those with an emulator (binfmt_misc). */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -17,7 +17,7 @@ export type HostPlatformNeeds = {
   readonly machine: string
 }
 
-/** What stands in the way of the image; emulators are read again each time one is needed. */
+/** Why an image does not run; emulators are read for each call that needs them. */
 export function hostPlatform({ root, machine }: HostPlatformNeeds) {
   const own = platformOf(machine)
   return async (image: string, of: Platform): Promise<string | undefined> =>

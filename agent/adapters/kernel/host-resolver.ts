@@ -1,9 +1,9 @@
-/** How this machine looks up names. */
+/** The DNS settings of this machine. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseResolver, type Resolver } from '../../pods/options/pod-dns.ts'
 
-/** A resolver of the machine's own cannot be reached from a pod: then the servers it asks are what counts. */
+/** A local resolver cannot be reached from a pod: its upstream servers are used then. */
 export async function readResolver(root: string): Promise<Resolver> {
   const own = await read(join(root, 'etc/resolv.conf'))
   if (own.servers.some((server) => !/^(127\.|::1$)/.test(server))) return own

@@ -1,4 +1,4 @@
-/** Where this machine sends what: the IPv4 routes of the kernel's main table. */
+/** The IPv4 routes in the kernel's main table. */
 import { readFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ export type Route = {
   readonly direct: boolean
 }
 
-/** Without the default route. None where there is no such file. */
+/** Without the default route. Empty if the file does not exist. */
 export async function readRoutes(root: string): Promise<readonly Route[]> {
   const text = await readFile(join(root, 'proc/net/route'), 'utf8').catch(() => '')
   return text.split('\n').flatMap((line) => {
@@ -23,7 +23,7 @@ export async function readRoutes(root: string): Promise<readonly Route[]> {
   })
 }
 
-/** The file shows addresses as the processor holds them. */
+/** The file contains addresses in the byte order of the processor. */
 function addressOf(hex = ''): number {
   const bytes = Buffer.from(hex, 'hex')
   return endianness() === 'LE' ? bytes.readUInt32LE() : bytes.readUInt32BE()

@@ -23,16 +23,16 @@ import { lineValue, machineMemoryBytes, machineTasks, meminfoBytes, textOf } fro
 export type HostSignalsNeeds = {
   /** `/`, or a saved tree. */
   readonly root: string
-  /** A folder on the filesystem that holds our own data: nodefs. */
+  /** A folder on the filesystem that holds the agent's data: nodefs. */
   readonly dataDirectory: string
-  /** Where the container engine keeps images; undefined until it has reported it. */
+  /** The folder of the engine's images; undefined until the engine has reported it. */
   readonly imageDirectory: () => string | undefined
   readonly statfs?: (path: string) => Promise<FilesystemStats>
-  /** The number of the device a folder is on. */
+  /** The device number of the filesystem of a folder. */
   readonly deviceOf?: (path: string) => Promise<number>
 }
 
-/** Blocks of `bsize` bytes, and inodes. `bavail`: what is left for those who are not root. */
+/** Blocks of `bsize` bytes, and inodes. `bavail`: blocks available to non-root users. */
 export type FilesystemStats = {
   readonly bsize: number
   readonly blocks: number
@@ -41,7 +41,7 @@ export type FilesystemStats = {
   readonly ffree: number
 }
 
-/** A filesystem that does not answer (a dying card, a lost network disk) must not hold up the others. */
+/** A filesystem that does not answer (a failing card, a lost network disk) must not block the others. */
 const statfsDeadlineMs = 5_000
 
 type Reading = Pick<Observations, 'observed' | 'unread'>
@@ -53,7 +53,7 @@ export function hostSignals(needs: HostSignalsNeeds): SignalSource {
   const deviceOf = onceAtATime(needs.deviceOf ?? (async (path: string) => (await stat(path)).dev))
   let apart: { readonly images: string; readonly apart: boolean } | undefined
 
-  /** Read once: a folder changes its disk only with a restart of its user. */
+  /** Determined once: a folder moves to another filesystem only with a restart of its program. */
   const areApart = async (images: string): Promise<boolean | undefined> => {
     if (apart?.images === images) return apart.apart
     const device = (path: string) =>
@@ -63,8 +63,8 @@ export function hostSignals(needs: HostSignalsNeeds): SignalSource {
       apart = { images, apart: own !== theirs }
       return apart.apart
     } catch (error) {
-      // Docker in a mount namespace of its own: its directory is not one of ours, and stays so. Any other error may pass,
-      // and shows in `unread`.
+      // Docker has a mount namespace of its own, so its folder never exists here. Any other error may be temporary and is
+      // reported in `unread`.
       return codeOf(error) === 'ENOENT' ? true : undefined
     }
   }
@@ -103,7 +103,7 @@ async function taken({ signals, read }: Asked): Promise<Reading> {
   }
 }
 
-// Reads of /proc and /sys are answered by the kernel from memory: asking a thread to do it would cost more than it takes.
+// The kernel answers reads of /proc and /sys from memory: using a thread would cost more than the read.
 function memoryAvailable(root: string): Observation {
   const meminfo = readFileSync(join(root, 'proc/meminfo'), 'utf8')
   const capacity = machineMemoryBytes(root, meminfo)
@@ -130,7 +130,9 @@ function pidAvailable(root: string): Observation {
   return { signal: 'pid.available', available: Math.max(0, capacity - running), capacity }
 }
 
-/** Of the root cgroup where it has its own, else of the kernel; nothing where it was built or started without. */
+/**
+ * From the root cgroup if it has pressure files, else from the kernel; empty where the kernel was built or booted without PSI.
+ */
 function stallsOf(root: string): readonly Stall[] {
   const read = (resource: string) =>
     textOf(join(root, 'sys/fs/cgroup', `${resource}.pressure`)) ?? textOf(join(root, 'proc/pressure', resource)) ?? ''

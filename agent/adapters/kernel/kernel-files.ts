@@ -1,8 +1,8 @@
-/** The few shapes in which the kernel writes numbers into text files. */
+/** Parsers for the formats of numbers in the kernel's text files. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** undefined: there is no such file, or the kernel does not give it now. */
+/** undefined: the file does not exist, or the kernel rejects the read. */
 export function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
@@ -11,7 +11,7 @@ export function textOf(path: string): string | undefined {
   }
 }
 
-/** The kernel's total, or the limit of the machine's root cgroup where that is less: a machine that is a container. */
+/** The kernel's total, or the limit of the root cgroup where that is less: the machine is a container. */
 export function machineMemoryBytes(root: string, meminfo: string): number {
   const limits = ['sys/fs/cgroup/memory/memory.limit_in_bytes', 'sys/fs/cgroup/memory.max']
   // `max` is no number; the first version's "no limit" is more than any machine has.
@@ -35,8 +35,8 @@ export function lineValue(text: string, name: string): number {
 }
 
 /**
- * Tasks (threads count), and how many there may be: by the smallest of the kernel's limits, or by that of the machine's root
- * cgroup where that is nearer.
+ * The number of tasks (with threads) and its limit: the smallest of the kernel's limits, or that of the root cgroup where fewer
+ * are left.
  */
 export function machineTasks(root: string): { readonly running: number; readonly capacity: number } {
   const [, , , tasks = ''] = readFileSync(join(root, 'proc/loadavg'), 'utf8').split(' ')
@@ -57,13 +57,13 @@ function tasksOfRootCgroup(root: string) {
   return undefined
 }
 
-/** A path in a list of mounts: blanks are written `\040`. */
+/** A path in a list of mounts: blanks are written as `\040`. */
 export function unescapedPath(path: string): string {
   if (!path.includes('\\')) return path
   return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
 }
 
-/** `0-3,6` → 5: how many a list of ranges names. */
+/** The number of items in a list of ranges: `0-3,6` → 5. */
 export function countOfList(list: string): number {
   return list
     .trim()

@@ -1,6 +1,6 @@
 /**
- * KernelLog on `/dev/kmsg`. Each read gives one record, or EAGAIN at the end. Node cannot wait for more of it without
- * holding a thread, so it is asked now and then: a read that finds nothing costs some microseconds.
+ * KernelLog on `/dev/kmsg`. Each read returns one record, or EAGAIN at the end. Node.js cannot wait for a record without holding
+ * a thread, so the file is polled: a read without a record takes some microseconds.
  */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
@@ -15,7 +15,7 @@ export type KernelLogNeeds = {
   readonly root: string
   readonly clock: Clock
   readonly log: Log
-  /** How long the machine runs, without the time it slept. */
+  /** Uptime of the machine without the time it was suspended. */
   readonly uptimeMs?: () => number
 }
 
@@ -24,12 +24,12 @@ export interface KernelLogReader extends KernelLog {
 }
 
 const periodMs = 2_000
-/** The kernel's own limit of a record (CONSOLE_EXT_LOG_MAX); less would be refused. */
+/** The kernel's limit of a record (CONSOLE_EXT_LOG_MAX); a smaller buffer is rejected. */
 const recordBytes = 8_192
-/** A kernel that writes faster than this is not to keep everything else here waiting. */
+/** Records per pass, so that a kernel that logs fast does not block the event loop. */
 const mostRecords = 400
 
-/** The kernel stamps its lines with the clock that `hrtime` reads. */
+/** The kernel's timestamps use the clock of `hrtime`. */
 const uptimeOfThisMachine = () => Number(process.hrtime.bigint() / 1_000_000n)
 
 export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: KernelLogNeeds): KernelLogReader {
@@ -60,7 +60,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
       } catch (error) {
         const code = codeOf(error)
         if (code === 'EAGAIN') return false
-        // Records were overwritten before we came: the next read gives the oldest there is.
+        // Records were overwritten before they were read: the next read returns the oldest one left.
         if (code === 'EPIPE') log.debug('Lines of the kernel log were lost')
         else throw error
       }
@@ -101,7 +101,7 @@ export function kernelLog({ root, clock, log, uptimeMs = uptimeOfThisMachine }: 
   }
 }
 
-/** Of a priority: what is above its level is the facility. Only the kernel itself can write as 0. */
+/** A priority is a level plus a facility times this. Only the kernel itself can write with facility 0. */
 const levels = 8
 
 /**

@@ -1,4 +1,4 @@
-/** The machine under node_exporter's names, from the same files of the kernel: no process is started. */
+/** Metrics of the machine with node_exporter's names, from the same files of the kernel. Starts no process. */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { counter, gauge, type MetricFamily, type MetricSample, one } from '../../../daemon/prometheus-text.ts'
@@ -7,7 +7,7 @@ import type { FilesystemUsage } from '../disk/filesystem-usage.ts'
 import { textOf, unescapedPath } from './kernel-files.ts'
 import { interfacesOf } from './net-dev.ts'
 
-/** Upper limits: more of either are of no use to a reader. */
+/** Upper limits on the number of series. */
 const mostFilesystems = 32
 const mostSensors = 128
 const ticksPerSecond = 100
@@ -18,7 +18,7 @@ export type MachineMetricsNeeds = {
   readonly filesystemAt: FilesystemUsage
 }
 
-/** What the machine does not have is left out. */
+/** Values that the machine does not have are omitted. */
 export async function machineMetrics(
   { root, filesystemAt }: MachineMetricsNeeds,
   wallMs: number,
@@ -95,7 +95,7 @@ function memory(meminfo: string): readonly MetricFamily[] {
   })
 }
 
-/** Time in which some, or all, waited for it. A kernel may have them switched off. */
+/** Time in which some, or all, tasks waited (PSI). The kernel may have it disabled. */
 function pressures(text: Text): readonly MetricFamily[] {
   return ['cpu', 'io', 'memory'].flatMap((what) => {
     const pressure = text(`proc/pressure/${what}`) ?? ''
@@ -106,19 +106,19 @@ function pressures(text: Text): readonly MetricFamily[] {
     const name = `node_pressure_${what}`
     const waiting = counter(
       `${name}_waiting_seconds_total`,
-      `Time in which some waited for ${what}.`,
+      `Time in which at least one task waited for ${what}.`,
       one(total('some')),
     )
-    // No processor waits for a processor: the kernel writes zeros there.
+    // The kernel reports zeros: a processor never waits for a processor.
     if (what === 'cpu') return [waiting]
     return [
       waiting,
-      counter(`${name}_stalled_seconds_total`, `Time in which all waited for ${what}.`, one(total('full'))),
+      counter(`${name}_stalled_seconds_total`, `Time in which all tasks waited for ${what}.`, one(total('full'))),
     ]
   })
 }
 
-/** Of block devices, each once, wherever else it is mounted. */
+/** Filesystems of block devices, each once, even if it is mounted in several places. */
 async function filesystems(mounts: string, filesystemAt: FilesystemUsage): Promise<readonly MetricFamily[]> {
   const seen = new Set<string>()
   const found = []
@@ -146,7 +146,7 @@ async function filesystems(mounts: string, filesystemAt: FilesystemUsage): Promi
     ),
     gauge(
       'node_filesystem_avail_bytes',
-      'Free for who is not root.',
+      'Space available to non-root users.',
       each(({ reading }) => reading?.availableBytes),
     ),
     gauge(
@@ -161,12 +161,12 @@ async function filesystems(mounts: string, filesystemAt: FilesystemUsage): Promi
     ),
     gauge(
       'node_filesystem_readonly',
-      '1: nothing can be written.',
+      '1 if the filesystem is read-only.',
       each(({ readOnly }) => (readOnly ? 1 : 0)),
     ),
     gauge(
       'node_filesystem_device_error',
-      '1: it does not answer.',
+      '1 if the filesystem does not answer.',
       each(({ reading }) => (reading ? 0 : 1)),
     ),
   ]
@@ -200,7 +200,7 @@ function hwmon(root: string): readonly MetricFamily[] {
   ]
 }
 
-/** `soc_firmware`: the bus and the device behind it, which stay the same when numbers change. */
+/** `soc_firmware`: the bus and the device of the chip, which do not change when chips are renumbered. */
 function chipOf(path: string, otherwise: string): string {
   try {
     const device = basename(readlinkSync(join(path, 'device')))

@@ -1,7 +1,7 @@
 /**
- * What the kernel's files contain on power, heat, wear, radio and memory cgroups. Starts no process and writes nothing; what a
- * machine does not have is undefined. `/sys` and `/proc` are answered from memory, but for the sensors themselves, which
- * take up to some milliseconds: so do not read them more often than every few seconds.
+ * The kernel's values for power, temperature, wear, Wi-Fi and memory cgroups. Starts no process and writes nothing; values that
+ * the machine does not have are undefined. The kernel answers `/sys` and `/proc` from memory, but sensors take up to some
+ * milliseconds: read them only every few seconds.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,11 +26,11 @@ export interface MachineSensors {
   flash(): readonly FlashDevice[]
   radio(): readonly RadioLink[]
   memoryCgroup(): MemoryCgroupReading | undefined
-  /** What the machine itself reports of its clock. */
+  /** What the machine reports about its clock. */
   time(): Pick<ClockReading, 'synchronized' | 'uptimeMs'>
-  /** The number of the system's own dockerd; undefined where that is not written down. */
+  /** The process ID of the system's dockerd; undefined without a PID file. */
   dockerPid(): number | undefined
-  /** Does this process wait for the kernel, uninterruptibly? */
+  /** The process waits for the kernel, uninterruptibly. */
   isStuck(pid: number): boolean
 }
 
@@ -38,7 +38,7 @@ export type MachineSensorsNeeds = {
   /** `/`, or a saved tree. */
   readonly root: string
   readonly kernel?: Pick<KernelLog, 'subscribe'>
-  /** Where systemd-timesyncd does not run. */
+  /** Used where systemd-timesyncd does not run. */
   readonly otherTimeService?: { synchronized(): true | undefined }
 }
 
@@ -102,7 +102,7 @@ export function machineSensors({ root, kernel, otherTimeService }: MachineSensor
   }
 }
 
-/** Since its process 1 began: of a machine that is a container the kernel is older. Ticks are hundredths for every program. */
+/** Time since process 1 started: for a machine that is a container, the kernel is older. A tick is 10 ms in all programs. */
 function uptimeMs(files: Files): number {
   const kernelMs = Number(files.text('proc/uptime')?.split(' ')[0] ?? 0) * 1000
   const afterName = files.text('proc/1/stat')?.split(') ')[1]?.split(' ') ?? []
@@ -112,7 +112,7 @@ function uptimeMs(files: Files): number {
 type Files = ReturnType<typeof filesBelow>
 
 function filesBelow(root: string) {
-  /** Undefined when it is not there or cannot be read: some sensors refuse while they sleep. */
+  /** Undefined when the file does not exist or cannot be read: some sensors reject reads while they sleep. */
   const text = (path: string): string | undefined => textOf(join(root, path))?.replace(/\0/g, '').trim()
   return {
     text,
@@ -133,7 +133,7 @@ function filesBelow(root: string) {
   }
 }
 
-/** A driver of Raspberry Pi's kernel that gives the firmware's last answer; in hexadecimal without a prefix. */
+/** The firmware's last answer, from a driver of Raspberry Pi's kernel; hexadecimal without a prefix. */
 function firmware(files: Files): FirmwareFlags | undefined {
   const driver = 'sys/bus/platform/drivers/raspberrypi-firmware'
   const devices = 'sys/devices/platform'
@@ -146,7 +146,7 @@ function firmware(files: Files): FirmwareFlags | undefined {
   return value !== undefined && /^(0x)?[0-9a-f]+$/i.test(value) ? firmwareFlags(Number.parseInt(value, 16)) : undefined
 }
 
-/** The kernel asks the firmware every two seconds and shows whether the voltage was too low since it last asked. */
+/** The kernel reads the firmware every two seconds and reports an under-voltage since the last read. */
 function supplyAlarm(files: Files): boolean | undefined {
   const sensors = files.names('sys/class/hwmon', /^hwmon\d+$/).map((name) => `sys/class/hwmon/${name}`)
   const supply = sensors.find((sensor) => files.text(`${sensor}/name`) === 'rpi_volt')
@@ -154,7 +154,7 @@ function supplyAlarm(files: Files): boolean | undefined {
   return alarm === undefined ? undefined : alarm !== 0
 }
 
-/** How often the processors of a PC slowed themselves down for heat. */
+/** How often the processors of a PC throttled themselves. */
 function throttleCount(files: Files): number | undefined {
   const cpus = 'sys/devices/system/cpu'
   const counts = files
@@ -166,7 +166,7 @@ function throttleCount(files: Files): number | undefined {
   return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** What slows the processor down now, of what the kernel itself holds back; fans are no throttling. */
+/** Active cooling devices of the kernel that throttle the processor; fans do not. */
 function coolingNow(files: Files): readonly string[] | undefined {
   const folder = 'sys/class/thermal'
   const devices = files.names(folder, /^cooling_device\d+$/).flatMap((name) => {
@@ -191,7 +191,7 @@ function thermalZones(files: Files): readonly ThermalZone[] {
     if (milli === undefined) return []
     const trips = files.names(path, /^trip_point_\d+_temp$/).flatMap((name) => {
       const limit = files.number(`${path}/${name}`)
-      // Some firmware gives nonsense (0, or far below freezing) for a limit that is not used.
+      // Some firmware reports an invalid value (0, or far below freezing) for an unused limit.
       if (limit === undefined || limit <= 0) return []
       return [{ kind: files.text(`${path}/${name.replace(/temp$/, 'type')}`) ?? '', celsius: limit / 1000 }]
     })
@@ -199,7 +199,7 @@ function thermalZones(files: Files): readonly ThermalZone[] {
   })
 }
 
-/** Undefined where there are no cgroups to look at. */
+/** Undefined on a machine without cgroups. */
 function memoryCgroup(files: Files): MemoryCgroupReading | undefined {
   const unified = files.text('sys/fs/cgroup/cgroup.controllers')
   const listed = files.text('proc/cgroups')

@@ -1,7 +1,7 @@
-/** `/proc/net/dev`: what went through each interface. */
+/** `/proc/net/dev`: the traffic of each interface. */
 import type { InterfaceReading } from '../../usage/usage.ts'
 
-/** Without the loopback. */
+/** All interfaces but the loopback. */
 export function interfacesOf(text: string): readonly InterfaceReading[] {
   return text.split('\n').flatMap((line) => {
     const colon = line.indexOf(':')

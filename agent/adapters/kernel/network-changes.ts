@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NetworkState } from '../../node/connection/network-state.ts'
 
-/** `root` is the root of the machine's files. What cannot be read is left out; never rejects. */
+/** `root`: the root of the machine's files. Unreadable values are omitted; never rejects. */
 export async function readNetworkState(root: string): Promise<NetworkState> {
   const folder = join(root, 'sys/class/net')
   const names = (await readdir(folder).catch(() => [])).filter((name) => !isLocalOnly(name))

@@ -23,16 +23,16 @@ export type AddressSettings = {
 }
 
 const resolveMs = 2_000
-/** The name server is not asked at every look: names seldom move, and it may be far. */
+/** Interval of name server queries: names change rarely, and the server may be remote. */
 const resolvedForMs = 5 * 60_000
 /**
- * The list of all interfaces takes long with many pods, for each pod has one. Until this time it is made again only when an IPv4
- * route or an IPv6 address has changed: then an address has appeared, moved or gone, except where another of the same network takes
- * its place.
+ * Listing all interfaces takes long on a node with many pods, because each pod has one. Until this time the list is renewed only
+ * when an IPv4 route or an IPv6 address changed. Only the replacement of an address by another in the same network is then
+ * noticed late.
  */
 const chosenForMs = 60_000
 
-/** Rejects, with the reason, when the machine has no address a node could have. */
+/** Rejects with the reason when the machine has no address usable for a node. */
 export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): () => Promise<readonly NodeAddress[]> {
   const { root, clock, interfaces = machineInterfaces, resolve = addressesOf } = needs
   const { nodeName, hostname, nodeIP } = settings
@@ -43,7 +43,7 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
     const nowMs = clock.monotonicMs()
     if (nodeIP !== undefined || nowMs - askedMs < resolvedForMs) return resolved
     askedMs = nowMs
-    // A name that does not resolve is no error: most Pis are in no name server.
+    // An unresolved name is no error: most Pis are in no name server.
     resolved = await within(resolveMs, 'No answer from the name server', resolve(nodeName)).catch(() => [])
     return resolved
   }
@@ -81,7 +81,7 @@ async function addressesOf(name: string): Promise<readonly string[]> {
   return (await lookup(name, { all: true })).map(({ address }) => address)
 }
 
-/** Those with a default route, the one the kernel prefers first; IPv4 before IPv6. */
+/** Interfaces with a default route, in the kernel's order of preference; IPv4 before IPv6. */
 export function defaultInterfaces(root: string): readonly string[] {
   const v4 = rows(join(root, 'proc/net/route'))
     .filter(([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000')

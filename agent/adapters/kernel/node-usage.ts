@@ -1,4 +1,4 @@
-/** NodeUsage on files of the kernel and `statfs`: no process is started, nothing is written. */
+/** NodeUsage on files of the kernel and `statfs`. Starts no process and writes nothing. */
 import { join } from 'node:path'
 import type { CpuReading, NodeReading, NodeUsage } from '../../usage/usage.ts'
 import type { FilesystemUsage } from '../disk/filesystem-usage.ts'
@@ -63,7 +63,7 @@ function memoryOf(root: string, group: ReturnType<typeof readGroup>['memory']): 
   if (group !== undefined) {
     return { ...group, availableBytes: Math.max(0, machineMemoryBytes(root, meminfo) - group.workingSetBytes) }
   }
-  // Where the memory controller is switched off the kernel's own estimate is all there is.
+  // Without the memory controller, only the kernel's own estimate is available.
   const availableBytes = meminfoBytes(meminfo, 'MemAvailable')
   const total = meminfoBytes(meminfo, 'MemTotal')
   const used = total - availableBytes
@@ -94,7 +94,7 @@ function swapOf(root: string): NodeReading['swap'] {
   return { availableBytes, usedBytes: meminfoBytes(meminfo, 'SwapTotal') - availableBytes }
 }
 
-/** The interface of the default route: destination and mask are nothing. */
+/** The interface of the default route: destination and mask are zero. */
 function leadsOut(route: string): string | undefined {
   return route
     .split('\n')

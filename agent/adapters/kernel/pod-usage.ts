@@ -1,4 +1,4 @@
-/** PodUsage on files: control groups, the network of each pod's first process, folders. */
+/** PodUsage on files: control groups, the network namespace of each pod's first process, folders. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -22,7 +22,7 @@ export type PodUsageNeeds = {
 const diskAgeMs = 60_000 // as the kubelet
 
 export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds): PodUsage {
-  /** By container: a process that is another now is another's. */
+  /** By container. A changed process ID invalidates the entry. */
   let places = new Map<string, { readonly pid: number; readonly folders: GroupFolders }>()
   let disks: { readonly readings: readonly PodDiskReading[]; readonly atMs: number } | undefined
   const counter = folderCounter()
@@ -37,7 +37,7 @@ export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds)
     return folders
   }
 
-  /** Undefined: it does not run. */
+  /** Undefined: the container does not run. */
   const readingOf = (container: RuntimeContainer, brief: boolean): GroupReading | undefined => {
     if (container.state !== 'running' && container.state !== 'paused') return undefined
     const folders = foldersOf(container)
@@ -118,7 +118,7 @@ export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds)
   }
 }
 
-/** Of a pod with an address of its own; on the machine's network every pod would be all of it. */
+/** The traffic of a pod with its own address. On the host's network it would be that of the whole machine. */
 function networkOf(root: string, sandbox: RuntimeContainer | undefined): readonly InterfaceReading[] | undefined {
   if (sandbox?.pid === undefined || sandbox.ip === undefined) return undefined
   try {

@@ -1,6 +1,6 @@
 /**
- * Has the other machine acknowledged what was sent on a TCP connection? By the kernel's list of connections: Node.js has
- * neither TCP_INFO nor TCP_USER_TIMEOUT. So a dead peer is noticed without a byte on the wire.
+ * The unacknowledged data of a TCP connection, from the kernel's list of connections, because Node.js has neither TCP_INFO nor
+ * TCP_USER_TIMEOUT. A dead peer is thus detected without sending a byte.
  */
 import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
