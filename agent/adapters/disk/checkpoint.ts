@@ -1,6 +1,6 @@
 /**
- * What the pod manager must remember, in one file: `desired.json` in the agent's folder; and a copy of it, some minutes older at
- * times, for a card that spoils the first. They may hold secrets.
+ * The checkpoint of the pod manager in one file: `desired.json` in the agent's folder; and a copy of it that may be some minutes
+ * older, in case the card corrupts the file. Both may contain secrets.
  */
 
 import { createHash } from 'node:crypto'
@@ -15,16 +15,16 @@ import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { CheckpointData, PodCheckpoint } from '../../pods/wanted/pod-checkpoint.ts'
 
-/** What makes a format's content that of the next one: the first of these makes 2 of 1. */
+/** Upgrades of the content from one format to the next: the first of these makes format 2 of format 1. */
 const steps: readonly Step[] = []
 type Step = (content: unknown) => unknown
-/** Of the file that is written. */
+/** The format that is written. */
 const format = steps.length + 1
 const EndingsSchema = mapOf(PodStatusSchema)
 
 /**
- * Why this agent must not touch the file: a later one wrote it, and could read it no more. Undefined when there is no such
- * reason, whatever else may be wrong with it.
+ * Why this agent must not overwrite the file: a later version wrote it, and could not read it afterwards. Undefined without such
+ * a reason, even if the file has other problems.
  */
 export async function laterFormat(path: string): Promise<string | undefined> {
   const found = formatOf(await readFile(path, 'utf8').catch(() => ''))
@@ -41,20 +41,20 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
   const copy = `${path}.copy`
   let written: string | undefined
 
-  /** Undefined where there is no such file, or none of any use: that one is set aside. */
+  /** Undefined if the file does not exist or is not valid; an invalid file is renamed. */
   const take = async (from: string): Promise<CheckpointData | undefined> => {
     let text: string
     try {
       text = await readFile(from, 'utf8')
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') log.error('Checkpoint of wanted pods cannot be read', { path: from, error })
+      if (codeOf(error) !== 'ENOENT') log.error('The checkpoint cannot be read', { path: from, error })
       return undefined
     }
     try {
       return read(text)
     } catch (error) {
       const aside = `${from}.unreadable`
-      log.error('Checkpoint of wanted pods cannot be used', { path: from, aside, error })
+      log.error('The checkpoint cannot be used', { path: from, aside, error })
       await rename(from, aside).catch((reason) =>
         log.warn('Cannot rename a damaged file', { path: from, error: reason }),
       )
@@ -94,11 +94,11 @@ export function fileCheckpoint(path: string, log: Log): PodCheckpoint {
   }
 }
 
-/** Exported with its `upgrades` for tests: those of this agent's own past otherwise. */
+/** Exported for tests, with its `upgrades`; the default are those of this version. */
 export function read(text: string, upgrades: readonly Step[] = steps): CheckpointData {
   const version = formatOf(text)
   if (version === undefined || version > upgrades.length + 1) {
-    throw new Error(`Format ${version} is not known, up to ${upgrades.length + 1} is`)
+    throw new Error(`Format ${version} is not supported; this version reads up to ${upgrades.length + 1}`)
   }
   const content = contentOf(text)
   const upgraded = upgrades.slice(version - 1).reduce<unknown>((before, step) => step(before), JSON.parse(content))
@@ -107,15 +107,15 @@ export function read(text: string, upgrades: readonly Step[] = steps): Checkpoin
   const endings = decode(EndingsSchema, parts['endings'])
   if (desired.ok && endings.ok) return { desired: desired.value, endings: endings.value }
   const [problem] = [desired, endings].flatMap((one) => (one.ok ? [] : one.problems))
-  throw new Error(`The content is not what it should be: ${JSON.stringify(problem)}`)
+  throw new Error(`The content is not valid: ${JSON.stringify(problem)}`)
 }
 
-/** Throws when it is not what was written. */
+/** Throws when the checksum does not match. */
 function contentOf(text: string): string {
   const end = text.indexOf('\n')
   const { sha256: sum } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
   const content = text.slice(end + 1, -1)
-  if (sha256(content) !== sum) throw new Error('The checksum does not fit the content')
+  if (sha256(content) !== sum) throw new Error('The checksum does not match the content')
   return content
 }
 
@@ -129,7 +129,7 @@ function formatOf(text: string): number | undefined {
   }
 }
 
-/** What is worth a write: not the number of the message it came with, but the store it is from. */
+/** The part that is compared before a write: the store of the message, but not its version. */
 function essence({ desired, endings }: CheckpointData): string {
   const { pods, configMaps = [], secrets = [], podCIDR, apiServer, misread = [], store } = desired
   return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, misread, store]))
