@@ -96,7 +96,7 @@ test('power cuts', async (t) => {
     await machine.run('systemctl stop bramble-agent')
     t.equal(await running(), before, 'no container was stopped, removed or added')
     t.match(await agentFiles(machine), /desired\.json\.unreadable,.*identity\.json,.*identity\.json\.unreadable/)
-    t.match(await journal(), /Checkpoint of wanted pods cannot be used .*checksum does not fit/)
+    t.match(await journal(), /The checkpoint cannot be used .*checksum does not match/)
     t.match(await machine.journal('bramble-agent'), /The identity of this node was spoiled, its copy is used/)
   })
 

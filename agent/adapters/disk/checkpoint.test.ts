@@ -8,7 +8,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import type { CheckpointData } from '../../pods/wanted/pod-checkpoint.ts'
 import { fileCheckpoint, laterFormat, read } from './checkpoint.ts'
 
-const useless = 'Checkpoint of wanted pods cannot be used'
+const useless = 'The checkpoint cannot be used'
 
 function remembered(version = 1, name = 'web'): CheckpointData {
   const { status: _, ...pod } = aPod({ name })
@@ -123,7 +123,7 @@ test('a pod that a later agent wrote in words of its own takes no other with it,
 test('a file that cannot even be read is logged, and left where it is', async (t) => {
   const { path, open } = place(t)
   await mkdir(path)
-  t.equal(await open('Checkpoint of wanted pods cannot be read').load(), undefined)
+  t.equal(await open('The checkpoint cannot be read').load(), undefined)
   t.ok((await stat(path)).isDirectory())
 })
 
@@ -144,7 +144,7 @@ test('what an earlier agent wrote is read by each later one', async (t) => {
   }
   const again = (content: unknown) => ({ ...(content as object), endings: { gone: { phase: 'Failed' } } })
   t.match(read(text, [renamed, again]), { desired: { epoch: 'two' }, endings: { gone: { phase: 'Failed' } } })
-  t.throws(() => read(text.replace('"format":1', '"format":4'), [renamed, again]), /Format 4 is not known, up to 3 is/)
+  t.throws(() => read(text.replace('"format":1', '"format":4'), [renamed, again]), /Format 4 is not supported; this version reads up to 3/)
 })
 
 test('a file of a later agent is left alone, and the message names the remedy', async (t) => {

@@ -1,7 +1,4 @@
-/**
- * The crash back-off: when a container that ended starts again (pkg/kubelet/kubelet.go, MaxContainerBackOff; client-go,
- * flowcontrol.Backoff).
- */
+/** The crash back-off: when a container that ended starts again (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff). */
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never'
 
