@@ -1,18 +1,18 @@
-/** Bounds the connections of a server. A new one is always accepted: connections that are held open do not keep others out. */
+/** Bounds the connections of a server. A new connection is always accepted, so that idle connections do not block others. */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** A request is a line or two from this machine, so it arrives at once. */
+/** A request is a line or two from this machine, so it arrives within moments. */
 const idleMs = 5_000
-/** For an answer to be made and read. */
+/** Time to create and send the response. */
 const answerMs = 30_000
 
 /**
- * Beyond `most` the oldest connection is closed: of those without a request, else of all. A connection without traffic is
- * closed after 5 s, and after 30 s while it has a request.
+ * Above `most` the oldest connection is closed: one without a request if possible. An idle connection is closed after 5 s, or
+ * after 30 s during a request.
  */
 export function boundConnections(server: Server, most: number): void {
-  /** In the order of their coming. True: a request of it is being answered. */
+  /** In the order of arrival. True: a request is being answered. */
   const open = new Map<Socket, boolean>()
   const closeOldest = () => {
     const [idle] = [...open].find(([, isBusy]) => !isBusy) ?? []

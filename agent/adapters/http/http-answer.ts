@@ -1,32 +1,32 @@
-/** Reads one HTTP/1.x answer as it arrives: as much of it as a probe needs, and no more than it may take. */
+/** Parses an HTTP/1.x response as it arrives: as much as a probe needs, with bounded size. */
 
 export type HttpAnswer = {
   readonly status: number
   readonly location: string | undefined
-  /** Its first 10 KiB, as the kubelet reads them. Not decoded: a probe has no use for the text. */
+  /** The first 10 KiB, as in the kubelet (pkg/probe/http/http.go, maxRespBodyLength). Not decoded: probes do not use the text. */
   readonly body: Buffer
 }
 
 export interface HttpAnswerReader {
-  /** Takes the next bytes; gives the answer as soon as there is enough. Throws when this is no HTTP. */
+  /** Adds bytes; returns the response once enough has arrived. Throws when it is not HTTP. */
   push(chunk: Buffer): HttpAnswer | undefined
-  /** The other side has closed; throws when that is in the middle of the answer. */
+  /** The peer has closed the connection; throws when the response is incomplete. */
   end(): HttpAnswer
 }
 
 const mostBodyBytes = 10 * 1024
-/** As Node's own limit for the headers of a message. */
+/** The same as Node.js' limit for the headers of a message. */
 const mostHeadBytes = 16 * 1024
-/** A body in chunks of one byte has five more bytes a chunk; what is longer consists of chunk extensions. */
+/** Chunks of one byte add five bytes each; anything longer consists of chunk extensions. */
 const mostChunkedBytes = 6 * mostBodyBytes + mostHeadBytes
 
 type Head = {
   readonly status: number
   readonly location: string | undefined
-  /** Until the other side closes where this is Infinity. */
+  /** Infinity: until the peer closes the connection. */
   readonly length: number
   readonly isChunked: boolean
-  /** Where the body begins. */
+  /** The offset of the body. */
   readonly bodyAt: number
 }
 
@@ -50,7 +50,7 @@ export function httpAnswerReader(): HttpAnswerReader {
           if (received.length > mostHeadBytes) throw new Error('malformed HTTP response: its headers are too long')
           return undefined
         }
-        // 100 Continue and its like come before the answer (RFC 9110, 15.2).
+        // Informational responses such as 100 Continue precede the response (RFC 9110, 15.2).
         if (next.status >= 200) head = next
         received = received.subarray(next.bodyAt)
       }
@@ -71,7 +71,7 @@ export function httpAnswerReader(): HttpAnswerReader {
   }
 }
 
-/** Undefined until it is whole. */
+/** Undefined until the headers are complete. */
 function headOf(bytes: Buffer): Head | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) {
@@ -105,8 +105,8 @@ function malformed(bytes: Buffer): Error {
 
 interface ChunkReader {
   /**
-   * `bytes`: all of the body so far. Each chunk is read once, however small the pieces are that arrive. Undefined until the
-   * body is whole, or as long as a probe reads it.
+   * `bytes`: the body so far. Each chunk is parsed once, however it is split on arrival. Undefined until the body is complete, or
+   * as long as a probe reads it.
    */
   read(bytes: Buffer): Buffer | undefined
 }

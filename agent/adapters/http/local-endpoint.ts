@@ -1,6 +1,7 @@
 /**
- * Read-only HTTP on this machine. Any local user, and any pod on the host's network, may open a port of 127.0.0.1: there are
- * health and figures only. Specifications with their environment values are on a unix socket for the agent's own user.
+ * Read-only HTTP on this machine. Any local user, and any pod on the host's network, can connect to a port of 127.0.0.1, so it
+ * serves only health and metrics. Pod specifications, which contain environment values, are served on a unix socket for the
+ * agent's own user.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,15 +12,15 @@ import { boundConnections } from './bounded-connections.ts'
 import { listenPrivately } from './local-socket.ts'
 
 export type EndpointView = {
-  /** Why the agent is not well; none when it is. */
+  /** Why the agent is unhealthy; empty if it is healthy. */
   readonly problems: () => readonly string[]
-  /** The pods this node runs, or shall run. */
+  /** The desired pods of this node, with their status. */
   readonly pods: () => readonly unknown[]
-  /** The machine, in cAdvisor's words. */
+  /** Machine information in cAdvisor's format. */
   readonly spec: () => unknown
-  /** Who uses how much: stats/v1alpha1's Summary. `brief`: CPU and memory only. */
+  /** Resource usage: the Summary of stats/v1alpha1. `brief`: CPU and memory only. */
   readonly summary: (brief: boolean) => Promise<unknown>
-  /** For Prometheus, in its text form. */
+  /** Metrics in Prometheus' text format. */
   readonly scrapes: {
     readonly metrics: () => Promise<string>
     readonly cadvisor: () => Promise<string>
@@ -30,24 +31,24 @@ export type EndpointView = {
 export type LocalEndpointNeeds = { readonly view: EndpointView; readonly log: Log }
 export type LocalEndpointSettings = {
   readonly host: string
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number
-  /** Where the socket is that serves everything; short enough for a socket's name (107 bytes with its random neighbour). */
+  /** The path of the socket that serves everything; short enough for a socket address (107 bytes including the random suffix). */
   readonly socketPath: string
 }
 
 export interface LocalEndpoint {
-  /** Undefined as long as nothing listens. */
+  /** Undefined while nothing listens. */
   url(): string | undefined
   run(signal: AbortSignal): Promise<void>
 }
 
-/** Each request may wait for a reading of all pods; a person and a scraper need two or three. */
+/** Each request may read all pods; a person and a scraper need two or three concurrent ones. */
 const mostConnections = 64
 
 type Reach = 'port' | 'socket'
 
-/** The agent goes on without a port or socket that it cannot have: pods matter more than being asked about. */
+/** The agent runs without a port or socket that it cannot open: its pods have precedence over queries. */
 export function localEndpoint({ view, log }: LocalEndpointNeeds, settings: LocalEndpointSettings): LocalEndpoint {
   const { host, port, socketPath } = settings
   let url: string | undefined
@@ -74,7 +75,7 @@ export function localEndpoint({ view, log }: LocalEndpointNeeds, settings: Local
     }
   }
 
-  /** Resolves with what removes it. */
+  /** Resolves with a function that removes it. */
   const openSocket = async (server: Server): Promise<() => Promise<void>> => {
     try {
       const remove = await listenPrivately(server, socketPath)
@@ -136,7 +137,7 @@ async function answerTo(
   { reach, host }: Door,
   { method, url = '/', headers }: IncomingMessage,
 ): Promise<Answer> {
-  // A page in a browser on this machine may be led here under a name of its own; it then shows that name.
+  // DNS rebinding: a web page in a browser on this machine may connect with its own host name in the Host header.
   if (!isOurs(headers.host, host)) return { status: 403, text: 'Ask for localhost or the address itself' }
   if (method !== 'GET' && method !== 'HEAD') return { status: 405, text: 'This endpoint is for reading only' }
   const [path = '', query = ''] = url.split('?', 2)
@@ -166,7 +167,7 @@ async function answerTo(
 
 const onSocketOnly = ['/pods', '/spec']
 const forOwnUser =
-  "Environment values are not for every user of this machine: use the agent's socket, 'sudo curl --unix-socket /run/bramble/ID.sock http://localhost/pods' (the agent's log names it)"
+  "Pods contain environment values, which other users must not read: use the agent's socket, 'sudo curl --unix-socket /run/bramble/ID.sock http://localhost/pods' (the agent's log names it)"
 const paths = '/healthz, /pods, /spec, /stats/summary, /metrics, /metrics/cadvisor and /metrics/resource'
 
 function isOurs(header: string | undefined, host: string): boolean {

@@ -1,4 +1,4 @@
-/** A unix socket that only this process's user may open, from its first moment on. */
+/** A unix socket that only this process's user can open, from the moment of its creation. */
 import { chmod, lstat, mkdir, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
 import type { Server } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -6,14 +6,15 @@ import { dirname, join } from 'node:path'
 const groupOrOthersWrite = 0o022
 
 /**
- * Listens on `path`, with mode 0600. A socket that an earlier process left there is replaced. The folder is made with mode
- * 0700 where it is missing; rejects where another user may write in it. Gives what removes the socket again.
+ * Listens on `path`, with mode 0600. Replaces a socket of an earlier process. Creates a missing folder with mode 0700; rejects if
+ * another user may write in it. Returns a function that removes the socket.
  */
 export async function listenPrivately(server: Server, path: string): Promise<() => Promise<void>> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await checkFolder(folder)
-  // bind(2) applies the umask only, and that is the whole process's: so the socket is made in a folder that no other user can enter.
+  // bind(2) applies only the umask, which belongs to the whole process. Therefore the socket is created in a folder that no other
+  // user can enter.
   const aside = await mkdtemp(join(folder, '.socket-'))
   try {
     const made = join(aside, 's')

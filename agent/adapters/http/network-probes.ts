@@ -1,4 +1,4 @@
-/** HTTP, TCP and gRPC probes over Node's own sockets. Every call ends in its time and answers; none rejects. */
+/** HTTP, TCP and gRPC probes over sockets of Node.js. Every call ends within its timeout with an answer and never rejects. */
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, createSecureContext, type SecureContext } from 'node:tls'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
@@ -84,12 +84,12 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> 
     const { status, location } = await fetchOnce(url, sent, signal)
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
-      // Another host is not asked: the container answered, and that is enough.
+      // A redirect to another host is a success and is not followed (pkg/probe/http/http.go, RedirectChecker).
       if (next.hostname !== url.hostname) return { result: 'success', message: `redirected to ${next.href}` }
       url = next
       continue
     }
-    // The body is read and dropped: the kubelet, too, only logs it, where it logs everything.
+    // The body is read and discarded; the kubelet only logs it, at a high verbosity.
     if (status >= 200 && status < 400) return success
     return { result: 'failure', message: `HTTP probe failed with statuscode: ${status}` }
   }
@@ -97,8 +97,8 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> 
 }
 
 /**
- * Over a bare socket: with the interpreter that the agent runs in, Node's HTTP client takes three times as much processor time.
- * Rejects when the connection fails, ends early, or does not speak HTTP.
+ * Over a plain socket: in the agent's Node.js the HTTP client takes three times as much CPU time. Rejects when the connection
+ * fails, ends early, or is not HTTP.
  */
 function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signal: AbortSignal): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
@@ -135,19 +135,19 @@ function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signa
   })
 }
 
-/** What arrives goes to `take`. The socket is not closed by itself when the other side closes: its owner destroys it. */
+/** Passes received bytes to `take`. A close by the peer does not close the socket: its owner destroys it. */
 function socketTo({ protocol, hostname, port }: URL, take: (bytes: Buffer) => void): Socket {
-  // Addresses of IPv6 stand in brackets in a URL only.
+  // IPv6 addresses have brackets only in a URL.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   if (protocol === 'http:') {
-    // Without a buffer and a pass through the stream for each piece: both cost as much as the reading itself.
+    // Bypasses the stream's buffering, which costs as much as the reads themselves.
     const callback = (bytes: number, buffer: Uint8Array) => {
       take(Buffer.from(buffer.subarray(0, bytes)))
       return true
     }
     return connect({ host, port: Number(port || 80), allowHalfOpen: true, onread: { buffer: received, callback } })
   }
-  // As in Kubernetes the certificate of a pod is not verified: there is no authority for it.
+  // As in Kubernetes the certificate of a pod is not verified (pkg/probe/http/http.go, New): there is no authority for it.
   const servername = isIP(host) === 0 ? host : ''
   podContext ??= createSecureContext({ ca: [] })
   const socket = connectSecurely({
@@ -157,17 +157,20 @@ function socketTo({ protocol, hostname, port }: URL, take: (bytes: Buffer) => vo
   return socket.on('data', take)
 }
 
-/** Shared by all sockets: what was read into it is copied before another one reads. */
+/** One buffer for all sockets: received bytes are copied before the next read. */
 const received = new Uint8Array(16 * 1024)
 
-/** Trusts no authority, for none is asked: with those of Node.js it takes some megabytes. Made for the first probe that needs it. */
+/**
+ * Contains no authorities, because none is verified: loading those of Node.js takes some megabytes. Created for the first TLS
+ * probe.
+ */
 let podContext: SecureContext | undefined
 
-/** RFC 9110, 5.6.2 and 5.5. A line break in a value would begin another header, or another request. */
+/** RFC 9110, 5.6.2 and 5.5. A line break in a value would start another header or request. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const controlCharacter = /[^\t\x20-\x7e\x80-\uffff]/
 
-/** Throws what Go's client does (net/http, Transport.roundTrip) for a header that must not be sent. */
+/** Throws the error of Go's client (net/http, Transport.roundTrip) for an invalid header. */
 function requestText(url: URL, headers: { readonly [name: string]: string }): string {
   const isHostGiven = Object.keys(headers).some((name) => name.toLowerCase() === 'host')
   const lines = Object.entries({ ...(isHostGiven ? {} : { Host: url.host }), ...headers }).map(([name, value]) => {
@@ -179,10 +182,10 @@ function requestText(url: URL, headers: { readonly [name: string]: string }): st
   return `GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
 
-/** grpc.health.v1.Health/Check: one small message each way, so that no library is needed. */
+/** grpc.health.v1.Health/Check: one small message each way, so no library is needed. */
 async function askGrpc(target: Grpc, signal: AbortSignal): Promise<ProbeAnswer> {
   const { host, port, service } = target
-  // Loaded here: few pods are asked so, and a running agent has no other use for it.
+  // Loaded on demand: few pods have gRPC probes, and nothing else in the agent uses it.
   const { connect: http2Connect } = await import('node:http2')
   signal.throwIfAborted()
   return new Promise((resolve, reject) => {
@@ -242,7 +245,7 @@ function grpcAnswer(status: string, frame: Buffer): ProbeAnswer {
     }
   }
   if (status !== '0') return { result: 'failure', message: `health rpc failed with status ${status || 'unknown'}` }
-  // Field 1, a small number; left out it is 0.
+  // Field 1, an enum; 0 if it is missing.
   const word = servingStatus[frame[5] === 0x08 ? (frame[6] ?? 0) : 0] ?? 'UNKNOWN'
   if (word === 'SERVING') return success
   return { result: 'failure', message: `service unhealthy (responded with "${word}")` }
