@@ -1,4 +1,4 @@
-/** Docker's answers about containers and itself, as the runtime's types. */
+/** Docker's answers about containers and the daemon → the runtime's types. */
 import type Dockerode from 'dockerode'
 import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { sandboxOf } from './labels.ts'
@@ -9,7 +9,7 @@ export function containerOf(
   identity: ContainerIdentity,
   imageID: string,
 ): RuntimeContainer {
-  // An engine that leaves images to containerd names no folder.
+  // A Docker with the containerd image store reports no folder.
   const layers: { readonly [name: string]: string | undefined } = GraphDriver?.Data ?? {}
   const layer = layers['UpperDir']
   const [ip] = Object.values(NetworkSettings.Networks).flatMap(({ IPAddress }) => IPAddress || [])
@@ -47,7 +47,7 @@ function stateOf(status: string): RuntimeContainer['state'] {
   }
 }
 
-/** Docker writes the year one for what has not happened. */
+/** Docker reports the year 1 for an event that has not happened. */
 function instant(text: string): string | undefined {
   return text.startsWith('0001-') || text === '' ? undefined : text
 }
@@ -60,7 +60,7 @@ export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo 
     rootDirectory: String(info['DockerRootDir']),
     cgroupVersion: String(info['CgroupVersion'] ?? '1'),
     storageDriver: String(info['Driver']),
-    // An engine that does not report a feature has it.
+    // A feature that the engine does not report is present.
     memoryLimit: info['MemoryLimit'] !== false,
     swapLimit: info['SwapLimit'] !== false,
     pidsLimit: info['PidsLimit'] !== false,

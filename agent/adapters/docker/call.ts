@@ -1,15 +1,15 @@
-/** Calls of Docker: every call ends, every failure has a reason that the pods can act on, streams are read line by line. */
+/** Calls of Docker: every call ends, every failure has a reason that callers can act on, and streams are read line by line. */
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { RuntimeError, type RuntimeErrorReason } from '../../pods/runtime/runtime.ts'
 import { plainText, shortened } from './refusal-text.ts'
 
 export const askMs = 30_000
-/** Making and starting may wait for a slow card. */
+/** Creating and starting may wait for a slow card. */
 export const actMs = 120_000
 
 /**
- * Ends within `ms`, whatever becomes of the answer: dockerode waits for ever for the rest of one that was cut off.
- * The statuses in `fine` mean that the work was done before: the answer is then undefined. Rejects with a `RuntimeError`.
+ * Ends within `ms`, whatever happens to the response: dockerode waits forever for the rest of a response that was cut off. The
+ * statuses in `fine` mean that the work was done before; the result is then undefined. Rejects with a `RuntimeError`.
  */
 export async function call<T>(tried: string, ms: number, work: (abortSignal: AbortSignal) => Promise<T>): Promise<T>
 export async function call<T>(
@@ -34,7 +34,7 @@ export async function call<T>(
 
 export type Message = { readonly [name: string]: unknown }
 
-/** One JSON object a line. */
+/** Parses one JSON object per line. */
 export async function* messages(stream: NodeJS.ReadableStream): AsyncIterable<Message> {
   let rest = ''
   stream.setEncoding('utf8')
@@ -48,7 +48,7 @@ export async function* messages(stream: NodeJS.ReadableStream): AsyncIterable<Me
 
 export type DockerFailure = { readonly status: number | undefined; readonly text: string }
 
-/** Of an error thrown by dockerode; what is long is shortened. */
+/** The message of an error of dockerode; long texts are shortened. */
 export function failureOf(error: unknown): DockerFailure {
   const { statusCode, json, message } = (typeof error === 'object' && error !== null ? error : {}) as {
     readonly statusCode?: unknown
@@ -64,7 +64,7 @@ export function failureOf(error: unknown): DockerFailure {
   }
 }
 
-/** `tried`: what was tried, on what. */
+/** `tried`: the operation and its object. */
 export function runtimeError(tried: string, error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error
   const failure = failureOf(error)

@@ -11,7 +11,7 @@ export type ContainerCallNeeds = {
   readonly docker: Dockerode
   readonly nodeName: string
   readonly makeSandboxImage: () => Promise<void>
-  /** The container's state changes: its inspection is out of date. */
+  /** The state of the container changes, so its cached inspection is outdated. */
   readonly forget: (id: string) => void
 }
 
@@ -24,7 +24,7 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
     try {
       return (await named(containerName(identity))).id
     } catch (error) {
-      // One that is being removed keeps its name for a while.
+      // A container that is being removed keeps its name for a moment.
       if (!(error instanceof RuntimeError) || error.reason !== 'NameTaken') throw error
       return (await named(`${containerName(identity)}_${randomBytes(4).toString('hex')}`)).id
     }
@@ -52,7 +52,7 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
     forget(id)
     const options = (abortSignal: AbortSignal) => ({ force: true, v: true, abortSignal })
     const container = docker.getContainer(id)
-    // 409: it is being removed already.
+    // 409: removal is already in progress (Docker Engine API, ContainerDelete).
     await call(`Cannot remove container ${id}`, actMs, (signal) => container.remove(options(signal)), 404, 409)
   }
 
@@ -69,8 +69,8 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
   }
 
   /**
-   * An engine without CAP_SYS_RESOURCE (inside another container, for example) cannot start what it is to protect from the
-   * kernel. Asked once, by trying, when a container first wants it.
+   * An engine without CAP_SYS_RESOURCE (inside another container, for example) cannot start a container with a negative OOM
+   * score. Determined once, by a try when a container first requests it.
    */
   const mayProtect = async (): Promise<boolean> => {
     if (protects !== undefined) return protects
@@ -82,7 +82,7 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
       protects = true
     } catch (error) {
       if (isUnreachable(error)) throw error
-      protects = false // The same image has just run as a sandbox; some engines do not report what was refused.
+      protects = false // The same image has just run as a sandbox. Some engines do not report the cause.
     } finally {
       await remove(id)
     }

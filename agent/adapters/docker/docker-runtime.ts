@@ -1,4 +1,4 @@
-/** Docker as the pod manager needs it, on dockerode. Docker's options, words and status codes stop in this folder. */
+/** ContainerRuntime on Docker, with dockerode. Only this folder uses Docker's options, terms and status codes. */
 import { readFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
@@ -19,11 +19,11 @@ import { containerRequest } from './requests.ts'
 
 export type DockerSettings = {
   readonly socketPath: string
-  /** Containers of other nodes' agents on the same engine are never seen. */
+  /** Containers of other nodes' agents on the same engine are ignored. */
   readonly nodeName: string
-  /** Where the seccomp profiles are that pods may ask for by name. */
+  /** The folder of the seccomp profiles that pods may name. */
   readonly seccompDirectory?: string
-  /** Where the kernel shows the machine's routes. */
+  /** The kernel's file of IPv4 routes. */
   readonly root?: string
 }
 
@@ -106,12 +106,12 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
   }
 }
 
-/** A client that takes nothing from the environment: dockerode would read DOCKER_HOST. */
+/** A client that ignores the environment: dockerode would read DOCKER_HOST. */
 function connection(socketPath: string): Dockerode {
   // No connection is kept for the next call: a dockerd that shuts down refuses new connections but serves open ones, and
-  // containers started then are left broken. `keepAlive` stays true: of a request with `Connection: close` Docker does not read
-  // the body to its end and does not notice that the client hung up, so an aborted pull would never end.
-  // dockerode describes its options, the agent included, in a debug log at each call: with a hundred calls that took minutes.
+  // containers started then are left broken. `keepAlive` stays true: for a request with `Connection: close` Docker does not read
+  // the body to its end and does not notice that the client closed the connection, so an aborted pull would never end. dockerode
+  // formats its options, including the agent, in a debug log at each call, which took minutes for a hundred calls.
   const agent = Object.assign(new Agent({ keepAlive: true }), {
     keepSocketAlive: () => false,
     [inspect.custom]: () => 'connections to Docker',
@@ -122,7 +122,7 @@ function connection(socketPath: string): Dockerode {
 
 async function readProfile(folder: string | undefined, name: string): Promise<string> {
   try {
-    if (folder === undefined || name.split('/').includes('..')) throw new Error('There is no such place')
+    if (folder === undefined || name.split('/').includes('..')) throw new Error('there is no such profile')
     return await readFile(join(folder, name), 'utf8')
   } catch (cause) {
     throw new RuntimeError('Failed', `Cannot read seccomp profile ${name} in ${folder}`, { cause })

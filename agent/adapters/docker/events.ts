@@ -1,11 +1,11 @@
-/** Docker's events of containers, for as long as its stream lasts. */
+/** Docker's events of containers, until the stream ends. */
 import type Dockerode from 'dockerode'
 import type { RuntimeListener } from '../../pods/runtime/runtime.ts'
 import { messages, runtimeError } from './call.ts'
 import type { ContainerInspections } from './inspections.ts'
 import { identityOf, labelFilter } from './labels.ts'
 
-/** Resolves when `signal` aborts; rejects when the stream cannot be opened or ends by itself. */
+/** Resolves when `signal` aborts; rejects when the stream cannot be opened or ends. */
 export async function watchContainers(
   docker: Dockerode,
   nodeName: string,

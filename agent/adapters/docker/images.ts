@@ -1,4 +1,4 @@
-/** Images in Docker: looked for, pulled, listed, removed; and the one that sandboxes are made from. */
+/** Images in Docker: inspects, pulls, lists and removes them, and imports the sandbox image. */
 import { Readable } from 'node:stream'
 import type Dockerode from 'dockerode'
 import { parseImageName } from '../../pods/images/image-decision.ts'
@@ -9,7 +9,7 @@ import { pull } from './pull.ts'
 
 export interface DockerImages
   extends Pick<ContainerRuntime, 'findImage' | 'imageUser' | 'pullImage' | 'listImages' | 'removeImage'> {
-  /** As statuses name it: by its digest where it has one. */
+  /** The image ID in statuses: the digest if it has one. */
   imageIDOf(id: string): Promise<string>
   makeSandboxImage(): Promise<void>
 }
@@ -48,7 +48,8 @@ export function dockerImages(docker: Dockerode): DockerImages {
     },
 
     async removeImage({ id, tags, digests }) {
-      // By its id Docker removes no image that has several names. The digests go with the last tag; or are the names.
+      // Docker does not remove an image with several names by its id. The digests are removed with the last tag; without tags
+      // they are the names.
       const all = tags.length > 0 ? tags : digests.length > 1 ? digests : [id]
       for (const name of all) {
         await call(`Cannot remove image ${name}`, actMs, () => docker.getImage(name).remove(), 404)

@@ -1,4 +1,4 @@
-/** The list of containers with what Docker's inspection adds, which is kept for as long as a container's state stays. */
+/** Lists containers with Docker's inspection, which is cached while a container's state does not change. */
 import type Dockerode from 'dockerode'
 import type { ContainerRuntime, RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import { containerOf } from './answers.ts'
@@ -7,7 +7,7 @@ import { identityOf, labelFilter } from './labels.ts'
 
 export interface ContainerInspections {
   readonly list: ContainerRuntime['listContainers']
-  /** The container is inspected again by the next list. */
+  /** The next list inspects the container again. */
   forget(id: string): void
   forgetAll(): void
 }

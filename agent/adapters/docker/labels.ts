@@ -1,4 +1,4 @@
-/** Who a container is, written on it: dockershim's labels, and the node it belongs to. */
+/** The identity of a container in its labels: those of dockershim, and the node. */
 import type { ContainerIdentity } from '../../pods/runtime/runtime.ts'
 
 export const nodeLabel = 'bramble.dev/node'
@@ -37,7 +37,7 @@ export function labelsOf(
   }
 }
 
-/** undefined: not made by an agent of ours. */
+/** undefined: Bramble did not create the container. */
 export function identityOf(labels: Labels): ContainerIdentity | undefined {
   const podUID = labels[names.podUID]
   if (podUID === undefined) return undefined
@@ -58,12 +58,12 @@ export function sandboxOf(labels: Labels): string | undefined {
   return labels[names.sandboxID]
 }
 
-/** For listing and watching: this node's, or one pod's of it. */
+/** A filter for lists and events: the containers of this node, or of one of its pods. */
 export function labelFilter(nodeName: string, podUID?: string): readonly string[] {
   return [`${names.node}=${nodeName}`, ...(podUID === undefined ? [] : [`${names.podUID}=${podUID}`])]
 }
 
-/** As dockershim names them. */
+/** Container names in the format of dockershim (pkg/kubelet/dockershim/naming.go). */
 export function containerName(identity: ContainerIdentity): string {
   const { podName, podNamespace, podUID, attempt } = identity
   const container = identity.kind === 'sandbox' ? 'POD' : identity.containerName

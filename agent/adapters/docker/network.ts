@@ -9,39 +9,39 @@ import { nodeLabel } from './labels.ts'
 import { type DockerNetwork, isOn, networkOf, networksInTheWay, networkUsed, outdatedNetworks } from './networks.ts'
 
 export interface PodNetwork {
-  /** Resolves when the network exists. Networks of Bramble that no container uses are removed when they are in its way. */
+  /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
   ensure(podCIDR: string): Promise<void>
-  /** The network may have been removed: the next `ensure` checks again. */
+  /** The network may have been removed: the next `ensure` checks it again. */
   invalidate(): void
-  /** Why there is no network for the range of the last `ensure`; it is tried again first. Undefined when there is one. */
+  /** Why there is no network for the range of the last `ensure`, after another try. Undefined when it exists. */
   problem(): Promise<string | undefined>
 }
 
-/** The second try is for a network that another agent made between this one's look and its request. */
+/** The second try handles a network that another agent created between the check and the request. */
 const mostTries = 2
 
-/** `routes`: the machine's. */
+/** `routes`: the routes of the machine. */
 export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Promise<readonly Route[]>): PodNetwork {
   let sure: string | undefined
-  /** Pods that start at once share one attempt: of two concurrent requests Docker refuses one (moby, libnetwork ipam). */
+  /** Pods that start at once share one attempt: Docker rejects one of two concurrent requests (moby, libnetwork ipam). */
   let pending: { readonly podCIDR: string; readonly done: Promise<void> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
   const list = async (tried: string): Promise<readonly DockerNetwork[]> =>
     (await call(tried, askMs, (abortSignal) => docker.listNetworks({ abortSignal }))).map(networkOf)
 
-  /** With stopped ones: they could not be started again without it. */
+  /** Including stopped containers, which could not be started without it. */
   const usersOf = async (network: DockerNetwork): Promise<number> => {
     const tried = `Cannot list the containers of network ${network.name}`
     const all = await call(tried, askMs, (abortSignal) => docker.listContainers({ all: true, abortSignal }))
     return all.filter((container) => isOn(network, container)).length
   }
 
-  /** 403: a container is still attached; 404: it is gone. */
+  /** 403: a container is still attached; 404: the network does not exist (Docker Engine API, NetworkDelete). */
   const remove = ({ id, name }: DockerNetwork) =>
     call(`Cannot remove network ${name}`, askMs, () => docker.getNetwork(id).remove(), 403, 404)
 
-  /** Removes what may be removed of what is in the way; the reason why something may not. */
+  /** Removes conflicting networks if allowed; returns the reason if one must stay. */
   const obstacle = async (podCIDR: string, networks: readonly DockerNetwork[]): Promise<string | undefined> => {
     for (const network of networksInTheWay(podCIDR, networks)) {
       const users = network.node === undefined ? 0 : await usersOf(network)
@@ -78,7 +78,7 @@ export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Pr
   const attempt = async (podCIDR: string) => {
     try {
       const networks = await make(podCIDR)
-      // Those that pods are still on are removed when an agent starts.
+      // Networks with pods are removed when an agent starts.
       for (const network of outdatedNetworks(nodeName, networkName(nodeName, podCIDR), networks)) await remove(network)
       sure = podCIDR
       failed = undefined
@@ -111,17 +111,17 @@ export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Pr
   }
 }
 
-/** Docker's answer is "Pool overlaps with other one on this address space", with status 403 or, from version 25 on, 400. */
+/** Docker's error is "Pool overlaps with other one on this address space", with status 403 or, from version 25 on, 400. */
 function isOverlap(error: unknown): boolean {
   return /pool overlaps/i.test(storyOf(error))
 }
 
-/** The bridges of Docker's networks: those it keeps apart itself, or they are left of a network that is no more. */
+/** The bridges of Docker's networks: Docker itself avoids conflicts with them, or they remain from a deleted network. */
 const ofDocker = /^br-[0-9a-f]{12}$/
 
 /**
- * Docker would take the addresses, and the machine could no longer reach who has them. A wider network behind a gateway
- * goes on to be reached, but for the pods' part of it, as anywhere.
+ * Docker would route the addresses to the bridge, and the machine could no longer reach their owners. A wider network behind a
+ * gateway stays reachable, except for the range of the pods.
  */
 export function routeInTheWay(podCIDR: string, routes: readonly Route[]): string | undefined {
   const pods = parseCidr(podCIDR)

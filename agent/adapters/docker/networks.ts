@@ -1,4 +1,4 @@
-/** Docker's networks as far as pods' addresses depend on them: which of them are in the way, and what can be done. */
+/** Conflicts between Docker's networks and the addresses of pods, and how they are resolved. */
 import type Dockerode from 'dockerode'
 import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { nodeLabel } from './labels.ts'
@@ -6,7 +6,7 @@ import { nodeLabel } from './labels.ts'
 export type DockerNetwork = {
   readonly id: string
   readonly name: string
-  /** The node whose agent made it; undefined: no agent of Bramble did. */
+  /** The node whose agent created it; undefined: Bramble did not create it. */
   readonly node: string | undefined
   readonly ranges: readonly Cidr[]
 }
@@ -17,7 +17,7 @@ export function networkOf({ Id, Name, Labels, IPAM }: Dockerode.NetworkInspectIn
   return { id: Id, name: Name, node: labels[nodeLabel], ranges }
 }
 
-/** Docker's own filter by network passes over a container that was never started. */
+/** Docker's own network filter ignores a container that was never started. */
 export function isOn({ id, name }: DockerNetwork, { HostConfig, NetworkSettings }: Dockerode.ContainerInfo): boolean {
   const attached = Object.entries(NetworkSettings?.Networks ?? {})
   return (
@@ -26,14 +26,14 @@ export function isOn({ id, name }: DockerNetwork, { HostConfig, NetworkSettings 
   )
 }
 
-/** Docker gives an address range to one network only. */
+/** Docker assigns an address range to one network only. */
 export function networksInTheWay(podCIDR: string, networks: readonly DockerNetwork[]): readonly DockerNetwork[] {
   const pods = parseCidr(podCIDR)
   if (pods === undefined) return []
   return networks.filter(({ ranges }) => ranges.some((range) => cidrsOverlap(range, pods)))
 }
 
-/** This node's networks for ranges it no longer has. `name`: of the network it needs. */
+/** This node's networks for ranges that it no longer has. `name`: of the network it needs. */
 export function outdatedNetworks(
   nodeName: string,
   name: string,
@@ -42,7 +42,7 @@ export function outdatedNetworks(
   return networks.filter((network) => network.node === nodeName && network.name !== name)
 }
 
-/** Why the network stays, and what a person can do. `containers`: so many use it, running or not. */
+/** Why the network stays, and what to do. `containers`: the number of containers that use it, running or not. */
 export function networkUsed(podCIDR: string, { name, node, ranges }: DockerNetwork, containers: number): string {
   const range = ranges.map(formatCidr).join(', ')
   const belongs = `addresses of podCIDR ${podCIDR} belong to Docker network ${name} (${range})`

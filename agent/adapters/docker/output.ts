@@ -1,4 +1,4 @@
-/** What containers wrote: the output of a command that runs in one, and the end of its log. */
+/** The output of containers: of a command in a running one, and the end of its log. */
 import { readFile } from 'node:fs/promises'
 import type Dockerode from 'dockerode'
 import type { ExecResult } from '../../pods/runtime/runtime.ts'
@@ -6,10 +6,10 @@ import { askMs, call } from './call.ts'
 
 /** The kubelet cuts the output of probes and hooks at this length (pkg/probe/exec/exec.go, maxReadLength). */
 const mostBytes = 10 * 1024
-/** Of a frame: see `framesIn`. */
+/** The header size of a frame: see `framesIn`. */
 const headBytes = 8
 
-/** A command that takes too long is killed, soon afterwards. */
+/** A command that takes too long is killed soon afterwards. */
 export async function execute(
   docker: Dockerode,
   id: string,
@@ -42,7 +42,7 @@ export async function execute(
   return { exitCode: ExitCode ?? undefined, output }
 }
 
-/** Docker cannot end what it runs so. The kernel can, where the process is surely one of this container. Never rejects. */
+/** Docker cannot end an exec. The kernel can, if the process certainly belongs to this container. Never rejects. */
 export async function killCommand(exec: Dockerode.Exec, id: string): Promise<void> {
   try {
     const { Running, Pid } = await call('Cannot look at a command', askMs, (abortSignal) =>
@@ -52,18 +52,18 @@ export async function killCommand(exec: Dockerode.Exec, id: string): Promise<voi
     const groups = await readFile(`/proc/${Pid}/cgroup`, 'utf8')
     if (groups.includes(id)) process.kill(Pid, 'SIGKILL')
   } catch {
-    // It has ended, or its processes are not ours to see: it goes on until it ends or its container does.
+    // The process has ended, or is not visible here: it runs until it ends or its container does.
   }
 }
 
-/** The end of what a container wrote, as Docker kept it. However much that is, little of it is held at a time. */
+/** The end of a container's log, as stored by Docker. Memory use is bounded. */
 export async function logTail(docker: Dockerode, id: string, mostLines: number, mostBytes: number): Promise<Buffer> {
   const tried = `Cannot read the log of container ${id}`
   const options = { stdout: true, stderr: true, follow: true, tail: mostLines } as const
   return await call(tried, askMs, async (abortSignal) => {
     const container = docker.getContainer(id)
     const { Config } = await container.inspect({ abortSignal })
-    // `follow` only so that it comes as a stream: that of a container that ended ends too.
+    // `follow` makes Docker stream the log; the stream of a container that ended ends too.
     const stream = await container.logs({ ...options, abortSignal })
     let [rest, tail] = [Buffer.alloc(0), Buffer.alloc(0)]
     for await (const chunk of stream) {
@@ -83,7 +83,10 @@ function lastBytes(before: Buffer, more: Buffer, most: number): Buffer<ArrayBuff
   return Buffer.from(Buffer.concat([before, more]).subarray(-most))
 }
 
-/** Standard output and error come in frames: eight bytes of head, the last four of them the length (Docker API, ContainerAttach). */
+/**
+ * Standard output and error are multiplexed in frames with a header of eight bytes, the last four of which are the length (Docker
+ * Engine API, ContainerAttach).
+ */
 function framesIn(bytes: Buffer<ArrayBuffer>) {
   const payloads: Buffer[] = []
   let left = bytes

@@ -1,10 +1,9 @@
 /**
- * Keeps the finished layers of a pull that is not finished. Docker's own storage drops them when the pull ends without
- * an image; so they get one: of the layers so far, by name only, nothing is copied. The next pull finds them there.
+ * Keeps the finished layers of an unfinished pull. Docker's own image store drops them when the pull ends without an image.
+ * Therefore an image that refers to the layers so far is created, without a copy, and the next pull reuses them.
  *
- * An image that names only layers that are there already may be loaded without them. What their names are on the disk
- * Docker writes below its folder, digest by digest. Where it does not (its containerd storage keeps what it has by
- * itself), nothing is kept, and a pull starts over as it would without this.
+ * An image that consists of present layers may be loaded without them. Docker records the layers' digests on the disk below its
+ * folder. Where it does not (its containerd store keeps unfinished layers itself), nothing is kept, and a pull starts over.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -18,15 +17,15 @@ import { messages } from './call.ts'
 const repository = 'bramble.dev/partial'
 
 export interface PartialImage {
-  /** `layers`: the short digests Docker reports, in the image's order, all of them there now. */
+  /** `layers`: the short digests that Docker reports, in the image's order; all of them are present. */
   keep(layers: readonly string[]): Promise<void>
-  /** The whole image is here: the partial image is needed no more. */
+  /** The pull has completed: the partial image is removed. */
   drop(): Promise<void>
 }
 
 const deadlineMs = 30_000
 
-/** Each call ends within `withinMs`: a Docker that hangs must not hold up who waits for a pull to be broken off. */
+/** Each call ends within `withinMs`: a hung Docker must not delay the cancellation of a pull. */
 export function partialImage(docker: Dockerode, image: string, withinMs = deadlineMs): PartialImage {
   const hash = createHash('sha256').update(image).digest('hex').slice(0, 16)
   const nameOf = (layers: number) => `${repository}:${hash}-${layers}`
