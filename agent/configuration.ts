@@ -293,7 +293,9 @@ function devicesOf(
   const names = devices.map(({ name }) => name)
   return devices.map(({ name, paths }, index) => {
     const resource = `bramble.dev/${name}`
-    const because = name.includes('/') ? 'must not contain "/"; the prefix bramble.dev/ is added' : labelKeyProblem(resource)
+    const because = name.includes('/')
+      ? 'must not contain "/"; the prefix bramble.dev/ is added'
+      : labelKeyProblem(resource)
     if (because !== undefined) problems.push(`devices[${index}].name: ${JSON.stringify(name)} ${because}`)
     if (names.indexOf(name) < index) problems.push(`devices[${index}].name: ${name} is set twice`)
     for (const path of paths) {

@@ -1,6 +1,7 @@
 /**
- * A folder of files that change all at one moment, as Kubernetes lays them out: the files are in a folder of their own,
- * `..data` leads to it, and each name leads through `..data`. Who reads sees the old ones or the new ones, never both.
+ * A folder of files that change atomically, in Kubernetes' layout (pkg/volume/util/atomic_writer.go): the files are in a
+ * versioned folder, `..data` is a link to it, and each name is a link through `..data`. Readers see the old files or the new
+ * ones, never both.
  */
 import {
   chmod,
@@ -21,7 +22,7 @@ import type { VolumeFile } from '../../pods/volumes/volume-store.ts'
 
 const dataLink = '..data'
 
-/** `files` have paths that stay inside. Gives whether anything was written. */
+/** `files` have paths inside the folder. Returns whether anything was written. */
 export async function replaceFiles(
   folder: string,
   files: readonly VolumeFile[],
@@ -49,7 +50,7 @@ export async function replaceFiles(
   return true
 }
 
-/** Each name leads to its file; nothing else is left: neither names of before nor what an interrupted write began. */
+/** Links each name to its file and removes everything else: old names, and the remains of an interrupted write. */
 async function finish(folder: string, current: string, files: readonly VolumeFile[]): Promise<void> {
   const names = new Set(files.map(({ path }) => path.split('/').find((part) => part !== '') ?? ''))
   const present = await readdir(folder)
@@ -69,7 +70,7 @@ async function isThere(data: string, files: readonly VolumeFile[], group: number
     }
     return true
   } catch {
-    return false // Whatever is wrong with it, it is written again.
+    return false // An unreadable file is written again.
   }
 }
 

@@ -1,4 +1,4 @@
-/** The file with the last boots and the pods that are held back: a few lines of words, so that one that is torn costs a line. */
+/** The file with the last boots and the held pods: one line of keywords each, so that a torn write damages one line. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../../../daemon/durable-file.ts'
@@ -18,7 +18,7 @@ export function bootFile(dataDirectory: string): BootFile {
   }
 }
 
-/** A line for each boot, the newest first: its id, and what is on record of it. Words of later agents are ignored. */
+/** A line for each boot, the newest first: its id and its notes. Unknown keywords of later agents are ignored. */
 export function parseBootFile(text: string): BootHistory {
   const lines = text.split('\n').flatMap((line) => (/^[\w-]+( [\w=.:/-]+)*$/.test(line) ? [line.split(' ')] : []))
   const held = lines.flatMap(([first, ...words]) => (first === 'held' ? words.map(heldPod) : []))

@@ -144,7 +144,10 @@ test('what an earlier agent wrote is read by each later one', async (t) => {
   }
   const again = (content: unknown) => ({ ...(content as object), endings: { gone: { phase: 'Failed' } } })
   t.match(read(text, [renamed, again]), { desired: { epoch: 'two' }, endings: { gone: { phase: 'Failed' } } })
-  t.throws(() => read(text.replace('"format":1', '"format":4'), [renamed, again]), /Format 4 is not supported; this version reads up to 3/)
+  t.throws(
+    () => read(text.replace('"format":1', '"format":4'), [renamed, again]),
+    /Format 4 is not supported; this version reads up to 3/,
+  )
 })
 
 test('a file of a later agent is left alone, and the message names the remedy', async (t) => {

@@ -1,4 +1,4 @@
-/** Mounts, error counters, and whether the data directory can be queried and written to, by the kernel. */
+/** FilesystemAccess on the kernel: mounts, error counters, and probes of the data directory. */
 import { readFileSync, realpathSync } from 'node:fs'
 import { open, readlink, statfs, unlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -15,7 +15,7 @@ export function filesystemAccess(root: string, dataDirectory: string): Filesyste
   const query = onceAtATime((path) => failureOf(statfs(path)))
   const write = onceAtATime((path) => failureOf(writeAndRemove(join(path, '.write-probe'))))
   let last: { readonly mountinfo: string; readonly mounts: Mounts } | undefined
-  /** Parsed only after a change: a machine with many containers has hundreds of mounts, and they seldom change. */
+  /** Parsed only after a change: a machine with many containers has hundreds of mounts, and they change rarely. */
   const currentMounts = (): Mounts => {
     const mountinfo = readFileSync(join(root, 'proc/self/mountinfo'), 'utf8')
     if (last?.mountinfo !== mountinfo) {
@@ -46,7 +46,7 @@ export function filesystemAccess(root: string, dataDirectory: string): Filesyste
   }
 }
 
-/** Only where the disk is the reason: a full disk, or a folder that is gone or belongs to others, is not. */
+/** Only errors of the device: a full disk, or a missing or foreign folder, is not one. */
 async function failureOf(work: Promise<unknown>): Promise<string | undefined> {
   try {
     await work
@@ -70,7 +70,7 @@ async function writeAndRemove(path: string): Promise<void> {
 }
 
 type Mounts = {
-  /** The data directory without links. */
+  /** The data directory with symbolic links resolved. */
   readonly dataPath: string
   readonly dataMount: Mount | undefined
   readonly rootMount: Mount | undefined
@@ -79,8 +79,8 @@ type Mounts = {
 type Mount = Omit<MountReading, 'errors'> & { readonly type: string }
 
 /**
- * Where `path` is, by proc_pid_mountinfo(5): the mount with the longest way to it; of several at one place the last hides the
- * others. A machine has a mount or more for each container, so only those that matter are taken apart.
+ * The mount that holds `path`, by proc_pid_mountinfo(5): the one with the longest matching path; of several at one place the last
+ * hides the others. A machine has at least one mount for each container, so only matching lines are parsed.
  */
 function mountOf(mountinfo: readonly string[], path: string): Mount | undefined {
   let longest = 0
@@ -100,13 +100,13 @@ function parsedMount(line: string): Mount | undefined {
   const [, , device, , path, options] = before.split(' ')
   const [type = '', source = '', superOptions = ''] = after.split(' ')
   if (device === undefined || path === undefined || options === undefined) return undefined
-  // Since Linux 6.15 ext4 stays `rw` and has another word for having stopped to write.
+  // Since Linux 6.15 ext4 stays `rw` and has another option for having stopped writes.
   const words = [...options.split(','), ...superOptions.split(',')]
   const isReadOnly = words.some((word) => ['ro', 'emergency_ro', 'shutdown'].includes(word))
   return { path: unescapedPath(path), source: unescapedPath(source), device, type, isReadOnly }
 }
 
-/** `countersOf` remembers where each device's counter was found: the look for it took a tenth of the agent's time at rest. */
+/** `countersOf` caches the path of each device's counter: searching it took a tenth of the agent's CPU time at rest. */
 async function errorsOf(
   root: string,
   { device, type }: Mount,

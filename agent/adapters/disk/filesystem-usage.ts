@@ -1,10 +1,10 @@
-/** How full a filesystem is. One that does not answer is not read again until it does: each call holds a thread. */
+/** The usage of filesystems. One that does not answer is not read again until it does, because each call holds a thread. */
 import type { StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { onceAtATime, within } from '../../../daemon/deadline.ts'
 import type { FilesystemReading } from '../../usage/usage.ts'
 
-/** Of the filesystem `path` is on; undefined where it cannot be read, or not in time. */
+/** Usage of the filesystem of `path`; undefined if it cannot be read in time. */
 export type FilesystemUsage = (path: string) => Promise<FilesystemReading | undefined>
 
 const deadlineMs = 2_000

@@ -1,17 +1,17 @@
 /**
- * Removes a folder whatever containers made in it: trees deeper than any path can name, names that are not UTF-8, folders
- * with millions of entries. Memory and open files do not grow with the tree.
+ * Removes a folder with any content of containers: trees deeper than the longest path, names that are not UTF-8, folders with
+ * millions of entries. Memory and open files do not grow with the tree.
  */
 import type { Dir } from 'node:fs'
 import { type FileHandle, lstat, rename, rmdir, unlink } from 'node:fs/promises'
 import { entryOf, failureCode, mountOf, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
 
-/** What lies deeper is moved to the top of the tree, and removed from there. A level holds two descriptors. */
+/** Deeper levels are moved to the top of the tree and removed from there. A level holds two descriptors. */
 const mostLevels = 32
 
 /**
- * Resolves when there is nothing at `path`. Links in it are removed, not followed; what is mounted in it stays. Rejects with
- * the first entry that cannot be removed, once all others are; and when `signal` aborts.
+ * Resolves when `path` does not exist any more. Links in it are removed, not followed; mounts in it are kept. Removes as much as
+ * possible, then rejects with the first entry that cannot be removed. Rejects when `signal` aborts.
  */
 export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
   const found = await lstat(path).catch(unless('ENOENT'))
@@ -23,7 +23,8 @@ export async function removeFolder(path: string, signal?: AbortSignal): Promise<
       const { removed, failures } = await emptied(top, signal)
       const left = await rmdir(path).then(() => undefined, failureCode)
       if (left === undefined || left === 'ENOENT') return
-      // What was moved to the top, or came meanwhile, is for the next pass, as long as passes remove something.
+      // Entries that were moved to the top, or created meanwhile, are removed in the next pass, as long as passes remove
+      // something.
       if (left === 'ENOTEMPTY' && removed > 0) continue
       throw new Error(`Cannot remove ${path}: ${failures.first ?? left}${failures.more}`)
     }
@@ -33,11 +34,11 @@ export async function removeFolder(path: string, signal?: AbortSignal): Promise<
 }
 
 type Level = {
-  /** Its name in the level above. */
+  /** Its name in the parent folder. */
   readonly name: string
   readonly handle: FileHandle
   readonly entries: Dir
-  /** Folders in it that are still to be removed: of those that were read, so they are few. */
+  /** Subfolders that are still to be removed, of the entries that were read, so they are few. */
   readonly folders: string[]
 }
 
@@ -48,7 +49,7 @@ async function emptied(top: FileHandle, signal: AbortSignal | undefined) {
   const levels: Level[] = [await levelOf('', top)]
   let moved = 0
   const moveUp = async ({ handle }: Level, name: string) => {
-    // A pod may have made one of that name: then the next.
+    // If a pod has created an entry of that name, the next name is tried.
     while (!(await movedTo(entryOf(top, `..deep-${moved++}`), entryOf(handle, name)))) signal?.throwIfAborted()
   }
   try {
@@ -97,7 +98,7 @@ async function descended(above: FileHandle, name: string, mount: string | undefi
   }
 }
 
-/** False: there is something of that name. */
+/** False: an entry of that name exists. */
 async function movedTo(target: Buffer, source: Buffer): Promise<boolean> {
   try {
     await rename(source, target)
@@ -108,7 +109,10 @@ async function movedTo(target: Buffer, source: Buffer): Promise<boolean> {
   }
 }
 
-/** What became of the entries of one pass. Gone meanwhile, or filled meanwhile, is no failure: the next pass sees. */
+/**
+ * The result of one pass over the entries. An entry that is gone, or a folder that was filled meanwhile, is no failure: the next
+ * pass handles it.
+ */
 function tallied() {
   let removed = 0
   let failed = 0

@@ -1,26 +1,26 @@
 /**
- * How much is in a folder? Counted file by file, so it is bounded, and takes its time in threads, not in this one. Containers
- * write there meanwhile, and may want not to be counted: the walk goes by descriptors, see `open-folders.ts`.
+ * The disk usage of a folder. The count is bounded, and runs in threads of the pool, not on the event loop. Containers may write
+ * there meanwhile, or try to evade the count, so the walk uses descriptors: see `open-folders.ts`.
  */
 import type { Stats } from 'node:fs'
 import { type FileHandle, lstat, statfs } from 'node:fs/promises'
 import type { Filled } from '../../usage/usage.ts'
 import { entryOf, failureCode, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
 
-/** So many entries are counted at a time: some seconds of work on a slow card. */
+/** Entries that are counted per call: some seconds of work on a slow card. */
 const entriesAtOnce = 100_000
-/** Folders that wait to be entered, and files of several names: what a walk holds in memory. */
+/** The bound of a walk's memory: queued folders, and files with several names. */
 const mostPending = 200_000
 const mostLinked = 1_000_000
-/** Counts that are paused at a time: each holds up to `mostHeld` folders open. */
+/** Counts that are paused at once: each holds up to `mostHeld` folders open. */
 const mostPaused = 16
 const blockBytes = 512 // the unit of st_blocks, whatever the filesystem's own block is
-/** So many levels are held open; those below are left on the way down, and entered again from below. */
+/** Levels that are held open; deeper ones are closed on the way down, and reopened from below. */
 const mostHeld = 32
 
 /**
- * Undefined when it is not there. What is mounted in it is not its own; a file of many names is counted once. What cannot be
- * counted makes the answer incomplete, with the reason; so does more than `most` entries.
+ * Undefined when the folder does not exist. Mounts in it are not counted; a file with several names is counted once. If a part
+ * cannot be counted, or there are more than `most` entries, the result is incomplete, with the reason.
  */
 export async function folderUsage(path: string, most = entriesAtOnce): Promise<Filled | undefined> {
   const begun = await begin(path, most)
@@ -33,11 +33,11 @@ export async function folderUsage(path: string, most = entriesAtOnce): Promise<F
 
 export interface FolderCounter {
   /**
-   * As `folderUsage`. A folder with more entries than are counted at a time is counted over several calls; until a count is
-   * whole, the answer is the last whole one or what was counted so far, whichever is more. One call at a time for a folder.
+   * As `folderUsage`. A folder with more entries than the limit of a call is counted over several calls. Until a count is
+   * complete, the result is the last complete one or the present count, whichever is more. One call at a time for a folder.
    */
   usage(path: string): Promise<Filled | undefined>
-  /** Ends the counts of folders that were not asked for since the last call. */
+  /** Ends the counts of folders that were not requested since the last call. */
   endRound(): Promise<void>
   close(): Promise<void>
 }
@@ -99,12 +99,12 @@ async function begin(path: string, atOnce: number): Promise<Count | Filled | und
   return top.isDirectory() ? { walk: walk(path, top.dev, sum), sum } : sum.filled()
 }
 
-/** Pauses when as much was counted as is allowed; `return` closes what it holds. */
+/** Pauses after the allowed number of entries; `return` closes the open folders. */
 type Walk = AsyncGenerator<void, void, void>
 
 type Level = {
   readonly ino: number
-  /** In it, still to be counted. All levels together have no more than the entries that are counted. */
+  /** Subfolders still to be counted. All levels together have no more than the entries that are counted. */
   readonly folders: string[]
   handle: FileHandle | undefined
 }
@@ -137,7 +137,7 @@ async function* walk(path: string, dev: number, sum: Counter): Walk {
   }
 }
 
-/** Back to the level above; where a folder was moved meanwhile, to the next one that is held. */
+/** Returns to the parent level; if a folder was moved meanwhile, to the next level that is open. */
 async function leave(levels: Level[], dev: number, sum: Counter): Promise<void> {
   const level = levels.pop()
   const above = levels.at(-1)
@@ -159,16 +159,16 @@ async function leave(levels: Level[], dev: number, sum: Counter): Promise<void> 
 async function released(level: Level): Promise<void> {
   const { handle } = level
   level.handle = undefined
-  // A close that fails has given up the descriptor all the same: close(2).
+  // A close that fails has released the descriptor all the same: close(2).
   await handle?.close().catch(() => undefined)
 }
 
-/** Counts the entries of a folder, and puts the folders among them into `folders`. */
+/** Counts the entries of a folder, and appends its subfolders to `folders`. */
 async function* read(folder: FileHandle, dev: number, sum: Counter, folders: string[]): Walk {
   const entries = await openEntries(folder).catch((error) => sum.missed('a folder', error))
   if (entries === undefined) return
   try {
-    // Not one by one: to wait for each of them would cost more than to look.
+    // In parallel: waiting for each one would cost more than the call.
     for (let some = await readEntries(entries); some.length > 0; some = await readEntries(entries)) {
       const all = await Promise.all(
         some.map(({ name }) => lstat(entryOf(folder, name)).catch((error) => sum.missed(name, error))),
@@ -206,13 +206,13 @@ function counter(allowed: number) {
       usedBytes += found.blocks * blockBytes
       inodesUsed++
     },
-    /** As many entries as were allowed are counted. */
+    /** The allowed number of entries is counted. */
     isSpent: () => inodesUsed >= upTo,
-    /** Allows so many further entries. */
+    /** Allows so many more entries. */
     allow(more: number): void {
       upTo = inodesUsed + more
     },
-    /** False: too many folders wait already, so this one is not counted. */
+    /** False: too many folders are queued, so this one is not counted. */
     mayEnter(): boolean {
       if (pending >= mostPending) {
         incomplete ??= `more than ${mostPending} folders beside one another`
@@ -224,7 +224,7 @@ function counter(allowed: number) {
     entered(): void {
       pending--
     },
-    /** It was removed, or replaced by something else, while we counted: then there is nothing to count. */
+    /** It was removed or replaced during the count, so it is not counted. */
     missed(name: string, error: unknown): undefined {
       const code = failureCode(error)
       if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(code)) incomplete ??= `${printedName(name)}: ${code}`
@@ -234,7 +234,7 @@ function counter(allowed: number) {
   }
 }
 
-/** Of a volume that is a filesystem of its own. */
+/** The usage of a volume that is a filesystem of its own. */
 export async function mountUsage(path: string): Promise<Filled | undefined> {
   const stats = await statfs(path).catch(() => undefined)
   if (stats === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * A path below a folder that others write to, held so that no one can replace a part of it by a link: every step is opened from
- * the one before, and no link is followed.
+ * Opens a path below a folder that containers write to, so that no part of it can be replaced by a link: every part is opened
+ * from the descriptor of the one before, and no link is followed.
  */
 
 import { constants } from 'node:fs'
@@ -10,13 +10,13 @@ import { codeOf, messageOf } from '../../../daemon/errors.ts'
 import { VolumeError } from '../../pods/volumes/volume-store.ts'
 import { pathOf } from './open-folders.ts'
 
-/** Linux: a handle that only names a place. */
+/** O_PATH on Linux: a handle that only identifies a path. */
 const pathOnly = 0o10000000
 const { O_DIRECTORY, O_NOFOLLOW } = constants
 
 export type Held = { readonly folder: boolean; readonly link: string; release(): Promise<void> }
 
-/** `link` names what was found as long as it is held. Folders that are not there are made like the root is. */
+/** `link` is valid while the handle is open. Missing folders are created with the owner and mode of the root. */
 export async function holdInside(root: string, subPath: string): Promise<Held> {
   const realRoot = await realpath(root)
   const { existing, missing } = await resolved(realRoot, subPath)
@@ -29,11 +29,11 @@ export async function holdInside(root: string, subPath: string): Promise<Held> {
     for (const part of missing) {
       await mkdir(join(pathOf(handle), part)).catch(unlessThere)
       handle = await step(handle, part)
-      if (!(await handle.stat()).isDirectory()) throw new VolumeError(`${subPath} is no folder`)
+      if (!(await handle.stat()).isDirectory()) throw new VolumeError(`${subPath} is not a directory`)
       await chmod(pathOf(handle), mode & 0o7777)
     }
     const found = await handle.stat()
-    if (found.isSymbolicLink()) throw new VolumeError(`${subPath} is a link`)
+    if (found.isSymbolicLink()) throw new VolumeError(`${subPath} is a symbolic link`)
     const held = handle
     return { folder: found.isDirectory(), link: pathOf(held), release: () => held.close() }
   } catch (error) {
@@ -51,7 +51,7 @@ async function step(from: FileHandle, part: string): Promise<FileHandle> {
   return next
 }
 
-/** How far the path exists, links followed; and what of it does not. */
+/** The existing part of the path with links resolved, and the missing part. */
 async function resolved(
   root: string,
   subPath: string,

@@ -1,4 +1,4 @@
-/** The folder that static pods' manifests are in. What did not change is not read again. */
+/** The folder of static pod manifests. Unchanged files are not read again. */
 
 import { readdir, readFile, stat, watch } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ export function manifestFolder(path: string): ManifestFolder {
     for (const name of await namesIn(path)) {
       const file = join(path, name)
       const facts = await stat(file).catch(() => undefined)
-      if (facts === undefined || !facts.isFile()) continue // Gone meanwhile, or no file.
+      if (facts === undefined || !facts.isFile()) continue // removed meanwhile, or not a file
       const stamp = `${facts.ino} ${facts.size} ${facts.mtimeMs} ${facts.ctimeMs}`
       const last = known.get(file)
       next.set(file, last?.stamp === stamp ? last : { stamp, file: await manifest(file, facts.size) })
@@ -34,13 +34,13 @@ export function manifestFolder(path: string): ManifestFolder {
       try {
         for await (const _ of watch(path, { signal, persistent: false })) changed()
       } catch {
-        // There is no such folder, no watch is left to be had, or it is over: the slow look goes on.
+        // The folder does not exist, or the watch failed or ended: the periodic read continues.
       }
     },
   }
 }
 
-/** In a lasting order. As the kubelet: what begins with a dot is somebody's scratch file. */
+/** Sorted. Names that start with a dot are ignored (pkg/kubelet/config/file_linux.go). */
 async function namesIn(path: string): Promise<readonly string[]> {
   try {
     const names = await readdir(path)
@@ -57,7 +57,7 @@ async function manifest(path: string, size: number): Promise<ManifestFile> {
     const document = parseDocument(await readFile(path, 'utf8'), { prettyErrors: true })
     const [first] = document.errors
     if (first !== undefined) return { path, problem: `it is not YAML: ${firstLine(first)}` }
-    // Through JSON: YAML may hold an object that is within itself.
+    // Converted through JSON: a YAML object may contain itself.
     return { path, content: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 100 }))) }
   } catch (error) {
     return { path, problem: `it cannot be read: ${firstLine(error)}` }

@@ -1,6 +1,6 @@
 /**
- * Files that containers write to: what they leave to be read after their end, and a pod's `/etc/hosts`. In memory, and in
- * little of it: a container that fills it leaves no room for others' messages, but takes none from Secrets.
+ * Files that containers write to: termination messages, and a pod's `/etc/hosts`. They are in a small filesystem in memory: a
+ * container that fills it leaves no space for other messages, but does not affect Secrets.
  */
 
 import { constants } from 'node:fs'
@@ -8,16 +8,16 @@ import { chmod, type FileHandle, mkdir, open, readdir, readFile, rm, writeFile }
 import { join } from 'node:path'
 import { codeOf } from '../../../daemon/errors.ts'
 
-/** Two of 4 KiB for each of a thousand containers. */
+/** Two files of 4 KiB for each of a thousand containers. */
 export const messageMemory = ['mode=0711', 'nosuid', 'nodev', 'noexec', 'size=8m']
 
-/** Empty, and writable by any user the container runs as. Those before the last one go. */
+/** Empty, and writable by any user of the container. Files of attempts before the last one are removed. */
 export async function makeMessageFile(folder: string, attempt: number): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
   const old = (await readdir(folder)).filter((name) => Number(name) < attempt - 1)
   for (const name of old) await rm(join(folder, name), { force: true })
   const path = join(folder, String(attempt))
-  // Not over one that is there: it may be mounted still.
+  // An existing file is not replaced: it may still be mounted.
   await rm(path, { force: true })
   await writeFile(path, '', { flag: 'wx' })
   await chmod(path, 0o666)
@@ -25,8 +25,8 @@ export async function makeMessageFile(folder: string, attempt: number): Promise<
 }
 
 /**
- * Beside the folders of the pod's containers, whose names have no dot in front. Written in place: a mount of a file is of that file,
- * and would not see one that is renamed over it. Not written when nothing changes.
+ * The file is beside the folders of the pod's containers; their names do not start with a dot. It is written in place: a mount of
+ * a file refers to the inode, and does not see a renamed file. Writes only if the text changes.
  */
 export async function writeHostsFile(folder: string, text: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
@@ -44,9 +44,9 @@ export async function writeHostsFile(folder: string, text: string): Promise<stri
 }
 
 /**
- * The file is never empty or cut off, also where the agent is killed in between or the memory is full: it grows by empty lines first,
- * then one write replaces all of it, and the empty lines that are left are cut off. The kernel completes a write within a page
- * (4 KiB, as long as most hosts files are) once it has begun.
+ * The file is never empty or cut off, even if the agent is killed meanwhile or the memory is full: it first grows by empty lines,
+ * then one write replaces all of it, and the remaining empty lines are cut off. The kernel completes a write within a page (4
+ * KiB, more than most hosts files) once it has begun.
  */
 async function replaceInPlace(file: FileHandle, next: Buffer): Promise<void> {
   const { size } = await file.stat()
@@ -61,7 +61,7 @@ async function writeAll(file: FileHandle, bytes: Buffer, position: number): Prom
   if (bytesWritten < bytes.length) await writeAll(file, bytes.subarray(bytesWritten), position + bytesWritten)
 }
 
-/** The last bytes; none when it is not there. */
+/** The last bytes; empty if the file does not exist. */
 export async function readMessageFile(path: string, most: number): Promise<Buffer> {
   try {
     const file = await open(path, 'r')

@@ -1,4 +1,4 @@
-/** The kernel's mounts: what is mounted, and to mount and unmount. Node cannot, so mount(8) and umount(8) do. */
+/** Lists, adds and removes mounts. Node.js has no such calls, so mount(8) and umount(8) are run. */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -10,7 +10,7 @@ const deadlineMs = 10_000
 
 export type MountPoint = { readonly path: string; readonly type: string }
 
-/** Of this process, in the order they were made. */
+/** The mounts of this process, in the order of their creation. */
 export async function mountPoints(): Promise<readonly MountPoint[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
   return lines.flatMap((line) => {
@@ -20,7 +20,7 @@ export async function mountPoints(): Promise<readonly MountPoint[]> {
   })
 }
 
-/** The folder itself, and what is mounted below it. */
+/** The folder itself if it is a mount, and the mounts below it. */
 export function mountsAt(points: readonly MountPoint[], folder: string): readonly MountPoint[] {
   return points.filter(({ path }) => path === folder || path.startsWith(`${folder}/`))
 }
@@ -29,12 +29,12 @@ export async function mountMemory(path: string, options: readonly string[]): Pro
   await act(['mount', '-t', 'tmpfs', '-o', options.join(','), 'bramble', path], `Cannot mount memory at ${path}`)
 }
 
-/** `source` is taken as it stands: links in it are the kernel's to follow. */
+/** Links in `source` are resolved by the kernel. */
 export async function mountBind(source: string, path: string): Promise<void> {
   await act(['mount', '--no-canonicalize', '--bind', source, path], `Cannot mount a part of a volume at ${path}`)
 }
 
-/** Even while it is in use: it is then gone after its last use. */
+/** A lazy unmount: a mount in use is removed after its last use. */
 export async function unmount(path: string): Promise<void> {
   await act(['umount', '--lazy', '--no-canonicalize', path], `Cannot unmount ${path}`)
 }

@@ -1,4 +1,4 @@
-/** What pods have on disk: writable layers, logs, their own volumes. */
+/** The disk usage of pods: writable layers, logs and volumes. */
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
@@ -6,7 +6,7 @@ import type { Filled, PodDiskReading } from '../../usage/usage.ts'
 import { type FolderCounter, mountUsage } from './folder-usage.ts'
 import type { VolumeFolders } from './volume-store.ts'
 
-/** One after another: a card that is read from all sides is slow for every reader. */
+/** One after another: concurrent reads slow a card down. */
 export async function readPodDisks(
   containers: readonly RuntimeContainer[],
   folders: VolumeFolders,
@@ -38,7 +38,7 @@ async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: Volume
   ] as const) {
     const folder = join(directory, 'pods', uid, 'volumes')
     for (const name of await readdir(folder).catch(() => [])) {
-      if (name.startsWith('..')) continue // it is only coming to be
+      if (name.startsWith('..')) continue // it is being created
       const path = join(folder, name)
       const own = inMemory && (await isMount(path, folder))
       const used = own ? await mountUsage(path) : await counter.usage(path)
@@ -53,7 +53,7 @@ async function isMount(path: string, parent: string): Promise<boolean> {
   return own !== undefined && above !== undefined && own.dev !== above.dev
 }
 
-/** The file that is written, and the ones before it. */
+/** The current log file, and the rotated ones. */
 async function logUsage(paths: readonly string[], counter: FolderCounter): Promise<Filled | undefined> {
   let sum: Filled | undefined
   for (const path of paths) {

@@ -1,6 +1,6 @@
 /**
- * One agent for one data directory. A file names the process that has it, with the moment that process began, so that
- * neither a killed agent nor another program with its number keeps the directory taken.
+ * Ensures that one agent uses a data directory. A lock file contains the process ID and the start time of that process, so that
+ * neither a killed agent nor another program with the same ID keeps the directory locked.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -9,12 +9,12 @@ import { join } from 'node:path'
 import { codeOf } from '../../../daemon/errors.ts'
 
 export interface InstanceLock {
-  /** Why the directory could not be marked: nothing but its being full or read-only, and no other agent was seen. */
+  /** Why the lock file could not be written: the disk is full or read-only. No other agent was found. */
   readonly unmarked?: unknown
   release(): Promise<void>
 }
 
-/** Another agent has the directory. */
+/** Another agent uses the directory. */
 export class AlreadyRunning extends Error {
   override readonly name = 'AlreadyRunning'
   readonly pid: number
@@ -29,13 +29,13 @@ type Owner = { readonly pid: number; readonly began: string }
 
 const mostTries = 10
 
-/** The process number of the agent that has the directory; undefined when none has. */
+/** The process ID of the agent that uses the directory; undefined when none does. */
 export async function agentOn(dataDirectory: string): Promise<number | undefined> {
   const owner = ownerIn((await textOf(lockPath(dataDirectory))) ?? '')
   return owner !== undefined && (await lives(owner)) ? owner.pid : undefined
 }
 
-/** Throws AlreadyRunning. A card that takes no writes is no reason not to run what is on it. */
+/** Throws AlreadyRunning. A disk that cannot be written does not prevent the agent from running its pods. */
 export async function lockDirectory(dataDirectory: string): Promise<InstanceLock> {
   try {
     return await markDirectory(dataDirectory)
@@ -50,7 +50,7 @@ export async function lockDirectory(dataDirectory: string): Promise<InstanceLock
 async function markDirectory(dataDirectory: string): Promise<InstanceLock> {
   const path = lockPath(dataDirectory)
   const own = `${process.pid} ${(await beginOf(process.pid)) ?? ''}\n`
-  // Written aside and linked: the file is there whole or not at all, and for one of us only.
+  // Written to another file and linked: the lock file is created complete or not at all, and by one agent only.
   const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
   try {
     await writeFile(aside, own, { mode: 0o600 })
@@ -72,13 +72,13 @@ function lockPath(dataDirectory: string): string {
   return join(dataDirectory, 'agent.lock')
 }
 
-/** Takes a dead one's file out of the way; if a living one's came there in between it is put back. */
+/** Moves the lock file of an ended process away; if a running agent has replaced it meanwhile, it is put back. */
 async function putAway(path: string, expected: string): Promise<void> {
   const away = `${path}.${randomBytes(4).toString('hex')}`
   try {
     await rename(path, away)
   } catch {
-    return // another one was quicker
+    return // another agent was faster
   }
   if ((await textOf(away)) !== expected) await linked(away, path)
   await unlink(away).catch(() => undefined)
@@ -98,7 +98,7 @@ async function linked(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** Full, over quota, read-only, failing. */
+/** The disk is full, over quota, read-only or failing. */
 function takesNoWrites(error: unknown): boolean {
   const code = codeOf(error instanceof Error ? (error.cause ?? error) : error)
   return ['ENOSPC', 'EDQUOT', 'EROFS', 'EIO'].includes(code)
@@ -113,11 +113,11 @@ async function lives({ pid, began }: Owner): Promise<boolean> {
   return (await beginOf(pid)) === began
 }
 
-/** Which start of the machine, and how many clock ticks after it; undefined when there is no such process. */
+/** The start of a process: the boot id and the clock ticks since then; undefined when there is no such process. */
 async function beginOf(pid: number): Promise<string | undefined> {
   const stat = await textOf(`/proc/${pid}/stat`)
   if (stat === undefined) return undefined
-  // The name, in brackets, may hold anything; the fields after it do not. The begin is field 22, the state field 3.
+  // The name, in brackets, may contain any character; later fields do not. The start time is field 22, the state field 3.
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   if (state === 'Z') return undefined
   return `${(await textOf('/proc/sys/kernel/random/boot_id'))?.trim() ?? ''}/${fields[18] ?? ''}`

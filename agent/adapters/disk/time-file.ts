@@ -14,7 +14,7 @@ export function timeFile(path: string): TimeFile {
   return {
     async read() {
       const [time = '', sum] = (await readFile(path, 'utf8').catch(() => '')).trim().split(' ')
-      // One flipped bit makes another century of a year. Earlier agents wrote no sum.
+      // One flipped bit can change the year by a century. Earlier agents wrote no checksum.
       return sum === undefined || sum === checksum(time) ? Date.parse(time) || 0 : 0
     },
     async save(ms) {

@@ -1,6 +1,6 @@
 /**
- * Pods' volumes on this machine. Scratch folders are in the agent's data directory; what holds secrets, and everything
- * else that is only copied, is in memory, below a folder that does not outlive a boot.
+ * The volumes of pods on this machine. Scratch (emptyDir) volumes are in the agent's data directory; Secrets and all other volumes that are
+ * copies are in memory, below a folder that does not survive a boot.
  */
 
 import { createHash } from 'node:crypto'
@@ -27,11 +27,11 @@ import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts
 
 export type VolumeFolders = {
   readonly dataDirectory: string
-  /** Becomes a file system in memory of its own. */
+  /** A filesystem in memory is mounted here. */
   readonly memoryDirectory: string
 }
 
-/** Of the agent with this data directory, which is there. More than one agent may run on a machine. */
+/** For the agent with this data directory, which must exist. Several agents may run on one machine. */
 export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
   const dataDirectory = await realpath(dataDir)
   const id = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12)
@@ -100,7 +100,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
       return folders.flatMap((folder) => mountsAt(points, folder))
     }
     for (const { path } of [...(await mounted())].reverse()) await unmount(path)
-    // What is mounted still must not be emptied: it is somebody else's.
+    // A remaining mount must not be emptied: its content belongs to another program.
     const [left] = await mounted()
     if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
     for (const folder of folders) await removeFolder(folder, signal)
@@ -132,7 +132,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
   }
 }
 
-/** Twice mounted would hide the first: who starts again finds it there. */
+/** A second mount would hide the first, so an existing one is reused. */
 async function mountOwnMemory(folder: string, options: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const points = await mountPoints()
@@ -141,7 +141,7 @@ async function mountOwnMemory(folder: string, options: readonly string[]): Promi
   await mountMemory(own, options)
 }
 
-/** Done once, by the first caller; after a failure the next one tries again. */
+/** Done once, for the first caller; after a failure the next caller tries again. */
 function once(work: () => Promise<void>): () => Promise<void> {
   let done: Promise<void> | undefined
   return async () => {
@@ -162,7 +162,7 @@ function memoryOptions(sizeBytes: number | undefined, group: number | undefined)
   ]
 }
 
-/** Comes to be with its rights, or not at all. */
+/** Created with its mode, or not at all. */
 async function scratchFolder(path: string, group: number | undefined): Promise<void> {
   if (await exists(path)) return
   await mkdir(dirname(path), { recursive: true, mode: 0o750 })
@@ -185,7 +185,7 @@ const kinds: { readonly [type: string]: { readonly is: (found: Stats) => boolean
 }
 
 async function checkHostPath(path: string, type: string): Promise<void> {
-  if (!path.startsWith('/') || path.split('/').includes('..')) throw new VolumeError(`${path} is no absolute path`)
+  if (!path.startsWith('/') || path.split('/').includes('..')) throw new VolumeError(`${path} is not an absolute path`)
   if (!(await exists(path))) {
     if (type === '' || type === 'DirectoryOrCreate') await mkdir(path, { recursive: true, mode: 0o755 })
     if (type === 'FileOrCreate') await writeFile(path, '', { mode: 0o644, flag: 'a' })
@@ -198,7 +198,7 @@ async function checkHostPath(path: string, type: string): Promise<void> {
   }
 }
 
-/** Only we write there: what the links lead to now is what it is. */
+/** Only the agent writes there, so the links cannot change after the check. */
 async function fileInside(folder: string, subPath: string): Promise<string> {
   const root = await realpath(folder)
   const found = await realpath(join(root, subPath)).catch(() => undefined)
