@@ -609,9 +609,9 @@ export const PodSchema = object({
 })
 export type Pod = Described<typeof PodSchema>
 
-/** The pods that a workload creates: PodTemplateSpec. */
-export const PodTemplateSchema = object('core.v1.PodTemplateSpec', {
+/** The pods that a workload creates. */
+export const PodTemplateSpecSchema = object('core.v1.PodTemplateSpec', {
   metadata: field(1, optional(ObjectMetaSchema)),
   spec: field(2, PodSpecSchema),
 })
-export type PodTemplate = Described<typeof PodTemplateSchema>
+export type PodTemplateSpec = Described<typeof PodTemplateSpecSchema>

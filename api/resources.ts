@@ -22,6 +22,8 @@ import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disru
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
+import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
+import { type PodTemplate, PodTemplateSchema } from './workloads/pod-template.ts'
 
 /** Resource name (the plural in a path) of a built-in kind to the type of its objects. */
 export type BuiltInTypes = {
@@ -43,6 +45,8 @@ export type BuiltInTypes = {
   readonly services: Service
   readonly endpoints: Endpoints
   readonly endpointslices: EndpointSlice
+  readonly podtemplates: PodTemplate
+  readonly controllerrevisions: ControllerRevision
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -146,6 +150,10 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     categories: ['all'],
   }),
   endpoints: row('endpoints', 'Endpoints', '', EndpointsSchema, { namespaced: true, shortNames: ['ep'] }),
+  podtemplates: row('podtemplates', 'PodTemplate', '', PodTemplateSchema, { namespaced: true }),
+  controllerrevisions: row('controllerrevisions', 'ControllerRevision', 'apps', ControllerRevisionSchema, {
+    namespaced: true,
+  }),
   endpointslices: row('endpointslices', 'EndpointSlice', 'discovery.k8s.io', EndpointSliceSchema, {
     namespaced: true,
     counted: true,

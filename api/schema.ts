@@ -40,6 +40,8 @@ export const integer = Integer()
 export const double = NumberType()
 export const bool = BooleanType()
 export const anything = Unknown()
+/** Any JSON, which protobuf carries as its text (apimachinery, runtime.RawExtension). */
+export const rawJson = Unknown({ 'x-bramble-raw-json': true })
 /** RFC 3339, whole seconds: `2026-01-02T03:04:05Z`. */
 export const time = StringType({ format: 'date-time', 'x-bramble-time': 'seconds' })
 /** RFC 3339 with exactly six fraction digits, as Leases and Events carry it: typed clients refuse anything else. */
@@ -167,6 +169,7 @@ export type Keywords = {
   readonly 'x-kubernetes-patch-strategy'?: string
   readonly 'x-kubernetes-list-type'?: 'atomic' | 'map' | 'set'
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
+  readonly 'x-bramble-raw-json'?: boolean
   readonly 'x-bramble-time'?: 'seconds' | 'micro'
   /** `core.v1.Container`: of an object that other objects refer to. */
   readonly 'x-bramble-type-name'?: string

@@ -21,6 +21,8 @@ import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
 import { secretStrategy } from './apiserver/kinds/secret.ts'
 import { serviceAccountStrategy } from './apiserver/kinds/service-account.ts'
+import { controllerRevisionStrategy } from './apiserver/kinds/workloads/controller-revision.ts'
+import { podTemplateStrategy } from './apiserver/kinds/workloads/pod-template.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import {
@@ -60,6 +62,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   services: serviceStrategy,
   endpoints: endpointsStrategy,
   endpointslices: endpointSliceStrategy,
+  podtemplates: podTemplateStrategy,
+  controllerrevisions: controllerRevisionStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))

@@ -1,15 +1,15 @@
 import { test } from 'tap'
 import { decode } from '../decode.ts'
-import { type PodSpec, type PodTemplate, PodTemplateSchema } from '../pod.ts'
+import { type PodSpec, type PodTemplateSpec, PodTemplateSpecSchema } from '../pod.ts'
 import { problemText } from '../problem.ts'
 import { withPodSpecDefaults } from './pod-defaults.ts'
 import { podTemplateProblems } from './pod-validation.ts'
 
-const template = (spec: Partial<PodSpec> = {}, metadata: PodTemplate['metadata'] = {}): PodTemplate => ({
+const template = (spec: Partial<PodSpec> = {}, metadata: PodTemplateSpec['metadata'] = {}): PodTemplateSpec => ({
   metadata,
   spec: withPodSpecDefaults({ containers: [{ name: 'web', image: 'nginx:1.27' }], ...spec }),
 })
-const problemsOf = (one: PodTemplate) => podTemplateProblems('spec.template', one).map(problemText)
+const problemsOf = (one: PodTemplateSpec) => podTemplateProblems('spec.template', one).map(problemText)
 
 test('a pod template needs no name and gets no tolerations of its own', async (t) => {
   t.same(problemsOf(template()), [])
@@ -70,6 +70,6 @@ test('the problems of a pod template name their place inside the object around i
 })
 
 test('a template is decoded by the schema of a pod', async (t) => {
-  const decoded = decode(PodTemplateSchema, { spec: { containers: [{ name: 'a', image: 'a:1' }], unknown: 1 } })
+  const decoded = decode(PodTemplateSpecSchema, { spec: { containers: [{ name: 'a', image: 'a:1' }], unknown: 1 } })
   t.match(decoded, { ok: true, unknownFields: ['spec.unknown'] })
 })

@@ -1,7 +1,7 @@
 /** What is wrong with a pod? */
 import type { ObjectMeta } from '../meta.ts'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
-import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplate, type Toleration } from '../pod.ts'
+import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type Toleration } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
 import { containersProblems, initContainersProblems, oneOfWords } from './container-validation.ts'
 import { annotationProblems, labelProblems, problemsWith } from './metadata-validation.ts'
@@ -23,7 +23,7 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
  * Of the pod template inside a workload, with its defaults filled in (`withPodSpecDefaults`). `at` is the template's own
  * path, as `spec.template` (ValidatePodTemplateSpec in pkg/apis/core/validation/validation.go).
  */
-export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemplate): readonly Problem[] {
+export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemplateSpec): readonly Problem[] {
   const specAt = `${at}.spec`
   return [
     ...labelProblems(`${at}.metadata.labels`, metadata.labels),

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { test } from 'tap'
 import { ObjectMetaSchema } from '../../api/meta.ts'
-import { PodTemplateSchema } from '../../api/pod.ts'
+import { PodTemplateSpecSchema } from '../../api/pod.ts'
 import { invalid } from '../../api/problem.ts'
 import { customResource, resourceRegistry } from '../../api/resources.ts'
 import { bool, type Described, field, integer, object, oneOf, optional, pointer, text } from '../../api/schema.ts'
@@ -25,7 +25,7 @@ const WidgetSchema = object({
     object({
       size: pointer(1, optional(integer)),
       color: field(2, optional(text)),
-      template: field(3, optional(PodTemplateSchema)),
+      template: field(3, optional(PodTemplateSpecSchema)),
     }),
   ),
   status: optional(object({ ready: optional(bool) })),

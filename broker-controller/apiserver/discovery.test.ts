@@ -15,6 +15,7 @@ test('the plain lists lead from the groups to every kind', async (t) => {
   t.match(bodyAt('/apis'), {
     kind: 'APIGroupList',
     groups: [
+      { name: 'apps' },
       { name: 'authentication.k8s.io' },
       { name: 'authorization.k8s.io' },
       { name: 'certificates.k8s.io', preferredVersion: { groupVersion: 'certificates.k8s.io/v1', version: 'v1' } },
@@ -86,8 +87,8 @@ test('nothing is discovered elsewhere', async (t) => {
   for (const path of [
     '/',
     '/apix',
-    '/apis/apps',
-    '/apis/apps/v1',
+    '/apis/example.com',
+    '/apis/example.com/v1',
     '/api/v2',
     '/apis/coordination.k8s.io/v1/leases/x',
   ]) {

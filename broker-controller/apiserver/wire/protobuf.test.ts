@@ -52,6 +52,14 @@ test('absent fields are left out, fields set to their zero value are kept', asyn
   })
 })
 
+test('a raw extension is JSON of any shape, within the limits of a body', async (t) => {
+  const revision = (raw: string) => read('apps/v1', 'ControllerRevision', message(field(2, field(1, raw)), field(3, 4)))
+  t.match(revision('{"spec":{"replicas":[1,null]}}'), { data: { spec: { replicas: [1, null] } }, revision: 4 })
+  t.throws(() => revision('{'), ProtobufError)
+  t.throws(() => revision('['.repeat(5000)), /more than 100 levels/)
+  t.throws(() => revision(`[${'1,'.repeat(20_000)}1]`), /more than 16384 fields and items/)
+})
+
 test('maps, bytes, times, quantities and what stands inside others come as in JSON', async (t) => {
   const secret = message(
     field(

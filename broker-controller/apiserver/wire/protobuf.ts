@@ -5,7 +5,7 @@
 
 import { keywordsOf, type TSchema } from '../../../api/schema.ts'
 import { isObject, type JsonObject } from '../../../api/text/json.ts'
-import { mostValues, tooManyValues } from './body-limits.ts'
+import { isIntricate, mostValues, tooManyValues } from './body-limits.ts'
 
 /** The body is no protobuf, or no object that can be read from it. */
 export class ProtobufError extends Error {
@@ -97,6 +97,7 @@ function readerOf(schema: TSchema): ReadValue {
   const keywords = keywordsOf(schema)
   if (keywords['x-kubernetes-quantity']) return readQuantity
   if (keywords['x-kubernetes-int-or-string']) return readIntOrString
+  if (keywords['x-bramble-raw-json']) return readRawJson
   if (keywords['x-bramble-time'] !== undefined) return timeReader(keywords['x-bramble-time'] === 'seconds' ? 0 : 6)
   if (keywords.format === 'byte') return readBytes
   switch (keywords.type) {
@@ -128,6 +129,18 @@ const readIntOrString: ReadValue = (value, budget) => {
   return type === 1 ? (text ?? '') : (number ?? 0)
 }
 
+/** Bounded before it is parsed, as a body in JSON is. */
+const readRawJson: ReadValue = (value, budget) => {
+  const { raw } = readMessage(asBytes(value), rawJsonMessage, budget)
+  if (!Buffer.isBuffer(raw)) return undefined
+  if (isIntricate(raw, budget.left)) throw tooManyValues()
+  try {
+    return JSON.parse(raw.toString('utf8'))
+  } catch {
+    throw new ProtobufError('A raw extension is not JSON')
+  }
+}
+
 function timeReader(digits: 0 | 6): ReadValue {
   return (value, budget) => {
     const { seconds, nanos = 0 } = readMessage(asBytes(value), timeMessage, budget)
@@ -141,6 +154,7 @@ function timeReader(digits: 0 | 6): ReadValue {
 
 const one = (name: string, read: ReadValue, pointer = false): Field => ({ name, read, pointer, shape: 'one' })
 const quantityMessage: Message = new Map([[1, one('text', readText)]])
+const rawJsonMessage: Message = new Map([[1, one('raw', asBytes)]])
 const textsMessage: Message = new Map([[1, { ...one('items', readText), shape: 'list' }]])
 const intOrStringMessage: Message = new Map([
   [1, one('type', readInteger)],

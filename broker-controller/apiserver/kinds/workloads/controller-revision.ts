@@ -1,0 +1,42 @@
+/** apps/v1 ControllerRevision (pkg/registry/apps/controllerrevision/strategy.go). */
+import { invalid, type Problem, required } from '../../../../api/problem.ts'
+import { resources } from '../../../../api/resources.ts'
+import type { ControllerRevision } from '../../../../api/workloads/controller-revision.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
+import type { KindStrategy } from '../../handlers/strategy.ts'
+
+const controllerRevisionTable: TableOf<ControllerRevision> = {
+  columns: tableColumns('Name', 'Controller', 'Revision', 'Age'),
+  cells: ({ metadata, revision = 0 }, nowMs) => {
+    const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
+    const [group, version] = (owner?.apiVersion ?? '').split('/')
+    const kind = version === undefined ? owner?.kind : `${owner?.kind}.${group}`
+    return [
+      metadata.name ?? '',
+      owner === undefined ? '<none>' : `${kind?.toLowerCase()}/${owner.name}`,
+      revision,
+      ageOf(metadata.creationTimestamp, nowMs),
+    ]
+  },
+}
+
+export const controllerRevisionStrategy: KindStrategy<ControllerRevision> = {
+  ...resources.controllerrevisions,
+  table: controllerRevisionTable,
+  selectableFields: [],
+  subresources: {},
+  withDefaults: (one) => ({ ...one, revision: one.revision ?? 0 }),
+  validateCreate: revisionProblems,
+  validateUpdate: (old, now) => [
+    ...revisionProblems(now),
+    ...(equalJSON(old.data ?? null, now.data ?? null) ? [] : [invalid('data', now.data, 'field is immutable')]),
+  ],
+}
+
+function revisionProblems({ data, revision = 0 }: ControllerRevision): readonly Problem[] {
+  return [
+    ...(data === undefined || data === null ? [required('data', 'data is mandatory')] : []),
+    ...(revision < 0 ? [invalid('revision', revision, 'must be greater than or equal to 0')] : []),
+  ]
+}
