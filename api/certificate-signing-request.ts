@@ -57,6 +57,9 @@ export type CertificateSigningRequest = Described<typeof CertificateSigningReque
 /** The signer of node client certificates, as Kubernetes names it. */
 export const nodeClientSigner = 'kubernetes.io/kube-apiserver-client-kubelet'
 
+/** The signer of client certificates for people and programs, as Kubernetes names it. */
+export const peopleSigner = 'kubernetes.io/kube-apiserver-client'
+
 /** A condition of Bramble: the request is pending until an operator approves it; its message gives the reason. */
 export const waitingCondition = 'Waiting'
 

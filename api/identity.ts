@@ -22,7 +22,7 @@ export const bootstrappersGroup = 'system:bootstrappers'
 /** Nodes whose certificate has ended: they may ask for a new one, and nothing else. */
 export const lapsedNodesGroup = 'bramble:lapsed-nodes'
 export const authenticatedGroup = 'system:authenticated'
-const nodeUserPrefix = 'system:node:'
+export const nodeUserPrefix = 'system:node:'
 
 /** The administrator our kubeconfig names. */
 export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }

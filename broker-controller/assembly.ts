@@ -288,6 +288,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
         ...shared,
         random: Math.random,
         signer: own.signer,
+        clientSigner: own.clientSigner,
         checkRequest: checkNodeCSR,
         origin,
         checkpoints,

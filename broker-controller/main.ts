@@ -13,6 +13,7 @@ import { backupCommand, restoreCommand } from './commands/backup-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
+import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
 import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
 import { tokenCommand } from './commands/token-command.ts'
 import {
@@ -45,6 +46,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return checkpointsCommand(wanted.argv, output)
     case 'certificates':
       return certificatesCommand(wanted.argv, output)
+    case 'kubeconfig':
+      return kubeconfigCommand(wanted.argv, output)
     case 'service-account-key':
       return serviceAccountKeyCommand(wanted.argv, output)
     case 'backup':

@@ -68,14 +68,14 @@ function hashOf(publicKey: KeyObject): string {
     .digest('hex')
 }
 
-type ReadCSR = {
+export type ReadCSR = {
   readonly subject: { readonly [oid: string]: readonly string[] | undefined }
   readonly publicKey: KeyObject
   readonly hasAlternativeNames: boolean
 }
 
 /** The content of the request, its signature verified; or what is wrong with it. */
-function readCSR(pem: string): ReadCSR | string {
+export function readCSR(pem: string): ReadCSR | string {
   const bytes = fromPem(csrLabel, pem)
   if (bytes === undefined) return 'it is not one PEM block of type CERTIFICATE REQUEST'
   try {

@@ -19,6 +19,8 @@ export type KubeconfigContent = KubeconfigServers & {
   readonly ca: string
   readonly certificate?: string
   readonly key?: string
+  /** The name of its entry; undefined: that of the administrator. */
+  readonly user?: string
 }
 
 /**
@@ -26,8 +28,9 @@ export type KubeconfigContent = KubeconfigServers & {
  * with a key it is the key. Without certificate and key it only names the fleet and the authority to trust, as ConfigMap
  * kube-public/cluster-info does.
  */
-export function kubeconfigText({ server, local, ca, certificate, key }: KubeconfigContent): string {
-  const user = 'kubernetes-admin'
+export function kubeconfigText(content: KubeconfigContent): string {
+  const { server, local, ca, certificate, key } = content
+  const user = content.user === undefined ? 'kubernetes-admin' : JSON.stringify(content.user)
   const credentials =
     certificate === undefined || key === undefined
       ? []

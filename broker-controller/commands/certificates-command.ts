@@ -33,7 +33,7 @@ export async function certificatesCommand(argv: readonly string[], needs: Certif
       case 'list':
         return () => list(place, needs)
       case 'revoke NODE|USER':
-        return () => revoke(subject, values.reason, place, needs)
+        return () => revoke({ subject, ...values }, place, needs)
       case 'rollover begin':
         return () => begin(place, needs)
       case 'rollover change-over':
@@ -112,11 +112,15 @@ async function nodesOf(client: ApiClient, signal: AbortSignal): Promise<readonly
 }
 
 /** A user that is revoked already is revoked again, with all certificates issued since. */
-async function revoke(subject: string, reason: string, place: Place, { nowMs, signal }: CertificatesCommandNeeds) {
+async function revoke(
+  { subject, reason, user: isUser }: { readonly subject: string; readonly reason: string; readonly user?: boolean },
+  place: Place,
+  { nowMs, signal }: CertificatesCommandNeeds,
+) {
   if (/\s/.test(reason)) throw new Error(`--reason must be one word, as Stolen, not ${JSON.stringify(reason)}`)
   const { client } = await access(place)
   const isOwnUser = subject === administrator.user
-  const user = isOwnUser || subject.includes(':') ? subject : nodeIdentity(subject).user
+  const user = isOwnUser || isUser || subject.includes(':') ? subject : nodeIdentity(subject).user
   const present = await revocations(client, signal)
   const none: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...revocationsKey } }
   const wanted = withRevoked(present ?? none, user, reason, nowMs)
@@ -138,7 +142,9 @@ async function revoke(subject: string, reason: string, place: Place, { nowMs, si
     return `All kubeconfigs of administrators issued until now are revoked: the new one is ${place.kubeconfig.path}.\n`
   }
   expectSuccess(refused, await answering)
-  return `All certificates that ${user} was issued until now are revoked; its connections are closed. To admit it again, let it join again with a token, and approve its request ('kubectl certificate approve').\n`
+  const closed = `All certificates that ${user} was issued until now are revoked; its connections are closed.`
+  if (isUser) return `${closed} Issue another with 'bramble-controller kubeconfig --user ${user}'.\n`
+  return `${closed} To admit it again, let it join again with a token, and approve its request ('kubectl certificate approve').\n`
 }
 
 /** The controller writes a new kubeconfig after the revocation. */

@@ -23,12 +23,20 @@ export type ControllerFlags = {
 export type ControllerCommandLine =
   | { readonly want: 'run' | 'check'; readonly flags: ControllerFlags }
   | {
-      readonly want: 'token' | 'certificates' | 'backup' | 'restore' | 'checkpoints' | 'service-account-key'
+      readonly want: (typeof commands)[number]
       readonly argv: readonly string[]
     }
   | PrintText
 
-const commands = ['token', 'certificates', 'backup', 'restore', 'checkpoints'] as const
+const commands = [
+  'token',
+  'certificates',
+  'backup',
+  'restore',
+  'checkpoints',
+  'kubeconfig',
+  'service-account-key',
+] as const
 
 /** `argv`: what follows the program's name. */
 export function readControllerCommandLine(argv: readonly string[]): ControllerCommandLine {

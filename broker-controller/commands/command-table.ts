@@ -88,6 +88,7 @@ export const certificatesRow = {
   defaultForm: 'list',
   options: {
     reason: { value: 'WORD', help: 'reason of the revocation, one word', default: 'Revoked' },
+    user: { help: 'the name to revoke is that of a user, not of a node' },
     force: { help: 'do not wait for nodes that are behind' },
     'data-dir': dataDir,
     kubeconfig,
@@ -126,6 +127,22 @@ export const checkpointsRow = {
   options: { all: { help: 'approve the pods of all nodes' }, 'data-dir': dataDir, kubeconfig },
 } as const satisfies Command
 
+export const kubeconfigRow = {
+  name: 'bramble-controller kubeconfig',
+  about: 'create a kubeconfig for a user',
+  text: `Create a kubeconfig with a certificate for a user and its groups, and print it. The user has the rights of the roles that are bound
+to it: bind one with kubectl create rolebinding or clusterrolebinding.`,
+  forms: { '': '' },
+  options: {
+    user: { value: 'NAME', help: 'name of the user' },
+    group: { value: 'GROUP', help: 'a group of the user', repeated: true },
+    ttl: { value: 'DURATION', help: 'lifetime of the certificate, at most one year', default: '8760h' },
+    output: { value: 'FILE', help: 'file to write it to, with mode 0600, instead of printing it' },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 export const serviceAccountKeyRow = {
   name: 'bramble-controller service-account-key',
   about: 'replace the key that signs tokens of service accounts',
@@ -154,6 +171,7 @@ export const commands = {
   backup: backupRow,
   restore: restoreRow,
   checkpoints: checkpointsRow,
+  kubeconfig: kubeconfigRow,
   'service-account-key': serviceAccountKeyRow,
   completion,
 } as const

@@ -12,8 +12,10 @@ import type { Log } from '../../daemon/log.ts'
 import { mutex } from '../../daemon/mutex.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { authorityFolderName } from '../commands/backup.ts'
+import type { ClientCertificateSigner } from '../controllers/certificates/client-certificates.ts'
 import type { CertificateSigner } from '../controllers/certificates/request-answers.ts'
 import { type AdminKubeconfigNeeds, adminKubeconfig } from './admin-kubeconfig.ts'
+import { clientCertificateSigner } from './client-certificate-signer.ts'
 import { type NodeCertificateSignerNeeds, nodeCertificateSigner } from './node-certificate-signer.ts'
 import { type ServerCertificateNeeds, serverCertificate, serverRenewalInMs } from './server-certificate.ts'
 
@@ -28,6 +30,7 @@ export interface OwnCertificates extends Loop {
   authority(): Authority
   tls(): ServingTls
   readonly signer: CertificateSigner
+  readonly clientSigner: ClientCertificateSigner
   /** Calls the listeners after each change, one after the other in the order in which they were added. */
   onChange(listener: () => Promise<void> | void): void
   /** Writes the administrator's kubeconfig for these servers, now and after each change. Resolves with its path. */
@@ -78,6 +81,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     authority: () => authority,
     tls: () => ({ certificate: server.certificate, key: server.key, ca: authority.trusted }),
     signer: nodeCertificateSigner({ ...needs, authority: () => authority }),
+    clientSigner: clientCertificateSigner({ ...needs, authority: () => authority }),
     onChange: (listener) => void listeners.push(listener),
     async writeKubeconfig(servers) {
       kubeconfig.setServers(servers)

@@ -20,6 +20,7 @@ import { refuseTooManyRequests } from '../access/certificate-requests.ts'
 import { restrictCertificateRequest } from '../access/node-restriction.ts'
 import { ageOf, humanDuration, orNone, type TableOf, tableColumns } from '../handlers/cells.ts'
 import { type CreateFacts, type KindStrategy, replaceStatus, withWrittenMetadata } from '../handlers/strategy.ts'
+import { refuseAdministrators, refuseOtherSigners } from './certificate-signers.ts'
 
 const requestTable: TableOf<CertificateSigningRequest> = {
   columns: tableColumns('Name', 'Age', 'SignerName', 'Requestor', 'RequestedDuration', 'Condition'),
@@ -55,10 +56,12 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
   prepareForCreate: withRequester,
   validateCreate: requestProblems,
   validateUpdate: requestChangeProblems,
-  async admitCreate(_, identity, { store }) {
+  async admitCreate(csr, identity, { store }) {
+    refuseAdministrators(csr)
     refuseTooManyRequests(identity, (await store.list('certificatesigningrequests')).items)
     return {}
   },
+  admitUpdate: (csr, needs, facts) => refuseOtherSigners(csr, facts, needs),
   nodeRestriction: {
     facts: async (_, { spec }, { commonNameOf }) => ({
       commonName: commonNameOf(Buffer.from(spec.request, 'base64').toString('utf8')),
@@ -72,8 +75,8 @@ function withRequester(object: CertificateSigningRequest, { requester }: CreateF
   const { status: _, ...rest } = object
   const { username: __, uid: ___, groups: ____, extra: _____, ...asked } = object.spec
   const groups = [...new Set([...requester.groups, authenticatedGroup])]
-  const { extra } = requester
-  return { ...rest, spec: { ...asked, username: requester.user, groups, ...(extra && { extra }) } }
+  const { uid, extra } = requester
+  return { ...rest, spec: { ...asked, username: requester.user, ...(uid && { uid }), groups, ...(extra && { extra }) } }
 }
 
 const shortestCertificateSeconds = 600

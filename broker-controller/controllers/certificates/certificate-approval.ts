@@ -133,14 +133,14 @@ function tokenStep(name: string, claimed: Claimed): CertificateStep {
 const podsBoundAgainMs = 10_000
 
 /** As far as clocks may differ, and lists be written twice. */
-const aheadMs = 5 * 60_000
+export const revokedAheadMs = 5 * 60_000
 
 /**
  * The clock was ahead when it was revoked: what is issued now would be good then only. One that cannot be right states
  * nothing of that, and nothing is signed until it is set.
  */
 function isRevokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): boolean {
-  return wrongDate(nowMs) === undefined && revokedBeforeMs - nowMs > aheadMs
+  return wrongDate(nowMs) === undefined && revokedBeforeMs - nowMs > revokedAheadMs
 }
 
 function revokedAhead({ revokedBeforeMs = 0, nowMs }: Claimed): string {

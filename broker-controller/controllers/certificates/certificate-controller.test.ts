@@ -3,10 +3,12 @@ import { test } from 'tap'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { encodeToken } from '../../../api/node/bootstrap-token.ts'
 import { newKey } from '../../../certs/authority.ts'
+import { createClientCSR } from '../../../certs/client-csr.ts'
 import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
 import { revoke } from '../../store/revocations.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { type CertificateNeeds, certificateController } from './certificate-controller.ts'
+import type { ClientCertificateSigner } from './client-certificates.ts'
 import type { CertificateSigner } from './request-answers.ts'
 import { tokenCleaner } from './token-cleaner.ts'
 
@@ -19,6 +21,8 @@ const checkRequest: CertificateNeeds['checkRequest'] = (pem, { expectedName }) =
 }
 const signer: CertificateSigner = ({ nodeName }, { expirationSeconds }) =>
   `certificate of ${nodeName} for ${expirationSeconds ?? 'a year'}`
+const clientSigner: ClientCertificateSigner = ({ user }, { notBeforeMs = 0 }) =>
+  `certificate of ${user} from ${notBeforeMs}`
 const publicKey = createPublicKey(newKey())
 
 type Request = {
@@ -77,7 +81,7 @@ async function approve(world: Fleet, name: string): Promise<void> {
 
 function opened(t: Parameters<typeof fleet>[0] & { teardown(end: () => Promise<void>): void }): Fleet {
   const world = fleet(t)
-  t.teardown(world.start(certificateController({ ...world, signer, checkRequest }), tokenCleaner(world)))
+  t.teardown(world.start(certificateController({ ...world, signer, clientSigner, checkRequest }), tokenCleaner(world)))
   return world
 }
 
@@ -244,6 +248,7 @@ test('while checkpoints are accepted a token gives no name by itself', async (t)
       certificateController({
         ...world,
         signer,
+        clientSigner,
         checkRequest,
         checkpoints: { isOpen: () => true, onClose: () => undefined },
       }),
@@ -358,4 +363,32 @@ test('expired tokens are removed, others stay', async (t) => {
   t.equal((await names()).length, 2)
   await world.clock.advance(62_000)
   t.same(await names(), ['bootstrap-token-ever00'])
+})
+
+const peopleSignerName = 'kubernetes.io/kube-apiserver-client'
+const requestOfEve = createClientCSR({ user: 'eve', groups: ['ops'] }, newKey())
+
+test('a certificate for a person is signed when an operator has approved it, and never before', async (t) => {
+  const world = opened(t)
+  const person = { user: 'adam', groups: ['system:authenticated'], signerName: peopleSignerName }
+  await ask(world, { name: 'eve', asks: requestOfEve, ...person })
+  t.match(await answer(world, 'eve'), { conditions: [], certificate: undefined })
+  await approve(world, 'eve')
+  t.match(await answer(world, 'eve'), { certificate: 'certificate of eve from 0' })
+
+  await ask(world, { name: 'by-token', asks: requestOfEve, signerName: peopleSignerName })
+  t.match(await answer(world, 'by-token'), { conditions: [], certificate: undefined }, 'also one of a bootstrap token')
+
+  await ask(world, { name: 'wrong', asks: 'nonsense', ...person })
+  await approve(world, 'wrong')
+  t.match((await answer(world, 'wrong')).conditions, ['Approved KubectlApprove', 'Failed SignerValidationFailure'])
+})
+
+test('a person whose certificates were revoked gets one that is valid since then', async (t) => {
+  const world = opened(t)
+  await revoke(world, 'eve', 'Stolen')
+  const beforeMs = Math.floor(world.clock.wallMs() / 1000) * 1000
+  await ask(world, { name: 'again', asks: requestOfEve, user: 'adam', groups: [], signerName: peopleSignerName })
+  await approve(world, 'again')
+  t.match(await answer(world, 'again'), { certificate: `certificate of eve from ${beforeMs}` })
 })

@@ -1,5 +1,9 @@
-/** Loop: answers and signs certificate requests of nodes, and removes old ones. */
-import { type CertificateSigningRequest, waitingCondition } from '../../../api/certificate-signing-request.ts'
+/** Loop: answers and signs certificate requests, and removes old ones. */
+import {
+  type CertificateSigningRequest,
+  peopleSigner,
+  waitingCondition,
+} from '../../../api/certificate-signing-request.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { NodeCSRAnswer, NodeCSRTerms } from '../../../certs/csr-check.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -23,12 +27,14 @@ import {
   movedWarning,
   nameTakenWarning,
 } from './certificate-approval.ts'
+import { answerClientRequest, type ClientCertificateSigner } from './client-certificates.ts'
 import { type CertificateSigner, pemOf, requestAnswers, revokedBeforeMs } from './request-answers.ts'
 import { requestWarnings } from './request-warnings.ts'
 
 export type CertificateNeeds = {
   readonly store: Store
   readonly signer: CertificateSigner
+  readonly clientSigner: ClientCertificateSigner
   /** Whether a node may have the request signed. */
   readonly checkRequest: (pem: string, terms: NodeCSRTerms) => NodeCSRAnswer
   readonly events: EventRecorder
@@ -59,7 +65,7 @@ export function certificateController(
 type Promised = { readonly keyHash: string; readonly revokedMs: number | undefined }
 
 async function runCertificates(
-  { store, signer, checkRequest, events, clock, log, origin, checkpoints }: CertificateNeeds,
+  { store, signer, clientSigner, checkRequest, events, clock, log, origin, checkpoints }: CertificateNeeds,
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -88,6 +94,10 @@ async function runCertificates(
   const reconcile = async (key: string) => {
     const csr = await store.get('certificatesigningrequests', keyFrom(key))
     if (csr === undefined) return undefined
+    if (csr.spec.signerName === peopleSigner) {
+      await answerClientRequest(csr, { store, clientSigner, clock, limited })
+      return undefined
+    }
     const { request, signerName, usages = [] } = csr.spec
     const expectedName = expectedNodeName(csr)
     const checked = checkRequest(pemOf(request), {
