@@ -4,7 +4,9 @@ import { connect, type TLSSocket } from 'node:tls'
 import type { ApiAccess } from '../broker-controller/kubeconfig.ts'
 
 export interface ApiLoad {
-  /** Resolves when `count` calls are answered, `writers` at a time. The seconds they took. Rejects on a refusal. */
+  /**
+   * Resolves when `count` calls are answered, `writers` at a time, with the seconds they took. Rejects when a call is refused.
+   */
   many(count: number, writers: number, call: (i: number) => Call): Promise<number>
   /** Bytes of the answer's body. Rejects on a refusal. */
   send(call: Call): Promise<number>

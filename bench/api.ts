@@ -1,6 +1,6 @@
 /**
- * What does the Kubernetes API of the controller cost? The real program in a process of its own, over TLS: writes, reads, a
- * list, and changes that many watches receive. See --help.
+ * Measures the Kubernetes API of the controller: the real program in a process of its own, over TLS: writes, reads, a list, and
+ * changes that many watches receive. See --help.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'

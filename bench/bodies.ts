@@ -1,7 +1,7 @@
 /**
- * What does one hostile body cost the event loop? Sends patches with many keys and YAML of several sizes through the whole
- * road of a request (authentication to store, all in memory) and prints the least CPU time of some runs. Arguments: the
- * numbers of keys in place of 2,000 and 5,000.
+ * Measures the event loop time of one hostile body. Sends patches with many keys and YAML of several sizes through a whole
+ * request (authentication to store, all in memory) and prints the least CPU time of some runs. Arguments: the numbers of keys
+ * instead of 2,000 and 5,000.
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'

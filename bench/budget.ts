@@ -1,8 +1,8 @@
 /**
- * Does any request or message hold up the event loop for more than 100 ms? Sends the largest objects that the limits allow,
- * for each list and map of each kind, with each verb, and prints what took longest: the least CPU time of some runs, from
- * the body's bytes to the answer, with a store in memory. Exits with 1 when something took more than 100 ms. Arguments:
- * the values in a body, and a part of the names of the cases to run.
+ * Checks that no request or message holds the event loop for more than 100 ms. Sends the largest objects that the limits allow,
+ * for each list and map of each kind, with each verb, and prints the slowest ones: the least CPU time of some runs, from the
+ * body's bytes to the answer, with a store in memory. Exits with 1 when one took more than 100 ms. Arguments: the values in a
+ * body, and a part of the names of the cases to run.
  */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'

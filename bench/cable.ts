@@ -1,6 +1,6 @@
 /**
- * How soon is a node back whose cable was pulled and is plugged again? An agent's link in a network name space of its own, the
- * broker outside of it, and a virtual cable in between. Needs root and `ip`.
+ * Measures how soon a node reconnects after its cable was unplugged and plugged in again. The agent's link is in a network
+ * namespace of its own, the broker outside of it, with a virtual cable in between. Needs root and `ip`.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,7 @@
 /**
- * What do the controllers cost in a fleet of so many nodes with ten pods each? All is in memory and by a clock that is
- * moved by hand, so what is timed is our own work. Prints a table; arguments are fleet sizes in place of the usual three.
+ * Measures the CPU time of the controllers for fleets of several sizes with ten pods per node. All is in memory, with a clock
+ * that the bench advances, so only Bramble's own work is measured. Prints a table; arguments are fleet sizes instead of the usual
+ * three.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

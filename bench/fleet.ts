@@ -1,4 +1,4 @@
-/** What does a node cost the controller, over the real wire? `--help` prints the usage. */
+/** Measures the cost of a node for the controller, over a real network connection. `--help` prints the usage. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -1,7 +1,7 @@
 /**
- * What does the agent hold and take beside ten pods, on which Node.js, with which settings? Several agents in one run, each a
- * node of one fleet with pods of its own that are probed over HTTP every ten seconds, on one dockerd. Needs root, docker.io,
- * busybox-static and bundles (npm run build).
+ * Measures the memory and CPU time of the agent beside ten pods, on several versions and settings of Node.js. Several agents in
+ * one run, each a node of one fleet with pods of its own that are probed over HTTP every ten seconds, on one dockerd. Needs root,
+ * docker.io, busybox-static and bundles (npm run build).
  *
  *   node dist/bench/footprint.js --agent 22=/path/to/node --agent 'start=/path/to/node@/path/to/other/checkout'
  */

@@ -1,7 +1,7 @@
 /**
- * Does an outage of the controller harm its fleet? Three agents with the usual settings and a pod each, and a controller that is
- * stopped for ten minutes. Prints how long after the controller's return each node was back, and what changed. Needs root,
- * docker.io, kubectl, and bundles (npm run build). `--compress 5` divides all times.
+ * Measures the effect of a controller outage on its fleet: three agents with the usual settings and a pod each, and a controller
+ * that is stopped for ten minutes. Prints how long after the controller's return each node was connected, and what changed. Needs
+ * root, docker.io, kubectl, and bundles (npm run build). `--compress 5` divides all times.
  */
 import { isDeepStrictEqual, parseArgs } from 'node:util'
 import { test } from 'tap'

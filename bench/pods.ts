@@ -1,6 +1,6 @@
 /**
- * What does a pod cost on one machine? How long it takes to start beside a plain container of the same image, and what
- * the agent takes of the machine while pods only run. On a dockerd of its own; needs root, docker.io and busybox-static.
+ * Measures the cost of a pod on one machine: the time to start it beside a plain container of the same image, and the resources
+ * of the agent while pods only run. On a dockerd of its own; needs root, docker.io and busybox-static.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'

@@ -1,6 +1,7 @@
 /**
- * What does a machine write, and what does its agent hold, while nothing happens? A booted machine with our package as a user installs
- * it, one pod, and a controller on another. For an hour, in parts of ten minutes; needs what test/machines/README.md lists.
+ * Measures the disk writes of an idle machine and the memory of its agent: a booted machine with the package installed as a user
+ * does, one pod, and a controller on another machine. Runs for an hour, in parts of ten minutes; needs what
+ * test/machines/README.md lists.
  */
 import { readFile } from 'node:fs/promises'
 import { cpus } from 'node:os'

@@ -1,9 +1,9 @@
 /**
- * What does one look at everything eviction goes by cost, and what do systeminformation's calls for the same values? Both
- * on this machine, in turns, in one run. Prints a table; the argument is how many looks in place of the usual 300.
+ * Compares the cost of reading all eviction signals with systeminformation's calls for the same values, on this machine, in
+ * turns, in one run. Prints a table; the argument is the number of reads instead of the usual 300.
  *
- * Processor time is this process's, and that of the programs it starts, by the kernel's account. To count those alone it
- * runs in a process namespace of its own, which takes root: the number last given there rises by one with each.
+ * CPU time is that of this process and of the programs it starts, as counted by the kernel. To count only those, it runs in a
+ * process namespace of its own, which needs root: the last process ID there rises by one with each.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * What does an idle node cost on the wire? An agent in a network name space of its own, joined to a controller outside of it by
- * a pair of virtual interfaces: what the kernel counts on it is what a cable would carry, headers of Ethernet, IP and TCP among
- * it. Needs root, `ip`, docker.io, and bundles (npm run build). Each `--tree DIR` measures the programs of another checkout beside ours.
+ * Measures the network traffic of an idle node: an agent in a network namespace of its own, joined to a controller outside of it
+ * by a pair of virtual interfaces. The kernel's counters of the pair include the headers of Ethernet, IP and TCP. Needs root,
+ * `ip`, docker.io, and bundles (npm run build). Each `--tree DIR` measures the programs of another checkout in the same run.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

@@ -1,7 +1,7 @@
 /**
- * What does a controller write while nothing happens? Three agents as real programs, with an engine and a pod each, at rest. Prints
- * for each part of the time the bytes that the controller's process caused to be written (/proc/PID/io) and how much its files grew,
- * scaled to a day, and which objects changed in it, heartbeats aside. Needs root, docker.io, kubectl, and bundles
+ * Measures the disk writes of a controller whose fleet is idle: three agents as real programs, with an engine and a pod each.
+ * Prints for each part of the time the bytes that the controller's process caused to be written (/proc/PID/io) and how much its
+ * files grew, scaled to a day, and which objects changed in it, heartbeats aside. Needs root, docker.io, kubectl, and bundles
  * (npm run build).
  */
 import { readdir, readFile, stat } from 'node:fs/promises'
