@@ -26,7 +26,7 @@ const { yes, line } = await question(...rest)
 if (line !== undefined) console.log(line)
 process.exitCode = yes ? 0 : 1
 
-/** Does a Docker daemon answer us on this socket? */
+/** Checks that a Docker daemon answers on this socket. */
 async function dockerAnswers(socketPath = ''): Promise<Answer> {
   try {
     const { status } = await ask(httpRequest, { socketPath, path: '/_ping' })
@@ -51,7 +51,7 @@ async function portIsFree(port = '0'): Promise<Answer> {
   }
 }
 
-/** Is this identity of this authority, and of a controller at this port? Prints the node's name. */
+/** Checks that this identity belongs to this authority and to a controller at this port. Prints the node's name. */
 async function isJoined(identityFile = '', authorityFile = '', apiPort = ''): Promise<Answer> {
   try {
     const identity = field(JSON.parse(await readFile(identityFile, 'utf8')))

@@ -88,7 +88,7 @@ main() {
   step 'Building'
   ensure_modules run
   ensure_bundles
-  # The system's is too old: the launchers shall find ours.
+  # The system's Node.js is too old: the launchers must find this one.
   [[ $BRAMBLE_NODE != "$tools"/* ]] || ln -sfn "$BRAMBLE_NODE" dist/bundle/node
   step 'Broker-controller'
   ensure_controller

@@ -1,6 +1,7 @@
 /**
- * Which tests start other programs, and which need Node.js alone? Read from the imports, so that no list has to be kept: a test is on
- * real parts if it, or a helper of tests that it imports, starts processes or names a part that may be missing.
+ * Divides the tests into those that start other programs and those that need Node.js alone, by their imports, so that no list has
+ * to be kept: a test is on real parts if it, or a helper of tests that it imports, starts processes or names a part that may be
+ * missing.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
