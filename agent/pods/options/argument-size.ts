@@ -1,4 +1,4 @@
-/** Would the kernel start a program with this environment and these arguments? Its error does not name the argument. */
+/** Checks that the kernel can start a program with this environment and these arguments: its error does not name the argument. */
 
 /** MAX_ARG_STRLEN with pages of 4 KiB; larger pages allow more, but a pod should run on any node. */
 const mostBytesOfOne = 131_072

@@ -1,4 +1,4 @@
-/** How a pod looks up names: its policy, what it adds to it, and what the machine itself uses. */
+/** The DNS settings of a pod, from its policy, its dnsConfig and the settings of the machine. */
 import type { Pod, PodSpec } from '../../../api/pod.ts'
 
 export type Resolver = {
@@ -10,7 +10,7 @@ export type Resolver = {
 /** The kernel's libraries read no more of them. */
 const mostServers = 3
 
-/** Must the machine's own settings be read for it? */
+/** The DNS settings of the machine are needed for this pod. */
 export function asksForHostResolver({ dnsPolicy, dnsConfig }: PodSpec): boolean {
   return dnsConfig !== undefined && dnsPolicy !== 'None'
 }

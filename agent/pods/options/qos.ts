@@ -1,11 +1,11 @@
-/** Whom the kernel ends first when memory runs out. */
+/** The OOM score of containers: which process the kernel kills first when memory runs out (pkg/kubelet/qos/policy.go). */
 
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
 import { isSidecar } from '../record/pod-containers.ts'
 
-/** Whom the kernel kills first: -997 (last) to 1000 (first). `memoryCapacityBytes` is the node's. */
+/** oom_score_adj: -997 (last) to 1000 (first). `memoryCapacityBytes` is the node's. */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
   if (pod.spec.priorityClassName === 'system-node-critical') return -997
   switch (qosClassOf(pod.spec)) {
@@ -20,7 +20,7 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes:
         return Math.min(999, Math.max(3, score))
       }
       const own = scoreOf(requestOf(container))
-      // A sidecar shall not go before what it serves.
+      // A sidecar is not killed before the containers that it serves.
       return isSidecar(container) ? Math.min(own, scoreOf(Math.min(...pod.spec.containers.map(requestOf)))) : own
     }
   }

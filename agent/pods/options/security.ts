@@ -1,4 +1,4 @@
-/** Security context of a pod and of one container → with which rights it runs. The container's word comes first. */
+/** The security context of a pod and of one container → the user, groups and privileges of its processes. A field of the container overrides the pod's. */
 import type { Container, Pod } from '../../../api/pod.ts'
 import type { ContainerSecurity } from '../runtime/runtime.ts'
 
@@ -6,7 +6,7 @@ export type Secured =
   | { readonly ok: true; readonly security: ContainerSecurity }
   | { readonly ok: false; readonly message: string }
 
-/** Does the answer hang on the user the image names? */
+/** The result depends on the user that the image specifies. */
 export function asksForImageUser(pod: Pod, container: Container): boolean {
   const { runAsUser, runAsGroup, runAsNonRoot } = merged(pod, container)
   return runAsUser === undefined && (runAsNonRoot === true || runAsGroup !== undefined)
