@@ -8,17 +8,17 @@ export interface FakeControlPlane extends ControlPlane {
   connected: boolean
   leaseDurationSeconds: number
   settled: boolean
-  /** Every leave that was taken, and called off. */
+  /** Every leave that was published, and every cancellation. */
   readonly leaves: (Leave | undefined)[]
   readonly statuses: NodeStatus[]
-  /** What `confirmNodeStatus` answers; how often it was asked. */
+  /** The result of `confirmNodeStatus`, and the number of its calls. */
   canConfirm: boolean
   readonly confirmed: { count: number }
   readonly pods: Map<string, PodMessage>
   readonly events: Event[]
   readonly stats: StatsMessage[]
   readonly heartbeats: { count: number }
-  /** How often everything was reported again. */
+  /** How often all reports were repeated. */
   readonly repeats: { count: number }
 }
 

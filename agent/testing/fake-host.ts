@@ -2,17 +2,17 @@
 import type { Observation, Observations, Signal, SignalSource, Stall, StallSignal } from '../eviction/observations.ts'
 
 export interface FakeHost extends SignalSource {
-  /** So much is left, of 1 Gi, a million inodes or 10,000 processes. */
+  /** Sets what is available, of 1 Gi, a million inodes or 10,000 processes. */
   leave(signal: Signal, available: number): void
   /** The signal cannot be read from now on. */
   hide(signal: Signal, because: string): void
   /** Every signal can be read from now on. */
   show(): void
-  /** Tasks wait for it, so many percent of the time. */
+  /** Tasks wait for the resource for this percentage of the time. */
   stall(signal: StallSignal, percent: number): void
   /** Images are on a disk of their own. */
   separateImages(): void
-  /** Where images are is not known from now on, as before Docker's first answer. */
+  /** The folder of images is unknown from now on, as before Docker's first answer. */
   hideImages(): void
 }
 
@@ -26,7 +26,7 @@ const whole: { readonly [S in Signal]: number } = {
   'pid.available': 10_000,
 }
 
-/** Nothing is used yet. */
+/** A machine with all resources free. */
 export function fakeHost(): FakeHost {
   const left = new Map<Signal, number>(Object.entries(whole) as [Signal, number][])
   const hidden = new Map<Signal, string>()

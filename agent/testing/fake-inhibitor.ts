@@ -1,4 +1,4 @@
-/** logind as a test wants it: the test sets what it grants, and when it shuts down, cancels and hangs up. */
+/** A double of logind: the test sets the delay that it grants, and when it shuts down, cancels or closes the connection. */
 import type {
   OtherLock,
   ScheduledShutdown,
@@ -9,7 +9,7 @@ import type {
 
 export interface FakeInhibitor extends ShutdownInhibitor {
   delayMs: number
-  /** The longest delay that it may be asked for. */
+  /** The longest delay that can be requested. */
   mostDelayMs: number
   readonly others: OtherLock[]
   readonly locks: { held: number; taken: number }
@@ -22,7 +22,7 @@ export interface FakeInhibitor extends ShutdownInhibitor {
   prepare(isPreparing: boolean, action?: string): void
   /** The bus is another one. */
   hangUp(): void
-  /** Forgets all locks. */
+  /** Drops all locks. */
   forget(): void
 }
 

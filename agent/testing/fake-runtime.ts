@@ -1,4 +1,4 @@
-/** A container engine in memory that works: programs run, end, take no notice of SIGTERM, and calls can be made to fail. */
+/** A working container engine in memory: programs run, end or ignore SIGTERM, and calls can be made to fail. */
 import { unlessAborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import {
@@ -19,29 +19,29 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly calls: readonly { readonly method: keyof ContainerRuntime; readonly subject: string }[]
   /** Options of a container that was made, by id. */
   optionsOf(id: string): ContainerOptions | undefined
-  /** Images that are here, and images that can be pulled. */
+  /** Images that are present, and images that can be pulled. */
   readonly images: Set<string>
   readonly registry: Set<string>
-  /** Whom they run as, where that is not root. */
+  /** The user of an image, if it is not root. */
   readonly imageUsers: Map<string, string>
   /** What containers wrote, by id. */
   readonly logs: Map<string, string>
   /** `linux/arm64`, where an image states its platform. */
   readonly imagePlatforms: Map<string, string>
-  /** What commands run in containers answer: `exit N`, as their exit code; everything else is 0. */
+  /** The exit code of commands in containers: that of `exit N`, else 0. */
   execAnswer: (command: readonly string[]) => number
   /** The program of this container ends by itself. */
   exit(id: string, exitCode: number, more?: { readonly oomKilled?: boolean }): void
-  /** Gone without a trace, as by hand. */
+  /** Removes it without an event, as a user of the engine can. */
   lose(id: string): void
   failNext(method: keyof ContainerRuntime, reason?: RuntimeErrorReason, message?: string): void
-  /** From now on, or no longer. */
+  /** Sets whether the engine answers from now on. */
   setReachable(reachable: boolean): void
-  /** The kernel cannot hold containers to these. */
+  /** The kernel cannot enforce these limits. */
   lacks(...limits: readonly (keyof KernelLimits)[]): void
-  /** Pulls wait until they are let go. */
+  /** Pulls wait until the returned function is called. */
   holdPulls(silent?: 'silent'): () => void
-  /** The machine loses power: nothing runs any more. */
+  /** Power failure: all programs end. */
   powerCut(): void
 }
 

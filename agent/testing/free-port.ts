@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Who leaves the choice to Linux, listening or connecting, gets a port from here on. */
+/** The first port of Linux' range of ephemeral ports. */
 const firstOfKernel = 32_768
 const first = 20_000
 

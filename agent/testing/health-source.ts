@@ -1,9 +1,9 @@
-/** A machine of which only its sensors are known: the rest of what the checks of health read has nothing to show. */
+/** A source of the health checks with sensors only: all other readings reject. */
 import type { HealthSource } from '../health/checks.ts'
 
 type Sensors = Pick<HealthSource, 'power' | 'temperature' | 'flash' | 'radio' | 'memoryCgroup'>
 
-/** `more`: in the place of what has nothing to show. */
+/** `more`: readings that replace the rejecting ones. */
 export function sourceOf(sensors: Sensors, more: Partial<HealthSource> = {}): HealthSource {
   return {
     ...sensors,

@@ -1,4 +1,4 @@
-/** A node's pod half in a test: a pod manager on some engine, and a control plane that listens. */
+/** The pods of a node in a test: a pod manager on some engine, and a control plane that records reports. */
 import type { Desired } from '../../api/desired.ts'
 import type { Event } from '../../api/event.ts'
 import type { PressureType } from '../../api/node.ts'
@@ -55,7 +55,7 @@ export type PodWorldNeeds = {
   readonly podPidsLimit?: number
   readonly pressures?: () => readonly PressureType[]
   readonly isShuttingDown?: () => boolean
-  /** Left out: it is. */
+  /** Default: true. */
   readonly isNodeKnown?: () => boolean
   readonly epoch?: string
   readonly platformProblem?: PodManagerNeeds['platformProblem']
@@ -70,7 +70,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
   const events: Event[] = []
   let version = 0
   let kernelLimits: KernelLimits | undefined
-  // The engine's own word, as soon as it gives it.
+  // The state of the engine, as soon as it reports it.
   runtime.info().then(
     (info) => {
       kernelLimits = info

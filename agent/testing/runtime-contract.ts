@@ -66,13 +66,13 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
       await runtime.stopContainer(id, 60)
     })
 
-    t.test('one that does not listen is killed after its grace', async (t) => {
+    t.test('a program that ignores SIGTERM is killed after its grace period', async (t) => {
       const { id } = await started(world, { command: deaf })
       await runtime.stopContainer(id, 1)
       t.match(await eventually(world, id, ({ state }) => state === 'exited'), { exitCode: 137 })
     })
 
-    t.test('stopping and removing what is gone is no error; starting it is', async (t) => {
+    t.test('stopping and removing a removed container is no error; starting it is', async (t) => {
       const { id } = await started(world, { command: deaf })
       await runtime.removeContainer(id)
       await runtime.removeContainer(id)

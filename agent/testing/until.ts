@@ -1,4 +1,4 @@
-/** Waits for the world to be as a test expects it. */
+/** Waits for a state that a test expects. */
 
 /** Resolves as soon as `holds` gives something true; rejects after `ms` with `what` and the last thing seen. */
 export async function until<T>(what: string, holds: () => T, ms = 60_000): Promise<NonNullable<T>> {
