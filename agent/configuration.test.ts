@@ -46,7 +46,7 @@ test('a metered link has a lease of 20 min unless another one is configured', as
   t.match(of({ metered: false }), { metered: false, nodeLeaseDurationSeconds: 40 })
 })
 
-test('who sets only how often to look wants it reported as often', async (t) => {
+test('the report frequency takes the value of the update frequency if only that is set', async (t) => {
   t.equal(read('nodeStatusUpdateFrequency: 20s').nodeStatusReportMs, 20_000)
   t.equal(read('nodeStatusUpdateFrequency: 20s\nnodeStatusReportFrequency: 1m').nodeStatusReportMs, 60_000)
 })

@@ -58,17 +58,20 @@ test('a machine goes down on purpose', async (t) => {
   const goesDownFor = async () =>
     [...(await agentJournal()).matchAll(/Machine is shutting down action=(\S*)/g)].at(-1)?.[1]
 
-  await t.test('with nothing configured pods have what logind grants, and critical ones a third of it', async (t) => {
-    const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
-    await eventually(
-      'the condition reports it',
-      async () => (await readiness()) === `logind waits up to 5 s for the agent; ${shares}`,
-    )
-    t.match(await locks(), /bramble-agent +0 +root +\d+ +\S+ +shutdown +Pods are stopped in order +delay/)
-  })
+  await t.test(
+    'without a setting pods share the delay that logind grants, and critical ones have a third of it',
+    async (t) => {
+      const shares = 'pods have 3 s from priority 0, 1 s from priority 2000000000'
+      await eventually(
+        'the condition reports it',
+        async () => (await readiness()) === `logind waits up to 5 s for the agent; ${shares}`,
+      )
+      t.match(await locks(), /bramble-agent +0 +root +\d+ +\S+ +shutdown +Pods are stopped in order +delay/)
+    },
+  )
 
   await t.test(
-    'an agent that is restarted takes leave, and asks for as long as is configured, whatever another drop-in sets',
+    'an agent that is restarted publishes a goodbye, and requests the configured delay, whatever another drop-in sets',
     async (t) => {
       await pi.write(
         '/etc/bramble/agent.yaml',
@@ -99,7 +102,7 @@ test('a machine goes down on purpose', async (t) => {
     },
   )
 
-  await t.test('so does one that is replaced by a later one', async (t) => {
+  await t.test('an agent that is upgraded publishes a goodbye', async (t) => {
     await pi.run('shutdown -c')
     await install(pi, packages.laterAgent)
     t.equal(await lastLeave(), 'reason=agent-upgrade expectedBackSeconds=180')
@@ -144,7 +147,7 @@ test('a machine goes down on purpose', async (t) => {
     t.ok(Math.max(at('plain asked'), at('deaf asked')) < at('plain ends'), 'together within a priority')
     t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
     t.ok(at('top ends') > 0, 'the last one had its time')
-    t.ok(seconds('middle asked') - seconds('deaf asked') >= 5, 'who does not listen has all of its share')
+    t.ok(seconds('middle asked') - seconds('deaf asked') >= 5, 'a pod that ignores SIGTERM has all of its share')
     t.equal(await goesDownFor(), 'reboot', 'as announced from the start')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentJournal()) ?? []
@@ -165,35 +168,43 @@ test('a machine goes down on purpose', async (t) => {
     })
   })
 
-  await t.test('one that is switched off shows its pods as Kubernetes does, and they are not evicted', async (t) => {
-    const before = await uids()
-    const notReady = hub.kubectl('wait', 'node/pi-01', `--for=jsonpath=${ready}=node is shutting down`, '--timeout=60s')
-    await Promise.all([notReady, pi.powerOff()])
-    const [, left, took] =
-      [...(await agentJournal()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
-    t.equal(left, '0')
-    t.ok(Number(took) > 6_000, 'the process held it until they had stopped')
-    t.equal(await goesDownFor(), 'poweroff')
-    t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
-    t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
-    const path = '{.status.message} {.status.conditions[?(@.type=="DisruptionTarget")].reason}'
-    t.equal(
-      await hub.kubectl('get', 'pod', 'top', '-o', `jsonpath=${path}`),
-      'Pod was terminated in response to imminent node shutdown. TerminationByKubelet',
-    )
-    await eventually('the node bears the goodbye', async () =>
-      (await nodeField('{.metadata.annotations}')).includes('power-off'),
-    )
-    t.match(await hub.kubectl('get', 'events'), /NodeNotReady/)
-    await pi.powerOn()
-    await eventually('all run again', () => allRun(...everybody))
-    t.equal(await uids(), before, 'the same pods')
-    const events = () => hub.kubectl('get', 'events')
-    await eventually('evictions were due', async () => (await events()).includes('EvictionsHeld'))
-    t.notMatch(await events(), /TaintManagerEviction/)
-  })
+  await t.test(
+    'a machine that is switched off shows its pods as Kubernetes does, and they are not evicted',
+    async (t) => {
+      const before = await uids()
+      const notReady = hub.kubectl(
+        'wait',
+        'node/pi-01',
+        `--for=jsonpath=${ready}=node is shutting down`,
+        '--timeout=60s',
+      )
+      await Promise.all([notReady, pi.powerOff()])
+      const [, left, took] =
+        [...(await agentJournal()).matchAll(/Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/g)].at(-1) ?? []
+      t.equal(left, '0')
+      t.ok(Number(took) > 6_000, 'the process held it until they had stopped')
+      t.equal(await goesDownFor(), 'poweroff')
+      t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
+      t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
+      const path = '{.status.message} {.status.conditions[?(@.type=="DisruptionTarget")].reason}'
+      t.equal(
+        await hub.kubectl('get', 'pod', 'top', '-o', `jsonpath=${path}`),
+        'Pod was terminated in response to imminent node shutdown. TerminationByKubelet',
+      )
+      await eventually('the node bears the goodbye', async () =>
+        (await nodeField('{.metadata.annotations}')).includes('power-off'),
+      )
+      t.match(await hub.kubectl('get', 'events'), /NodeNotReady/)
+      await pi.powerOn()
+      await eventually('all run again', () => allRun(...everybody))
+      t.equal(await uids(), before, 'the same pods')
+      const events = () => hub.kubectl('get', 'events')
+      await eventually('evictions were due', async () => (await events()).includes('EvictionsHeld'))
+      t.notMatch(await events(), /TaintManagerEviction/)
+    },
+  )
 
-  await t.test('a shutdown that comes to nothing gives the pods back, and the lock is taken again', async (t) => {
+  await t.test('a cancelled shutdown resumes the pods, and the lock is taken again', async (t) => {
     const before = await uids()
     const { starts } = pi
     // Somebody else holds it up for as long as logind lets them: on a slow host, too, it is called off before it is done.

@@ -6,7 +6,7 @@ import { agentUnit, automaticRestart, delayDropIn, type ShutdownReading, shutdow
 const unattended = '/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf'
 const shutdown: ShutdownReading = { hasLogind: true, assignments: [], grantedSeconds: undefined, wantedSeconds: 30 }
 
-test('the time for pods at shutdown: who sets it, and a file of ours that wins', async (t) => {
+test('the time for pods at shutdown: the file that sets it, and a drop-in of Bramble that overrides it', async (t) => {
   t.match(shutdownDelay(shutdown), {
     verdict: 'warning',
     found: /pods have 5 s to end \(logind's default/,

@@ -52,7 +52,7 @@ test('under memory pressure the pod furthest over its request goes first', async
   t.same(rank('memory.available'), ['greedy', 'over', 'modest'])
 })
 
-test('who keeps to its request goes after who does not, however little it matters', async (t) => {
+test('a pod within its request is evicted after one that exceeds it, whatever its priority', async (t) => {
   const rank = world(
     ['kept', { memory: 64 * mib }, { requests: { memory: '64Mi' }, priority: -10 }],
     ['over', { memory: 65 * mib }, { requests: { memory: '64Mi' }, priority: 1000 }],

@@ -53,7 +53,7 @@ test('nothing is measured as long as no pod has a limit', async (t) => {
   t.equal(world.walks, 0)
 })
 
-test('everyone who breaks a limit goes at once, and no disruption is blamed', async (t) => {
+test('every pod that exceeds a limit is evicted at once, without a DisruptionTarget', async (t) => {
   const { clock, world, ended } = machine(t, [limited('a'), limited('b'), aPod({ name: 'free' })])
   await clock.settle()
   t.equal(ended.size, 0)
@@ -68,7 +68,7 @@ test('everyone who breaks a limit goes at once, and no disruption is blamed', as
   })
 })
 
-test('who takes long to measure is measured seldom', async (t) => {
+test('pods that take long to measure are measured less often', async (t) => {
   const { clock, world } = machine(t, [limited('a')])
   world.tookMs = 2_000
   await clock.advance(100_000)

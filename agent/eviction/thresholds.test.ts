@@ -76,7 +76,7 @@ test('memory, disks and processes each have their pressure', async (t) => {
   t.equal(pressureOf('pid.available'), 'PIDPressure')
 })
 
-test('what lies below the thresholds of memory and disk is kept from pods', async (t) => {
+test('what lies below the thresholds of memory and disk is not allocatable', async (t) => {
   const { thresholds } = parseThresholds(defaultEvictionHard)
   const capacity = { memoryBytes: 512 * mib, ephemeralStorageBytes: 1000 * mib }
   t.same(reservedBelow(thresholds, capacity), { memory: 100 * mib, 'ephemeral-storage': 100 * mib })

@@ -13,7 +13,7 @@ test('a boot that broke off makes the next ones look closer, one that lasted or 
   t.match(judgeBoots(boots({}, { lasted: true }), noneHeld), { watch: true, trial: undefined, brokenOff: 1 })
 })
 
-test('who was started last is suspected, and let go when the machine goes down without it', async (t) => {
+test('the pod that was started last is suspected, and cleared when the machine goes down without it', async (t) => {
   t.match(judgeBoots(boots({ last: 'bad' }, {}), noneHeld), {
     trial: { uid: 'bad', waitMs: 10_000 },
     guilty: undefined,

@@ -139,7 +139,7 @@ test('shutdowns blame no pod', async (t) => {
   t.notMatch(readFileSync(path, 'utf8'), /held|trial/)
 })
 
-test('a pod that is held back is released by its annotation, and forgotten when it is deleted', async (t) => {
+test('a pod that is held back is released by its annotation, and removed from the record when it is deleted', async (t) => {
   const directory = t.testdir({ 'boot-id': 'boot-1 lasted\nheld a=default/a b\n' })
   const path = join(directory, 'boot-id')
   const { gate, log } = { ...(await booted(directory, 'boot-2', quietLog(t))), log: quietLog(t) }
@@ -241,7 +241,7 @@ test('a folder that takes no writes is no failure', async (t) => {
   await record.update(lasting)
 })
 
-test('who starts while all is well leaves nothing behind', async (t) => {
+test('a start after boots that lasted leaves no record', async (t) => {
   const record = await openBootRecord(bootFile(t.testdir({})), 'boot-1')
   const gate = record.startGate({ clock: fakeClock(), uptimeMs: () => 0, log: quietLog(t) })
   const usedBytes = () => {

@@ -47,7 +47,7 @@ test('a hung task is a condition as long as the kernel repeats itself or the tas
   t.match(look(), { status: 'False' }, 'that is history')
 })
 
-test('a machine whose kernel we may not listen to has no such condition', async (t) => {
+test('a machine whose kernel log cannot be read has no such condition', async (t) => {
   const kernel = { subscribe: () => undefined, readable: () => false }
   t.equal(kernelDeadlock(kernelTroubles({ kernel, isStuck: () => false, clock: fakeClock() })()), undefined)
 })

@@ -73,7 +73,7 @@ test('an agent that starts again takes over and starts nothing', async (t) => {
   t.same(next.events, [])
 })
 
-test('without any word from a controller, ever, nothing is touched', async (t) => {
+test('without any message from a controller no container is touched', async (t) => {
   const { clock, runtime, world } = nodeInMemory(t)
   world.want(podRunning('web'))
   await clock.advance(1_000)

@@ -36,7 +36,7 @@ test('a container that crashes waits as Kubernetes makes it wait', async (t) => 
   )
 })
 
-test('a container that is added while a pod lives is started once, and never again', async (t) => {
+test('a container that is added to a running pod is started once, and never again', async (t) => {
   const { clock, runtime, world, running } = nodeInMemory(t)
   const web = podRunning('web')
   const withDebuggers = (...ephemeralContainers: NonNullable<typeof web.spec.ephemeralContainers>) =>
@@ -77,7 +77,7 @@ test('on a kernel without a memory cgroup a pod with a limit runs, with one Even
   t.match(runtime.optionsOf(made[0]?.id ?? '')?.limits, { memoryBytes: 0, nanoCPUs: 1e9 })
 })
 
-test('a container’s last words come from its file, or from its log where that is asked for', async (t) => {
+test('a termination message comes from its file, or from the log where the policy asks for it', async (t) => {
   const { clock, runtime, messages, world } = nodeInMemory(t)
   const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: listening }
   const terminationMessagePolicy = 'FallbackToLogsOnError'

@@ -177,7 +177,7 @@ test('a shutdown that is called off gives the pods back', async (t) => {
   t.match(world.status('web'), { phase: 'Running', reason: undefined })
 })
 
-test('a shutdown that is called off while a container’s last words are read gives its pod back, too', async (t) => {
+test('a shutdown that is cancelled while a termination message is read resumes the pod, too', async (t) => {
   let release: () => void = () => undefined
   const lastWords = new Promise<void>((resolve) => {
     release = resolve

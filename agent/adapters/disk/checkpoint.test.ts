@@ -42,7 +42,7 @@ test('the same is not written twice', async (t) => {
   t.not((await stat(path)).ino, before.ino)
 })
 
-test('whose word it was is known to the next agent, also where another store wants the same', async (t) => {
+test('the next agent has the store of the message, also where another store wants the same', async (t) => {
   const { open } = place(t)
   const { desired, endings } = remembered()
   const checkpoint = open()
@@ -50,7 +50,7 @@ test('whose word it was is known to the next agent, also where another store wan
   t.equal((await open().load())?.desired.store, 'store-2')
 })
 
-test('a damaged file is set aside, and never believed', async (t) => {
+test('a damaged file is renamed and never used', async (t) => {
   for (const damage of [
     (text: string) => text.replace('web', 'wob'),
     (text: string) => text.slice(0, text.length / 2),
@@ -105,7 +105,7 @@ test('a copy is written when it differs, and never of what is spoiled', async (t
   t.match(await readFile(`${path}.copy`, 'utf8'), /"other"/)
 })
 
-test('a pod that a later agent wrote in words of its own takes no other with it, and is still wanted', async (t) => {
+test('a pod with unknown fields of a later agent affects no other pod, and is still desired', async (t) => {
   const { path, open } = place(t)
   const { desired, endings } = remembered()
   const strange = { ...aPod({ name: 'strange' }), spec: { containers: 'none' } }

@@ -94,7 +94,7 @@ test('volumes on this machine', { skip }, async (t) => {
     await t.rejects(store.part('u', config, 'b', mount), { name: 'VolumeError', message: 'the volume has no b' })
   })
 
-  t.test('a hosts file changes for who has it mounted, and is not where secrets are', async (t) => {
+  t.test('a hosts file changes where it is mounted, and is not stored with secrets', async (t) => {
     const { store, memoryDirectory } = await testVolumes(t)
     const path = await store.hostsFile('u', 'one')
     const { ino, mode } = await stat(path)

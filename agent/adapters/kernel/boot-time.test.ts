@@ -79,7 +79,7 @@ test('what is no boot is not measured', async (t) => {
   t.equal(away.bootMs(), undefined, 'the controller was away')
 })
 
-test('a number that was spoiled is not believed', async (t) => {
+test('a corrupted number is ignored', async (t) => {
   for (const text of ['9043\n', '43', '', '\0\0\0', '-4\n', 'soon\n']) {
     const folder = aFolder(t)
     writeFileSync(join(folder, 'boot-seconds'), text)

@@ -44,7 +44,7 @@ test('what ranking needs is read without the rest', async (t) => {
   }
 })
 
-test('a process that belongs to somebody else is not the container', async (t) => {
+test('a process of another user or container is not the container', async (t) => {
   for (const tree of trees) t.equal(groupFolders(savedTree(tree), { id: 'c1'.repeat(32), pid: 4242 }), undefined, tree)
 })
 

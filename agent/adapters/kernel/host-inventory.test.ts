@@ -38,7 +38,7 @@ test('this very machine can be read', async (t) => {
   t.ok(system.kernelVersion)
 })
 
-test('a machine is described in words, or left undescribed', async (t) => {
+test('a machine is described, or has no description', async (t) => {
   const { board, processor } = await describeMachine()
   for (const text of [board, processor]) t.not(text, '')
   t.comment(`${board}, ${processor}`)

@@ -111,7 +111,7 @@ test('another logind is noticed, and so is another bus', { skip: noDBus }, async
   await until('it is not held', none(double))
 })
 
-test('a longer delay is asked for by a file that wins, once, and the file goes with the wish', {
+test('a longer delay is requested once, by the drop-in that is read last, which is removed with the setting', {
   skip: noDBus,
 }, async (t) => {
   const { double, open } = await aLogind(t)

@@ -8,7 +8,7 @@ import { noDBus, privateBus, serve } from '../../testing/private-bus.ts'
 import { machineSensors } from '../kernel/machine-sensors.ts'
 import { timeService } from './time-service.ts'
 
-test('where chrony runs the kernel’s word counts, which is asked for until it is yes', { skip: noDBus }, async (t) => {
+test('with chrony the kernel’s flag counts, which is polled until it is true', { skip: noDBus }, async (t) => {
   const bus = await privateBus()
   t.teardown(() => bus.remove())
   const { root } = bus

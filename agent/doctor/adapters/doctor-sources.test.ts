@@ -186,7 +186,7 @@ test('wrong usage is rejected', async (t) => {
   t.match(stdout, /Exit status: 0 .*1 .*2 /)
 })
 
-test('who listens on a port is found out', async (t) => {
+test('the program that listens on a port is found', async (t) => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.teardown(() => server.close())

@@ -10,7 +10,7 @@ test('a pod that fits is admitted', async (t) => {
   t.same(admit(aPod(), [], {}), { admit: true }, 'what is not known does not stop it')
 })
 
-test('what does not fit is refused in Kubernetes’ words', async (t) => {
+test('a pod that does not fit is rejected in Kubernetes’ words', async (t) => {
   t.same(admit(aPod({ requests: { cpu: '1500m' } }), [aPod({ requests: { cpu: '600m' } })], node), {
     admit: false,
     reason: 'OutOfcpu',

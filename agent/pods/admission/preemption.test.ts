@@ -25,7 +25,7 @@ test('where none is enough the largest go first', async (t) => {
   t.same(chosen([burstable('a', 100), burstable('b', 200), burstable('c', 300)], 450), ['c', 'b'])
 })
 
-test('who is promised its share goes only when the others are not enough', async (t) => {
+test('guaranteed pods are preempted only when the others are not enough', async (t) => {
   const others = [guaranteed('promised', 500), burstable('a', 100), burstable('b', 100)]
   t.same(chosen(others, 200), ['a', 'b'])
   t.same(chosen(others, 300), ['promised'], 'and no other pod is preempted without effect')

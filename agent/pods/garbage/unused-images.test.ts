@@ -46,7 +46,7 @@ test('one that came lately is about to be used: it stays for the least age', asy
   t.same(ids(130_000), ['a', 'b'])
 })
 
-test('the image of the sandboxes is never removed, and what is gone is forgotten', async (t) => {
+test('the image of the sandboxes is never removed, and records of removed images are dropped', async (t) => {
   const pause = { ...image('p'), tags: ['other:1', sandboxImage] }
   const records = seen(seen(new Map(), 0, [a, pause]), 1, [pause])
   t.same(removableImages(records, new Set(), 0, 1_000_000), [])

@@ -10,7 +10,7 @@ function secured(own: SecurityContext, ofPod: PodSpec['securityContext'] = {}, i
   return { asks: asksForImageUser(pod, container), ...(answer.ok ? answer.security : { message: answer.message }) }
 }
 
-test('the container’s word comes before the pod’s', async (t) => {
+test('the container’s security context overrides the pod’s', async (t) => {
   t.match(secured({ runAsUser: 5 }, { runAsUser: 1, runAsGroup: 2, fsGroup: 3, supplementalGroups: [4, 3] }), {
     user: '5:2',
     groups: [3, 4],
@@ -36,7 +36,7 @@ test('the SELinux options of the container replace those of the pod', async (t) 
   })
 })
 
-test('who must not be root is not, or does not start', async (t) => {
+test('a container with runAsNonRoot runs as another user, or does not start', async (t) => {
   const nonRoot = { runAsNonRoot: true }
   const where = '(pod: "web_default(u)", container: main)'
   t.match(secured({ runAsUser: 0 }, nonRoot), { message: `container's runAsUser breaks non-root policy ${where}` })

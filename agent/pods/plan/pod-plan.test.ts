@@ -90,7 +90,7 @@ test('an image is looked for, pulled when it is missing, and waited for', async 
   t.equal(failed.againInMs, 4_000)
 })
 
-test('who asks for the impossible waits with the reason', async (t) => {
+test('a container with options that cannot be met waits with the reason', async (t) => {
   const bad = aPod({ name: 'web', containers: [{ name: 'main', image: 'Not An Image' }] })
   const plan = planPod(bad, facts([sandbox], { images: new Map() }))
   t.same(stepTexts(plan), [])
@@ -179,7 +179,7 @@ test('a container the engine could not start counts as one that failed', async (
   t.same(stepTexts(planPod(wanted({ restartPolicy: 'Never' }), facts([sandbox, broken]))), ['stop sandbox-0 0'])
 })
 
-test('restarts are counted on when the engine has forgotten the container', async (t) => {
+test('the restart count continues when the engine no longer has the container', async (t) => {
   const record = { ...newRecord, restartCounts: new Map([['main', 4]]) }
   t.same(stepTexts(planPod(wanted(), facts([sandbox], { record }))), ['start main 5'])
 })
@@ -219,7 +219,7 @@ test('a second, shorter grace period is used, a longer one is not', async (t) =>
   )
 })
 
-test('who must make room at once has a second, also when it was leaving in its own time', async (t) => {
+test('a pod that must make room at once has one second, even if it was ending within its own grace period', async (t) => {
   const a = found('a')
   t.same(stepTexts(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   t.same(stepTexts(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])

@@ -33,7 +33,7 @@ test('left out means the kubelet’s defaults', async (t) => {
   t.same(rulesOf({}), defaults)
 })
 
-test('before its first probe a container is alive, not ready and not started', async (t) => {
+test('before its first probe a container is live, not ready and not started', async (t) => {
   t.equal(answered('liveness', []).result, 'success')
   t.equal(answered('readiness', []).result, 'failure')
   t.equal(answered('startup', []).result, 'unknown')

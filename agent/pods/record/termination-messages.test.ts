@@ -14,7 +14,7 @@ test('the file is where the container looks for it', async (t) => {
   t.same(messageMount(own, mount === undefined ? [] : [mount], '/run/x'), [], 'it has one of its own there')
 })
 
-test('a log speaks only for who asked for it, and only for a failure', async (t) => {
+test('a log replaces the message only if the policy asks for it, and only after a failure', async (t) => {
   const asks = container({ terminationMessagePolicy: 'FallbackToLogsOnError' })
   t.same([asksForLog(asks, 1), asksForLog(asks, 0), asksForLog(container(), 1)], [true, false, false])
 })

@@ -29,7 +29,7 @@ test('nothing of a pod that cannot be decoded is removed', async (t) => {
   t.ok(wanted.isDecided('here'), 'it is not desired any more')
 })
 
-test('a machine’s own pod has its turn when the last one of its name is gone, and is forgotten when nothing is left of it', async (t) => {
+test('a static pod runs when the last one of its name is removed, and is dropped when nothing is left of it', async (t) => {
   let here = new Map([['older', 'default/web']])
   const wanted = wantedPods(() => here)
   t.same(wanted.setStatic([own]), [])
