@@ -35,7 +35,7 @@ export interface VolumeStore {
 
 export type MountPlace = { readonly containerName: string; readonly index: number }
 
-/** Why a volume cannot be had, in words for who wrote the pod. */
+/** Why a volume cannot be provided, as a message for the author of the pod. */
 export class VolumeError extends Error {
   override readonly name = 'VolumeError'
 }
