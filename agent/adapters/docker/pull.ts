@@ -1,6 +1,6 @@
 /**
- * Pulling an image through Docker: as long as it makes progress, with the registry's message when it fails, and never
- * fetching again a layer that was finished.
+ * Pulls an image through Docker: for as long as it makes progress, with the registry's message when it fails, and without pulling
+ * finished layers again.
  */
 import type Dockerode from 'dockerode'
 import { withOwnSignal } from '../../../daemon/aborted.ts'
@@ -14,9 +14,9 @@ import {
 import { failureOf, type Message, messages, runtimeError } from './call.ts'
 import { partialImage } from './partial-images.ts'
 
-/** Once all is fetched no link can stall: unpacking to a worn card may take long in silence. */
+/** Timeout after the last byte was received: unpacking to a slow card may take long without progress messages. */
 const unpackMs = 10 * 60_000
-/** A pull that is over sooner need not be kept in parts. */
+/** The layers of a pull that ends sooner are not kept. */
 const worthKeepingMs = 10_000
 
 export type PullSource = { readonly fromImage: string; readonly tag: string }
@@ -25,7 +25,7 @@ export function pull(docker: Dockerode, image: string, source: PullSource, optio
   return withOwnSignal(options.signal, (stop) => pullUntil(stop, docker, image, source, options))
 }
 
-/** `stop` aborts when the pull is called off, and is aborted here when it stalls. */
+/** `stop` aborts when the pull is cancelled, and is aborted here when the pull stalls. */
 async function pullUntil(
   stop: AbortController,
   docker: Dockerode,
@@ -41,7 +41,7 @@ async function pullUntil(
   let kept = 0
   let keeping: Promise<void> | undefined
 
-  /** Never fails the pull: one whose parts cannot be kept goes on all the same, and fetches them again if it must. */
+  /** Never fails the pull: if its layers cannot be kept, the pull continues, and a later one pulls them again. */
   const keep = (): Promise<void> => {
     const done = layers.done()
     if (keeping !== undefined) return keeping
@@ -76,7 +76,7 @@ async function pullUntil(
       progress?.(layers.progress())
     }
     await keeping
-    await partial.drop().catch(() => undefined) // Then the garbage collector does.
+    await partial.drop().catch(() => undefined) // the garbage collector removes it then
   } catch (error) {
     const { status, text } = failureOf(error)
     if (signal.aborted) throw new RuntimeError('ImagePull', tried, { cause: new Error('It was called off') })
@@ -93,10 +93,10 @@ async function pullUntil(
 
 type Layer = { readonly fetched: number; readonly size: number; readonly state: 'waits' | 'fetched' | 'done' }
 
-/** Docker's messages → how far the pull is. */
+/** Docker's messages → the progress of the pull. */
 function layerCount() {
   const layers = new Map<string, Layer>()
-  /** A layer that an image has twice is listed twice. */
+  /** An image with two equal layers lists them twice. */
   const order: string[] = []
   const all = () => [...layers.values()]
 
@@ -115,7 +115,7 @@ function layerCount() {
     },
     allFetched: () => layers.size > 0 && all().every(({ state }) => state !== 'waits'),
     allDone: () => layers.size > 0 && all().every(({ state }) => state === 'done'),
-    /** They are unpacked in their order: from the first up to here. */
+    /** Layers are unpacked in order: the number of leading layers that are unpacked. */
     done() {
       const end = order.findIndex((id) => layers.get(id)?.state !== 'done')
       return end < 0 ? order : order.slice(0, end)
@@ -133,14 +133,14 @@ function plain(text: string): string {
   return /no matching manifest for/.test(text) ? `${text}: the image is not built for this machine` : text
 }
 
-/** As a header of its own: never in the address, which is written down. */
+/** In a header of its own: never in the URL, which is logged. */
 function authOf(credentials: RegistryCredentials | undefined) {
   if (credentials === undefined) return {}
   const { username, password, identityToken } = credentials
   return identityToken === '' ? { username, password } : { identitytoken: identityToken }
 }
 
-/** The engine itself did not answer, as against the registry behind it. */
+/** The engine itself did not answer, as opposed to the registry. */
 function isLinkError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'code' in error
 }

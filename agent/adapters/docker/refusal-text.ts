@@ -1,7 +1,7 @@
-/** What Docker refuses, for the author of the pod: without Docker's inner workings, and with what to do. */
+/** Docker's refusals as messages for the author of the pod: without Docker's internals, and with what to change. */
 import { refusalRemedy } from '../../pods/runtime/refusals.ts'
 
-/** What Docker, containerd and runc put before their errors. */
+/** Prefixes that Docker, containerd and runc add to their errors. */
 const noise = [
   /failed to create (?:shim )?task(?: for container)?: /,
   /OCI runtime create failed: /,
@@ -15,16 +15,16 @@ const noise = [
 ]
 const storages: ReadonlySet<string> = new Set(['overlay2', 'overlayfs', 'aufs', 'btrfs', 'vfs', 'snapshots'])
 
-/** Parts of the pod appear in errors, and may be of any length. */
+/** Errors contain parts of the pod, which may be of any length. */
 const mostText = 2_048
 const mostTail = 512
 
-/** Both ends of what is too long: Docker begins with what it did, and ends with the cause. */
+/** Shortens the middle of a long text: Docker begins with the operation and ends with the cause. */
 export function shortened(text: string): string {
   return text.length <= mostText ? text : `${text.slice(0, mostText - mostTail)} … ${text.slice(-mostTail)}`
 }
 
-/** The same text for the same refusal, whatever container it was. Of a shortened text. */
+/** The same text for the same refusal of any container. Takes a shortened text. */
 export function plainText(text: string): string {
   const bare = noise.reduce((rest, words) => rest.replace(words, ''), text).replace(/: unknown(?=$|:|\.)/, '')
   const clean = bare.replace(/\/[^\s"]+/g, insideImage).trim()
@@ -32,7 +32,7 @@ export function plainText(text: string): string {
   return remedy === undefined ? clean : `${clean} (${remedy})`
 }
 
-/** Where an image is laid out differs from try to try: the path from the image's own root. */
+/** The path of an image's layers changes with each try: only the path below the image's root is kept. */
 function insideImage(path: string): string {
   const parts = path.split('/')
   const storage = parts.findLastIndex((part) => storages.has(part))

@@ -1,15 +1,15 @@
-/** What we ask Docker to make. */
+/** Requests that create containers and sandboxes in Docker. */
 import type Dockerode from 'dockerode'
 import { sandboxImage } from '../../pods/images/sandbox-image.ts'
 import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../../pods/runtime/runtime.ts'
 import { labelsOf } from './labels.ts'
 import { networkName } from './network.ts'
 
-/** As the kubelet rotates: 10 Mi, five files. */
+/** The kubelet's defaults: 10 Mi, five files (containerLogMaxSize, containerLogMaxFiles). */
 const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
 /** Only the agent restarts containers. */
 const noRestart = { Name: 'no' }
-/** Pods declare their probes. An image's own health check would run besides, and write to the disk each time. */
+/** Pods declare their probes. An image's own health check would run in addition, and write to the disk each time. */
 const noHealthcheck = { Test: ['NONE'] }
 const cpuPeriodUs = 100_000
 const leastCpuQuotaUs = 1_000
@@ -22,7 +22,7 @@ export function sandboxRequest(
     Image: sandboxImage,
     Labels: labelsOf(nodeName, identity),
     ...(hostNetwork ? {} : { Hostname: hostname, Domainname: domain }),
-    // The pause process handles no other: an engine that stops would wait for it in vain.
+    // The pause process handles no other signal: a stop of the engine would wait for its timeout.
     StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     HostConfig: {
@@ -40,7 +40,7 @@ export function sandboxRequest(
   }
 }
 
-/** For Docker an empty list means the machine's own: these mean none. */
+/** An empty list means the machine's settings to Docker: these values mean none. */
 function resolving({ servers, searches, options }: NonNullable<SandboxOptions['resolver']>) {
   return {
     Dns: [...servers],
@@ -49,7 +49,7 @@ function resolving({ servers, searches, options }: NonNullable<SandboxOptions['r
   }
 }
 
-/** `seccompProfile`: the content of the one that is asked for by name. */
+/** `seccompProfile`: the content of the profile that is requested by name. */
 export function containerRequest(
   nodeName: string,
   options: ContainerOptions,
