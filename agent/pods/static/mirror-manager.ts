@@ -120,7 +120,7 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
     const isNew = logged.get(key) !== reason && !(error instanceof ApiUnreachable)
     logged.set(key, reason)
     if (isNew) log.warn('Static pod has no matching mirror pod in the API', { pod: key, retryInMs, error })
-    else log.debug('Static pod has no right mirror in the API yet', { pod: key, retryInMs, error })
+    else log.debug('Static pod has no matching mirror pod in the API yet', { pod: key, retryInMs, error })
   }
 
   return {
