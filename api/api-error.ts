@@ -36,7 +36,7 @@ export class ApiError extends Error {
   readonly reason: StatusReason
   readonly code: number
   readonly details: StatusDetails | undefined
-  /** With Expired: the token that continues the list with what is there now. */
+  /** With Expired: the token that continues the list with the present objects. */
   readonly continueToken: string | undefined
 
   constructor(
@@ -77,7 +77,7 @@ export function conflict(
   return new ApiError('Conflict', message, detailsOf(resource, name))
 }
 
-/** 410: the watch or list asks for a version we no longer remember. */
+/** 410: the history of changes no longer has the requested version. */
 export function expired(version: number | string, oldest: number): ApiError {
   return new ApiError('Expired', `too old resource version: ${version} (${oldest})`)
 }

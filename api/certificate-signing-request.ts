@@ -63,7 +63,7 @@ export const peopleSigner = 'kubernetes.io/kube-apiserver-client'
 /** A condition of Bramble: the request is pending until an operator approves it; its message gives the reason. */
 export const waitingCondition = 'Waiting'
 
-/** Is this condition an answer, and not only the reason why there is none yet? */
+/** Whether this condition is an answer, and not only the reason why there is none yet. */
 export function isVerdict({ type }: { readonly type: string }): boolean {
   return type !== waitingCondition
 }

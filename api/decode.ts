@@ -25,7 +25,7 @@ export function decode<const S extends TSchema>(schema: S, input: unknown): Deco
 }
 
 type Notes = { readonly problems: Problem[]; readonly unknownFields: string[] }
-/** Gives the value as it shall be; undefined after a problem. The value is never null. */
+/** Returns the decoded value; undefined after a problem. The value is never null. */
 type Reader = (value: unknown, field: string, notes: Notes) => unknown
 
 const readers = new WeakMap<object, Reader>()

@@ -8,7 +8,7 @@ import { type Described, list, object, oneOf, optional, type TSchema, text } fro
 import { SecretSchema } from './secret.ts'
 import { DesiredMessageSchema } from './topics.ts'
 
-/** Who it is, and what is not understood of it. */
+/** The identity of the object, and why it could not be decoded. */
 const MisreadSchema = object({
   kind: oneOf('Pod', 'ConfigMap', 'Secret'),
   namespace: text,

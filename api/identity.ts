@@ -26,7 +26,7 @@ export const nodeUserPrefix = 'system:node:'
 
 /** The administrator our kubeconfig names. */
 export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }
-/** Who someone without certificate or token is. */
+/** The identity of a client without certificate and token. */
 export const anonymous: Identity = { user: 'system:anonymous', groups: ['system:unauthenticated'] }
 
 export function nodeIdentity(nodeName: string): Identity {

@@ -70,7 +70,7 @@ export type Resource = {
   readonly namespaced: boolean
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
-  /** Does `metadata.generation` count changes of the specification? */
+  /** `metadata.generation` counts changes of the specification. */
   readonly counted: boolean
   readonly schema: TSchema
 }

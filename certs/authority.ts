@@ -23,7 +23,7 @@ import {
 export type Authority = {
   /** PEM. */
   readonly certificate: string
-  /** PEM, one or more: whose certificates are good in the fleet. The one that signs comes first. */
+  /** PEM, one or more: the authorities whose certificates the fleet accepts. The one that signs comes first. */
   readonly trusted: string
   readonly key: KeyObject
   readonly notBeforeMs: number
@@ -77,13 +77,13 @@ async function keyIn(paths: Paths, nowMs: number): Promise<string> {
   const key = await readIfThere(paths.key)
   if (key !== undefined) return key
   throw new Error(
-    `${paths.certificate} is there, but its key ${paths.key} is not: restore the key, or move the certificate away to make a new authority`,
+    `${paths.certificate} exists, but its key ${paths.key} does not: restore the key, or move the certificate away to make a new authority`,
   )
 }
 
 /**
  * Why the clock cannot be right: it shows a time before this program, or outside the life of the authority that it would
- * sign for. A certificate made by it would be good at the wrong time. undefined: nothing speaks against it.
+ * sign for. A certificate made by it would be good at the wrong time. undefined: it is not wrong.
  */
 export function wrongDate(
   nowMs: number,

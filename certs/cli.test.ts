@@ -68,7 +68,7 @@ test('an authority, certificates of every kind, and a look at them', async (t) =
   const key = await readFile(join(out, 'server.key'), 'utf8')
   t.match(await type('issue', 'server', 'x', ...to), {
     code: 1,
-    stderr: /server.key is there already: --force replaces it/,
+    stderr: /server.key exists; --force replaces it/,
   })
   t.equal(await readFile(join(out, 'server.key'), 'utf8'), key)
   t.equal((await type('issue', 'server', 'x', '--force', ...to)).code, 0)

@@ -1,4 +1,4 @@
-/** `bramble-certs`: look at certificates, and issue them by hand. */
+/** `bramble-certs`: prints certificates, and issues them by hand. */
 import { X509Certificate } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { mkdir, readdir, stat } from 'node:fs/promises'
@@ -161,7 +161,7 @@ async function place(out: string, name: string, issued: Issued, ca: Authority, f
 async function write(path: string, content: string, mode: number, force: boolean): Promise<void> {
   if (force) return replaceWhole(path, content, mode)
   if (await createOnce(path, content, mode)) return
-  throw new Error(`${path} is there already: --force replaces it`)
+  throw new Error(`${path} exists; --force replaces it`)
 }
 
 type Found = { readonly file: string; readonly certificate: X509Certificate }

@@ -1,4 +1,4 @@
-/** Which of the fleet's authorities made this client certificate? The caller checks its dates. */
+/** Finds the authority of the fleet that issued a client certificate. The caller checks its dates. */
 import { X509Certificate } from 'node:crypto'
 import { certificatesIn } from '../api/text/pem.ts'
 import { caHash } from './ca-hash.ts'

@@ -31,7 +31,7 @@ export async function createOnce(path: string, content: string, mode: number): P
   })
 }
 
-/** Writes the file, over any that is there. */
+/** Writes the file, and replaces an existing one. */
 export async function replaceWhole(path: string, content: string, mode: number): Promise<void> {
   await writeAside(path, content, mode, (aside) => rename(aside, path))
 }

@@ -9,7 +9,7 @@ export type KubeconfigServers = {
   /** As the controller's own machine reaches it, also without a network. */
   readonly local?: {
     readonly server: string
-    /** Is this the current context, in place of `bramble`? */
+    /** This is the current context, in place of `bramble`. */
     readonly isCurrent: boolean
   }
 }

@@ -32,7 +32,7 @@ export type ApiClientSettings = {
   readonly url: string
   /** PEM: the only authority whose servers are trusted. */
   readonly ca: string
-  /** PEM, with its key: who we are. */
+  /** PEM, with its key: the client certificate. */
   readonly certificate?: string
   readonly key?: string
   /** Sent as a bearer token. */

@@ -1,4 +1,4 @@
-/** Which keys are due, and when is the next one? One time a key; a great number of keys costs nothing while none is due. */
+/** Due times of keys, one for each key. A great number of keys costs nothing while none is due. */
 import { heap } from './heap.ts'
 
 export interface DueTimes {

@@ -1,4 +1,4 @@
-/** When is a certificate renewed? */
+/** The time at which a certificate is renewed. */
 
 /** Both of the wall clock. */
 export type Life = { readonly sinceMs: number; readonly untilMs: number }

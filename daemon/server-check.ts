@@ -12,7 +12,7 @@ export interface KnownTime {
   isClockRight(): boolean
   /** It is at least this late, in milliseconds since 1970, whatever the clock shows. */
   earliestMs(): number
-  /** Who is trusted showed that it is at least so late. */
+  /** A trusted server proved that the time is at least this. */
   learn(wallMs: number): void
 }
 
@@ -26,7 +26,7 @@ export type ServerAddress = {
   readonly port: number
   /** PEM: the only trusted authorities. */
   readonly ca: string
-  /** PEM, with its key: who we are. */
+  /** PEM, with its key: the client certificate. */
   readonly cert?: string
   readonly key?: string
   /** Left out: dates are judged by the system's clock. */
@@ -34,7 +34,7 @@ export type ServerAddress = {
 }
 
 /**
- * Resolves once the server has proved who it is, before anything is sent to it; rejects with the error that Node or OpenSSL
+ * Resolves once the server has proved its identity, before anything is sent to it; rejects with the error that Node or OpenSSL
  * has a code for. Aborted, it ends at once.
  */
 export function connectToServer(address: ServerAddress, signal?: AbortSignal): Promise<TLSSocket> {

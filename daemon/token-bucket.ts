@@ -1,4 +1,4 @@
-/** How much may each key use per second? Token buckets, one per key, bounded in number. */
+/** Token buckets, one for each key, bounded in number. */
 import type { Clock } from './clock.ts'
 
 /** A bucket holds at most `burst` tokens and gains `perSecond` of them. */
@@ -22,7 +22,7 @@ export interface TokenBuckets {
 
 type Bucket = { tokens: number; atMs: number }
 
-/** Beyond `mostKeys` the full buckets are forgotten, then those that were used least recently. */
+/** Beyond `mostKeys` the full buckets are deleted, then those that were used least recently. */
 export function tokenBuckets(rate: Rate, clock: Pick<Clock, 'monotonicMs'>, mostKeys = 20_000): TokenBuckets {
   const { perSecond, burst } = rate
   /** Least recently used first. */

@@ -1,4 +1,4 @@
-/** authorization.k8s.io/v1: may somebody do something? Asked and answered, never stored. */
+/** authorization.k8s.io/v1: whether a user may do something. A review is answered and never stored. */
 import { ObjectMetaSchema } from '../meta.ts'
 import { bool, type Described, field, list, mapOf, object, oneOf, optional, pointer, text } from '../schema.ts'
 

@@ -1,4 +1,4 @@
-/** authentication.k8s.io/v1: who am I, and whose token is that? Asked and answered, never stored. */
+/** authentication.k8s.io/v1: the identity of the requester, and that of a token. A review is answered and never stored. */
 import { ObjectMetaSchema } from '../meta.ts'
 import { bool, type Described, field, list, mapOf, object, oneOf, optional, text } from '../schema.ts'
 

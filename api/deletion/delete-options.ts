@@ -1,4 +1,4 @@
-/** How something shall be deleted: meta/v1 DeleteOptions, in a body or inside an Eviction. */
+/** meta/v1 DeleteOptions, in a body or inside an Eviction. */
 import { bool, type Described, field, integer, list, object, oneOf, optional, pointer, text } from '../schema.ts'
 
 export const DeleteOptionsSchema = object({

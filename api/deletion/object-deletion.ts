@@ -1,4 +1,4 @@
-/** What becomes of an object that shall go, and of what belongs to it? */
+/** Decides how an object is deleted, and its dependents with it. */
 
 import type { AnyObject } from '../meta.ts'
 import type { Namespace } from '../namespace.ts'
@@ -40,7 +40,7 @@ export function planDeletion(given: AnyObject, wish: DeletionWish): Deletion {
   }
 }
 
-/** Is this an object that shall go and that nothing holds any more? */
+/** Whether this object is being deleted and no finalizer holds it any more. */
 export function isReleased(object: AnyObject): boolean {
   const { metadata } = object
   if (metadata.deletionTimestamp === undefined || (metadata.finalizers ?? []).length > 0) return false

@@ -96,17 +96,17 @@ export type Service = Described<typeof ServiceSchema>
 /** The address of a Service that has none of its own (core/v1 ClusterIPNone). */
 export const noClusterIP = 'None'
 
-/** Do clients outside the fleet reach it? (pkg/api/service/util.go ExternallyAccessible) */
+/** Whether clients outside the fleet reach it (pkg/api/service/util.go, ExternallyAccessible). */
 export function isExternallyAccessible({ type, externalIPs = [] }: ServiceSpec): boolean {
   return type === 'LoadBalancer' || type === 'NodePort' || (type === 'ClusterIP' && externalIPs.length > 0)
 }
 
-/** Does a port of each node answer for it? */
+/** Whether a port of each node answers for it. */
 export function needsNodePorts({ type }: ServiceSpec): boolean {
   return type === 'LoadBalancer' || type === 'NodePort'
 }
 
-/** Does a load balancer ask nodes whether they have a pod of it? (NeedsHealthCheck in pkg/api/service/util.go) */
+/** Whether a load balancer asks nodes if they have a pod of it (pkg/api/service/util.go, NeedsHealthCheck). */
 export function needsHealthCheckPort({ type, externalTrafficPolicy }: ServiceSpec): boolean {
   return type === 'LoadBalancer' && externalTrafficPolicy === 'Local'
 }

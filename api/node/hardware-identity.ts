@@ -19,7 +19,7 @@ export const trustedAuthoritiesAnnotation = 'bramble.dev/trusted-authorities'
 export const hardwareIdentityAnnotation = 'bramble.dev/hardware-identity'
 
 /**
- * Is it one machine? The first mark that both have decides: the board's serial number, for cloned cards share their
+ * Whether both are one machine. The first mark that both have decides: the board's serial number, for cloned cards share their
  * machine-id; then the UUID; then the machine-id. With no mark in common nothing proves it, so it is not.
  */
 export function sameMachine(a: HardwareIdentity, b: HardwareIdentity): boolean {

@@ -14,7 +14,7 @@ export const shutdownRefusal = {
 export const shutdownProblem = 'node is shutting down'
 
 /**
- * Is this end one for the time the machine is down? A pod that may not be tried twice (restartPolicy Never) stays as it is,
+ * Whether the pod was ended only while the machine is down. A pod that may not be tried twice (restartPolicy Never) stays as it is,
  * unless it had not begun.
  */
 export function comesBack(

@@ -49,7 +49,7 @@ export function withTolerationRecordOf(old: ObjectMeta, now: ObjectMeta): Object
 }
 
 /**
- * Is this a taint of the node lifecycle controller that the pod tolerates only by the default that admission added? On a
+ * Whether the pod tolerates this taint of the node lifecycle controller only by the default that admission added. On a
  * pod from before the record, a toleration that equals the default counts as added.
  */
 export function isToleratedByDefault(taint: Taint, { metadata, spec }: Pod): boolean {

@@ -1,4 +1,4 @@
-/** What does deleting this pod mean: is the object removed now, or marked so that its node ends it first? */
+/** Decides whether the deletion of a pod removes the object now, or marks it so that its node ends the pod first. */
 import type { Pod } from '../pod.ts'
 
 export type PodDeletion<P extends Pod = Pod> =
@@ -34,7 +34,7 @@ export function planPodDeletion<P extends Pod>(
   return marked(pod, askedMs + seconds * 1000, seconds)
 }
 
-/** Has this pod ended for good? */
+/** Whether this pod has ended and will not run again. */
 export function isFinished(pod: Pod): boolean {
   return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
 }

@@ -1,4 +1,4 @@
-/** What else does a pod name that it cannot run without? */
+/** The objects that a pod names and cannot run without. */
 import type { Pod } from '../pod.ts'
 
 /** The secrets it needs in order to run, by name. */

@@ -1,4 +1,4 @@
-/** How firmly a pod's share of cpu and memory is promised: who goes last when a machine runs short. */
+/** The QoS class of a pod, which decides the order of evictions when a machine runs short of memory. */
 import type { PodSpec } from '../pod.ts'
 import { addQuantities, compareQuantities, type Quantity, zeroQuantity } from '../quantity.ts'
 

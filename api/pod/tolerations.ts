@@ -1,4 +1,4 @@
-/** Does this pod tolerate that taint, and for how long? */
+/** Decides whether a pod tolerates a taint, and for how long. */
 import type { Taint } from '../node.ts'
 import type { Toleration } from '../pod.ts'
 

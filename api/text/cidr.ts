@@ -30,7 +30,7 @@ export function sizeOfCidr({ bits }: Pick<Cidr, 'bits'>): number {
   return 2 ** (32 - bits)
 }
 
-/** Do they have an address in common? */
+/** Whether they have an address in common. */
 export function cidrsOverlap(one: Cidr, other: Cidr): boolean {
   const [wide, narrow] = one.bits <= other.bits ? [one, other] : [other, one]
   return narrow.first >= wide.first && narrow.first < wide.first + sizeOfCidr(wide)

@@ -1,4 +1,4 @@
-/** Is this text an address? */
+/** Recognizes IP addresses in text. */
 
 /** One of IPv4 or IPv6, without a zone. */
 export function isIPAddress(text: string): boolean {

@@ -1,4 +1,4 @@
-/** What is wrong with a pod's containers? */
+/** Validates the containers of a pod. */
 
 import { dnsLabelProblem, portNameProblem, qualifiedNameProblem } from '../names.ts'
 import type { Container, ContainerPort, ResourceRequirements } from '../pod.ts'

@@ -1,4 +1,4 @@
-/** What is wrong with Endpoints or an EndpointSlice? (pkg/apis/core/validation, pkg/apis/discovery/validation) */
+/** Validates Endpoints and EndpointSlices (pkg/apis/core/validation, pkg/apis/discovery/validation). */
 import { dnsLabelProblem, dnsSubdomainProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
 import type { Endpoint, EndpointSlice } from '../network/endpoint-slice.ts'
 import type { EndpointAddress, EndpointSubset, Endpoints } from '../network/endpoints.ts'

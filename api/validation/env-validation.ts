@@ -1,4 +1,4 @@
-/** What is wrong with where a container's variables, and a volume's files, take their values from? */
+/** Validates the sources of a container's variables and of a volume's files. */
 import { dataKeyProblem, dnsSubdomainProblem, environmentNameProblem, labelKeyProblem } from '../names.ts'
 import type { Container, EnvVar } from '../pod.ts'
 import { invalid, notSupported, type Problem, required } from '../problem.ts'

@@ -1,4 +1,4 @@
-/** What is wrong with containers that are added to a pod while it lives? */
+/** Validates ephemeral containers, which are added to a pod while it runs. */
 import type { Container, EphemeralContainer, PodSpec } from '../pod.ts'
 import { duplicate, forbidden, notFoundValue, type Problem } from '../problem.ts'
 import { containerProblems } from './container-validation.ts'

@@ -1,4 +1,4 @@
-/** Names, labels and what else every object carries: what is wrong with them? */
+/** Validates metadata: names, labels and the other fields that every object has. */
 import type { ObjectMeta } from '../meta.ts'
 import {
   dnsLabelProblem,

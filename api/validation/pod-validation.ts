@@ -1,4 +1,4 @@
-/** What is wrong with a pod? */
+/** Validates pods. */
 import type { ObjectMeta } from '../meta.ts'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
 import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type Toleration } from '../pod.ts'

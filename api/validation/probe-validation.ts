@@ -1,4 +1,4 @@
-/** What is wrong with a container's probes and hooks? */
+/** Validates the probes and hooks of a container. */
 import { portNameProblem } from '../names.ts'
 import type { Container, Probe } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'

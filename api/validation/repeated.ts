@@ -1,4 +1,4 @@
-/** What stands more than once in a list? Found in one pass: lists may have thousands of items. */
+/** Finds items that are in a list more than once, in one pass: lists may have thousands of items. */
 
 /** The places of the items that equal an earlier one. */
 export function repeatedPlaces(items: readonly unknown[]): ReadonlySet<number> {

@@ -1,4 +1,4 @@
-/** What is wrong with where and when a pod asks to run: affinity, spreading, gates, importance? */
+/** Validates the scheduling fields of a pod: affinity, topology spread, scheduling gates, priority. */
 import type { LabelSelector } from '../meta.ts'
 import {
   dnsLabelProblem,

@@ -1,4 +1,4 @@
-/** What is wrong with the rights a pod asks for, and with its names on the network? */
+/** Validates the security contexts of a pod, and its host names. */
 
 import { dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
 import { sysctlName, sysctlNameProblem } from '../pod/sysctls.ts'

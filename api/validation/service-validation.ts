@@ -1,4 +1,4 @@
-/** What is wrong with a Service? (ValidateService in pkg/apis/core/validation/validation.go; messages as there) */
+/** Validates Services (ValidateService in pkg/apis/core/validation/validation.go; messages as there). */
 import { dnsLabelProblem, dnsSubdomainProblem, portNameProblem, qualifiedNameProblem } from '../names.ts'
 import {
   isExternallyAccessible,

@@ -1,4 +1,4 @@
-/** What is wrong with a pod's volumes, and with where its containers mount them? */
+/** Validates the volumes of a pod, and their mounts in its containers. */
 import { dataKeyProblem, dnsLabelProblem } from '../names.ts'
 import type { Container, PodSpec, Volume } from '../pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'

@@ -2,7 +2,7 @@
 
 export const version = '0.1.0'
 
-/** The Kubernetes release whose API the controller speaks, and whose manners our nodes have. */
+/** The Kubernetes release whose API the controller serves, and whose node behaviour the agent has. */
 export const kubernetes = { major: '1', minor: '32', patch: '4' } as const
 
 /** That release, and ours: what `kubectl version` and `kubectl get nodes` show. */

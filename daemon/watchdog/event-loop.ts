@@ -1,5 +1,5 @@
 /**
- * Which operation blocked the event loop, and for how long? The dispatcher of work names it with `beginOperation`; a timer
+ * Finds the operation that blocked the event loop, and for how long. The dispatcher of work names it with `beginOperation`; a timer
  * that fires late shows that nothing else could run, and the operation that took longest since it was set is the cause.
  * There is one event loop in a process, so the watch of it is the one thing here that belongs to the process: naming an
  * operation needs no reference to it, and does nothing without it.

@@ -1,10 +1,10 @@
-/** Are the loops alive? A loop that sleeps is; one that has been busy for too long hangs. */
+/** Watches the loops: one that sleeps is alive, one that has been busy for too long hangs. */
 import type { Clock } from '../clock.ts'
 
 export interface LoopWatch {
-  /** The clock this loop shall sleep by; by its sleeps it is seen to live. */
+  /** The clock for the sleeps of this loop. Its sleeps show that the loop is alive. */
   clockFor(loop: string): Clock
-  /** The loops that have been at one thing for too long. */
+  /** The loops that have been busy for too long. */
   stuck(): readonly string[]
 }
 
