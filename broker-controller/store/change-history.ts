@@ -6,7 +6,7 @@ import { heapSizeOf } from './heap-size.ts'
 import type { ChangeCursor } from './store.ts'
 
 export interface ChangeHistory {
-  /** About what the remembered changes take on the heap; of objects that share parts the parts are counted for each. */
+  /** About the bytes that the kept changes take on the heap; of objects that share parts the parts are counted for each. */
   readonly bytes: number
   add(change: Change): void
   /** Drops the older half of what is too old to be of use. */
@@ -21,7 +21,7 @@ export interface ChangeHistory {
 
 type Entry = { readonly change: Change; readonly madeMs: number; readonly bytes: number }
 
-/** As Kubernetes compacts: who was away for longer lists again. Else a small fleet would keep the statuses of weeks. */
+/** As Kubernetes compacts: a client that was away for longer lists again. Otherwise a small fleet would keep the statuses of weeks. */
 const rememberedMs = 5 * 60_000
 /** Changes that are kept of each kind however old they are. */
 const leastKept = 100
@@ -34,7 +34,7 @@ export function forgetBeyond(limit: number, histories: readonly ChangeHistory[])
   }
 }
 
-/** At least `length` changes of the last minutes, at most twice as many. `startVersion`: nothing up to it is remembered. */
+/** At least `length` changes of the last minutes, at most twice as many. `startVersion`: no change up to it is kept. */
 export function changeHistory(length: number, startVersion: number, clock: Pick<Clock, 'monotonicMs'>): ChangeHistory {
   const entries: Entry[] = []
   const waiting = new Set<() => void>()
@@ -91,7 +91,7 @@ export function changeHistory(length: number, startVersion: number, clock: Pick<
     for (const entry of old) bytes -= entry.bytes
   }
 
-  /** Many at a time: what is forgotten one by one moves all others each time. */
+  /** Many at a time: removing one moves all others each time. */
   const forgetOld = (nowMs: number) => {
     const half = entries.length >>> 1
     if (entries.length > 2 * length) forget(entries.length - length)

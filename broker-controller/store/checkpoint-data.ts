@@ -1,5 +1,5 @@
 /**
- * Which ConfigMaps and Secrets may a node have? Those that pods name which this controller assigned to it. A pod that
+ * Decides which ConfigMaps and Secrets a node may have: those that pods name which this controller assigned to it. A pod that
  * came with a checkpoint is the node's own claim: it opens only what the node itself delivered, unchanged since.
  */
 import { createHash } from 'node:crypto'
@@ -8,7 +8,7 @@ import { contestedByAnnotation, learntDigestAnnotation, learntFromAnnotation } f
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
 import type { Secret } from '../../api/secret.ts'
 
-/** Did this controller assign it (scheduler, binding, an administrator), and no node claim it? */
+/** Whether this controller assigned it (scheduler, binding, an administrator), and no node claimed it. */
 export function isAssigned({ metadata }: Pick<Pod, 'metadata'>): boolean {
   const { annotations = {} } = metadata
   return annotations[learntFromAnnotation] === undefined && annotations[mirrorAnnotation] === undefined
@@ -20,7 +20,7 @@ export function deliveredBy(object: ConfigMap | Secret): readonly string[] {
   return digest !== undefined && digest === contentDigest(object) ? nodeNames(nodes) : []
 }
 
-/** Did another node deliver other content for it, and has no operator decided yet? Changed content is a decision. */
+/** Whether another node delivered other content for it, and no operator has decided yet. Changed content is a decision. */
 export function isContested(object: ConfigMap | Secret): boolean {
   return object.metadata.annotations?.[contestedByAnnotation] !== undefined && deliveredBy(object).length > 0
 }

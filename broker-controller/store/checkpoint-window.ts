@@ -1,5 +1,5 @@
 /**
- * When are checkpoints of nodes accepted? From the creation of a store that was restored, or created beside an existing
+ * The time in which checkpoints of nodes are accepted: from the creation of a store that was restored, or created beside an existing
  * CA of the fleet, until all nodes of the backup sent their checkpoints, the time limit is reached, or an administrator
  * closes the window. One ConfigMap holds the state; no wall clock decides.
  */
@@ -54,7 +54,7 @@ const saveEveryMs = 10 * 60_000
 /** A bound on the Events of one closing; the log has the count. */
 const mostEvents = 100
 
-/** Should the window close, and why? `nodes`: the Nodes there are. */
+/** Why the window closes now; undefined: it stays open. `nodes`: all present Nodes. */
 export function reasonToClose(
   { openMs, nodes: known, store }: State,
   nodes: readonly StoredObject<'nodes'>[],

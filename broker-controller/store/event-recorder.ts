@@ -21,7 +21,7 @@ export interface EventRecorder {
   record(occurrence: Occurrence): Promise<void>
 }
 
-/** Different events that are remembered for counting (client-go, events_cache.go, maxLruCacheEntries). */
+/** Different events that are kept for counting (client-go, events_cache.go, maxLruCacheEntries). */
 const mostRemembered = 4096
 
 export function eventRecorder({ store, clock }: { readonly store: Store; readonly clock: Clock }): EventRecorder {

@@ -23,7 +23,7 @@ export interface ObjectCache {
 }
 
 /**
- * `historyLength`: of the changes of the last minutes at least so many of each kind are remembered, at most twice as many,
+ * `historyLength`: of the changes of the last minutes at least so many of each kind are kept, at most twice as many,
  * unless those of all kinds take more than `historyBytes` (about, on the heap). `startVersion`: nothing up to it is
  * remembered. `latestVersion`: no client can have a later one.
  */
@@ -43,7 +43,7 @@ export type ObjectCacheSettings = {
 const defaultHistoryLength = 10_000
 /** A quarter of what the controller takes at rest: a burst of large objects costs watches that lag, not the machine's memory. */
 const defaultHistoryBytes = 16 * 1024 * 1024
-/** Old changes are looked for so often, in kinds that do not change, too. */
+/** Interval of the search for old changes, in kinds that do not change, too. */
 const sweepEveryMs = 10_000
 
 export function objectCache({

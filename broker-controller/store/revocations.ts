@@ -18,7 +18,7 @@ export const revocationsKey: ObjectKey = { namespace: 'kube-system', name: 'bram
 export type Revocation = {
   /** `system:node:NAME`, or another common name. */
   readonly user: string
-  /** Certificates whose life began before this are revoked. */
+  /** Certificates that became valid before this are revoked. */
   readonly beforeMs: number
   /** One word, as `NodeDeleted`. */
   readonly reason: string
@@ -114,7 +114,7 @@ export async function revokeIfNode(
 export interface RevocationList extends Loop {
   /** Why a certificate that is valid since then is revoked; undefined when it is not. */
   because(user: string, sinceMs: number): string | undefined
-  /** The user's certificates whose life began before this are revoked; undefined: none is. */
+  /** The user's certificates that became valid before this are revoked; undefined: none is. */
   before(user: string): number | undefined
   /** Called after each change of the list: open connections must be checked again. */
   onChange(listener: () => void): void

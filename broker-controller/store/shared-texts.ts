@@ -4,7 +4,7 @@
  */
 
 export type SharedTextLimits = {
-  /** Texts that are remembered at most, of both generations. */
+  /** The most texts that are kept, of both generations. */
   readonly texts: number
   /** Characters of those texts. */
   readonly length: number
@@ -17,7 +17,7 @@ const shortest = 2
 const longest = 512
 
 /**
- * Gives the text that was given first among equal ones, as long as it is remembered: of two generations the older one is
+ * Gives the text that was given first among equal ones, as long as it is kept: of two generations the older one is
  * dropped when the younger one has half of the limit, and a text that is found in the older one moves to the younger.
  */
 export function sharedTexts(limits: SharedTextLimits = defaultLimits): (text: string) => string {

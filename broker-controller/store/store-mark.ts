@@ -10,7 +10,7 @@ export function storeMark(storeID: string): Uint8Array {
   return Uint8Array.of(0x42, ...digest.subarray(0, 7))
 }
 
-/** Was the certificate issued before this store, or by the authority's own command? `serialNumber`: hexadecimal. */
+/** Whether the certificate was issued before this store, or by the authority's own command. `serialNumber`: hexadecimal. */
 export function isOlderThanStore(serialNumber: string, storeID: string): boolean {
   const mark = Buffer.from(storeMark(storeID)).toString('hex')
   return !serialNumber.toLowerCase().startsWith(mark)

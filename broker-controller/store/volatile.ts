@@ -1,4 +1,4 @@
-/** Which changes need not outlive the process? Those that the node repeats in seconds or minutes anyway. */
+/** Finds changes that need not be persisted: the node repeats them within seconds or minutes. */
 import type { ResourceName } from '../../api/resources.ts'
 import type { Change } from './changes.ts'
 import { equalJSON } from './equal-json.ts'

@@ -96,7 +96,7 @@ export function revocationsInStore(path: string): readonly ConfigMap[] {
 }
 
 /**
- * Has this store, which no controller has open, had no node yet, as after the installation of a package? Nodes that were
+ * Whether this store, which no controller has open, has had no node yet, as after the installation of a package. Nodes that were
  * deleted are revoked. Throws when it cannot be read.
  */
 export function hadNoNodes(path: string): boolean {

@@ -26,7 +26,7 @@ export interface SqliteFile {
   close(): void
 }
 
-/** Each brings a file one version further; the file remembers how many it has had. Append, never change. */
+/** Each brings a file one version further; the file has the number of those applied. Append, never change. */
 const migrations: readonly string[] = [
   `CREATE TABLE objects (
      resource TEXT NOT NULL,
