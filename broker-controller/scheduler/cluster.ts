@@ -17,7 +17,7 @@ export interface Cluster {
   readonly nodeCount: number
   readonly crowds: Crowds
   node(name: string): NodeAllocation | undefined
-  /** Every node once, beginning anywhere: two decisions in a row should not look at the same ones first. */
+  /** Every node once, from a changing start: two decisions in a row should not filter the same nodes first. */
   from(start: number): Iterable<NodeAllocation>
   /** How many nodes have each value of that label. */
   domains(label: string): ReadonlyMap<string, number>
@@ -28,7 +28,7 @@ export interface Cluster {
   /** Pods that were promised room on that node, which others are still leaving. */
   nominatedTo(nodeName: string): readonly KeyedPod[]
   nominationOf(key: string): string | undefined
-  /** What `act` finds when those pods are not there, or are there as well. Afterwards all is as before. */
+  /** The result of `act` with those pods removed, or added. The state is restored afterwards. */
   without<T>(pods: readonly KeyedPod[], nodeName: string, act: (trial: PodTrial) => T): T
   with<T>(pods: readonly KeyedPod[], nodeName: string, act: () => T): T
 }

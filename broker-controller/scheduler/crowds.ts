@@ -88,7 +88,7 @@ interface Counted extends Crowd {
 
 function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
   const byNode = new Map<string, number>()
-  /** By label; kept for those that somebody asked for. */
+  /** By label; kept for the labels that were queried. */
   const byTopology = new Map<string, Map<string, number>>()
 
   const domains = (topologyKey: string) => {

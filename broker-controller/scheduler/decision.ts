@@ -1,4 +1,4 @@
-/** What becomes of the next pod? Taken into account at once by those that come after it, though nothing is written yet. */
+/** Decides on the next pod. Later decisions take this one into account before it is written. */
 import type { ClusterLedger, KeyedPod } from './cluster.ts'
 import type { Plugin } from './filter.ts'
 import { type Misfit, placePod } from './placement.ts'

@@ -1,4 +1,4 @@
-/** Can this pod run on that node, and if not, in whose words? */
+/** Filters nodes for a pod, with Kubernetes' reason for each node that is rejected. */
 import type { Taint } from '../../api/node.ts'
 import { tolerates } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -9,7 +9,7 @@ import type { NodeAllocation } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
 import { missingLabelText, type SpreadRule, spreadRefusal, spreadRulesOf } from './topology-spread.ts'
 
-/** Kubernetes' names of who refuses. */
+/** Kubernetes' names of the plugins that reject. */
 export type Plugin =
   | 'NodeUnschedulable'
   | 'NodeName'
@@ -28,7 +28,7 @@ export type NodeRefusal = {
   readonly isFinal: boolean
 }
 
-/** What is worked out once for a pod, before any node is looked at. Holds until a pod or node comes, changes or goes. */
+/** Computed once for a pod, before any node is filtered (PreFilter). Valid until a pod or node is added, changed or deleted. */
 export type Round = {
   readonly pod: Pod
   readonly needs: PodNeeds

@@ -1,4 +1,4 @@
-/** Something changed: could a pod that did not fit fit now? Decided by the plugins that refused it. */
+/** Queueing hints: whether a change may let a pod fit that did not fit before. Decided by the plugins that rejected it. */
 import type { Pod } from '../../api/pod.ts'
 import { matchesLabels } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'
@@ -8,7 +8,7 @@ import { podNeeds } from './pod-needs.ts'
 import { type PodTerm, podTerms, termMatches } from './pod-terms.ts'
 
 export type ClusterChange =
-  /** It came, it changed, or room on it is no longer promised to somebody. */
+  /** It was added, it changed, or capacity on it is no longer nominated for a pod. */
   | { readonly change: 'node'; readonly nodeName: string }
   | { readonly change: 'node gone' }
   /** Deleted or finished; without `nodeName` it is still there, but not as it was. */
@@ -41,7 +41,7 @@ export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes
   }
 }
 
-/** There is room, or there would be if those who matter less made it. Its neighbours are looked at later. */
+/** There is capacity, or there would be after preemption of pods with lower priority. Its inter-pod affinity is checked later. */
 function couldTake(usage: NodeAllocation | undefined, pod: Pod): boolean {
   if (usage === undefined) return false
   const refused = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, usage)

@@ -1,4 +1,4 @@
-/** Are the pod's images there already? A download is time, and on a card it is wear. */
+/** ImageLocality: prefers nodes that have the images of the pod. A download takes time, and wears an SD card. */
 import type { NodeStatus } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { NodeAllocation } from './node-usage.ts'

@@ -1,4 +1,4 @@
-/** Near whom shall this pod run, and far from whom? Asked of the pod, and of those that run already. */
+/** InterPodAffinity: affinity and anti-affinity, of the pod and of the pods that run already. */
 import type { Pod } from '../../api/pod.ts'
 import type { Cluster } from './cluster.ts'
 import type { Crowd } from './crowds.ts'
@@ -12,7 +12,7 @@ export type Neighbours = {
   /** No such pod exists yet, and the pod matches its own term: it may run on any node with the topology label. */
   readonly isFirst: boolean
   readonly far: readonly Wish[]
-  /** What those who are there keep away. */
+  /** Required anti-affinity of existing pods that matches this pod. */
   readonly unwanted: readonly Wish[]
 }
 
@@ -23,7 +23,7 @@ export const affinityText = "node(s) didn't match pod affinity rules"
 const antiAffinityText = "node(s) didn't match pod anti-affinity rules"
 const unwantedText = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-/** Undefined: neither the pod nor anybody else minds. */
+/** Undefined: neither the pod nor an existing pod has such a term. */
 export function neighboursOf(pod: Pod, cluster: Cluster): Neighbours | undefined {
   const { affinity, antiAffinity } = podTerms(pod)
   const unwanted = unwantedNear(pod, cluster)
@@ -58,10 +58,10 @@ export function neighbourRefusal(neighbours: Neighbours, { labels }: NodeAllocat
   return unwanted.some(isThere) ? unwantedText : undefined
 }
 
-/** Existing pods' required affinity is a mild wish of theirs that more of the kind come. */
+/** Weight of the required affinity of existing pods (hardPodAffinityWeight). */
 const requiredWeight = 1
 
-/** 0 to 100 for each of the nodes: what the pod would like, and what those who are there would. */
+/** 0 to 100 for each of the nodes, by the preferred terms of the pod and of the existing pods. */
 export function neighbourScores(
   pod: Pod,
   nodes: readonly NodeAllocation[],

@@ -1,4 +1,4 @@
-/** Which nodes does a pod ask for by itself: selector, required affinity, name? And which keep it away by their taints? */
+/** NodeAffinity and TaintToleration: node selector, required affinity and name in the pod, and taints of the node. */
 import type { Taint } from '../../api/node.ts'
 import { schedulingEffects, untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -18,7 +18,7 @@ function hasLabels(wanted: Labels, labels: Labels): boolean {
   return true
 }
 
-/** Would `isWanted` be true for every node? */
+/** Whether `isWanted` is true for every node. */
 export function wantsAnyNode({ spec }: Pod): boolean {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
   return required === undefined && Object.keys(spec.nodeSelector ?? {}).length === 0

@@ -1,4 +1,4 @@
-/** What of a node is taken? Kept up pod by pod, so that a decision adds nothing up. */
+/** The resources of a node that pods use. Updated with each pod, so that a decision adds nothing up. */
 import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
@@ -14,12 +14,12 @@ export interface NodeAllocation {
   readonly podCount: number
   /** By namespace/name. */
   readonly pods: ReadonlyMap<string, StoredObject<'pods'>>
-  /** Is there a pod of less priority? */
+  /** Whether the node has a pod of lower priority. */
   hasPodBelow(priority: number): boolean
   requested(resource: string): number
   /** As `requested`, counting something also for containers that ask for nothing. */
   scored(resource: string): number
-  /** Would one of these ports meet a taken one? */
+  /** Whether one of these ports is taken already. */
   hasConflict(ports: readonly HostPort[]): boolean
 }
 

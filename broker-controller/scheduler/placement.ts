@@ -1,4 +1,4 @@
-/** Where shall this pod run? */
+/** Chooses a node for a pod. */
 import type { Pod } from '../../api/pod.ts'
 import { keyText } from '../store/informer.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
@@ -13,7 +13,7 @@ export type Misfit = {
   readonly found: false
   /** The sentence for the event and the condition. */
   readonly message: string
-  /** Who refused, on any node. */
+  /** The plugins that rejected any node. */
   readonly refusedBy: ReadonlySet<Plugin>
   /** By node; nodes that the pod's own terms leave out are not in it. */
   readonly refusals: ReadonlyMap<string, NodeRefusal>
@@ -67,7 +67,7 @@ function matters(rival: KeyedPod, pod: Pod): boolean {
   return (rival.pod.spec.priority ?? 0) >= (pod.spec.priority ?? 0)
 }
 
-/** As Kubernetes: a hundred nodes are all looked at; of more, 50 % less 1 % for each 125 nodes, at least 5 % and 100. */
+/** As Kubernetes: up to a hundred nodes are all filtered; of more, 50 % less 1 % for each 125 nodes, at least 5 % and 100. */
 export function nodesToFind(nodeCount: number): number {
   if (nodeCount <= 100) return nodeCount
   const percent = Math.max(5, 50 - Math.floor(nodeCount / 125))
@@ -84,7 +84,7 @@ function misfitMessage(refusals: ReadonlyMap<string, NodeRefusal>, nodeCount: nu
   return unavailable(nodeCount, countedReasons(reasonsOfEach, [leftOut, nodeCount - reasonsOfEach.length]))
 }
 
-/** Of the nodes that were not looked at because the pod asks for others by name. */
+/** For nodes that were not filtered because the pod names others. */
 const leftOut = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 function conflicting(nodeCount: number): Misfit {

@@ -1,4 +1,4 @@
-/** What does a pod take up on a node? In numbers, worked out once a pod. */
+/** The resources that a pod needs on a node, computed once for each pod. */
 import type { Container, Pod, PodSpec } from '../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 

@@ -20,7 +20,7 @@ export type SpreadConstraint = {
   readonly maxSkew: number
   readonly minDomains: number
   readonly requirements: readonly Requirement[] | undefined
-  /** Nodes the pod does not ask for, or whose taints it does not tolerate: do they count? */
+  /** Whether nodes count that the pod does not select, or whose taints it does not tolerate. */
   readonly honorsAffinity: boolean
   readonly honorsTaints: boolean
 }
@@ -43,7 +43,7 @@ export function podTerms(pod: Pod): PodTerms {
   return terms
 }
 
-/** Does the other pod's presence, in a namespace with these labels, count for the term? */
+/** Whether the other pod, in a namespace with these labels, matches the term. */
 export function termMatches(
   { requirements, namespaces, namespaceRequirements }: PodTerm,
   { metadata }: Pod,

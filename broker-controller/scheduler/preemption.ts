@@ -1,4 +1,4 @@
-/** A pod fits nowhere: which pods that matter less would have to go, and where is that the least harm? */
+/** Preemption for a pod that fits nowhere: chooses the node, and the pods of lower priority there, with the least harm. */
 import type { Pod } from '../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
@@ -133,7 +133,7 @@ function victimsOn(
 
 const noVictims = { reasons: ['No preemption victims found for incoming pod'] }
 
-/** Those whose going a budget does not allow, when all go in this order. */
+/** The pods whose eviction a budget does not allow, if all are evicted in this order. */
 function violating(pods: readonly KeyedPod[], budgets: readonly DisruptionBudget[]): readonly KeyedPod[] {
   const allowed = new Map(budgets.map((budget) => [budget, budget.disruptionsAllowed]))
   return pods.filter(({ pod }) => {

@@ -138,7 +138,7 @@ function asksDifferently(a: StoredPod, b: StoredPod): boolean {
   return !isDeepStrictEqual([a.spec, a.metadata.labels], [b.spec, b.metadata.labels])
 }
 
-/** Of a bound pod: does it take other room, mean something else to its neighbours, or to those who want its room? */
+/** Whether a bound pod changed what it uses, or what affinity and preemption read: its labels and its deletion. */
 function countsDifferently(a: StoredPod, b: StoredPod): boolean {
   return a.spec !== b.spec || a.status?.startTime !== b.status?.startTime || meansOther(a, b)
 }
@@ -150,7 +150,7 @@ function meansOther(a: StoredPod, b: StoredPod): boolean {
   )
 }
 
-/** It needs no room any more. Who waits for its machine to boot does. */
+/** It needs no capacity any more. A pod that waits for its machine to boot does. */
 function isOver(pod: StoredPod): boolean {
   return isFinished(pod) && !comesBack(pod)
 }

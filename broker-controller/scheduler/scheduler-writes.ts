@@ -22,14 +22,14 @@ export type SchedulerWriteNeeds = {
 /** Pods that name another scheduler are not ours. */
 const schedulerName = 'default-scheduler'
 
-/** Is it for us to place this pod? Not while it is leaving, gated, or meant for another scheduler. */
+/** Whether this scheduler places the pod: not while it is being deleted, gated, or assigned to another scheduler. */
 export function isOurs({ metadata, spec }: Pod): boolean {
   const isFree = metadata.deletionTimestamp === undefined && (spec.schedulingGates ?? []).length === 0
   return isFree && (spec.schedulerName ?? schedulerName) === schedulerName
 }
 
 export interface SchedulerWrites {
-  /** False: the pod is gone, bound by somebody else, or no longer ours. */
+  /** False: the pod was deleted, bound by another client, or assigned to another scheduler. */
   bind(pod: StoredPod, nodeName: string): Promise<boolean>
   /** `nominatedNodeName`: the room promised to it; '' for none any more, undefined to leave that as it is. */
   explain(pod: StoredPod, message: string, nominatedNodeName: string | undefined): Promise<void>

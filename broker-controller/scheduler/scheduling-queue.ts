@@ -1,4 +1,4 @@
-/** Which pod is next? The most important first, then the one that waits longest; those that did not fit wait for a change. */
+/** The scheduling queue: highest priority first, then the longest wait. Pods that did not fit wait for a change. */
 import { longestBackoffMs } from '../../daemon/backoff.ts'
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
@@ -11,7 +11,7 @@ export interface SchedulingQueue {
   /** A pod new to us, or one that changed so that it may fit now. */
   add(key: string, pod: StoredPod): void
   remove(key: string): void
-  /** Takes the next pod whose turn it is. End the attempt with `failed` or `remove`. */
+  /** Takes the next pod. End the attempt with `failed` or `remove`. */
   next(nowMs: number): { readonly key: string; readonly pod: StoredPod } | undefined
   /** It fits nowhere, for these refused it: it waits for `wake`, at the most five minutes. */
   failed(key: string, refusedBy: ReadonlySet<Plugin>, nowMs: number): void
@@ -22,7 +22,7 @@ export interface SchedulingQueue {
     mayFit: (waiting: { readonly pod: StoredPod; readonly refusedBy: ReadonlySet<Plugin> }) => boolean,
     nowMs: number,
   ): void
-  /** Is there any that `wake` could help? */
+  /** Whether `wake` could move any pod. */
   readonly isWaiting: boolean
   /** When a pod comes due that is not yet. */
   nextMs(): number | undefined
@@ -30,7 +30,7 @@ export interface SchedulingQueue {
 
 const firstBackoffMs = 1_000
 const maxBackoffMs = 10_000
-/** Pods that nothing woke are looked at again all the same. */
+/** Pods that no change has moved are tried again after this time. */
 const longestWaitMs = 5 * 60_000
 
 const noPlugins: ReadonlySet<Plugin> = new Set()

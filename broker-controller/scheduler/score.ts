@@ -1,4 +1,4 @@
-/** Of the nodes a pod can run on, which is best? Each view gives 0 to 100, weighed as Kubernetes weighs it. */
+/** Scores the nodes that a pod can run on. Each plugin gives 0 to 100, with Kubernetes' weights. */
 
 import { untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'

@@ -1,4 +1,4 @@
-/** How evenly are the pod's likes spread over machines, zones or whatever label it names? */
+/** PodTopologySpread: spreads matching pods over the values of a node label. */
 import type { Pod } from '../../api/pod.ts'
 import { matchesLabels } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'
