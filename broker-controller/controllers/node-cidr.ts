@@ -1,4 +1,4 @@
-/** Which block of the fleet's pod addresses does a node get? Never one that another node has. */
+/** Chooses the block of pod addresses of a node: never one that another node has. */
 import { type Cidr, formatCidr, parseCidr, sizeOfCidr } from '../../api/text/cidr.ts'
 
 export type NodeCidrSettings = {

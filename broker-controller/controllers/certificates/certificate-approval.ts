@@ -1,4 +1,4 @@
-/** May this machine have the certificate it asks for, and when is its request history? */
+/** Decides whether a machine gets the certificate that it requests, and when an old request is removed. */
 
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import { isVerdict, nodeClientSigner, waitingCondition } from '../../../api/certificate-signing-request.ts'
@@ -96,7 +96,7 @@ export function certificateStep(
 type Checked = CheckedRequest & { readonly ok: true }
 
 /**
- * Does the asker hold a key that this authority certified for the node? It connected with that certificate, or the
+ * Whether the requester has a key that this authority certified for the node. It connected with that certificate, or the
  * request is for the key that this controller gave the name to a moment ago.
  */
 function hasKey(csr: CertificateSigningRequest, { nodeName, keyHash }: Checked, { promisedTo }: Claimed): boolean {

@@ -1,4 +1,4 @@
-/** Why may an ill node keep its pods for now? */
+/** The reasons why a failed node keeps its pods for now. */
 import { type LinkSettings, type Suspicion, suspicionText } from './link-suspicion.ts'
 import type { NodeHealth } from './node-health.ts'
 import { absenceText, isExpectedLater } from './planned-absence.ts'

@@ -1,4 +1,4 @@
-/** Does this node come and go so often that nothing new should be placed on it? */
+/** Detects nodes that fail and recover so often that no new pods should be placed on them. */
 import type { Node, NodeCondition, Taint } from '../../../api/node.ts'
 
 export type FlappingSettings = {

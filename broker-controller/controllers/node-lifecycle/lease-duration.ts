@@ -1,5 +1,5 @@
 /**
- * How long is a node's lease, and how long may the node be silent? A metered node renews its lease rarely and announces that; the
+ * The duration of a node's lease, and how long the node may be silent. A metered node renews its lease rarely and announces that; the
  * limit is the controller's, so that no node stays Ready by its own announcement.
  */
 import { type Lease, leaseDurationAnnotation, usualLeaseDurationSeconds } from '../../../api/lease.ts'

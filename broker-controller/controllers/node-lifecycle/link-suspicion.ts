@@ -1,4 +1,4 @@
-/** Were nodes lost together because what connects them failed, rather than they? */
+/** Decides whether nodes were lost together because their network link failed. */
 import type { Lease } from '../../../api/lease.ts'
 import type { Node } from '../../../api/node.ts'
 

@@ -132,7 +132,7 @@ export type Silence =
   /** The node is away and is not yet expected back. */
   | 'away'
 
-/** Is this node to be called Unknown now? Exactly at a limit it is not yet. */
+/** Why this node is Unknown now; undefined: it is not. Exactly at a limit it is not yet. */
 export function silenceOf(health: NodeHealth, settings: HealthSettings, nowMs: number): Silence | undefined {
   const isSilent = nowMs > silentAtMs(health, settings)
   const isGone = isDisconnected(health) && nowMs > health.lostMs + settings.nodeConnectionLossDebounceMs

@@ -1,4 +1,4 @@
-/** Which nodes hang on which link, and which of them may blame it? Costs per change of a link. */
+/** The nodes of each link, and those that were lost with it. The cost is per change of a link. */
 import { judgeLink, type LinkSettings, type Suspicion } from './link-suspicion.ts'
 
 export type NodeOnLink = {

@@ -1,4 +1,4 @@
-/** Which taints does a node earn by its conditions? */
+/** The taints that follow from the conditions of a node. */
 import { healthConditionTypes, type Node, type NodeCondition, type Taint } from '../../../api/node.ts'
 import { readyCondition } from './node-health.ts'
 

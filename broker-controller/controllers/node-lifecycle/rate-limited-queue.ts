@@ -1,4 +1,4 @@
-/** Who is next, and is it time? One queue a zone: first come first served, never faster than the zone's rate. */
+/** The queue of a zone: first in, first out, never faster than the rate of the zone. */
 
 export interface RateLimitedQueue {
   readonly size: number

@@ -1,4 +1,4 @@
-/** How well is a zone, and how fast may its nodes lose their pods? */
+/** The state of each zone, and the rate at which its nodes may be tainted. */
 import type { Node } from '../../../api/node.ts'
 import { readyCondition } from './node-health.ts'
 
@@ -24,7 +24,7 @@ export function zoneOf(node: Node): string {
   return region === '' && zone === '' ? '' : `${region}:\u0000:${zone}`
 }
 
-/** Does the node count when its zone's state is judged? */
+/** Whether the node counts for the state of its zone. */
 export function countsForZone(node: Node): boolean {
   return node.metadata.labels?.['node.kubernetes.io/exclude-disruption'] === undefined
 }

@@ -1,4 +1,4 @@
-/** How many of a budget's pods are well, how many must be, and how many may therefore be asked to leave? */
+/** The status of a disruption budget: healthy pods, required healthy pods, and allowed disruptions. */
 import { isDeepStrictEqual } from 'node:util'
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -31,7 +31,7 @@ export function countBudget(
   const current = leaving.filter(({ untilMs }) => untilMs > nowMs)
   const disrupted = new Set(current.map(({ name }) => name))
   const currentHealthy = pods.filter((pod) => isHealthy(pod) && !disrupted.has(pod.metadata.name ?? '')).length
-  // As long as no kind owns pods by number, what is expected is what is there.
+  // No kind has a number of replicas, so all present pods are expected.
   const expectedPods = pods.length
   const desiredHealthy = desiredOf(budget.spec ?? {}, expectedPods)
   const spare = currentHealthy - desiredHealthy
@@ -60,7 +60,7 @@ export function withStatus<B extends PodDisruptionBudget>(budget: B, status: Pod
   return isDeepStrictEqual(budget.status, status) ? undefined : { ...budget, status }
 }
 
-/** Does a budget count this pod differently from that one? */
+/** Whether a budget counts this pod differently from that one. */
 export function countsDifferently(present: Pod, previous: Pod): boolean {
   return (
     isHealthy(present) !== isHealthy(previous) ||

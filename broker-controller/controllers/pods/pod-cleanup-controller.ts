@@ -37,7 +37,7 @@ async function runPodCleanup(
 ): Promise<void> {
   const byNode = podsByNode()
   const missingSinceMs = new Map<string, number>()
-  /** Has anything happened that could orphan a pod? A quiet fleet is not searched. */
+  /** A change could have orphaned a pod. Without changes the pods are not searched. */
   let restless = true
 
   const nodes = informer({ store, clock, log }, 'nodes', () => {

@@ -1,4 +1,4 @@
-/** Which pods will no node or controller remove? */
+/** Finds pods that no node or other controller will remove. */
 import type { Node } from '../../../api/node.ts'
 import { withPodCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'

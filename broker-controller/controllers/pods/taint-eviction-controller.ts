@@ -49,7 +49,7 @@ async function runTaintEviction(
 ): Promise<void> {
   const byNode = podsByNode()
   const bell = alarm(clock)
-  /** Pods to be looked at, and pods whose time has come at their due times; both by namespace/name. */
+  /** Pods to check now, and pods to evict at their due times; both by namespace/name. */
   const changed = new Set<string>()
   const planned = new Map<string, PlannedEviction>()
   const due = dueTimes()

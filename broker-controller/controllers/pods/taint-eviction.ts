@@ -1,4 +1,4 @@
-/** Must this pod leave its node for the node's taints, and when? */
+/** Decides whether a pod is evicted because of the taints of its node, and when. */
 
 import type { Taint } from '../../../api/node.ts'
 import { isToleratedByDefault } from '../../../api/pod/default-tolerations.ts'
